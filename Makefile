@@ -1,0 +1,45 @@
+# Everything one does with a clone. Python 3.11 or newer and make are all a machine needs: each target makes .venv
+# first when it is missing or older than the lock file; Java is the system's (17 or newer), else a packaged one.
+
+SHELL := /bin/sh
+PY := .venv/bin/python
+# The stamp's name holds the clone's path: an environment that was copied or moved elsewhere is made anew.
+READY := .venv/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
+# Passed on to the program behind the target: make test ARGS="-k word_count"
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench lock clean
+
+help: ## this list
+	@echo "make <target> [ARGS=\"...\"] [PYTHON=/path/to/python3]"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
+
+demo: $(READY) ## a small keyed job over generated orders, its result as a table
+	@$(PY) -m examples.demo $(ARGS)
+
+test: check ## the checks, then every test: unit and docstrings first, then those that need Spark
+	@$(PY) -m pytest $(ARGS)
+
+check: $(READY) ## ruff, mypy (strict) over src, import-linter
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+	@$(PY) -c "from importlinter.cli import lint_imports_command; lint_imports_command()" --no-logo
+
+format: $(READY) ## let ruff sort the imports and format the code
+	@$(PY) -m ruff check --fix --quiet .
+	@$(PY) -m ruff format .
+
+bench: $(READY) ## the keyed count, this engine beside its peers
+	@$(PY) -m benchmarks.keyed_count $(ARGS)
+
+lock: $(READY) ## choose new versions within pyproject.toml, into requirements.lock
+	@tools/lock.sh
+
+clean: ## remove everything that these targets made
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .cache build dist
+	rm -rf spark-warehouse metastore_db derby.log
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(READY): requirements.lock pyproject.toml tools/setup.sh
+	@PYTHON="$(PYTHON)" sh tools/setup.sh $@

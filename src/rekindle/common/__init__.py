@@ -1,0 +1,65 @@
+"""What stream programs share, under PyFlink's names: types, rows, time, configuration, restart strategies, jobs."""
+
+from __future__ import annotations
+
+from rekindle.common.completable_future import CompletableFuture
+from rekindle.common.config_options import ConfigOption, ConfigOptions
+from rekindle.common.configuration import Configuration
+from rekindle.common.execution_config import ExecutionConfig
+from rekindle.common.input_dependency_constraint import InputDependencyConstraint
+from rekindle.common.job_client import JobClient
+from rekindle.common.job_execution_result import JobExecutionResult
+from rekindle.common.job_id import JobID
+from rekindle.common.job_status import JobStatus
+from rekindle.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
+from rekindle.common.serialization import (
+    ByteArraySchema,
+    DeserializationSchema,
+    Encoder,
+    SerializationSchema,
+    SimpleStringSchema,
+)
+from rekindle.common.serializer import TypeSerializer
+from rekindle.common.time import Duration, Instant, Time
+from rekindle.common.typeinfo import TypeInformation, Types
+from rekindle.common.types import Row, RowKind
+from rekindle.common.watermark_strategy import (
+    TimestampAssigner,
+    Watermark,
+    WatermarkGenerator,
+    WatermarkOutput,
+    WatermarkStrategy,
+)
+
+__all__ = [
+    "ByteArraySchema",
+    "CompletableFuture",
+    "ConfigOption",
+    "ConfigOptions",
+    "Configuration",
+    "DeserializationSchema",
+    "Duration",
+    "Encoder",
+    "ExecutionConfig",
+    "InputDependencyConstraint",
+    "Instant",
+    "JobClient",
+    "JobExecutionResult",
+    "JobID",
+    "JobStatus",
+    "RestartStrategies",
+    "RestartStrategyConfiguration",
+    "Row",
+    "RowKind",
+    "SerializationSchema",
+    "SimpleStringSchema",
+    "Time",
+    "TimestampAssigner",
+    "TypeInformation",
+    "TypeSerializer",
+    "Types",
+    "Watermark",
+    "WatermarkGenerator",
+    "WatermarkOutput",
+    "WatermarkStrategy",
+]

@@ -1,0 +1,248 @@
+"""`Configuration`: Flink's keys, checked when they are set."""
+
+from __future__ import annotations
+
+import builtins
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from rekindle.common.flink_keys import closest_keys, is_flink_key
+from rekindle.config import (
+    OPTIONS,
+    PREFIX_OPTIONS,
+    ConfigOption,
+    in_millis,
+    parse_bool,
+    parse_float,
+    parse_int,
+    parse_list,
+    parse_string,
+)
+from rekindle.errors import ConfigurationError
+
+__all__ = ["Configuration"]
+
+T = TypeVar("T")
+
+_log = logging.getLogger("rekindle")
+_own_keys = frozenset(OPTIONS)
+#: Flink keys without meaning here, of which this process has been told.
+_warned: set[str] = set()
+
+
+class Configuration:
+    """Settings by key. A key that neither Flink nor Rekindle knows is refused, with the keys that look like it.
+
+    >>> configuration = Configuration.from_dict({"parallelism.default": "2"})
+    >>> configuration.get_integer("parallelism.default", 1)
+    2
+    >>> configuration.set_string("paralelism.default", "2")
+    Traceback (most recent call last):
+    rekindle.errors.ConfigurationError: Flink knows no configuration key 'paralelism.default'. Did you mean \
+'parallelism.default'?
+    """
+
+    def __init__(self, other: Configuration | None = None) -> None:
+        self._values: dict[str, Any] = {} if other is None else dict(other._values)
+
+    @classmethod
+    def from_dict(cls, map: Mapping[str, Any]) -> Configuration:
+        """A configuration with these settings."""
+        configuration = cls()
+        for key, value in map.items():
+            configuration._put(key, value)
+        return configuration
+
+    # -- by option ----------------------------------------------------------------------------------------------------
+
+    def get(self, option: ConfigOption[T]) -> T:
+        """The value of an option, or its default.
+
+        >>> from rekindle import config
+        >>> Configuration().get(config.EPOCH_CHUNK_RECORDS)
+        16384
+        """
+        for key in (option.key, *option.deprecated_keys):
+            if key in self._values:
+                return _read(key, option, self._values[key])
+        return option.default
+
+    def get_millis(self, option: ConfigOption[timedelta]) -> int:
+        """The value of an option that is an amount of time, in whole milliseconds.
+
+        >>> from rekindle import config
+        >>> Configuration().get_millis(config.BUFFER_TIMEOUT)
+        100
+        """
+        return in_millis(self.get(option))
+
+    def set(self, option: ConfigOption[T], value: T) -> Configuration:
+        """Sets an option, whatever spelling of its key was used before; None unsets it."""
+        for key in (option.key, *option.deprecated_keys):
+            self._values.pop(key, None)
+        return self if value is None else self._put(option.key, value)
+
+    def contains(self, option: ConfigOption[Any]) -> bool:
+        """Whether an option was set, under any of its keys."""
+        return any(key in self._values for key in (option.key, *option.deprecated_keys))
+
+    def with_prefix(self, prefix: str) -> dict[str, str]:
+        """The settings below a prefix, without it.
+
+        >>> configuration = Configuration.from_dict({"rekindle.spark.conf.spark.ui.enabled": "false"})
+        >>> configuration.with_prefix("rekindle.spark.conf.")
+        {'spark.ui.enabled': 'false'}
+        """
+        return {
+            key.removeprefix(prefix): parse_string(value)
+            for key, value in self._values.items()
+            if key.startswith(prefix)
+        }
+
+    # -- by key -------------------------------------------------------------------------------------------------------
+
+    def get_string(self, key: str, default_value: str) -> str:
+        """The value of a key as text."""
+        return _text(self._values[key]) if key in self._values else default_value
+
+    def set_string(self, key: str, value: str) -> Configuration:
+        """Sets a key."""
+        return self._put(key, value)
+
+    def get_integer(self, key: str, default_value: int) -> int:
+        """The value of a key as a whole number."""
+        return _read(key, parse_int, self._values[key]) if key in self._values else default_value
+
+    def set_integer(self, key: str, value: int) -> Configuration:
+        """Sets a key."""
+        return self._put(key, _read(key, parse_int, value))
+
+    def get_boolean(self, key: str, default_value: bool) -> bool:
+        """The value of a key as true or false."""
+        return _read(key, parse_bool, self._values[key]) if key in self._values else default_value
+
+    def set_boolean(self, key: str, value: bool) -> Configuration:
+        """Sets a key."""
+        return self._put(key, _read(key, parse_bool, value))
+
+    def get_float(self, key: str, default_value: float) -> float:
+        """The value of a key as a number."""
+        return _read(key, parse_float, self._values[key]) if key in self._values else float(default_value)
+
+    def set_float(self, key: str, value: float) -> Configuration:
+        """Sets a key."""
+        return self._put(key, _read(key, parse_float, value))
+
+    def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
+        """The value of a key as bytes."""
+        value = self._values.get(key, default_value)
+        return bytearray(value.encode() if isinstance(value, str) else value)
+
+    def set_bytearray(self, key: str, value: bytearray) -> Configuration:
+        """Sets a key."""
+        return self._put(key, bytearray(value))
+
+    @staticmethod
+    def parse_list_value(value: str | None) -> list[str]:
+        """A list setting as a list.
+
+        >>> Configuration.parse_list_value("[a.zip, b.zip]"), Configuration.parse_list_value("a.zip;b.zip")
+        (['a.zip', 'b.zip'], ['a.zip', 'b.zip'])
+        """
+        return parse_list(value) if value else []
+
+    # -- all of them --------------------------------------------------------------------------------------------------
+
+    def key_set(self) -> builtins.set[str]:
+        """The keys that are set."""
+        return builtins.set(self._values)
+
+    def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
+        """Copies all settings into a dict, with the types that they were set with."""
+        target_dict.update(self._values)
+
+    def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
+        """Takes over all settings of another configuration, with `prefix` before their keys."""
+        for key, value in other._values.items():
+            self._put(f"{prefix or ''}{key}", value)
+        return self
+
+    def contains_key(self, key: str) -> bool:
+        """Whether a key is set."""
+        return key in self._values
+
+    def to_dict(self) -> dict[str, str]:
+        """All settings as text."""
+        return {key: _text(value) for key, value in self._values.items()}
+
+    def remove_config(self, key: str) -> bool:
+        """Unsets a key; False when it was not set."""
+        return self._values.pop(key, None) is not None
+
+    def _put(self, key: str, value: Any) -> Configuration:
+        _check_key(key)
+        if key in OPTIONS:
+            _read(key, OPTIONS[key], value)
+        self._values[key] = value
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Configuration:
+        return Configuration(self)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.to_dict().items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Configuration) and self.to_dict() == other.to_dict()
+
+    def __str__(self) -> str:
+        return "{" + ", ".join(f"{key}={value}" for key, value in self.to_dict().items()) + "}"
+
+    __repr__ = __str__
+
+
+def _check_key(key: str) -> None:
+    """Known, with a meaning: silence. Known to Flink only: a warning, once. Unknown: an error."""
+    if key in OPTIONS or any(key.startswith(prefix) and key != prefix for prefix in PREFIX_OPTIONS):
+        return
+    if is_flink_key(key):
+        if key not in _warned:
+            _warned.add(key)
+            _log.warning("The Flink setting %r has no meaning in Rekindle and is ignored.", key)
+        return
+    raise ConfigurationError(_unknown(key))
+
+
+def _unknown(key: str) -> str:
+    if key.startswith("spark."):
+        return f"Flink knows no configuration key {key!r}: for a setting of Spark write 'rekindle.spark.conf.{key}'."
+    who = "Rekindle" if key.startswith("rekindle.") else "Flink"
+    close = closest_keys(key, _own_keys)
+    advice = (
+        f"Did you mean {' or '.join(map(repr, close))}?"
+        if close
+        else "Values of your own belong into the global job parameters (ExecutionConfig.set_global_job_parameters)."
+    )
+    return f"{who} knows no configuration key {key!r}. {advice}"
+
+
+def _read(key: str, reader: ConfigOption[T] | Any, raw: Any) -> T:
+    try:
+        value: T = reader.read(raw) if isinstance(reader, ConfigOption) else reader(raw)
+        return value
+    except ValueError as error:
+        raise ConfigurationError(f"The value of {key!r} cannot be used: {error}.") from None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes | bytearray):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}:{parse_string(item)}" for name, item in value.items())
+    if isinstance(value, list | tuple):
+        return ";".join(map(parse_string, value))
+    if isinstance(value, timedelta):
+        return f"{in_millis(value)} ms"
+    return parse_string(value)

@@ -1,0 +1,226 @@
+"""`ExecutionConfig`: the settings of a program that have methods of their own; they live in its `Configuration`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from rekindle import config
+from rekindle.common.configuration import Configuration
+from rekindle.config import ConfigOption, parse_bool, parse_duration, parse_string
+
+__all__ = ["ExecutionConfig"]
+
+# Settings of Flink's that a program may have; kept so that it reads back what it wrote.
+_CLOSURE_CLEANER = ConfigOption("pipeline.closure-cleaner-level", parse_string, "RECURSIVE")
+_LATENCY_INTERVAL = ConfigOption("metrics.latency.interval", parse_duration, timedelta(0))
+_FORCE_KRYO = ConfigOption("pipeline.force-kryo", parse_bool, False)
+_FORCE_AVRO = ConfigOption("pipeline.force-avro", parse_bool, False)
+_GENERIC_TYPES = ConfigOption("pipeline.generic-types", parse_bool, True)
+_AUTO_UIDS = ConfigOption("pipeline.auto-generate-uids", parse_bool, True)
+_SNAPSHOT_COMPRESSION = ConfigOption("execution.checkpointing.snapshot-compression", parse_bool, False)
+
+
+class ExecutionConfig:
+    """How a program is executed.
+
+    >>> ExecutionConfig().set_parallelism(4).get_parallelism()
+    4
+    """
+
+    #: Means: use the default parallelism.
+    PARALLELISM_DEFAULT = -1
+    #: Means: not known, leave it as it is.
+    PARALLELISM_UNKNOWN = -2
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._configuration = Configuration() if configuration is None else configuration
+
+    def get_configuration(self) -> Configuration:
+        """The configuration behind this view."""
+        return self._configuration
+
+    # -- parallelism --------------------------------------------------------------------------------------------------
+
+    def get_parallelism(self) -> int:
+        """Parallelism of operators that set none; PARALLELISM_DEFAULT when it was not set."""
+        return self._configuration.get(config.PARALLELISM)
+
+    def set_parallelism(self, parallelism: int) -> ExecutionConfig:
+        """Sets the parallelism of operators that set none."""
+        if parallelism != self.PARALLELISM_UNKNOWN:
+            self._configuration.set(config.PARALLELISM, parallelism)
+        return self
+
+    def get_max_parallelism(self) -> int:
+        """Number of key groups, the limit of rescaling; -1 when it was not set."""
+        return self._configuration.get(config.MAX_PARALLELISM)
+
+    def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
+        """Sets the number of key groups, the limit of rescaling."""
+        self._configuration.set(config.MAX_PARALLELISM, max_parallelism)
+        return self
+
+    # -- time ---------------------------------------------------------------------------------------------------------
+
+    def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
+        """Sets how often periodic watermark generators are asked, in milliseconds; 0 turns them off."""
+        return self._set_millis(config.AUTO_WATERMARK_INTERVAL, interval)
+
+    def get_auto_watermark_interval(self) -> int:
+        """How often periodic watermark generators are asked, in milliseconds."""
+        return self._configuration.get_millis(config.AUTO_WATERMARK_INTERVAL)
+
+    def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
+        """Accepted: latency is measured per epoch here."""
+        return self._set_millis(_LATENCY_INTERVAL, interval)
+
+    def get_latency_tracking_interval(self) -> int:
+        """What was set, in milliseconds."""
+        return self._configuration.get_millis(_LATENCY_INTERVAL)
+
+    def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
+        """Sets the time between two attempts to cancel a task, in milliseconds."""
+        return self._set_millis(config.CANCELLATION_INTERVAL, interval)
+
+    def get_task_cancellation_interval(self) -> int:
+        """The time between two attempts to cancel a task, in milliseconds."""
+        return self._configuration.get_millis(config.CANCELLATION_INTERVAL)
+
+    def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
+        """Sets after how many milliseconds a task that does not end is ended with its process; 0: never."""
+        return self._set_millis(config.CANCELLATION_TIMEOUT, timeout)
+
+    def get_task_cancellation_timeout(self) -> int:
+        """After how many milliseconds a task that does not end is ended with its process."""
+        return self._configuration.get_millis(config.CANCELLATION_TIMEOUT)
+
+    # -- the job's own parameters -------------------------------------------------------------------------------------
+
+    def get_global_job_parameters(self) -> dict[str, str]:
+        """The job's own parameters.
+
+        >>> ExecutionConfig().set_global_job_parameters({"region": "eu"}).get_global_job_parameters()
+        {'region': 'eu'}
+        """
+        one_by_one = self._configuration.with_prefix(f"{config.GLOBAL_JOB_PARAMETERS.key}.")
+        together = self._configuration.get(config.GLOBAL_JOB_PARAMETERS)
+        return one_by_one | (together or {})
+
+    def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, object]) -> ExecutionConfig:
+        """Sets the job's own parameters, which functions find in their runtime context."""
+        parameters = {str(key): parse_string(value) for key, value in global_job_parameters_dict.items()}
+        self._configuration.set(config.GLOBAL_JOB_PARAMETERS, parameters)
+        return self
+
+    # -- switches -----------------------------------------------------------------------------------------------------
+
+    def enable_object_reuse(self) -> ExecutionConfig:
+        """Accepted: inside a task records are never copied here."""
+        return self._switch(config.OBJECT_REUSE, True)
+
+    def disable_object_reuse(self) -> ExecutionConfig:
+        """Accepted: inside a task records are never copied here."""
+        return self._switch(config.OBJECT_REUSE, False)
+
+    def is_object_reuse_enabled(self) -> bool:
+        """What was set."""
+        return self._configuration.get(config.OBJECT_REUSE)
+
+    def enable_auto_generated_uids(self) -> ExecutionConfig:
+        """Operators without a uid get one from the topology."""
+        return self._switch(_AUTO_UIDS, True)
+
+    def disable_auto_generated_uids(self) -> ExecutionConfig:
+        """Every operator should have a uid of its own."""
+        return self._switch(_AUTO_UIDS, False)
+
+    def has_auto_generated_uids_enabled(self) -> bool:
+        """What was set."""
+        return self._configuration.get(_AUTO_UIDS)
+
+    def enable_generic_types(self) -> ExecutionConfig:
+        """Accepted; `state.pickle` says whether undeclared types may be pickled."""
+        return self._switch(_GENERIC_TYPES, True)
+
+    def disable_generic_types(self) -> ExecutionConfig:
+        """Accepted; `state.pickle` says whether undeclared types may be pickled."""
+        return self._switch(_GENERIC_TYPES, False)
+
+    def has_generic_types_disabled(self) -> bool:
+        """What was set."""
+        return not self._configuration.get(_GENERIC_TYPES)
+
+    def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
+        """Accepted."""
+        return self._switch(_SNAPSHOT_COMPRESSION, use_snapshot_compression)
+
+    def is_use_snapshot_compression(self) -> bool:
+        """What was set."""
+        return self._configuration.get(_SNAPSHOT_COMPRESSION)
+
+    # -- Java's own: there is nothing to switch, programs that do still run -------------------------------------------
+
+    def enable_closure_cleaner(self) -> ExecutionConfig:
+        """Accepted."""
+        self._configuration.set(_CLOSURE_CLEANER, "RECURSIVE")
+        return self
+
+    def disable_closure_cleaner(self) -> ExecutionConfig:
+        """Accepted."""
+        self._configuration.set(_CLOSURE_CLEANER, "NONE")
+        return self
+
+    def is_closure_cleaner_enabled(self) -> bool:
+        """What was set."""
+        return self._configuration.get(_CLOSURE_CLEANER) != "NONE"
+
+    def enable_force_kryo(self) -> ExecutionConfig:
+        """Accepted."""
+        return self._switch(_FORCE_KRYO, True)
+
+    def disable_force_kryo(self) -> ExecutionConfig:
+        """Accepted."""
+        return self._switch(_FORCE_KRYO, False)
+
+    def is_force_kryo_enabled(self) -> bool:
+        """What was set."""
+        return self._configuration.get(_FORCE_KRYO)
+
+    def enable_force_avro(self) -> ExecutionConfig:
+        """Accepted."""
+        return self._switch(_FORCE_AVRO, True)
+
+    def disable_force_avro(self) -> ExecutionConfig:
+        """Accepted."""
+        return self._switch(_FORCE_AVRO, False)
+
+    def is_force_avro_enabled(self) -> bool:
+        """What was set."""
+        return self._configuration.get(_FORCE_AVRO)
+
+    def get_default_kryo_serializer_classes(self) -> dict[str, str]:
+        """Always empty: there is no Kryo here."""
+        return {}
+
+    def get_registered_kryo_types(self) -> list[str]:
+        """Always empty: there is no Kryo here."""
+        return []
+
+    def get_registered_pojo_types(self) -> list[str]:
+        """Always empty: there are no POJOs here."""
+        return []
+
+    def _switch(self, option: ConfigOption[bool], value: bool) -> ExecutionConfig:
+        self._configuration.set(option, value)
+        return self
+
+    def _set_millis(self, option: ConfigOption[timedelta], millis: int) -> ExecutionConfig:
+        self._configuration.set(option, timedelta(milliseconds=millis))
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExecutionConfig) and self._configuration == other._configuration
+
+    def __hash__(self) -> int:
+        return hash(self._configuration)

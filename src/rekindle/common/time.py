@@ -1,0 +1,175 @@
+"""Amounts of time and points in time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from rekindle.serde.tagged import register_value_type
+
+__all__ = ["Duration", "Instant", "Time", "as_millis"]
+
+_NANOS_PER_MILLI = 1_000_000
+_NANOS_PER_SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, order=True, repr=False)
+class Duration:
+    """An amount of time.
+
+    >>> Duration.of_seconds(90)
+    PT1M30S
+    >>> Duration.of_minutes(1).to_millis()
+    60000
+    """
+
+    nanos: int
+
+    @staticmethod
+    def of_days(days: int) -> Duration:
+        """`days` times 24 hours."""
+        return Duration.of_hours(days * 24)
+
+    @staticmethod
+    def of_hours(hours: int) -> Duration:
+        """`hours` hours."""
+        return Duration.of_minutes(hours * 60)
+
+    @staticmethod
+    def of_minutes(minutes: int) -> Duration:
+        """`minutes` minutes."""
+        return Duration.of_seconds(minutes * 60)
+
+    @staticmethod
+    def of_seconds(seconds: int) -> Duration:
+        """`seconds` seconds."""
+        return Duration(int(seconds * _NANOS_PER_SECOND))
+
+    @staticmethod
+    def of_millis(millis: int) -> Duration:
+        """`millis` milliseconds."""
+        return Duration(int(millis * _NANOS_PER_MILLI))
+
+    @staticmethod
+    def of_nanos(nanos: int) -> Duration:
+        """`nanos` nanoseconds."""
+        return Duration(nanos)
+
+    def to_millis(self) -> int:
+        """Whole milliseconds, rounded down."""
+        return self.nanos // _NANOS_PER_MILLI
+
+    def to_timedelta(self) -> timedelta:
+        """The same as Python's own type, rounded down to microseconds."""
+        return timedelta(microseconds=self.nanos // 1000)
+
+    def __repr__(self) -> str:
+        sign = "-" if self.nanos < 0 else ""
+        seconds, nanos = divmod(abs(self.nanos), _NANOS_PER_SECOND)
+        minutes, seconds = divmod(seconds, 60)
+        hours, minutes = divmod(minutes, 60)
+        fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
+        parts = [f"{hours}H" if hours else "", f"{minutes}M" if minutes else ""]
+        if seconds or nanos or not self.nanos:
+            parts.append(f"{seconds}{fraction}S")
+        return f"{sign}PT{''.join(parts)}"
+
+
+@dataclass(frozen=True, order=True, repr=False)
+class Instant:
+    """A point on the time line: seconds since the epoch, and nanoseconds after that second.
+
+    >>> Instant.of_epoch_milli(1500)
+    Instant<1, 500000000>
+    """
+
+    seconds: int
+    nanos: int
+
+    def to_epoch_milli(self) -> int:
+        """Milliseconds since the epoch, rounded down.
+
+        >>> Instant.of_epoch_milli(-1).to_epoch_milli()
+        -1
+        """
+        return self.seconds * 1000 + self.nanos // _NANOS_PER_MILLI
+
+    @staticmethod
+    def of_epoch_milli(epoch_milli: int) -> Instant:
+        """The instant so many milliseconds after the epoch."""
+        seconds, millis = divmod(epoch_milli, 1000)
+        return Instant(seconds, millis * _NANOS_PER_MILLI)
+
+    def __repr__(self) -> str:
+        return f"Instant<{self.seconds}, {self.nanos}>"
+
+
+@dataclass(frozen=True, order=True, repr=False)
+class Time:
+    """An amount of time in milliseconds, as window sizes are given.
+
+    >>> Time.minutes(5).to_milliseconds()
+    300000
+    """
+
+    _milliseconds: int
+
+    def to_milliseconds(self) -> int:
+        """The amount in milliseconds."""
+        return self._milliseconds
+
+    @staticmethod
+    def milliseconds(milliseconds: int) -> Time:
+        """`milliseconds` milliseconds."""
+        return Time(milliseconds)
+
+    @staticmethod
+    def seconds(seconds: int) -> Time:
+        """`seconds` seconds."""
+        return Time(seconds * 1000)
+
+    @staticmethod
+    def minutes(minutes: int) -> Time:
+        """`minutes` minutes."""
+        return Time.seconds(minutes * 60)
+
+    @staticmethod
+    def hours(hours: int) -> Time:
+        """`hours` hours."""
+        return Time.minutes(hours * 60)
+
+    @staticmethod
+    def days(days: int) -> Time:
+        """`days` times 24 hours."""
+        return Time.hours(days * 24)
+
+    def __repr__(self) -> str:
+        return f"{self._milliseconds} ms"
+
+
+def as_millis(amount: Duration | Time | timedelta | int) -> int:
+    """Any way to say an amount of time, in whole milliseconds; an int is one already.
+
+    >>> as_millis(Duration.of_seconds(2)), as_millis(Time.seconds(2)), as_millis(timedelta(seconds=2)), as_millis(2000)
+    (2000, 2000, 2000, 2000)
+    """
+    if isinstance(amount, Duration):
+        return amount.to_millis()
+    if isinstance(amount, Time):
+        return amount.to_milliseconds()
+    if isinstance(amount, timedelta):
+        return amount // timedelta(milliseconds=1)
+    if isinstance(amount, int) and not isinstance(amount, bool):
+        return amount
+    raise TypeError(f"{amount!r} is no amount of time: use Duration, Time, datetime.timedelta or milliseconds.")
+
+
+def _parts_of(value: Duration | Instant | Time) -> Sequence[Any]:
+    return tuple(vars(value).values())
+
+
+register_value_type("Duration", Duration, _parts_of, lambda parts: Duration(*parts))
+register_value_type("Instant", Instant, _parts_of, lambda parts: Instant(*parts))
+register_value_type("Time", Time, _parts_of, lambda parts: Time(*parts))

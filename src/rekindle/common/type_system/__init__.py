@@ -1,0 +1,1 @@
+"""The classes behind `rekindle.common.typeinfo`, which is where users import them from."""

@@ -1,0 +1,128 @@
+"""Between values and what msgspec writes and reads, where that differs: built once per type, run once per record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rekindle.common.type_system.base import Converter
+from rekindle.common.types import ROW_KINDS, Row, make_row
+from rekindle.errors import TypeMismatchError
+
+ValuesConverter = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+def values_converter(converters: list[Converter | None]) -> ValuesConverter | None:
+    """Converts each of some values with its own converter; None when no value needs one."""
+    if not any(converters):
+        return None
+
+    def convert(values: Sequence[Any]) -> list[Any]:
+        return [
+            value if converter is None else converter(value)
+            for converter, value in zip(converters, values, strict=True)
+        ]
+
+    return convert
+
+
+def tuple_converter(converters: list[Converter | None]) -> Converter | None:
+    """Converts the fields of a tuple."""
+    convert = values_converter(converters)
+    if convert is None:
+        return None
+    return lambda value: None if value is None else tuple(convert(value))
+
+
+def list_converter(convert: Converter | None) -> Converter | None:
+    """Converts the elements of a list."""
+    if convert is None:
+        return None
+    return lambda value: None if value is None else list(map(convert, value))
+
+
+def map_converter(key: Converter | None, item: Converter | None) -> Converter | None:
+    """Converts the keys and values of a dict."""
+    if key is None and item is None:
+        return None
+    of_key, of_item = key or _same, item or _same
+    return lambda value: None if value is None else {of_key(k): of_item(v) for k, v in value.items()}
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def row_values(obj: Any, names: list[str], by_name: bool) -> tuple[int, Sequence[Any]]:
+    """Kind and values, in the type's order, of what stands for a row: a Row, a dict, a tuple or a list."""
+    if isinstance(obj, Row):
+        # _value_: an Enum's `value` is a property in Python, and this runs once per record.
+        return obj._row_kind._value_, obj.get_fields_by_names(names) if by_name else obj._values
+    if isinstance(obj, dict):
+        return 0, [obj.get(name) for name in names]
+    if isinstance(obj, list | tuple):
+        return 0, obj
+    raise TypeMismatchError("it is neither a Row nor a dict, tuple or list that could stand for one")
+
+
+def named_row_to_wire(names: list[str], convert: ValuesConverter | None) -> Converter:
+    """(kind, value, ...) in the order of `names`."""
+    arity = len(names)
+
+    def to_wire(obj: Any) -> tuple[Any, ...] | None:
+        values: Sequence[Any]
+        if type(obj) is Row and (obj._names is None or obj._names == names):
+            kind, values = obj._row_kind._value_, obj._values
+        elif obj is None:
+            return None
+        else:
+            kind, values = row_values(obj, names, by_name=True)
+        if len(values) != arity:
+            raise TypeMismatchError(f"it has {len(values)} fields where the type has {arity}")
+        return (kind, *values) if convert is None else (kind, *convert(values))
+
+    return to_wire
+
+
+def named_row_from_wire(names: list[str], convert: ValuesConverter | None) -> Converter:
+    """The row of these names."""
+
+    def from_wire(wired: tuple[Any, ...] | None) -> Row | None:
+        if wired is None:
+            return None
+        kind, *values = wired
+        return make_row(names, values if convert is None else list(convert(values)), ROW_KINDS[kind])
+
+    return from_wire
+
+
+def row_to_wire(arity: int, convert: ValuesConverter | None) -> Converter:
+    """(kind, names or None, value, ...): a row type without names keeps those that a row brings."""
+    default_names = [f"f{i}" for i in range(arity)]
+
+    def to_wire(obj: Any) -> tuple[Any, ...] | None:
+        values: Sequence[Any]
+        names = None
+        if type(obj) is Row:
+            kind, values, names = obj._row_kind._value_, obj._values, obj._names
+        elif obj is None:
+            return None
+        else:
+            kind, values = row_values(obj, default_names, by_name=False)
+        if len(values) != arity:
+            raise TypeMismatchError(f"it has {len(values)} fields where the type has {arity}")
+        return (kind, names, *values) if convert is None else (kind, names, *convert(values))
+
+    return to_wire
+
+
+def row_from_wire(convert: ValuesConverter | None) -> Converter:
+    """The row, with the names that it brought."""
+
+    def from_wire(wired: tuple[Any, ...] | None) -> Row | None:
+        if wired is None:
+            return None
+        kind, names, *values = wired
+        return make_row(names, values if convert is None else list(convert(values)), ROW_KINDS[kind])
+
+    return from_wire

@@ -1,0 +1,165 @@
+"""Event time: how elements get timestamps and how watermarks follow from them. Data; the slot's runtime acts by it."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from rekindle.common.time import Duration, as_millis
+
+__all__ = [
+    "MAX_WATERMARK",
+    "MIN_WATERMARK",
+    "NO_TIMESTAMP",
+    "TimestampAssigner",
+    "Watermark",
+    "WatermarkGenerator",
+    "WatermarkOutput",
+    "WatermarkStrategy",
+]
+
+_log = logging.getLogger("rekindle")
+
+#: The watermark after the last element of bounded input: event time is over.
+MAX_WATERMARK = 2**63 - 1
+#: The watermark before the first element.
+MIN_WATERMARK = -(2**63)
+#: What an element has for a timestamp before it was given one.
+NO_TIMESTAMP = MIN_WATERMARK
+
+
+@dataclass(frozen=True, order=True)
+class Watermark:
+    """No element with this timestamp or an earlier one is expected any more.
+
+    >>> Watermark(10) < Watermark(MAX_WATERMARK)
+    True
+    """
+
+    timestamp: int
+
+
+class TimestampAssigner(ABC):
+    """Gives elements their event time."""
+
+    @abstractmethod
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        """The event time of an element in milliseconds since the epoch.
+
+        :param record_timestamp: the timestamp that the element has so far, NO_TIMESTAMP when it has none.
+        """
+
+
+class _FunctionAssigner(TimestampAssigner):
+    """A plain function as a timestamp assigner."""
+
+    def __init__(self, function: Callable[[Any, int], int]) -> None:
+        # In the place of the method, so that each element costs one call and not two.
+        self.extract_timestamp = function  # type: ignore[method-assign, assignment]
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:  # pragma: no cover
+        """Hidden by the function itself."""
+        raise AssertionError("the instance's own attribute comes first")
+
+
+class WatermarkOutput(ABC):
+    """Where a generator puts its watermarks."""
+
+    @abstractmethod
+    def emit_watermark(self, watermark: Watermark) -> None:
+        """Emits a watermark; one that is not above the last is ignored."""
+
+    @abstractmethod
+    def mark_idle(self) -> None:
+        """Says that no elements come for now, so that others need not wait for this one."""
+
+    @abstractmethod
+    def mark_active(self) -> None:
+        """Says that elements come again."""
+
+
+class WatermarkGenerator(ABC):
+    """Makes watermarks from the elements it sees: periodically, or at the sight of an element."""
+
+    @abstractmethod
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Called for every element; may emit a watermark at once (punctuated)."""
+
+    @abstractmethod
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Called every auto-watermark interval; may emit a watermark (periodic)."""
+
+
+@dataclass(frozen=True)
+class WatermarkStrategy:
+    """How a stream gets timestamps and watermarks.
+
+    >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5)).with_timestamp_assigner(
+    ...     lambda order, record_timestamp: order["time"]
+    ... )
+    >>> strategy.kind, strategy.max_out_of_orderness_ms
+    ('bounded', 5000)
+    """
+
+    kind: Literal["none", "monotonous", "bounded", "custom"]
+    max_out_of_orderness_ms: int = 0
+    generator_supplier: Callable[[], WatermarkGenerator] | None = None
+    timestamp_assigner: TimestampAssigner | None = None
+    idle_timeout_ms: int | None = None
+
+    @staticmethod
+    def for_monotonous_timestamps() -> WatermarkStrategy:
+        """Timestamps never decrease: the watermark follows the newest."""
+        return WatermarkStrategy("monotonous")
+
+    @staticmethod
+    def for_bounded_out_of_orderness(max_out_of_orderness: Duration) -> WatermarkStrategy:
+        """Elements come at most so much out of order: the watermark stays so far behind the newest."""
+        millis = as_millis(max_out_of_orderness)
+        if millis < 0:
+            raise ValueError(f"The out-of-orderness cannot be negative: {max_out_of_orderness!r}.")
+        return WatermarkStrategy("bounded", millis)
+
+    @staticmethod
+    def no_watermarks() -> WatermarkStrategy:
+        """No watermarks: for processing time."""
+        return WatermarkStrategy("none")
+
+    @staticmethod
+    def for_generator(supplier: Callable[[], WatermarkGenerator]) -> WatermarkStrategy:
+        """Watermarks of the user's own making; `supplier` makes one generator per subtask, a class will do."""
+        if not callable(supplier):
+            raise TypeError(f"{supplier!r} does not make generators: give a WatermarkGenerator class or a function.")
+        return WatermarkStrategy("custom", generator_supplier=supplier)
+
+    def with_timestamp_assigner(
+        self, timestamp_assigner: TimestampAssigner | Callable[[Any, int], int]
+    ) -> WatermarkStrategy:
+        """The same strategy with timestamps from `timestamp_assigner`, an object or a function."""
+        if not isinstance(timestamp_assigner, TimestampAssigner):
+            if not callable(timestamp_assigner):
+                raise TypeError(
+                    f"{timestamp_assigner!r} assigns no timestamps: give a TimestampAssigner "
+                    "or a function of (value, record_timestamp)."
+                )
+            timestamp_assigner = _FunctionAssigner(timestamp_assigner)
+        return replace(self, timestamp_assigner=timestamp_assigner)
+
+    def with_idleness(self, idle_timeout: Duration) -> WatermarkStrategy:
+        """The same strategy, but a subtask without elements for so long does not hold the others' watermark back."""
+        millis = as_millis(idle_timeout)
+        if millis <= 0:
+            raise ValueError(f"The idle timeout must be longer than nothing: {idle_timeout!r}.")
+        return replace(self, idle_timeout_ms=millis)
+
+    def with_watermark_alignment(
+        self, watermark_group: str, max_allowed_watermark_drift: Duration, update_interval: Duration | None = None
+    ) -> WatermarkStrategy:
+        """Accepted with a warning: an epoch takes from all sources side by side, so they do not drift far apart."""
+        _log.warning(
+            "Watermark alignment (group %r) has no effect in Rekindle: every epoch reads all sources.", watermark_group
+        )
+        return self

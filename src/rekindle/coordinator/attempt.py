@@ -1,0 +1,407 @@
+"""One execution attempt: slots up, functions open, epochs until the input ends, functions closed, slots gone."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Protocol
+
+from rekindle.coordinator.balance import imbalance
+from rekindle.coordinator.cluster import Cluster, EpochRun, SlotAddress
+from rekindle.coordinator.control import ControlIdentity, ControlServer
+from rekindle.coordinator.failure import slot_lost, task_failed
+from rekindle.coordinator.logs import write_log_line
+from rekindle.coordinator.pacing import EpochLimits, Pace
+from rekindle.errors import ClusterError, JobCancelledError, ProtocolError, RekindleError
+from rekindle.graph.nodes import JobPlan, OperatorKind
+from rekindle.protocol import (
+    CancelTasks,
+    Closed,
+    CloseTasks,
+    Deploy,
+    Deployed,
+    LogLine,
+    Ready,
+    SlotHello,
+    SlotLaunch,
+    SlotMessage,
+    StageReport,
+    TaskFailed,
+)
+from rekindle.serde import tagged_loads
+
+_LOG = logging.getLogger("rekindle.job")
+#: How long to wait, after Spark reported a failure, for the slot's own word about the cause.
+_EXPLANATION_S = 2.0
+_FAILED_CLOSE_S = 3.0
+
+
+@dataclass(frozen=True)
+class AttemptSettings:
+    """Times and limits of an attempt."""
+
+    limits: EpochLimits
+    heartbeat_interval_ms: int
+    heartbeat_timeout_ms: int
+    slot_start_timeout_s: float
+    cancellation_timeout_s: float
+    loopback_only: bool
+    python_path: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EpochSummary:
+    """What observers (progress line, tests, pages) learn about an epoch that counted."""
+
+    epoch: int
+    duration_ms: float
+    records_in: int
+    records_out: int
+    watermark: int | None
+    more: bool
+
+
+@dataclass
+class PartitionedInput:
+    """A DataFrame source's position: the partitions that are not read yet (I10)."""
+
+    node: int
+    remaining: list[int]
+
+    def take(self, count: int) -> tuple[int, ...]:
+        """The next partitions, whole."""
+        taken, self.remaining = self.remaining[:count], self.remaining[count:]
+        return tuple(taken)
+
+
+class Observer(Protocol):
+    """Hears what happens; must not block."""
+
+    def on_started(self) -> None: ...
+    def on_epoch(self, summary: EpochSummary) -> None: ...
+
+
+@dataclass
+class _Shared:
+    """What reader threads write and the attempt's thread waits for; guarded by one condition."""
+
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    hellos: dict[int, SlotHello] = field(default_factory=dict)
+    deployed: set[int] = field(default_factory=set)
+    closed: dict[int, Closed] = field(default_factory=dict)
+    reports: dict[tuple[int, int], StageReport] = field(default_factory=dict)  # (slot, stage) of the current epoch
+    epoch: int = 0
+    ready: bool = False
+    closing: bool = False
+    cancelled: bool = False
+    failure: RekindleError | None = None
+
+
+class Attempt:
+    """Runs a plan once on a cluster."""
+
+    def __init__(
+        self,
+        plan: JobPlan,
+        job_id: str,
+        number: int,
+        program: bytes,
+        cluster: Cluster,
+        settings: AttemptSettings,
+        observer: Observer,
+        deliver: Callable[[list[bytes]], None],
+    ) -> None:
+        self._plan = plan
+        self._number = number
+        self._program = program
+        self._cluster = cluster
+        self._settings = settings
+        self._observer = observer
+        self._deliver = deliver
+        self._shared = _Shared()
+        self._identity = ControlIdentity(job_id, number, plan.slots, os.urandom(32))
+        self._host = cluster.driver_host()
+        self._server = ControlServer(
+            self._host,
+            self._identity,
+            self._on_message,
+            self._on_gone,
+            (settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms),
+        )
+        self._unfinished = {
+            (chain.id, subtask)
+            for chain in plan.chains
+            for subtask in range(chain.parallelism)
+            if plan.nodes[chain.head].kind is not OperatorKind.SOURCE_DATAFRAME
+        }
+        self._dataframes: list[PartitionedInput] = []
+        self.accumulators: dict[str, float | int] = {}
+
+    # -- the whole run ------------------------------------------------------------------------------------------------
+
+    def run(self, dataframes: list[PartitionedInput]) -> None:
+        """Run to the end of the input. Raises the cause of a failure, or JobCancelledError."""
+        self._dataframes = dataframes
+        try:
+            self._start_slots()
+            self._deploy()
+            self._observer.on_started()
+            self._run_epochs()
+            self._close_tasks(self._settings.cancellation_timeout_s)
+            self._check_failure()
+        except BaseException as error:
+            self._shut_down_after(error)
+            raise
+        finally:
+            self._server.close()
+
+    def cancel(self) -> None:
+        """Ask the attempt to end; safe from any thread."""
+        with self._shared.changed:
+            self._shared.cancelled = True
+            self._shared.changed.notify_all()
+        self._server.broadcast(CancelTasks())
+        self._cluster.cancel_epoch()
+
+    def _start_slots(self) -> None:
+        settings, identity = self._settings, self._identity
+        launches = [
+            SlotLaunch(
+                job_id=identity.job_id,
+                job_name=self._plan.job_name,
+                attempt=self._number,
+                slot=slot,
+                slots=self._plan.slots,
+                driver_host=self._host,
+                driver_port=self._server.port,
+                secret=identity.secret,
+                heartbeat_interval_ms=settings.heartbeat_interval_ms,
+                heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
+                python_path=list(settings.python_path),
+                loopback_only=settings.loopback_only,
+            )
+            for slot in range(self._plan.slots)
+        ]
+        self._cluster.start_slots(launches)
+        self._wait(
+            lambda: len(self._shared.hellos) == self._plan.slots,
+            settings.slot_start_timeout_s,
+            lambda: f"slots {sorted(set(range(self._plan.slots)) - set(self._shared.hellos))} did not report",
+        )
+
+    def _deploy(self) -> None:
+        self._server.broadcast(Deploy(self._program))
+        self._wait(
+            lambda: len(self._shared.deployed) == self._plan.slots,
+            None,
+            lambda: "",
+        )
+
+    def _wait(self, done: Callable[[], bool], timeout_s: float | None, complaint: Callable[[], str]) -> None:
+        deadline = None if timeout_s is None else monotonic() + timeout_s
+        shared = self._shared
+        with shared.changed:
+            while not done():
+                self._check_failure()
+                left = None if deadline is None else deadline - monotonic()
+                if left is not None and left <= 0:
+                    raise ClusterError(f"After {timeout_s:.0f} s {complaint()}.")
+                shared.changed.wait(left)
+
+    def _check_failure(self) -> None:
+        if self._shared.failure is not None:
+            raise self._shared.failure
+        if self._shared.cancelled:
+            raise JobCancelledError(f"Job '{self._plan.job_name}' was cancelled.")
+
+    # -- epochs -------------------------------------------------------------------------------------------------------
+
+    def _run_epochs(self) -> None:
+        pace = Pace.start(self._settings.limits)
+        addresses = self._addresses()
+        names = self._stage_names()
+        backlog = True
+        last_start = monotonic() - 3600
+        while self._unfinished:
+            self._await_work(pace, backlog, last_start)
+            last_start = monotonic()
+            with self._shared.changed:
+                self._shared.epoch += 1
+                self._shared.ready = False
+                self._shared.reports.clear()
+            run = EpochRun(
+                job_id=self._identity.job_id,
+                job_name=self._plan.job_name,
+                attempt=self._number,
+                epoch=self._shared.epoch,
+                stage_names=names,
+                slots=addresses,
+                secret=self._identity.secret,
+                max_records=pace.max_records,
+                target_ms=self._settings.limits.target_ms,
+                dataframe_partitions=tuple(
+                    (each.node, each.take(self._plan.slots)) for each in self._dataframes if each.remaining
+                ),
+            )
+            rows = self._run_epoch(run)
+            duration_ms = (monotonic() - last_start) * 1000
+            summary = self._conclude(run, duration_ms)
+            if rows:
+                self._deliver(rows)
+            self._observer.on_epoch(summary)
+            backlog = summary.more or any(each.remaining for each in self._dataframes)
+            pace = pace.after(duration_ms, summary.more)
+
+    def _await_work(self, pace: Pace, backlog: bool, last_start: float) -> None:
+        """Return when an epoch is worth running: no Spark job while there is nothing to do."""
+        shared = self._shared
+        with shared.changed:
+            while not backlog and not shared.ready:
+                self._check_failure()
+                shared.changed.wait()
+            deadline = monotonic() + pace.pause_ms((monotonic() - last_start) * 1000, backlog) / 1000
+            while (left := deadline - monotonic()) > 0:
+                self._check_failure()
+                shared.changed.wait(left)
+            self._check_failure()
+
+    def _run_epoch(self, run: EpochRun) -> list[bytes]:
+        try:
+            rows = self._cluster.run_epoch(run)
+        except JobCancelledError:
+            self._check_failure()  # a slot's failure cancels the Spark job too: it has priority
+            raise
+        except ClusterError as error:
+            self._explain(error)
+            raise
+        self._check_failure()
+        return rows
+
+    def _explain(self, error: ClusterError) -> None:
+        """Spark says that the job failed; the slot's own word, if it comes, is the better story."""
+        try:
+            self._wait(lambda: False, _EXPLANATION_S, str)
+        except ClusterError as better:
+            if better is self._shared.failure:
+                raise better from error
+
+    def _conclude(self, run: EpochRun, duration_ms: float) -> EpochSummary:
+        """The epoch counts only if every slot reported every stage, the counts balance and all are alive (I3)."""
+        shared, plan = self._shared, self._plan
+        expected = plan.slots * plan.stages
+        self._wait(
+            lambda: len(shared.reports) == expected,
+            self._settings.heartbeat_timeout_ms / 1000,
+            lambda: f"only {len(shared.reports)} of {expected} stage reports of epoch {run.epoch} had come",
+        )
+        missing = set(range(plan.slots)) - self._server.connected()
+        if missing:
+            raise ClusterError(f"Epoch {run.epoch} does not count: slots {sorted(missing)} were gone at its end.")
+        reports = list(shared.reports.values())
+        dataframe_edges = {
+            edge.id for edge in plan.edges if plan.nodes[edge.source].kind is OperatorKind.SOURCE_DATAFRAME
+        }
+        wrong = imbalance(
+            [count for report in reports for count in report.sent],
+            [count for report in reports for count in report.received if count.edge not in dataframe_edges],
+        )
+        if wrong is not None:
+            raise ProtocolError(f"Epoch {run.epoch} does not count: {wrong}.")
+        tasks = [task for report in reports for task in report.tasks]
+        self._unfinished -= {(task.chain, task.subtask) for task in tasks if task.finished}
+        sources = {chain.id for chain in plan.chains if chain.stage == 0}
+        watermarks = [task.watermark for task in tasks if not task.finished]
+        return EpochSummary(
+            epoch=run.epoch,
+            duration_ms=duration_ms,
+            records_in=sum(task.records_in for task in tasks if task.chain in sources)
+            + sum(count.records for report in reports for count in report.received if count.edge in dataframe_edges),
+            records_out=sum(task.records_sunk for task in tasks),
+            watermark=min(watermarks, default=None),
+            more=any(report.more for report in reports),
+        )
+
+    def _addresses(self) -> tuple[SlotAddress, ...]:
+        hellos = self._shared.hellos
+        return tuple(
+            SlotAddress(hellos[slot].host, hellos[slot].boot_id, hellos[slot].unix_path, hellos[slot].tcp_port)
+            for slot in range(self._plan.slots)
+        )
+
+    def _stage_names(self) -> tuple[str, ...]:
+        plan = self._plan
+        return tuple(
+            ", ".join(chain.name for chain in plan.chains if chain.stage == stage) for stage in range(plan.stages)
+        )
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def _close_tasks(self, timeout_s: float) -> None:
+        shared = self._shared
+        with shared.changed:
+            shared.closing = True
+        self._server.broadcast(CloseTasks())
+        deadline = monotonic() + timeout_s
+        with shared.changed:
+            while len(shared.closed) < len(shared.hellos) and shared.failure is None:
+                left = deadline - monotonic()
+                if left <= 0 or not (self._server.connected() - set(shared.closed)):
+                    break
+                shared.changed.wait(min(left, 0.2))
+        for slot, closed in sorted(shared.closed.items()):
+            for name, amount in tagged_loads(closed.accumulators).items():
+                self.accumulators[name] = self.accumulators.get(name, 0) + amount
+            for error in closed.errors:
+                _LOG.warning("slot %d: %s", slot, error)
+
+    def _shut_down_after(self, error: BaseException) -> None:
+        """After a failure: let functions close if they can; what does not end in time dies with its lifeline."""
+        cancelled = isinstance(error, JobCancelledError)
+        self._cluster.cancel_epoch()
+        self._server.broadcast(CancelTasks())
+        timeout_s = self._settings.cancellation_timeout_s if cancelled else _FAILED_CLOSE_S
+        with self._shared.changed:
+            self._shared.failure = None
+        self._close_tasks(timeout_s)
+
+    # -- reader threads -----------------------------------------------------------------------------------------------
+
+    def _on_message(self, slot: int, message: SlotMessage) -> None:
+        if isinstance(message, LogLine):
+            write_log_line(message)
+            return
+        shared = self._shared
+        with shared.changed:
+            match message:
+                case SlotHello():
+                    shared.hellos[slot] = message
+                case Deployed():
+                    shared.deployed.add(slot)
+                case Ready():
+                    shared.ready = True
+                case StageReport() if message.epoch == shared.epoch:
+                    shared.reports[slot, message.stage] = message
+                case Closed():
+                    shared.closed[slot] = message
+                case TaskFailed():
+                    self._fail(task_failed(self._plan.job_name, message))
+            shared.changed.notify_all()
+
+    def _on_gone(self, slot: int, why: str) -> None:
+        shared = self._shared
+        with shared.changed:
+            if not shared.closing:
+                self._fail(slot_lost(self._plan.job_name, slot, shared.hellos.get(slot), why))
+            shared.changed.notify_all()
+
+    def _fail(self, error: RekindleError) -> None:
+        """The first failure is the story; a running Spark job need not go on."""
+        if self._shared.failure is None and not self._shared.closing:
+            self._shared.failure = error
+            threading.Thread(target=self._cluster.cancel_epoch, name="cancel epoch", daemon=True).start()
+
+

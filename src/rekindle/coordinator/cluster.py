@@ -1,0 +1,55 @@
+"""The cluster as a port: what the coordinator asks of whoever runs slots and moves chunks. Spark is one, the simulation another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rekindle.protocol import SlotLaunch
+
+
+@dataclass(frozen=True)
+class SlotAddress:
+    """Where a slot's pump socket listens."""
+
+    host: str
+    boot_id: str
+    unix_path: str
+    tcp_port: int
+
+
+@dataclass(frozen=True)
+class EpochRun:
+    """One epoch to run: one Spark job with a stage per exchange."""
+
+    job_id: str
+    job_name: str
+    attempt: int
+    epoch: int
+    stage_names: tuple[str, ...]
+    slots: tuple[SlotAddress, ...]
+    secret: bytes
+    max_records: int
+    target_ms: int
+    checkpoint: int | None = None
+    dataframe_partitions: tuple[tuple[int, tuple[int, ...]], ...] = ()  # (source node id, partitions to read)
+
+
+class Cluster(Protocol):
+    """Where slots live and epochs run."""
+
+    def driver_host(self) -> str:
+        """The address at which slots reach the driver."""
+
+    def start_slots(self, launches: Sequence[SlotLaunch]) -> object:
+        """Start the slot processes; they report to the driver on their own."""
+
+    def run_epoch(self, run: EpochRun) -> list[bytes]:
+        """Run one epoch to its end and give back the rows that go to the driver."""
+
+    def cancel_epoch(self) -> None:
+        """Stop a running epoch from another thread."""
+
+    def close(self) -> None:
+        """Give back what was taken."""

@@ -1,0 +1,70 @@
+"""The progress line: one live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from time import monotonic
+from typing import TextIO
+
+from rekindle.clock import Clock
+from rekindle.coordinator.attempt import EpochSummary
+
+_PLAIN_EVERY_S = 5.0
+_LIVE_EVERY_S = 0.2
+#: Watermarks beyond these are "none yet" and "end of time": a lag means nothing there.
+_SANE_MS = 2**62
+
+
+class Progress:
+    """Follows epochs and shows records in and out per second, the epoch, and how far event time lags."""
+
+    def __init__(self, job_name: str, mode: str, clock: Clock, stream: TextIO | None = None) -> None:
+        self._job_name = job_name
+        self._stream = stream or sys.stderr
+        live = mode == "live" or (mode == "auto" and self._stream.isatty())
+        self._mode = "off" if mode == "off" else "live" if live else "plain"
+        self._clock = clock
+        self._since = monotonic()
+        self._records_in = 0
+        self._records_out = 0
+        self._total_in = 0
+        self._total_out = 0
+
+    def on_started(self) -> None:
+        """Functions are open, the first epoch follows."""
+        self._since = monotonic()
+        if self._mode == "plain":
+            self._write(f"{self._job_name}: running\n")
+
+    def on_epoch(self, summary: EpochSummary) -> None:
+        """Count, and show when it is time."""
+        self._records_in += summary.records_in
+        self._records_out += summary.records_out
+        elapsed = monotonic() - self._since
+        if self._mode != "off" and elapsed >= (_LIVE_EVERY_S if self._mode == "live" else _PLAIN_EVERY_S):
+            self._show(summary, elapsed)
+
+    def on_ended(self) -> None:
+        """Leave the live line behind."""
+        if self._mode == "live" and self._total_in:
+            self._write("\n")
+
+    def _show(self, summary: EpochSummary, elapsed: float) -> None:
+        self._total_in += self._records_in
+        self._total_out += self._records_out
+        text = (
+            f"{self._job_name}: epoch {summary.epoch:,} · in {self._records_in / elapsed:,.0f}/s ({self._total_in:,})"
+            f" · out {self._records_out / elapsed:,.0f}/s ({self._total_out:,}){self._lag(summary.watermark)}"
+        )
+        self._write(f"\r\x1b[K{text}" if self._mode == "live" else f"{text}\n")
+        self._records_in = self._records_out = 0
+        self._since = monotonic()
+
+    def _lag(self, watermark: int | None) -> str:
+        if watermark is None or not -_SANE_MS < watermark < _SANE_MS:
+            return ""
+        return f" · watermark lag {(self._clock.wall_ms() - watermark) / 1000:,.1f} s"
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()

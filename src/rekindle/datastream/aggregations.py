@@ -1,0 +1,135 @@
+"""`sum`, `min`, `max`, `min_by`, `max_by`: reduce functions over one field of tuples, lists, rows, dicts or objects."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from rekindle.common.types import Row
+from rekindle.datastream.functions.simple import ReduceFunction
+
+Field = int | str
+
+
+class CallableReduceFunction(ReduceFunction):
+    """A plain callable of two values as a `ReduceFunction`."""
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self._function = function
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """What the callable says."""
+        return self._function(value1, value2)
+
+
+def read_field(record: Any, field: Field) -> Any:
+    """A record's field by position or name; a plain value is its own field 0.
+
+    >>> read_field(("a", 3), 1), read_field({"n": 3}, "n"), read_field(5, 0)
+    (3, 3, 5)
+    """
+    if isinstance(field, str):
+        return record[field] if isinstance(record, dict | Row) else getattr(record, field)
+    if isinstance(record, tuple | list | Row):
+        return record[field]
+    names = _field_names(record)
+    if names:
+        return getattr(record, names[field])
+    if field == 0:
+        return record
+    raise IndexError(f"{record!r} has no field {field}")
+
+
+def with_field(record: Any, field: Field, value: Any) -> Any:
+    """A copy of the record with another value in one field.
+
+    >>> with_field(("a", 3), 1, 4), with_field([1, 2], 0, 9), with_field(5, 0, 6)
+    (('a', 4), [9, 2], 6)
+    """
+    if isinstance(record, Row):
+        changed = copy.copy(record)
+        changed[field] = value
+        return changed
+    if isinstance(record, tuple):
+        if isinstance(field, str):
+            return record._replace(**{field: value})  # type: ignore[attr-defined]
+        values = [*record[:field], value, *record[field + 1 :]]
+        return record._make(values) if hasattr(record, "_make") else tuple(values)
+    if isinstance(record, list | dict):
+        copied: Any = record.copy()
+        copied[field] = value
+        return copied
+    names = _field_names(record)
+    if not names and field == 0:
+        return value
+    name = names[field] if isinstance(field, int) else field
+    if isinstance(record, msgspec.Struct):
+        return msgspec.structs.replace(record, **{name: value})
+    if dataclasses.is_dataclass(record) and not isinstance(record, type):
+        return dataclasses.replace(record, **{name: value})
+    changed_object = copy.copy(record)
+    setattr(changed_object, name, value)
+    return changed_object
+
+
+def _field_names(record: Any) -> tuple[str, ...]:
+    if isinstance(record, msgspec.Struct):
+        return record.__struct_fields__
+    if dataclasses.is_dataclass(record):
+        return tuple(field.name for field in dataclasses.fields(record))
+    return ()
+
+
+class FieldSum(ReduceFunction):
+    """The first record with the sum of the field.
+
+    >>> FieldSum(1).reduce(("a", 1), ("a", 2))
+    ('a', 3)
+    """
+
+    def __init__(self, field: Field) -> None:
+        self._field = field
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """Add the second record's field to the first one's."""
+        return with_field(value1, self._field, read_field(value1, self._field) + read_field(value2, self._field))
+
+
+class FieldExtreme(ReduceFunction):
+    """The first record with the smallest (or largest) value of the field, its other fields unchanged.
+
+    >>> FieldExtreme(1, largest=True).reduce(("a", 1), ("b", 2))
+    ('a', 2)
+    """
+
+    def __init__(self, field: Field, largest: bool) -> None:
+        self._field = field
+        self._choose: Callable[[Any, Any], Any] = max if largest else min
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """Keep the first record, with the more extreme field of both."""
+        held = read_field(value1, self._field)
+        chosen = self._choose(held, read_field(value2, self._field))
+        return value1 if chosen is held else with_field(value1, self._field, chosen)
+
+
+class ExtremeBy(ReduceFunction):
+    """The whole record with the smallest (or largest) value of the field; the first of equals.
+
+    >>> ExtremeBy(1, largest=False).reduce(("a", 2), ("b", 1))
+    ('b', 1)
+    """
+
+    def __init__(self, field: Field, largest: bool) -> None:
+        self._field = field
+        self._largest = largest
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """The record with the more extreme field."""
+        first, second = read_field(value1, self._field), read_field(value2, self._field)
+        replaced = second > first if self._largest else second < first
+        return value2 if replaced else value1

@@ -1,0 +1,17 @@
+"""What happens to checkpoints when a job is cancelled."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class ExternalizedCheckpointRetention(Enum):
+    """Delete checkpoints on cancellation, retain them, or have none outside the job.
+
+    >>> ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION.name
+    'RETAIN_ON_CANCELLATION'
+    """
+
+    DELETE_ON_CANCELLATION = 0
+    RETAIN_ON_CANCELLATION = 1
+    NO_EXTERNALIZED_CHECKPOINTS = 2

@@ -1,0 +1,98 @@
+"""What every function has: `open` with a runtime context, and `close`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from rekindle.datastream.state import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReducingState,
+    ReducingStateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
+
+if TYPE_CHECKING:
+    from rekindle.metrics import MetricGroup
+
+
+class KeyedStateStore(ABC):
+    """Hands out keyed state; each handle follows the current key."""
+
+    @abstractmethod
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        """One value per key."""
+
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list per key."""
+
+    @abstractmethod
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        """A map per key."""
+
+    @abstractmethod
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        """A value per key that a reduce function folds."""
+
+    @abstractmethod
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+        """A value per key that an aggregate function folds."""
+
+
+class RuntimeContext(KeyedStateStore):
+    """Where a function finds itself: task, subtask, parameters, metrics, keyed state."""
+
+    @abstractmethod
+    def get_task_name(self) -> str:
+        """The task's name."""
+
+    @abstractmethod
+    def get_number_of_parallel_subtasks(self) -> int:
+        """How many subtasks the operator has."""
+
+    @abstractmethod
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        """How many it may ever have: its number of key groups."""
+
+    @abstractmethod
+    def get_index_of_this_subtask(self) -> int:
+        """This subtask, counted from 0."""
+
+    @abstractmethod
+    def get_attempt_number(self) -> int:
+        """How often the job was restarted."""
+
+    @abstractmethod
+    def get_task_name_with_subtasks(self) -> str:
+        """The task's name with the subtask, as in `Map (2/4)`."""
+
+    @abstractmethod
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """A global job parameter, see `ExecutionConfig.set_global_job_parameters`."""
+
+    @abstractmethod
+    def get_metrics_group(self) -> MetricGroup:
+        """Where the function registers its metrics."""
+
+
+class Function(ABC):
+    """Base of all user functions. One instance lives per subtask, for as long as the job runs.
+
+    >>> class Greeting(Function):
+    ...     def open(self, runtime_context):
+    ...         self.client = "made where the function runs, never shipped"
+    >>> Greeting().close()
+    """
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Called once before the first record: make connections, get state handles."""
+
+    def close(self) -> None:
+        """Called once after the last record, also when the job fails or is cancelled."""

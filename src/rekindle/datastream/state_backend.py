@@ -1,0 +1,111 @@
+"""Which state backend a job uses, as data."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from rekindle.errors import GraphError
+
+
+class StateBackend:
+    """Where keyed state lives while the job runs."""
+
+    def name(self) -> str:
+        """The value of `state.backend.type` that stands for this backend."""
+        raise NotImplementedError(f"{type(self).__name__} does not say its name")
+
+
+class HashMapStateBackend(StateBackend):
+    """State in the memory of the slots.
+
+    >>> HashMapStateBackend().name()
+    'hashmap'
+    """
+
+    def name(self) -> str:
+        """`hashmap`."""
+        return "hashmap"
+
+
+class PredefinedOptions(Enum):
+    """Settings of RocksDB for a kind of disk."""
+
+    DEFAULT = 0
+    SPINNING_DISK_OPTIMIZED = 1
+    SPINNING_DISK_OPTIMIZED_HIGH_MEM = 2
+    FLASH_SSD_OPTIMIZED = 3
+
+
+class EmbeddedRocksDBStateBackend(StateBackend):
+    """State on the local disk of the slots, in RocksDB.
+
+    >>> backend = EmbeddedRocksDBStateBackend(enable_incremental_checkpointing=True)
+    >>> backend.name(), backend.is_incremental_checkpoints_enabled()
+    ('rocksdb', True)
+    """
+
+    def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
+        self._incremental = bool(enable_incremental_checkpointing)
+        self._db_storage_paths: list[str] | None = None
+        self._predefined_options = PredefinedOptions.DEFAULT
+        self._options_factory: str | None = None
+        self._transfer_threads = 4
+
+    def name(self) -> str:
+        """`rocksdb`."""
+        return "rocksdb"
+
+    def set_db_storage_paths(self, *paths: str) -> None:
+        """Local directories for the database files; none given: a temporary one."""
+        if any(not isinstance(path, str) or not path for path in paths):
+            raise GraphError(f"set_db_storage_paths takes directories, not {paths!r}.")
+        self._db_storage_paths = list(paths) or None
+
+    def get_db_storage_paths(self) -> list[str] | None:
+        """The local directories, if set."""
+        return self._db_storage_paths
+
+    def is_incremental_checkpoints_enabled(self) -> bool:
+        """Whether a checkpoint uploads only new files."""
+        return self._incremental
+
+    def set_predefined_options(self, options: PredefinedOptions) -> None:
+        """Settings for a kind of disk."""
+        self._predefined_options = options
+
+    def get_predefined_options(self) -> PredefinedOptions:
+        """The settings for a kind of disk."""
+        return self._predefined_options
+
+    def set_options(self, options_factory_class_name: str) -> None:
+        """Accepted and kept; a Java class has no effect here."""
+        self._options_factory = options_factory_class_name
+
+    def get_options(self) -> str | None:
+        """The Java class that was given."""
+        return self._options_factory
+
+    def get_number_of_transfer_threads(self) -> int:
+        """Threads that upload and download files."""
+        return self._transfer_threads
+
+    def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
+        """Threads that upload and download files."""
+        if number_of_transfering_threads < 1:
+            raise GraphError(f"At least one thread must transfer files, not {number_of_transfering_threads}.")
+        self._transfer_threads = number_of_transfering_threads
+
+
+class CustomStateBackend(StateBackend):
+    """In PyFlink a Java state backend; there is no Java backend to load here, so making one fails.
+
+    >>> CustomStateBackend(None)
+    Traceback (most recent call last):
+    rekindle.errors.GraphError: Java state backends cannot be used: take HashMapStateBackend or \
+EmbeddedRocksDBStateBackend.
+    """
+
+    def __init__(self, j_custom_state_backend: object) -> None:
+        raise GraphError(
+            "Java state backends cannot be used: take HashMapStateBackend or EmbeddedRocksDBStateBackend."
+        )

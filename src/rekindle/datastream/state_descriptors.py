@@ -1,0 +1,138 @@
+"""Names and types of state (imported from `rekindle.datastream.state`, as in PyFlink)."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from rekindle.common.typeinfo import TypeInformation, Types, infer_type_info
+from rekindle.datastream.state_ttl import StateTtlConfig
+from rekindle.errors import GraphError
+
+if TYPE_CHECKING:
+    from rekindle.datastream.functions.simple import AggregateFunction, ReduceFunction
+
+
+class StateDescriptor(ABC):
+    """A state's name, unique within its function, and the type of what it holds."""
+
+    def __init__(self, name: str, type_info: TypeInformation) -> None:
+        if not isinstance(name, str) or not name:
+            raise GraphError(f"{type(self).__name__} needs a name: a non-empty string, not {name!r}.")
+        self.name = name
+        self.type_info = type_info
+        self._ttl_config: StateTtlConfig | None = None
+
+    def get_name(self) -> str:
+        """The state's name."""
+        return self.name
+
+    def get_type_info(self) -> TypeInformation:
+        """The type of what it holds."""
+        return self.type_info
+
+    def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
+        """Let values expire."""
+        if not isinstance(ttl_config, StateTtlConfig):
+            raise GraphError(f"State '{self.name}': enable_time_to_live takes a StateTtlConfig, not {ttl_config!r}.")
+        self._ttl_config = ttl_config
+
+    def get_ttl_config(self) -> StateTtlConfig | None:
+        """The time to live, if enabled."""
+        return self._ttl_config
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(self) is type(other)
+            and isinstance(other, StateDescriptor)
+            and (self.name, self.type_info) == (other.name, other.type_info)
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self.name))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.type_info})"
+
+
+class ValueStateDescriptor(StateDescriptor):
+    """Describes a `ValueState`.
+
+    >>> ValueStateDescriptor("count", int).get_name()
+    'count'
+    """
+
+    def __init__(self, name: str, value_type_info: Any) -> None:
+        super().__init__(name, infer_type_info(value_type_info))
+
+
+class ListStateDescriptor(StateDescriptor):
+    """Describes a `ListState`; `elem_type_info` is the type of one element.
+
+    >>> ListStateDescriptor("recent", float).get_name()
+    'recent'
+    """
+
+    def __init__(self, name: str, elem_type_info: Any) -> None:
+        self.elem_type_info = infer_type_info(elem_type_info)
+        super().__init__(name, Types.LIST(self.elem_type_info))
+
+
+class MapStateDescriptor(StateDescriptor):
+    """Describes a `MapState` or a broadcast state.
+
+    >>> MapStateDescriptor("stock", str, int).get_name()
+    'stock'
+    """
+
+    def __init__(self, name: str, key_type_info: Any, value_type_info: Any) -> None:
+        self.key_type_info = infer_type_info(key_type_info)
+        self.value_type_info = infer_type_info(value_type_info)
+        super().__init__(name, Types.MAP(self.key_type_info, self.value_type_info))
+
+
+class ReducingStateDescriptor(StateDescriptor):
+    """Describes a `ReducingState`: the function, or a callable of two values, that folds it.
+
+    >>> ReducingStateDescriptor("sum", lambda a, b: a + b, int).get_reduce_function().reduce(1, 2)
+    3
+    """
+
+    def __init__(
+        self, name: str, reduce_function: ReduceFunction | Callable[[Any, Any], Any], type_info: Any
+    ) -> None:
+        from rekindle.datastream.functions.simple import ReduceFunction
+        from rekindle.datastream.validation import check_callable
+
+        super().__init__(name, infer_type_info(type_info))
+        if not isinstance(reduce_function, ReduceFunction):
+            check_callable(f"ReducingStateDescriptor '{name}'", reduce_function, 2, "a ReduceFunction")
+            reduce_function = _reduce_function(reduce_function)
+        self._reduce_function: ReduceFunction = reduce_function
+
+    def get_reduce_function(self) -> ReduceFunction:
+        """The function that folds the state."""
+        return self._reduce_function
+
+
+class AggregatingStateDescriptor(StateDescriptor):
+    """Describes an `AggregatingState`: the function that folds it, and the type of its accumulator."""
+
+    def __init__(self, name: str, agg_function: AggregateFunction, state_type_info: Any) -> None:
+        from rekindle.datastream.functions.simple import AggregateFunction
+
+        super().__init__(name, infer_type_info(state_type_info))
+        if not isinstance(agg_function, AggregateFunction):
+            raise GraphError(f"AggregatingStateDescriptor '{name}' takes an AggregateFunction, not {agg_function!r}.")
+        self._agg_function = agg_function
+
+    def get_agg_function(self) -> AggregateFunction:
+        """The function that folds the state."""
+        return self._agg_function
+
+
+def _reduce_function(function: Callable[[Any, Any], Any]) -> ReduceFunction:
+    from rekindle.datastream.aggregations import CallableReduceFunction
+
+    return CallableReduceFunction(function)

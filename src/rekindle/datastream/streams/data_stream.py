@@ -1,0 +1,439 @@
+"""Streams that are not keyed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self, overload
+
+from rekindle.common.execution_config import ExecutionConfig
+from rekindle.common.typeinfo import TypeInformation, Types
+from rekindle.common.watermark_strategy import WatermarkStrategy
+from rekindle.datastream.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    PrintSinkFunction,
+    ProcessFunction,
+    SinkFunction,
+)
+from rekindle.datastream.output_tag import OutputTag
+from rekindle.datastream.state import MapStateDescriptor
+from rekindle.datastream.streams.collect import CloseableIterator
+from rekindle.datastream.streams.operator_settings import OperatorSettings
+from rekindle.datastream.streams.projection import projection
+from rekindle.datastream.streams.sink import DataStreamSink
+from rekindle.datastream.transformations import Transformation, Upstream
+from rekindle.datastream.validation import check_function, check_max_parallelism, declared_type
+from rekindle.datastream.vocabulary import ChainingStrategy, OperatorKind, Partitioning
+from rekindle.errors import GraphError, TypeMismatchError
+
+if TYPE_CHECKING:
+    from rekindle.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from rekindle.datastream.streams.broadcast import BroadcastConnectedStream, BroadcastStream
+    from rekindle.datastream.streams.connected_streams import ConnectedStreams
+    from rekindle.datastream.streams.keyed_stream import KeyedStream
+
+
+class DataStream(OperatorSettings):
+    """Records of one type, as they flow.
+
+    >>> from rekindle.datastream import StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> words = env.from_collection(["to be", "or not"]).flat_map(str.split, output_type=str)
+    >>> words.get_type()
+    String
+    """
+
+    def __init__(
+        self,
+        environment: StreamExecutionEnvironment,
+        upstreams: tuple[Upstream, ...],
+        type_info: TypeInformation | None,
+        operator: Transformation | None = None,
+    ) -> None:
+        super().__init__(environment, operator)
+        self._upstreams = upstreams
+        self._type_info = type_info
+
+    # -- what it is ---------------------------------------------------------------------------------------------------
+
+    def get_name(self) -> str:
+        """The operator's name."""
+        return self._settable("get_name()").name
+
+    def get_type(self) -> TypeInformation:
+        """The declared type of the records; pickled, if none was declared."""
+        return Types.PICKLED_BYTE_ARRAY() if self._type_info is None else self._type_info
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment the stream belongs to."""
+        return self._env
+
+    def get_execution_config(self) -> ExecutionConfig:
+        """The environment's execution configuration."""
+        return self._env.get_config()
+
+    # -- settings of the operator -------------------------------------------------------------------------------------
+
+    def set_max_parallelism(self, max_parallelism: int) -> Self:
+        """The largest parallelism the operator may ever have: its number of key groups."""
+        operator = self._settable("set_max_parallelism()")
+        check_max_parallelism(f"'{operator.name}'", max_parallelism)
+        if operator.parallelism is not None and operator.parallelism > max_parallelism:
+            raise GraphError(
+                f"'{operator.name}': the parallelism {operator.parallelism} is above the maximum of {max_parallelism}."
+            )
+        operator.max_parallelism = max_parallelism
+        return self
+
+    def force_non_parallel(self) -> Self:
+        """Fix the operator's parallelism, and its maximum, at 1."""
+        operator = self._settable("force_non_parallel()")
+        operator.parallelism, operator.max_parallelism, operator.non_parallel = 1, 1, True
+        return self
+
+    def set_buffer_timeout(self, timeout_millis: int) -> Self:
+        """The longest time that the operator's records may wait in a buffer; -1: until it is full."""
+        operator = self._settable("set_buffer_timeout()")
+        if not isinstance(timeout_millis, int) or timeout_millis < -1:
+            raise GraphError(f"'{operator.name}': a buffer timeout is -1, 0 or more ms, not {timeout_millis!r}.")
+        operator.options["buffer_timeout_ms"] = timeout_millis
+        return self
+
+    def start_new_chain(self) -> Self:
+        """Let the operator be the first of its task."""
+        self._settable("start_new_chain()").chaining = ChainingStrategy.HEAD
+        return self
+
+    # -- operators ----------------------------------------------------------------------------------------------------
+
+    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: Any = None) -> DataStream:
+        """One record out for each record in.
+
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> env.from_collection([1, 2]).map(lambda n: n * 2, output_type=int).get_type()
+        Long
+        """
+        check_function(self._where("map()"), func, MapFunction, {"map": 1}, callable_arity=1, single_valued=True)
+        return self._operate(OperatorKind.MAP, "Map", func, self._declared("map()", output_type))
+
+    def flat_map(self, func: Callable[[Any], Any] | FlatMapFunction, output_type: Any = None) -> DataStream:
+        """Any number of records out for each record in: the function yields them, or returns an iterable or None.
+
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> env.from_collection(["to be"]).flat_map(str.split).get_name()
+        'FlatMap'
+        """
+        check_function(self._where("flat_map()"), func, FlatMapFunction, {"flat_map": 1}, callable_arity=1)
+        return self._operate(OperatorKind.FLAT_MAP, "FlatMap", func, self._declared("flat_map()", output_type))
+
+    def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
+        """The records for which the function is true.
+
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> env.from_collection([1, 2], type_info=int).filter(lambda n: n > 1).get_type()
+        Long
+        """
+        check_function(
+            self._where("filter()"), func, FilterFunction, {"filter": 1}, callable_arity=1, single_valued=True
+        )
+        return self._operate(OperatorKind.FILTER, "Filter", func, self._type_info)
+
+    def process(self, func: ProcessFunction, output_type: Any = None) -> DataStream:
+        """Any number of records out, to the main output and to side outputs, with the record's timestamp at hand.
+
+        >>> from rekindle.datastream import ProcessFunction, StreamExecutionEnvironment
+        >>> class Twice(ProcessFunction):
+        ...     def process_element(self, value, ctx):
+        ...         yield value
+        ...         yield value
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> env.from_collection([1]).process(Twice(), output_type=int).get_type()
+        Long
+        """
+        check_function(self._where("process()"), func, ProcessFunction, {"process_element": 2})
+        return self._operate(OperatorKind.PROCESS, "PROCESS", func, self._declared("process()", output_type))
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """Only these fields of each tuple or row, in this order.
+
+        >>> from rekindle.common import Types
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> pairs = env.from_collection([(1, "a")], Types.TUPLE([Types.LONG(), Types.STRING()]))
+        >>> pairs.project(1).get_type()
+        Tuple<String>
+        """
+        function, output_type = projection(self._where("project()"), self._type_info, field_indexes)
+        return self._operate(OperatorKind.MAP, "Project", function, output_type)
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        """Give records their event times, and derive watermarks from them.
+
+        >>> from rekindle.common import WatermarkStrategy
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> strategy = WatermarkStrategy.for_monotonous_timestamps()
+        >>> env.from_collection([1]).assign_timestamps_and_watermarks(strategy).get_name()
+        'Timestamps/Watermarks'
+        """
+        if not isinstance(watermark_strategy, WatermarkStrategy):
+            raise GraphError(
+                f"{self._where('assign_timestamps_and_watermarks()')} takes a WatermarkStrategy, "
+                f"not {watermark_strategy!r}."
+            )
+        return self._operate(OperatorKind.TIMESTAMPS, "Timestamps/Watermarks", watermark_strategy, self._type_info)
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """What a process function emitted with `yield output_tag, value`.
+
+        >>> from rekindle.datastream import OutputTag, ProcessFunction, StreamExecutionEnvironment
+        >>> odd = OutputTag("odd", int)
+        >>> class Split(ProcessFunction):
+        ...     def process_element(self, value, ctx):
+        ...         yield (odd, value) if value % 2 else value
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> env.from_collection([1, 2]).process(Split()).get_side_output(odd).get_type()
+        Long
+        """
+        operator = self._settable("get_side_output()")
+        if not isinstance(output_tag, OutputTag):
+            raise GraphError(f"get_side_output() of '{operator.name}' takes an OutputTag, not {output_tag!r}.")
+        if not operator.kind.has_side_outputs:
+            raise GraphError(f"'{operator.name}' is no process function, so it cannot emit to {output_tag!r}.")
+        tag, declared = output_tag.tag_id, output_tag.type_info
+        if tag in operator.side_outputs and operator.side_outputs[tag] != declared:
+            raise TypeMismatchError(
+                f"Side output '{tag}' of '{operator.name}' was read with the type {operator.side_outputs[tag]} before, "
+                f"now with {declared}: use the same OutputTag."
+            )
+        operator.side_outputs[tag] = declared
+        return DataStream(self._env, (Upstream(operator, tag=tag),), declared)
+
+    # -- several streams ----------------------------------------------------------------------------------------------
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """All records of these streams in one. They must have the same type.
+
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> both = env.from_collection([1]).union(env.from_collection([2])).map(str)
+        """
+        upstreams = self._upstreams
+        for stream in streams:
+            if not isinstance(stream, DataStream):
+                raise GraphError(f"{self._where('union()')} takes streams, not {stream!r}.")
+            self._check_environment("union()", stream)
+            if stream._type_info != self._type_info and None not in (stream._type_info, self._type_info):
+                raise TypeMismatchError(
+                    f"{self._where('union()')} needs streams of one type, "
+                    f"not {self._type_info} and {stream._type_info}."
+                )
+            upstreams += stream._upstreams
+        every = {stream._type_info for stream in (self, *streams)}
+        # One stream without a declared type may hold anything, so the union may, too.
+        return DataStream(self._env, upstreams, self._type_info if len(every) == 1 else None)
+
+    @overload
+    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+
+    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+        """This stream beside another one, or beside a broadcast one, for a function with two inputs.
+
+        >>> from rekindle.datastream import CoMapFunction, StreamExecutionEnvironment
+        >>> class Both(CoMapFunction):
+        ...     def map1(self, value): return value
+        ...     def map2(self, value): return str(value)
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> env.from_collection(["a"]).connect(env.from_collection([1])).map(Both()).get_name()
+        'Co-Map'
+        """
+        from rekindle.datastream.streams.broadcast import BroadcastConnectedStream, BroadcastStream
+        from rekindle.datastream.streams.connected_streams import ConnectedStreams
+
+        if isinstance(ds, BroadcastStream):
+            self._check_environment("connect()", ds.input_stream)
+            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
+        if not isinstance(ds, DataStream):
+            raise GraphError(f"{self._where('connect()')} takes a DataStream or a BroadcastStream, not {ds!r}.")
+        self._check_environment("connect()", ds)
+        return ConnectedStreams(self, ds)
+
+    # -- partitioning -------------------------------------------------------------------------------------------------
+
+    def key_by(self, key_selector: Callable[[Any], Any] | KeySelector, key_type: Any = None) -> KeyedStream:
+        """Records of one key to one subtask, in their order, with state per key.
+
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> pairs = env.from_collection([("a", 1), ("a", 2)])
+        >>> total = pairs.key_by(lambda pair: pair[0]).reduce(lambda x, y: (x[0], x[1] + y[1]))
+        """
+        from rekindle.datastream.streams.keyed_stream import KeyedStream
+
+        where = self._where("key_by()")
+        check_function(where, key_selector, KeySelector, {"get_key": 1}, callable_arity=1, single_valued=True)
+        return KeyedStream(self, key_selector, self._declared("key_by()", key_type))
+
+    def shuffle(self) -> DataStream:
+        """Each record to a random subtask."""
+        return self._partitioned(Partitioning.SHUFFLE)
+
+    def rebalance(self) -> DataStream:
+        """Records to all subtasks in turn.
+
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> spread = env.from_collection([1, 2, 3]).rebalance().map(lambda n: n + 1)
+        """
+        return self._partitioned(Partitioning.REBALANCE)
+
+    def rescale(self) -> DataStream:
+        """Records in turn to the few subtasks that are this one's neighbours."""
+        return self._partitioned(Partitioning.RESCALE)
+
+    def forward(self) -> DataStream:
+        """Each record to the subtask of the same index; both sides need the same parallelism."""
+        return self._partitioned(Partitioning.FORWARD)
+
+    def global_(self) -> DataStream:
+        """All records to the first subtask (Flink's `global()`, which is a keyword in Python)."""
+        return self._partitioned(Partitioning.GLOBAL)
+
+    @overload
+    def broadcast(self) -> DataStream: ...
+
+    @overload
+    def broadcast(
+        self, broadcast_state_descriptor: MapStateDescriptor, *other_broadcast_state_descriptors: MapStateDescriptor
+    ) -> BroadcastStream: ...
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> DataStream | BroadcastStream:
+        """Every record to every subtask; with descriptors, a stream to `connect` with that keeps broadcast state.
+
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> from rekindle.datastream.state import MapStateDescriptor
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> rules = env.from_collection([("a", 1)]).broadcast(MapStateDescriptor("rules", str, int))
+        """
+        from rekindle.datastream.streams.broadcast import BroadcastStream
+
+        everywhere = self._partitioned(Partitioning.BROADCAST)
+        if broadcast_state_descriptor is None:
+            return everywhere
+        return BroadcastStream(everywhere, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
+
+    def partition_custom(
+        self,
+        partitioner: Callable[[Any, int], int] | Partitioner,
+        key_selector: Callable[[Any], Any] | KeySelector,
+    ) -> DataStream:
+        """Each record to the subtask that `partitioner(key, number of subtasks)` names.
+
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> numbers = env.from_collection([1, 2, 3])
+        >>> by_parity = numbers.partition_custom(lambda key, n: key % n, lambda number: number).map(str)
+        """
+        where = self._where("partition_custom()")
+        check_function(where, partitioner, Partitioner, {"partition": 2}, callable_arity=2, single_valued=True)
+        check_function(where, key_selector, KeySelector, {"get_key": 1}, callable_arity=1, single_valued=True)
+        return self._partitioned(Partitioning.CUSTOM, key_selector, partitioner)
+
+    # -- ends ---------------------------------------------------------------------------------------------------------
+
+    def add_sink(self, sink_func: SinkFunction | Callable[[Any], Any]) -> DataStreamSink:
+        """Hand every record to a sink function, or to a callable of one argument.
+
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> sink = env.from_collection([1]).add_sink(print).name("console")
+        """
+        where = self._where("add_sink()")
+        check_function(where, sink_func, SinkFunction, {"invoke": 2}, callable_arity=1, single_valued=True)
+        return self._sink("Unnamed", sink_func)
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Print every record, as `identifier:subtask> record` with the parts that are needed.
+
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> sink = env.from_collection([1]).print("numbers")
+        """
+        return self._sink("Print to Std. Out", PrintSinkFunction(sink_identifier))
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, limit: None = None) -> CloseableIterator: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[Any]: ...
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator | list[Any]:
+        """Run the job and iterate over this stream's records as they come; with a limit, a list of so many at most.
+
+        Closing the iterator before its end cancels the job: use it in a `with` statement.
+        """
+        if limit is not None and (not isinstance(limit, int) or limit <= 0):
+            raise GraphError(f"execute_and_collect() takes a limit of 1 or more records, not {limit!r}.")
+        results = CloseableIterator(self._env._launch(job_execution_name, self._collect()))
+        if limit is None:
+            return results
+        with results:
+            return [record for record, _ in zip(results, range(limit), strict=False)]
+
+    def to_dataframe(self, job_name: str | None = None) -> Any:
+        """Run a job whose sources are bounded and give back this stream's records as a Spark DataFrame."""
+        return self._env._to_dataframe(job_name, self._collect())
+
+    # -- building -----------------------------------------------------------------------------------------------------
+
+    def _operate(
+        self, kind: OperatorKind, name: str, function: Any, output_type: TypeInformation | None
+    ) -> DataStream:
+        operator = self._env._add(
+            Transformation(kind, name, function, inputs=(self._upstreams,), output_type=output_type)
+        )
+        return DataStream(self._env, (Upstream(operator),), output_type, operator)
+
+    def _sink(self, name: str, function: SinkFunction | Callable[[Any], Any]) -> DataStreamSink:
+        operator = Transformation(OperatorKind.SINK_FUNCTION, name, function, inputs=(self._upstreams,))
+        return DataStreamSink(self._env, self._env._add(operator))
+
+    def _collect(self) -> Transformation:
+        """The end of a stream whose records come back; its "output" is what the driver decodes."""
+        return Transformation(
+            OperatorKind.COLLECT,
+            "Collect Stream Sink",
+            None,
+            inputs=(self._upstreams,),
+            output_type=self._type_info,
+        )
+
+    def _partitioned(self, partitioning: Partitioning, key_selector: Any = None, partitioner: Any = None) -> DataStream:
+        upstreams = tuple(upstream.by(partitioning, key_selector, partitioner) for upstream in self._upstreams)
+        return DataStream(self._env, upstreams, self._type_info)
+
+    def _declared(self, method: str, hint: Any) -> TypeInformation | None:
+        return declared_type(self._where(method), hint)
+
+    def _where(self, method: str) -> str:
+        names = ", ".join(f"'{upstream.transformation.name}'" for upstream in self._upstreams)
+        return f"{type(self).__name__}.{method} after {names}"
+
+    def _check_environment(self, method: str, other: DataStream) -> None:
+        if other._env is not self._env:
+            raise GraphError(f"{self._where(method)} takes streams of the same environment only.")

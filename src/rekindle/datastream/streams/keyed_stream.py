@@ -1,0 +1,246 @@
+"""Streams that are partitioned by key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NoReturn, overload
+
+from rekindle.common.typeinfo import TypeInformation
+from rekindle.datastream.aggregations import ExtremeBy, FieldExtreme, FieldSum
+from rekindle.datastream.functions import (
+    KeyedProcessFunction,
+    KeySelector,
+    Partitioner,
+    ReduceFunction,
+    SinkFunction,
+)
+from rekindle.datastream.slot_sharing_group import SlotSharingGroup
+from rekindle.datastream.state import MapStateDescriptor
+from rekindle.datastream.streams.broadcast import BroadcastStream
+from rekindle.datastream.streams.data_stream import DataStream
+from rekindle.datastream.streams.fields import check_field
+from rekindle.datastream.streams.sink import DataStreamSink
+from rekindle.datastream.transformations import Transformation
+from rekindle.datastream.validation import check_function
+from rekindle.datastream.vocabulary import OperatorKind, Partitioning
+from rekindle.errors import GraphError
+
+
+class KeyedStream(DataStream):
+    """A stream whose records of one key meet at one subtask: what follows may keep state and timers per key.
+
+    >>> from rekindle.datastream import StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> keyed = env.from_collection([("a", 1), ("b", 2)]).key_by(lambda pair: pair[0], key_type=str)
+    >>> keyed.sum(1).get_name()
+    'Sum'
+    """
+
+    class AccumulateType(Enum):
+        """The built-in rolling aggregations."""
+
+        MIN = 1
+        MAX = 2
+        MIN_BY = 3
+        MAX_BY = 4
+        SUM = 5
+
+    def __init__(self, origin_stream: DataStream, key_selector: Any, key_type: TypeInformation | None) -> None:
+        upstreams = tuple(upstream.by(Partitioning.KEY, key_selector) for upstream in origin_stream._upstreams)
+        super().__init__(origin_stream._env, upstreams, origin_stream._type_info)
+        self._origin = origin_stream
+        self._key_selector = key_selector
+        self._key_type = key_type
+
+    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
+        """For each record, the combination of all records of its key so far.
+
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> longest = env.from_collection(["a", "bb"]).key_by(len).reduce(lambda x, y: max(x, y))
+        """
+        where = self._where("reduce()")
+        check_function(where, func, ReduceFunction, {"reduce": 2}, callable_arity=2, single_valued=True)
+        return self._operate(OperatorKind.REDUCE, "Reduce", func, self._type_info)
+
+    def process(  # type: ignore[override]  # PyFlink's: a keyed stream takes the keyed kind
+        self, func: KeyedProcessFunction, output_type: Any = None
+    ) -> DataStream:
+        """Any number of records out, with state and timers of the record's key.
+
+        >>> from rekindle.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+        >>> class Pass(KeyedProcessFunction):
+        ...     def process_element(self, value, ctx):
+        ...         yield ctx.get_current_key(), value
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> env.from_collection([1]).key_by(lambda n: n % 2).process(Pass()).get_name()
+        'KEYED PROCESS'
+        """
+        check_function(
+            self._where("process()"), func, KeyedProcessFunction, {"process_element": 2, "on_timer": 2}
+        )
+        declared = self._declared("process()", output_type)
+        return self._operate(OperatorKind.KEYED_PROCESS, "KEYED PROCESS", func, declared)
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """A rolling sum of one field per key.
+
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> totals = env.from_collection([("a", 1), ("a", 2)]).key_by(lambda pair: pair[0]).sum(1)
+        """
+        return self._accumulate(position_to_sum, KeyedStream.AccumulateType.SUM)
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """The rolling minimum of one field per key; the other fields are those of the first record."""
+        return self._accumulate(position_to_min, KeyedStream.AccumulateType.MIN)
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """The rolling maximum of one field per key; the other fields are those of the first record."""
+        return self._accumulate(position_to_max, KeyedStream.AccumulateType.MAX)
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        """The record with the smallest value of one field so far, per key; the first of equals."""
+        return self._accumulate(position_to_min_by, KeyedStream.AccumulateType.MIN_BY)
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        """The record with the largest value of one field so far, per key; the first of equals."""
+        return self._accumulate(position_to_max_by, KeyedStream.AccumulateType.MAX_BY)
+
+    def _accumulate(self, field: int | str, accumulate: KeyedStream.AccumulateType) -> DataStream:
+        kinds = KeyedStream.AccumulateType
+        where = self._where(f"{accumulate.name.lower()}()")
+        check_field(where, self._type_info, field, numeric=accumulate is kinds.SUM)
+        functions: dict[KeyedStream.AccumulateType, ReduceFunction] = {
+            kinds.SUM: FieldSum(field),
+            kinds.MIN: FieldExtreme(field, largest=False),
+            kinds.MAX: FieldExtreme(field, largest=True),
+            kinds.MIN_BY: ExtremeBy(field, largest=False),
+            kinds.MAX_BY: ExtremeBy(field, largest=True),
+        }
+        name = accumulate.name.title().replace("_", " ")
+        return self.reduce(functions[accumulate]).name(name)
+
+    # -- partitioning anew: what was said before no longer counts -----------------------------------------------------
+
+    def key_by(self, key_selector: Callable[[Any], Any] | KeySelector, key_type: Any = None) -> KeyedStream:
+        """The same records by another key."""
+        return self._origin.key_by(key_selector, key_type)
+
+    def shuffle(self) -> DataStream:
+        """Each record to a random subtask."""
+        return self._origin.shuffle()
+
+    def rebalance(self) -> DataStream:
+        """Records to all subtasks in turn."""
+        return self._origin.rebalance()
+
+    def rescale(self) -> DataStream:
+        """Records in turn to the few subtasks that are this one's neighbours."""
+        return self._origin.rescale()
+
+    def forward(self) -> DataStream:
+        """Each record to the subtask of the same index."""
+        return self._origin.forward()
+
+    def global_(self) -> DataStream:
+        """All records to the first subtask."""
+        return self._origin.global_()
+
+    @overload
+    def broadcast(self) -> DataStream: ...
+
+    @overload
+    def broadcast(
+        self, broadcast_state_descriptor: MapStateDescriptor, *other_broadcast_state_descriptors: MapStateDescriptor
+    ) -> BroadcastStream: ...
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> DataStream | BroadcastStream:
+        """Every record to every subtask."""
+        if broadcast_state_descriptor is None:
+            return self._origin.broadcast()
+        return self._origin.broadcast(broadcast_state_descriptor, *other_broadcast_state_descriptors)
+
+    def partition_custom(
+        self,
+        partitioner: Callable[[Any, int], int] | Partitioner,
+        key_selector: Callable[[Any], Any] | KeySelector,
+    ) -> DataStream:
+        """Each record to the subtask that the partitioner names."""
+        return self._origin.partition_custom(partitioner, key_selector)
+
+    # -- settings belong to operators ---------------------------------------------------------------------------------
+
+    def name(self, name: str) -> NoReturn:
+        """Refused: a keyed stream is no operator."""
+        raise self._no_operator("name()")
+
+    def get_name(self) -> NoReturn:
+        """Refused: a keyed stream is no operator."""
+        raise self._no_operator("get_name()")
+
+    def uid(self, uid: str) -> NoReturn:
+        """Refused: a keyed stream is no operator."""
+        raise self._no_operator("uid()")
+
+    def set_uid_hash(self, uid_hash: str) -> NoReturn:
+        """Refused: a keyed stream is no operator."""
+        raise self._no_operator("set_uid_hash()")
+
+    def set_parallelism(self, parallelism: int) -> NoReturn:
+        """Refused: a keyed stream is no operator."""
+        raise self._no_operator("set_parallelism()")
+
+    def set_max_parallelism(self, max_parallelism: int) -> NoReturn:
+        """Refused: a keyed stream is no operator."""
+        raise self._no_operator("set_max_parallelism()")
+
+    def force_non_parallel(self) -> NoReturn:
+        """Refused: a keyed stream is no operator."""
+        raise self._no_operator("force_non_parallel()")
+
+    def set_buffer_timeout(self, timeout_millis: int) -> NoReturn:
+        """Refused: a keyed stream is no operator."""
+        raise self._no_operator("set_buffer_timeout()")
+
+    def start_new_chain(self) -> NoReturn:
+        """Refused: a keyed stream is no operator."""
+        raise self._no_operator("start_new_chain()")
+
+    def disable_chaining(self) -> NoReturn:
+        """Refused: a keyed stream is no operator."""
+        raise self._no_operator("disable_chaining()")
+
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> NoReturn:
+        """Refused: a keyed stream is no operator."""
+        raise self._no_operator("slot_sharing_group()")
+
+    def _no_operator(self, method: str) -> GraphError:
+        return GraphError(
+            f"{self._where(method)}: a KeyedStream is a partitioning, not an operator; call it on what follows."
+        )
+
+    # -- building -----------------------------------------------------------------------------------------------------
+
+    def _operate(
+        self, kind: OperatorKind, name: str, function: Any, output_type: TypeInformation | None
+    ) -> DataStream:
+        stream = super()._operate(kind, name, function, output_type)
+        if kind is not OperatorKind.TIMESTAMPS:
+            self._key(stream._upstreams[0].transformation)
+        return stream
+
+    def _sink(self, name: str, function: SinkFunction | Callable[[Any], Any]) -> DataStreamSink:
+        sink = super()._sink(name, function)
+        assert sink._operator is not None, "a sink is an operator"
+        self._key(sink._operator)
+        return sink
+
+    def _key(self, operator: Transformation) -> None:
+        operator.key_selectors = (self._key_selector,)
+        operator.key_type = self._key_type

@@ -1,0 +1,63 @@
+"""`project`: some fields of each tuple or row."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import Any
+
+from rekindle.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
+from rekindle.common.types import Row
+from rekindle.datastream.functions.simple import MapFunction
+from rekindle.errors import GraphError, TypeMismatchError
+
+
+class ProjectFunction(MapFunction):
+    """Keeps some fields, in the order asked for.
+
+    >>> ProjectFunction((1, 0)).map(("a", "b", "c"))
+    ('b', 'a')
+    """
+
+    def __init__(self, field_indexes: tuple[int, ...]) -> None:
+        self._indexes = field_indexes
+        self._pick = itemgetter(*field_indexes)
+
+    def map(self, value: Any) -> Any:
+        """The fields of one tuple or row, as one."""
+        if isinstance(value, Row):
+            return self._project_row(value)
+        picked = self._pick(value)
+        return picked if len(self._indexes) > 1 else (picked,)
+
+    def _project_row(self, row: Row) -> Row:
+        values = [row[index] for index in self._indexes]
+        names = getattr(row, "_fields", None)
+        projected = Row(*values)
+        if names is not None:
+            projected.set_field_names([names[index] for index in self._indexes])
+        projected.set_row_kind(row.get_row_kind())
+        return projected
+
+
+def projection(
+    where: str, type_info: TypeInformation | None, field_indexes: tuple[int, ...]
+) -> tuple[ProjectFunction, TypeInformation | None]:
+    """The function for these fields, and the type of what comes out."""
+    if not field_indexes or any(not isinstance(index, int) or index < 0 for index in field_indexes):
+        raise GraphError(f"{where} takes positions of fields, counted from 0, not {field_indexes!r}.")
+    if type_info is None:
+        return ProjectFunction(field_indexes), None
+    if not isinstance(type_info, TupleTypeInfo | RowTypeInfo):
+        raise TypeMismatchError(f"{where} needs a stream of tuples or rows, not of {type_info}.")
+    types = type_info.get_field_types()
+    beyond = [index for index in field_indexes if index >= len(types)]
+    if beyond:
+        raise GraphError(f"{where}: {type_info} has no field {beyond[0]}, only 0 to {len(types) - 1}.")
+    picked = [types[index] for index in field_indexes]
+    if isinstance(type_info, TupleTypeInfo):
+        return ProjectFunction(field_indexes), TupleTypeInfo(picked)
+    names = type_info.get_field_names()
+    has_names = type_info.get_field_index(names[0]) >= 0
+    return ProjectFunction(field_indexes), RowTypeInfo(
+        picked, [names[index] for index in field_indexes] if has_names else None
+    )

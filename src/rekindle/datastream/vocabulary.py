@@ -1,0 +1,79 @@
+"""The words that a program and its plan share: what an operator does, how records choose subtasks, what may chain.
+
+`rekindle.graph.nodes` exports them again for the engine; they live here because the graph may import the API, never
+the other way round.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, StrEnum
+
+
+class OperatorKind(StrEnum):
+    """What a node does; the runtime has one operator per kind."""
+
+    SOURCE_FUNCTION = "source_function"  # function: SourceFunction
+    SOURCE_READER = "source_reader"  # function: Source (creates readers that are polled)
+    SOURCE_DATAFRAME = "source_dataframe"  # function: None; options: {"dataframe": handle id}
+    TIMESTAMPS = "timestamps"  # function: WatermarkStrategy
+    MAP = "map"
+    FLAT_MAP = "flat_map"
+    FILTER = "filter"
+    PROCESS = "process"
+    REDUCE = "reduce"  # keyed
+    KEYED_PROCESS = "keyed_process"
+    CO_MAP = "co_map"
+    CO_FLAT_MAP = "co_flat_map"
+    CO_PROCESS = "co_process"
+    KEYED_CO_PROCESS = "keyed_co_process"
+    BROADCAST_PROCESS = "broadcast_process"
+    KEYED_BROADCAST_PROCESS = "keyed_broadcast_process"
+    SINK_FUNCTION = "sink_function"
+    COLLECT = "collect"  # rows go to the driver as the Spark job's rows
+
+    @property
+    def is_source(self) -> bool:
+        """Whether the node has no inputs."""
+        return self in (self.SOURCE_FUNCTION, self.SOURCE_READER, self.SOURCE_DATAFRAME)
+
+    @property
+    def is_sink(self) -> bool:
+        """Whether the node has no outputs."""
+        return self in (self.SINK_FUNCTION, self.COLLECT)
+
+    @property
+    def has_side_outputs(self) -> bool:
+        """Whether the function may `yield tag, value`."""
+        return self.value.endswith("process")
+
+
+class Partitioning(StrEnum):
+    """How records choose the subtask of the next operator."""
+
+    FORWARD = "FORWARD"
+    KEY = "HASH"
+    REBALANCE = "REBALANCE"
+    RESCALE = "RESCALE"
+    SHUFFLE = "SHUFFLE"
+    BROADCAST = "BROADCAST"
+    GLOBAL = "GLOBAL"
+    CUSTOM = "CUSTOM"
+
+
+class ChainingStrategy(StrEnum):
+    """Flink's: may chain to what is before and after, only to what is after, or to nothing."""
+
+    ALWAYS = "ALWAYS"
+    HEAD = "HEAD"
+    NEVER = "NEVER"
+
+
+class Boundedness(Enum):
+    """Whether a source ends by itself.
+
+    >>> Boundedness.BOUNDED.name
+    'BOUNDED'
+    """
+
+    BOUNDED = 0
+    CONTINUOUS_UNBOUNDED = 1

@@ -1,0 +1,55 @@
+"""Typed errors: each is one sentence for a person, with what to do."""
+
+from __future__ import annotations
+
+
+class RekindleError(Exception):
+    """Base of every error that Rekindle raises on purpose."""
+
+
+class ConfigurationError(RekindleError):
+    """A configuration key or value that cannot be used."""
+
+
+class GraphError(RekindleError):
+    """The program describes a job that cannot exist (wrong types, impossible edges, duplicate uids)."""
+
+
+class TypeMismatchError(RekindleError):
+    """A value does not fit the type that was declared for it."""
+
+
+class SerializationError(RekindleError):
+    """Something cannot be encoded; the message names the path to it."""
+
+
+class InvalidKeyError(RekindleError):
+    """A key whose equality is not the equality of its encoding (I11)."""
+
+
+class StateAccessError(RekindleError):
+    """Keyed state was used where there is no current key."""
+
+
+class ClusterError(RekindleError):
+    """Spark, or the machine below it, cannot do what the job needs."""
+
+
+class JavaMissingError(ClusterError):
+    """No Java 17 or newer was found."""
+
+
+class SlotLostError(ClusterError):
+    """A slot process died or stopped answering."""
+
+
+class ProtocolError(ClusterError):
+    """A message that does not belong: wrong secret, old attempt, an epoch that was seen before."""
+
+
+class JobExecutionError(RekindleError):
+    """The job failed. The message starts with the user's own traceback when user code was the cause."""
+
+
+class JobCancelledError(RekindleError):
+    """The job was cancelled before it finished."""

@@ -1,0 +1,266 @@
+"""From a program to its plan: everything that was left open is decided here, and what cannot be is refused by name."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rekindle import config
+from rekindle.common.watermark_strategy import WatermarkStrategy
+from rekindle.datastream.execution_mode import RuntimeExecutionMode
+from rekindle.datastream.transformations import Program, Transformation, Upstream, with_inputs
+from rekindle.datastream.vocabulary import Boundedness
+from rekindle.errors import GraphError
+from rekindle.graph.chaining import chain_name, chain_operators
+from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, OperatorNode, Partitioning, StreamEdge
+from rekindle.graph.parallelism import default_max_parallelism
+from rekindle.graph.pickled import pickled_parts, refuse_pickled
+from rekindle.graph.placement import place
+from rekindle.graph.settings import plan_settings
+from rekindle.graph.stages import assign_stages
+from rekindle.graph.uid import assign_uids, uid_hash
+
+_LOG = logging.getLogger("rekindle.graph")
+_DEFAULT_GROUP = "default"
+
+
+def build_plan(program: Program, default_parallelism: int | None = None) -> JobPlan:
+    """The plan of a program. `default_parallelism` is what the cluster offers to operators that set none.
+
+    >>> from rekindle.datastream import StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    >>> _ = env.from_sequence(1, 10).key_by(lambda n: n % 3).sum(0).print()
+    >>> plan = build_plan(env._program("sums"))
+    >>> [chain.name for chain in plan.chains], plan.stages, plan.slots
+    (['Source: Sequence Source', 'Sum -> Sink: Print to Std. Out'], 2, 2)
+    """
+    transformations = _with_watermarks(_operators(program))
+    batch = _is_batch(program, transformations)
+    parallelism = program.parallelism or default_parallelism or program.default_local_parallelism
+    nodes = _nodes(program, transformations, parallelism)
+    edges = _edges(transformations, nodes)
+    nodes = _with_groups(transformations, nodes, edges)
+    chains = _chains(program, nodes, edges)
+    slots, placement = place([chain.parallelism for chain in chains])
+    settings = plan_settings(program, batch)
+    pickled = pickled_parts(nodes, edges, chains)
+    if settings["state_pickle"] == "refuse":
+        refuse_pickled(pickled)
+    for part in pickled:
+        _LOG.info("Job '%s' pickles %s.", program.job_name, part)
+    return JobPlan(program.job_name, nodes, edges, chains, slots, placement, batch, settings)
+
+
+# -- which operators --------------------------------------------------------------------------------------------------
+
+
+def _operators(program: Program) -> list[Transformation]:
+    """All operators that do something: a source that nobody reads does not."""
+    everything = with_inputs(program.transformations)
+    read = {upstream.transformation.number for each in everything for streams in each.inputs for upstream in streams}
+    used = [each for each in everything if each.number in read or not each.kind.is_source]
+    if not used:
+        raise GraphError("The job has no operators: add at least one after a source, for example print().")
+    for transformation in used:
+        if not transformation.kind.is_source and not any(transformation.inputs):
+            raise GraphError(f"Operator '{transformation.name}' has no input: every stream begins at a source.")
+    return used
+
+
+def _with_watermarks(transformations: Sequence[Transformation]) -> list[Transformation]:
+    """A source with a watermark strategy is followed by an operator of its own for it, of the same parallelism."""
+    uids = assign_uids([each for each in transformations if each.kind.is_source])
+    result: list[Transformation] = []
+    assigners: dict[int, Transformation] = {}
+    for each in transformations:
+        inputs = tuple(tuple(_redirected(upstream, assigners) for upstream in streams) for streams in each.inputs)
+        strategy = each.options.get("watermark_strategy")
+        options = {name: value for name, value in each.options.items() if name != "watermark_strategy"}
+        result.append(replace(each, inputs=inputs, options=options))
+        if each.kind.is_source and strategy is not None and _does_something(strategy):
+            assigners[each.number] = _assigner(result[-1], strategy, uids[each.number])
+            result.append(assigners[each.number])
+    return result
+
+
+def _does_something(strategy: WatermarkStrategy) -> bool:
+    return strategy.kind != "none" or strategy.timestamp_assigner is not None or strategy.idle_timeout_ms is not None
+
+
+def _redirected(upstream: Upstream, assigners: Mapping[int, Transformation]) -> Upstream:
+    assigner = assigners.get(upstream.transformation.number)
+    return upstream if assigner is None else replace(upstream, transformation=assigner)
+
+
+def _assigner(source: Transformation, strategy: WatermarkStrategy, source_uid: str) -> Transformation:
+    return Transformation(
+        OperatorKind.TIMESTAMPS,
+        "Timestamps/Watermarks",
+        strategy,
+        inputs=((Upstream(source),),),
+        output_type=source.output_type,
+        parallelism=source.parallelism,
+        max_parallelism=source.max_parallelism,
+        non_parallel=source.non_parallel,
+        slot_sharing_group=source.slot_sharing_group,
+        uid_hash=uid_hash("watermarks", source_uid),
+    )
+
+
+def _is_batch(program: Program, transformations: Sequence[Transformation]) -> bool:
+    unbounded = [each for each in transformations if each.boundedness is Boundedness.CONTINUOUS_UNBOUNDED]
+    if program.runtime_mode is RuntimeExecutionMode.BATCH and unbounded:
+        raise GraphError(
+            f"Runtime mode BATCH needs bounded sources, but '{unbounded[0].name}' may never end: use STREAMING or "
+            "AUTOMATIC, or override boundedness() if it does end."
+        )
+    return program.runtime_mode is RuntimeExecutionMode.BATCH or (
+        program.runtime_mode is RuntimeExecutionMode.AUTOMATIC and not unbounded
+    )
+
+
+# -- nodes ------------------------------------------------------------------------------------------------------------
+
+
+def _nodes(
+    program: Program, transformations: Sequence[Transformation], default_parallelism: int
+) -> tuple[OperatorNode, ...]:
+    uids = assign_uids(transformations, program.execution_config.has_auto_generated_uids_enabled())
+    parallelisms: dict[int, int] = {}
+    nodes = []
+    for index, each in enumerate(transformations):
+        parallelisms[each.number] = _parallelism(each, parallelisms, default_parallelism)
+        nodes.append(_node(index, each, uids[each.number], parallelisms[each.number], program.max_parallelism))
+    return tuple(nodes)
+
+
+def _parallelism(transformation: Transformation, known: Mapping[int, int], default: int) -> int:
+    if transformation.parallelism is not None:
+        return transformation.parallelism
+    if transformation.kind is OperatorKind.COLLECT:
+        # Nobody sees how many collect: with the parallelism of what it reads it needs no exchange.
+        return known[transformation.inputs[0][0].transformation.number]
+    return default
+
+
+def _node(
+    index: int, transformation: Transformation, uid: str, parallelism: int, program_max: int | None
+) -> OperatorNode:
+    maximum = transformation.max_parallelism or program_max or default_max_parallelism(parallelism)
+    if parallelism > maximum:
+        raise GraphError(
+            f"Operator '{transformation.name}' has parallelism {parallelism}, above its maximum of {maximum}."
+        )
+    return OperatorNode(
+        id=index,
+        uid=uid,
+        user_uid=transformation.uid,
+        name=_name(transformation),
+        kind=transformation.kind,
+        function=transformation.function,
+        parallelism=parallelism,
+        max_parallelism=maximum,
+        output_type=transformation.output_type,
+        side_output_types=dict(transformation.side_outputs),
+        key_selectors=transformation.key_selectors,
+        key_type=transformation.key_type,
+        options=transformation.options,
+        chaining=transformation.chaining,
+        slot_sharing_group=transformation.slot_sharing_group or _DEFAULT_GROUP,
+        description=transformation.description or transformation.name,
+    )
+
+
+def _name(transformation: Transformation) -> str:
+    if transformation.kind.is_source:
+        return f"Source: {transformation.name}"
+    if transformation.kind.is_sink:
+        return f"Sink: {transformation.name}"
+    return transformation.name
+
+
+def _with_groups(
+    transformations: Sequence[Transformation], nodes: Sequence[OperatorNode], edges: Sequence[StreamEdge]
+) -> tuple[OperatorNode, ...]:
+    """As in Flink, an operator that names no slot sharing group is in that of its inputs, if they are in one."""
+    groups: list[str] = []
+    for node, transformation in zip(nodes, transformations, strict=True):
+        of_inputs = {groups[edge.source] for edge in edges if edge.target == node.id}
+        inherited = of_inputs.pop() if len(of_inputs) == 1 else _DEFAULT_GROUP
+        groups.append(transformation.slot_sharing_group or inherited)
+    return tuple(replace(node, slot_sharing_group=group) for node, group in zip(nodes, groups, strict=True))
+
+
+# -- edges and chains -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """One operator reading one (side) output of another."""
+
+    upstream: Upstream
+    source: OperatorNode
+    target: OperatorNode
+    input_index: int
+
+
+def _edges(transformations: Sequence[Transformation], nodes: Sequence[OperatorNode]) -> tuple[StreamEdge, ...]:
+    node_of = {each.number: node for each, node in zip(transformations, nodes, strict=True)}
+    readings = [
+        _Reading(upstream, node_of[upstream.transformation.number], node_of[each.number], input_index)
+        for each in transformations
+        for input_index, streams in enumerate(each.inputs)
+        for upstream in streams
+    ]
+    return tuple(_edge(index, reading) for index, reading in enumerate(readings))
+
+
+def _edge(index: int, reading: _Reading) -> StreamEdge:
+    upstream, source = reading.upstream, reading.source
+    tag = upstream.tag
+    return StreamEdge(
+        id=index,
+        source=source.id,
+        target=reading.target.id,
+        input_index=reading.input_index,
+        partitioning=_partitioning(reading),
+        type_info=source.output_type if tag is None else source.side_output_types[tag],
+        tag=tag,
+        key_selector=upstream.key_selector,
+        partitioner=upstream.partitioner,
+    )
+
+
+def _partitioning(reading: _Reading) -> Partitioning:
+    wanted, source, target = reading.upstream.partitioning, reading.source, reading.target
+    same = source.parallelism == target.parallelism
+    if wanted is None:
+        return Partitioning.FORWARD if same else Partitioning.REBALANCE
+    if wanted is Partitioning.FORWARD and not same:
+        raise GraphError(
+            f"forward() from '{source.name}' to '{target.name}' needs the same parallelism on both sides, not "
+            f"{source.parallelism} and {target.parallelism}: set it, or use rescale() or rebalance()."
+        )
+    return wanted
+
+
+def _chains(program: Program, nodes: Sequence[OperatorNode], edges: Sequence[StreamEdge]) -> tuple[Chain, ...]:
+    members = chain_operators(
+        nodes,
+        edges,
+        enabled=program.configuration.get(config.OPERATOR_CHAINING),
+        across_max_parallelism=program.configuration.get(config.CHAIN_DIFFERENT_MAX_PARALLELISM),
+    )
+    stages = assign_stages(members, edges)
+    return tuple(
+        Chain(
+            id=index,
+            nodes=chain,
+            name=chain_name(chain, nodes, edges),
+            parallelism=nodes[chain[0]].parallelism,
+            max_parallelism=nodes[chain[0]].max_parallelism,
+            stage=stage,
+        )
+        for index, (chain, stage) in enumerate(zip(members, stages, strict=True))
+    )

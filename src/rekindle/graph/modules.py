@@ -1,0 +1,95 @@
+"""Which of the driver's modules a slot cannot be expected to have, and how they travel: as files by module name."""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+
+from rekindle.errors import SerializationError
+
+#: Packages that every slot has, wherever they were loaded from.
+_ALWAYS_THERE = frozenset({"rekindle", "pyspark", "py4j", "__main__", "__mp_main__"})
+_LARGEST_FILE_BYTES = 64 * 1024 * 1024
+
+
+def beside_the_program(modules: Mapping[str, ModuleType] | None = None) -> dict[str, bytes]:
+    """The source files of the loaded modules that belong to the user's program, by path relative to a directory.
+
+    A module `a.b` becomes `a/b.py`, wherever it was loaded from, so that `import a.b` finds it.
+    """
+    installed = installed_directories()
+    files: dict[str, bytes] = {}
+    for name, module in sorted((sys.modules if modules is None else modules).items()):
+        source = getattr(module, "__file__", None)
+        if name.partition(".")[0] in _ALWAYS_THERE or not isinstance(source, str) or not source.endswith(".py"):
+            continue
+        path = Path(source)
+        if not is_below(path, installed) and path.is_file():
+            files[_relative(name, path)] = path.read_bytes()
+    return files
+
+
+def _relative(name: str, path: Path) -> str:
+    parts = name.split(".")
+    return "/".join([*parts, "__init__.py"]) if path.name == "__init__.py" else "/".join(parts) + ".py"
+
+
+def installed_directories() -> list[Path]:
+    """Where the interpreter keeps its own and installed modules."""
+    places = {*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()}
+    places.add(os.path.dirname(os.__file__))
+    spark_home = os.environ.get("SPARK_HOME")
+    if spark_home:
+        places.add(os.path.join(spark_home, "python"))
+    # Of the environment's own directory only these count: a program may well live next to it.
+    wanted = [Path(place).resolve() for place in places if place and os.path.isabs(place)]
+    return [place for place in wanted if place.name not in ("bin", "") and place != Path(sys.prefix).resolve()]
+
+
+def is_below(path: Path, directories: Iterable[Path]) -> bool:
+    """Whether a file is in one of the directories, at any depth."""
+    resolved = path.resolve()
+    return any(resolved.is_relative_to(directory) for directory in directories) or bool(
+        {"site-packages", "dist-packages"} & set(resolved.parts)
+    )
+
+
+def script_directory() -> str | None:
+    """The directory of the program, where lazily imported modules may be found on the same machine."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    return os.path.dirname(os.path.abspath(script)) if isinstance(script, str) else os.getcwd()
+
+
+def added_files(python_files: Iterable[str]) -> tuple[dict[str, bytes], list[str]]:
+    """The files of `add_python_file`, each below a directory of its own, and the directories to import from."""
+    files: dict[str, bytes] = {}
+    search: list[str] = []
+    for index, name in enumerate(python_files):
+        path, root = Path(name), f"added-{index}"
+        if not path.exists():
+            raise SerializationError(f"Python file '{name}' was added, but is no longer there.")
+        if path.is_dir():
+            for each in sorted(path.rglob("*")):
+                if each.is_file() and "__pycache__" not in each.parts:
+                    files[f"{root}/{path.name}/{each.relative_to(path).as_posix()}"] = _read(each)
+            # A package is imported from its parent; in PyFlink also what is inside is found.
+            search += [root, f"{root}/{path.name}"] if (path / "__init__.py").exists() else [f"{root}/{path.name}"]
+        else:
+            files[f"{root}/{path.name}"] = _read(path)
+            search.append(root if path.suffix == ".py" else f"{root}/{path.name}")
+    return files, search
+
+
+def _read(path: Path) -> bytes:
+    size = path.stat().st_size
+    if size > _LARGEST_FILE_BYTES:
+        raise SerializationError(
+            f"'{path}' has {size} bytes, too many to ship with the job (limit {_LARGEST_FILE_BYTES}): "
+            "install it where the executors run."
+        )
+    return path.read_bytes()

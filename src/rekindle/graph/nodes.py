@@ -1,0 +1,109 @@
+"""The plan as data: frozen nodes, edges, chains and stages that the engine, `explain()` and the tests all read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rekindle.common.typeinfo import TypeInformation
+from rekindle.datastream.vocabulary import ChainingStrategy, OperatorKind, Partitioning
+
+__all__ = [
+    "MIN_WATERMARK",
+    "Chain",
+    "ChainingStrategy",
+    "JobPlan",
+    "OperatorKind",
+    "OperatorNode",
+    "Partitioning",
+    "StreamEdge",
+]
+
+MIN_WATERMARK = -(2**63)
+
+
+@dataclass(frozen=True)
+class OperatorNode:
+    """One operator. `id` is its place in topological order, `uid` its stable id over program versions."""
+
+    id: int
+    uid: str
+    user_uid: str | None
+    name: str
+    kind: OperatorKind
+    function: Any
+    parallelism: int
+    max_parallelism: int
+    output_type: TypeInformation | None
+    side_output_types: Mapping[str, TypeInformation | None] = field(default_factory=dict)
+    key_selectors: tuple[Any, ...] = ()  # one per input (None for an input that is not keyed); empty if none is keyed
+    key_type: TypeInformation | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    chaining: ChainingStrategy = ChainingStrategy.ALWAYS
+    slot_sharing_group: str = "default"
+    description: str = ""
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether records reach the operator by key."""
+        return any(selector is not None for selector in self.key_selectors)
+
+
+@dataclass(frozen=True)
+class StreamEdge:
+    """Records from one operator's (side) output to an input of another."""
+
+    id: int
+    source: int
+    target: int
+    input_index: int
+    partitioning: Partitioning
+    type_info: TypeInformation | None
+    tag: str | None = None  # side output; None: the main output
+    key_selector: Any = None  # KEY and CUSTOM
+    partitioner: Any = None  # CUSTOM: Partitioner or callable(key, num_partitions)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Operators that run as one task: the head first, the others in topological order."""
+
+    id: int
+    nodes: tuple[int, ...]
+    name: str
+    parallelism: int
+    max_parallelism: int
+    stage: int
+
+    @property
+    def head(self) -> int:
+        """The operator that takes the chain's input."""
+        return self.nodes[0]
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    """Everything the engine needs to run a job, as data."""
+
+    job_name: str
+    nodes: tuple[OperatorNode, ...]
+    edges: tuple[StreamEdge, ...]
+    chains: tuple[Chain, ...]
+    slots: int
+    placement: Mapping[tuple[int, int], int]  # (chain, subtask) -> slot
+    batch: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def stages(self) -> int:
+        """How many Spark stages an epoch has."""
+        return 1 + max(chain.stage for chain in self.chains)
+
+    def chain_of(self, node_id: int) -> Chain:
+        """The chain that an operator belongs to."""
+        return next(chain for chain in self.chains if node_id in chain.nodes)
+
+    def chained(self, edge: StreamEdge) -> bool:
+        """Whether the edge is a call inside a task rather than a hop through Spark."""
+        return self.chain_of(edge.source).id == self.chain_of(edge.target).id

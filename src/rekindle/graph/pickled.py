@@ -1,0 +1,55 @@
+"""What a job pickles because no type was declared, by name (I20)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rekindle.common.typeinfo import TypeInformation
+from rekindle.errors import GraphError
+from rekindle.graph.nodes import Chain, OperatorKind, OperatorNode, StreamEdge
+
+_UNDECLARED = "no type was declared"
+
+
+def pickle_reason(type_info: TypeInformation | None) -> str | None:
+    """Why values of a type are pickled; None when they are not.
+
+    >>> pickle_reason(None)
+    'no type was declared'
+    """
+    return _UNDECLARED if type_info is None else type_info.pickle_reason()
+
+
+def pickled_parts(nodes: Sequence[OperatorNode], edges: Sequence[StreamEdge], chains: Sequence[Chain]) -> list[str]:
+    """A sentence for each stream between tasks, each result and each known state that is pickled."""
+    chain_of = {node: chain.id for chain in chains for node in chain.nodes}
+    parts = []
+    for edge in edges:
+        reason = pickle_reason(edge.type_info)
+        if chain_of[edge.source] != chain_of[edge.target] and reason is not None:
+            parts.append(f"records from {_output(nodes, edge)} to '{nodes[edge.target].name}' ({reason})")
+    for node in nodes:
+        reason = pickle_reason(node.output_type)
+        if node.kind is OperatorKind.COLLECT and reason is not None:
+            parts.append(f"records of '{node.name}' to the driver ({reason})")
+        if node.kind is OperatorKind.REDUCE and reason is not None:
+            parts.append(f"state of '{node.name}' ({reason})")
+        for descriptor in node.options.get("broadcast_descriptors", ()):
+            state_reason = pickle_reason(descriptor.type_info)
+            if state_reason is not None:
+                parts.append(f"broadcast state '{descriptor.name}' of '{node.name}' ({state_reason})")
+    return parts
+
+
+def refuse_pickled(parts: Sequence[str]) -> None:
+    """Under `state.pickle: refuse` a job that pickles is not started."""
+    if parts:
+        raise GraphError(
+            f"state.pickle is 'refuse', but the job would pickle {'; '.join(parts)}: declare their types "
+            "(output_type=, type_info=), or set state.pickle to 'allow'."
+        )
+
+
+def _output(nodes: Sequence[OperatorNode], edge: StreamEdge) -> str:
+    name = f"'{nodes[edge.source].name}'"
+    return name if edge.tag is None else f"side output '{edge.tag}' of {name}"

@@ -1,0 +1,192 @@
+"""A job on its way to the slots: the plan, each function on its own, and the code that the slots cannot import.
+
+Every function is pickled by itself, so that each operator of each subtask unpickles an instance of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+from rekindle import config
+from rekindle.datastream.transformations import Program
+from rekindle.errors import SerializationError
+from rekindle.graph.culprit import serialization_error
+from rekindle.graph.modules import added_files, beside_the_program, script_directory
+from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, OperatorNode, StreamEdge
+from rekindle.serde import cloud_dumps
+
+_LOG = logging.getLogger("rekindle.graph")
+
+#: Stands in a stripped plan where a key selector or partitioner was: `is_keyed` still tells the truth.
+SHIPPED = "shipped apart"
+
+
+@dataclass(frozen=True)
+class ShippedJob:
+    """What the driver sends to every slot. Bytes inside bytes: modules must be there before the rest is unpickled."""
+
+    plan: bytes
+    functions: Mapping[int, bytes]  # node id
+    selectors: Mapping[tuple[int, int], bytes]  # (node id, input index)
+    edge_functions: Mapping[tuple[int, str], bytes]  # (edge id, "key_selector" | "partitioner")
+    main_names: Mapping[str, bytes]  # classes and functions of the driver's __main__
+    modules: Mapping[str, bytes]  # relative path -> source
+    added_files: Mapping[str, bytes] = field(default_factory=dict)
+    added_search: tuple[str, ...] = ()
+    script_directory: str | None = None
+
+
+# -- driver -----------------------------------------------------------------------------------------------------------
+
+
+def ship(plan: JobPlan, program: Program) -> bytes:
+    """The job as one payload. What cannot be serialized is named with its operator and the path to it."""
+    python_files = program.configuration.get(config.PYTHON_FILES)
+    files, search = added_files(python_files or ())
+    names = {node.id: node.name for node in plan.nodes}
+    job = ShippedJob(
+        plan=_dump("plan", stripped(plan)),
+        functions={node.id: _dump(node.name, node.function) for node in plan.nodes if node.function is not None},
+        selectors={
+            (node.id, index): _dump(node.name, selector)
+            for node in plan.nodes
+            for index, selector in enumerate(node.key_selectors)
+            if selector is not None
+        },
+        edge_functions={
+            (edge.id, role): _dump(names[edge.target], function)
+            for edge in plan.edges
+            for role, function in (("key_selector", edge.key_selector), ("partitioner", edge.partitioner))
+            if function is not None
+        },
+        main_names=_main_names(),
+        modules=beside_the_program(),
+        added_files=files,
+        added_search=tuple(search),
+        script_directory=script_directory(),
+    )
+    return pickle.dumps(job, protocol=5)
+
+
+def stripped(plan: JobPlan) -> JobPlan:
+    """The plan without functions."""
+    return replace(
+        plan,
+        nodes=tuple(_stripped_node(node) for node in plan.nodes),
+        edges=tuple(_stripped_edge(edge) for edge in plan.edges),
+    )
+
+
+def _stripped_node(node: OperatorNode) -> OperatorNode:
+    selectors = tuple(None if selector is None else SHIPPED for selector in node.key_selectors)
+    return replace(node, function=None, key_selectors=selectors)
+
+
+def _stripped_edge(edge: StreamEdge) -> StreamEdge:
+    return replace(
+        edge,
+        key_selector=None if edge.key_selector is None else SHIPPED,
+        partitioner=None if edge.partitioner is None else SHIPPED,
+    )
+
+
+def _dump(operator: str, value: Any) -> bytes:
+    try:
+        return cloud_dumps(value)
+    except Exception as error:
+        raise serialization_error(operator, value, error) from error
+
+
+def _main_names() -> dict[str, bytes]:
+    """Classes and functions of the program itself, so that records of these classes find them in a slot."""
+    found: dict[str, bytes] = {}
+    for name, value in vars(sys.modules["__main__"]).items():
+        if not isinstance(value, type | FunctionType) or value.__module__ != "__main__":
+            continue
+        try:
+            found[name] = cloud_dumps(value)
+        except Exception as error:
+            _LOG.debug("__main__.%s is not shipped: %s", name, error)
+    return found
+
+
+# -- slot -------------------------------------------------------------------------------------------------------------
+
+
+class InstalledJob:
+    """A job whose code is at hand in this process."""
+
+    def __init__(self, shipped: ShippedJob) -> None:
+        self._shipped = shipped
+        self.plan: JobPlan = pickle.loads(shipped.plan)
+
+    def load_function(self, node_id: int) -> Any:
+        """A new instance of an operator's function; None for an operator without one."""
+        data = self._shipped.functions.get(node_id)
+        return None if data is None else self._load(data, self.plan.nodes[node_id].name)
+
+    def load_selector(self, node_id: int, input_index: int) -> Any:
+        """A new instance of the key selector of an operator's input."""
+        return self._load(self._shipped.selectors[node_id, input_index], self.plan.nodes[node_id].name)
+
+    def load_edge_function(self, edge_id: int, role: str) -> Any:
+        """A new instance of an edge's `key_selector` or `partitioner`."""
+        target = self.plan.nodes[self.plan.edges[edge_id].target]
+        return self._load(self._shipped.edge_functions[edge_id, role], target.name)
+
+    def is_virtual(self, chain: Chain) -> bool:
+        """Whether a chain has no task in any slot: a DataFrame's rows enter by Spark's own tasks."""
+        return self.plan.nodes[chain.head].kind is OperatorKind.SOURCE_DATAFRAME
+
+    @staticmethod
+    def _load(data: bytes, operator: str) -> Any:
+        try:
+            return pickle.loads(data)
+        except (ImportError, AttributeError) as error:
+            raise SerializationError(
+                f"Operator '{operator}' needs code that is not on this machine: {error}. Ship it with "
+                "add_python_file(), or install it where the executors run."
+            ) from error
+
+
+def unship(program: bytes) -> ShippedJob:
+    """The payload of `ship`, unpacked; nothing of the user's is unpickled yet."""
+    shipped = pickle.loads(program)
+    assert isinstance(shipped, ShippedJob)
+    return shipped
+
+
+def install(program: bytes, directory: str) -> InstalledJob:
+    """Write the shipped code below `directory`, make it importable, and take the program's place as `__main__`."""
+    shipped = unship(program)
+    root = Path(directory) / "program"
+    for name, content in {**shipped.modules, **shipped.added_files}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    search = [str(root), *(str(root / name) for name in shipped.added_search)]
+    sys.path[:0] = [entry for entry in search if entry not in sys.path]
+    beside = shipped.script_directory
+    if beside is not None and Path(beside).is_dir() and beside not in sys.path:
+        sys.path.append(beside)
+    _install_main(shipped.main_names)
+    return InstalledJob(shipped)
+
+
+def _install_main(names: Mapping[str, bytes]) -> None:
+    """A module of its own: the slot's code runs on with the globals it has, under whatever names the user chose."""
+    main = ModuleType("__main__")
+    main.__dict__["__replaced__"] = sys.modules.get("__main__")
+    sys.modules["__main__"] = main
+    for name, data in names.items():
+        try:
+            setattr(main, name, pickle.loads(data))
+        except Exception as error:
+            _LOG.warning("__main__.%s of the program cannot be used here: %s", name, error)

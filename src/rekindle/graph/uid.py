@@ -1,0 +1,73 @@
+"""Operator ids that stay the same from one version of a program to the next.
+
+An operator with a `uid` has the hash of it. Another one has a hash of its place: its kind, the ids of its inputs, and
+how many operators without a uid came before it in the same place. Names, parallelism and partitioning do not count,
+nor do branches elsewhere, nor operators with a uid beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from rekindle.datastream.transformations import Transformation
+from rekindle.errors import GraphError
+
+_HEX_DIGITS = 32
+
+
+def uid_hash(*parts: str) -> str:
+    """32 hexadecimal digits for these texts.
+
+    >>> uid_hash("count") == uid_hash("count"), len(uid_hash("count")), uid_hash("a", "b") == uid_hash("ab")
+    (True, 32, False)
+    """
+    digest = hashlib.blake2b(digest_size=_HEX_DIGITS // 2)
+    for part in parts:
+        encoded = part.encode()
+        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    return digest.hexdigest()
+
+
+def assign_uids(transformations: Sequence[Transformation], auto_generate: bool = True) -> Mapping[int, str]:
+    """The id of each operator by its number; inputs must come before those who read them."""
+    ids: dict[int, str] = {}
+    holders: dict[str, Transformation] = {}
+    places: Counter[tuple[str, ...]] = Counter()
+    for transformation in transformations:
+        uid = _explicit(transformation)
+        if uid is None:
+            if not auto_generate:
+                raise GraphError(
+                    f"Operator '{transformation.name}' has no uid, and auto-generated ones are disabled: call uid()."
+                )
+            place = _place(transformation, ids)
+            uid = uid_hash("place", *place, str(places[place]))
+            places[place] += 1
+        if uid in holders:
+            raise GraphError(_collision(transformation, holders[uid]))
+        holders[uid] = transformation
+        ids[transformation.number] = uid
+    return ids
+
+
+def _explicit(transformation: Transformation) -> str | None:
+    if transformation.uid_hash is not None:
+        return transformation.uid_hash
+    return None if transformation.uid is None else uid_hash("uid", transformation.uid)
+
+
+def _place(transformation: Transformation, ids: Mapping[int, str]) -> tuple[str, ...]:
+    inputs = [
+        f"{index}:{ids[upstream.transformation.number]}:{upstream.tag or ''}"
+        for index, streams in enumerate(transformation.inputs)
+        for upstream in streams
+    ]
+    return (transformation.kind.value, *inputs)
+
+
+def _collision(later: Transformation, earlier: Transformation) -> str:
+    if later.uid is not None and later.uid == earlier.uid:
+        return f"uid '{later.uid}' is given to both '{earlier.name}' and '{later.name}': uids must be unique."
+    return f"'{earlier.name}' and '{later.name}' have the same operator id: give each a uid of its own."

@@ -1,0 +1,7 @@
+"""Metrics that user functions register through `RuntimeContext.get_metric_group()`."""
+
+from __future__ import annotations
+
+from rekindle.metrics.metricbase import Counter, Distribution, Meter, Metric, MetricGroup
+
+__all__ = ["Counter", "Distribution", "Meter", "Metric", "MetricGroup"]

@@ -1,0 +1,233 @@
+"""Every message between driver, pump and slot. Neither side imports the other.
+
+Control messages travel over one connection per slot (`wire.Connection`), msgpack with a tag each.
+A pump opens a connection per (attempt, epoch, stage) with `PumpHello`, streams rows in, and reads rows out.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Message(msgspec.Struct, tag=True, frozen=True):
+    """Base of the control messages."""
+
+
+# -- driver -> slot ---------------------------------------------------------------------------------------------------
+
+
+class Deploy(Message, frozen=True):
+    """Build the tasks and open the functions. `program` is the cloudpickled `graph.shipping.ShippedJob`."""
+
+    program: bytes
+
+
+class CancelTasks(Message, frozen=True):
+    """Stop the sources and leave the current batch; `CloseTasks` follows."""
+
+
+class CloseTasks(Message, frozen=True):
+    """Close every function, answer with `Closed`, then end the process."""
+
+
+class DriverHeartbeat(Message, frozen=True):
+    """The driver is alive."""
+
+
+# -- slot -> driver ---------------------------------------------------------------------------------------------------
+
+
+class SlotHello(Message, frozen=True):
+    """First message of a slot: who it is and where its pump socket listens."""
+
+    job_id: str
+    attempt: int
+    slot: int
+    pid: int
+    host: str
+    boot_id: str
+    unix_path: str
+    tcp_port: int
+
+
+class Lifeline(Message, frozen=True):
+    """First and only message of a guardian's connection: when it closes, the slot dies."""
+
+    job_id: str
+    attempt: int
+    slot: int
+
+
+class Deployed(Message, frozen=True):
+    """Every function of this slot is open."""
+
+
+class SlotHeartbeat(Message, frozen=True):
+    """The slot is alive."""
+
+
+class Ready(Message, frozen=True):
+    """Some task of this slot has something to do: an epoch is worth running."""
+
+
+class EdgeCount(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """Records that went over one channel in one epoch (I3)."""
+
+    edge: int
+    source: int
+    target: int
+    records: int
+
+
+class TaskReport(msgspec.Struct, frozen=True, array_like=True):
+    """What one task did in one epoch."""
+
+    chain: int
+    subtask: int
+    records_in: int  # from the source, or from other chains
+    records_sunk: int  # that reached a sink of this chain
+    watermark: int
+    finished: bool
+    busy_ms: float
+
+
+class StageReport(Message, frozen=True):
+    """A slot finished its part of a stage; sent before its pump is released (I2)."""
+
+    epoch: int
+    stage: int
+    sent: list[EdgeCount]
+    received: list[EdgeCount]
+    tasks: list[TaskReport]
+    more: bool
+
+
+class TaskFailed(Message, frozen=True):
+    """User code or the engine failed in a task. `traceback` is the user's own, from their first frame."""
+
+    task: str
+    operator: str
+    subtask: int
+    traceback: str
+    summary: str
+    record: str | None
+    user_code: bool
+
+
+class LogLine(Message, frozen=True):
+    """A line that user code printed or logged in a slot."""
+
+    source: str
+    stream: str
+    level: int
+    logger: str
+    text: str
+
+
+class Closed(Message, frozen=True):
+    """Every function is closed; accumulators by name."""
+
+    accumulators: bytes
+    errors: list[str] = []
+
+
+SlotMessage = (
+    SlotHello | Lifeline | Deployed | SlotHeartbeat | Ready | StageReport | TaskFailed | LogLine | Closed
+)
+DriverMessage = Deploy | CancelTasks | CloseTasks | DriverHeartbeat
+
+_encoder = msgspec.msgpack.Encoder()
+_slot_decoder: msgspec.msgpack.Decoder[SlotMessage] = msgspec.msgpack.Decoder(SlotMessage)
+_driver_decoder: msgspec.msgpack.Decoder[DriverMessage] = msgspec.msgpack.Decoder(DriverMessage)
+
+
+def encode(message: Message) -> bytes:
+    """One control message as bytes."""
+    return _encoder.encode(message)
+
+
+def decode_from_slot(data: bytes) -> SlotMessage:
+    """A message that a slot sent to the driver."""
+    return _slot_decoder.decode(data)
+
+
+def decode_from_driver(data: bytes) -> DriverMessage:
+    """A message that the driver sent to a slot."""
+    return _driver_decoder.decode(data)
+
+
+# -- pump <-> slot ----------------------------------------------------------------------------------------------------
+
+
+class PumpHello(msgspec.Struct, frozen=True):
+    """Opens one stage of one epoch at one slot. A slot refuses an (attempt, epoch, stage) it has seen (I3)."""
+
+    attempt: int
+    epoch: int
+    stage: int
+    max_records: int
+    target_ms: int
+    checkpoint: int | None = None
+
+
+class PumpReply(msgspec.Struct, frozen=True):
+    """The slot's answer: None, or why it refuses."""
+
+    refused: str | None = None
+
+
+_pump_hello = msgspec.msgpack.Decoder(PumpHello)
+_pump_reply = msgspec.msgpack.Decoder(PumpReply)
+
+
+def encode_pump(message: PumpHello | PumpReply) -> bytes:
+    """A pump handshake message as bytes."""
+    return _encoder.encode(message)
+
+
+def decode_pump_hello(data: bytes) -> PumpHello:
+    """The slot's side of the pump handshake."""
+    return _pump_hello.decode(data)
+
+
+def decode_pump_reply(data: bytes) -> PumpReply:
+    """The pump's side of the pump handshake."""
+    return _pump_reply.decode(data)
+
+
+#: A row for this destination goes to the driver: pumps hand it on from stage to stage, slots never see it.
+TO_DRIVER = 0xFFFF_FFFF
+#: Frames that a slot sends to its pump: `<u32 destination slot><row bytes>`; an empty frame ends the stage.
+END_OF_STAGE = b""
+
+
+class SlotLaunch(msgspec.Struct, frozen=True):
+    """What a slot process needs before it can say hello; handed over on its standard input, never on a command line."""
+
+    job_id: str
+    job_name: str
+    attempt: int
+    slot: int
+    slots: int
+    driver_host: str
+    driver_port: int
+    secret: bytes
+    heartbeat_interval_ms: int
+    heartbeat_timeout_ms: int
+    python_path: list[str] = []
+    loopback_only: bool = True
+    executor_pid: int | None = None
+    directory: str = ""  # the slot's private directory, made by who starts it and removed by its guardian
+
+
+def encode_launch(launch: SlotLaunch) -> bytes:
+    """The launch record as bytes for standard input."""
+    return _encoder.encode(launch)
+
+
+_launch_decoder = msgspec.msgpack.Decoder(SlotLaunch)
+
+
+def decode_launch(data: bytes) -> SlotLaunch:
+    """The launch record from standard input."""
+    return _launch_decoder.decode(data)

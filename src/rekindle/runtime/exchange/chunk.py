@@ -1,0 +1,102 @@
+"""Chunks: thousands of records of one channel in one row of bytes.
+
+Layout: header, marks (watermarks and idleness at positions between records), timestamps as an int64 column (absent when
+there are none), then the records as one encoded list.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from rekindle.serde import ChunkCodec
+
+#: Stands in the timestamp column for a record that has none.
+NO_TIMESTAMP = -(2**63)
+
+_HEADER = struct.Struct("<HHHIIBI")
+_MARK = struct.Struct("<IBq")
+_HAS_TIMESTAMPS = 1
+
+WATERMARK, IDLE, END = 1, 2, 3
+
+
+class Mark(NamedTuple):
+    """Something that stands between two records: `position` records come before it."""
+
+    position: int
+    kind: int
+    value: int
+
+
+class ChunkHeader(NamedTuple):
+    """Where a chunk comes from, where it goes, and its place in the channel's sequence."""
+
+    edge: int
+    source: int
+    target: int
+    sequence: int
+    records: int
+    flags: int
+    marks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A decoded chunk."""
+
+    records: list[Any]
+    timestamps: list[int] | None
+    marks: list[Mark]
+
+
+class ChunkBody(NamedTuple):
+    """The part of a chunk that is the same for every target of a broadcast."""
+
+    records: int
+    flags: int
+    marks: int
+    data: bytes
+
+
+def encode_body(records: list[Any], timestamps: list[int] | None, marks: list[Mark], codec: ChunkCodec) -> ChunkBody:
+    """Records, timestamps and marks as bytes."""
+    parts = [_MARK.pack(*mark) for mark in marks]
+    flags = 0
+    if records:
+        if timestamps is not None:
+            flags = _HAS_TIMESTAMPS
+            parts.append(array("q", timestamps).tobytes())
+        parts.append(codec.encode(records))
+    return ChunkBody(len(records), flags, len(marks), b"".join(parts))
+
+
+def encode_row(edge: int, source: int, target: int, sequence: int, body: ChunkBody) -> bytes:
+    """The whole chunk as the row that Spark moves."""
+    return _HEADER.pack(edge, source, target, sequence, body.records, body.flags, body.marks) + body.data
+
+
+def read_header(row: bytes) -> ChunkHeader:
+    """The header alone: enough to route and to order."""
+    return ChunkHeader._make(_HEADER.unpack_from(row))
+
+
+def decode_row(row: bytes, header: ChunkHeader, codec: ChunkCodec) -> Chunk:
+    """Records, timestamps and marks of a row."""
+    offset = _HEADER.size
+    marks_end = offset + header.marks * _MARK.size
+    marks = [Mark._make(fields) for fields in _MARK.iter_unpack(row[offset:marks_end])]
+    if not header.records:
+        return Chunk([], None, marks)
+    view = memoryview(row)
+    timestamps: list[int] | None = None
+    if header.flags & _HAS_TIMESTAMPS:
+        column = array("q")
+        column.frombytes(view[marks_end : marks_end + 8 * header.records])
+        timestamps = column.tolist()
+        marks_end += 8 * header.records
+    records = codec.decode(view[marks_end:])
+    assert len(records) == header.records, f"chunk of edge {header.edge}: {len(records)} records, header says {header.records}"
+    return Chunk(records, timestamps, marks)

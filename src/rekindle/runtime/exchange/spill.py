@@ -1,0 +1,77 @@
+"""A list of byte rows that moves to disk above a limit (I5)."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from typing import IO, NamedTuple
+
+
+class Place(NamedTuple):
+    """Where a row lies in the spill file."""
+
+    offset: int
+    length: int
+
+
+class SpillBuffer:
+    """Rows in the order of `append`; what exceeds `limit_bytes` lies in an unlinked temporary file.
+
+    >>> rows = SpillBuffer(limit_bytes=4, directory=None)
+    >>> places = [rows.append(b"abc"), rows.append(b"defgh")]
+    >>> [rows.read(place) for place in places], rows.spilled_bytes
+    ([b'abc', b'defgh'], 5)
+    """
+
+    def __init__(self, limit_bytes: int, directory: str | None) -> None:
+        self._limit_bytes = limit_bytes
+        self._directory = directory
+        self._in_memory_bytes = 0
+        self._file: IO[bytes] | None = None
+        self.spilled_bytes = 0
+
+    def append(self, row: bytes) -> bytes | Place:
+        """Keep a row; the answer is the row itself or its place on disk, for `read`."""
+        if self._in_memory_bytes + len(row) <= self._limit_bytes:
+            self._in_memory_bytes += len(row)
+            return row
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(dir=self._directory, prefix="spill-")
+        place = Place(self._file.seek(0, 2), len(row))
+        self._file.write(row)
+        self.spilled_bytes += len(row)
+        return place
+
+    def read(self, kept: bytes | Place) -> bytes:
+        """The row behind what `append` answered."""
+        if isinstance(kept, bytes):
+            return kept
+        assert self._file is not None
+        self._file.seek(kept.offset)
+        return self._file.read(kept.length)
+
+    def clear(self) -> None:
+        """Forget every row and give the disk back."""
+        self._in_memory_bytes = self.spilled_bytes = 0
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class Outbox:
+    """Rows that a task sends in one epoch, each for a slot or for the driver."""
+
+    def __init__(self, limit_bytes: int, directory: str | None) -> None:
+        self._rows: list[tuple[int, bytes | Place]] = []
+        self._buffer = SpillBuffer(limit_bytes, directory)
+
+    def put(self, destination: int, row: bytes) -> None:
+        """Send a row to a slot (or `protocol.TO_DRIVER`)."""
+        self._rows.append((destination, self._buffer.append(row)))
+
+    def drain(self) -> Iterator[tuple[int, bytes]]:
+        """Every row once, in order; the outbox is empty afterwards."""
+        for destination, kept in self._rows:
+            yield destination, self._buffer.read(kept)
+        self._rows.clear()
+        self._buffer.clear()

@@ -1,0 +1,51 @@
+"""From an exception in a task to what a person reads: their own traceback first, then operator, subtask and record."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from types import TracebackType
+
+import rekindle
+from rekindle.protocol import TaskFailed
+from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.task import Task
+
+_OURS = os.path.dirname(os.path.abspath(rekindle.__file__)) + os.sep
+_RECORD_CHARACTERS = 500
+
+
+def describe_failure(name: str, task: Task | None, error: BaseException) -> TaskFailed:
+    """What the driver is told about an error in a task, or while the tasks were built."""
+    failure = error if isinstance(error, OperatorFailure) else None
+    cause = failure.__cause__ if failure is not None and failure.__cause__ is not None else error
+    return TaskFailed(
+        task=name,
+        operator=failure.operator if failure is not None else task.chain.name if task is not None else name,
+        subtask=task.subtask if task is not None else 0,
+        traceback=user_traceback(cause),
+        summary="".join(traceback.format_exception_only(cause)).strip(),
+        record=_shorten(failure.record) if failure is not None and failure.has_record else None,
+        user_code=_first_user_frame(cause.__traceback__) is not None,
+    )
+
+
+def user_traceback(error: BaseException) -> str:
+    """The traceback from the first frame that is not the engine's."""
+    frames = _first_user_frame(error.__traceback__) or error.__traceback__
+    return "".join(traceback.format_exception(type(error), error, frames))
+
+
+def _first_user_frame(frames: TracebackType | None) -> TracebackType | None:
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_OURS):
+        frames = frames.tb_next
+    return frames
+
+
+def _shorten(record: object) -> str:
+    try:
+        text = repr(record)
+    except Exception as error:
+        text = f"<{type(record).__name__} whose repr() fails: {error!r}>"
+    return text if len(text) <= _RECORD_CHARACTERS else text[:_RECORD_CHARACTERS] + "…"
+

@@ -1,0 +1,264 @@
+"""The guardian: a small process beside each slot that ends it, with its children, when executor or driver have gone.
+
+It is a process of its own because a thread of the slot would need the interpreter's lock, which user code may hold for
+long. It waits for three things at once: the executor's JVM (pidfd), the slot (pidfd) and a connection to the driver
+(the lifeline). Whichever ends first, it kills the slot's session, removes the slot's directory and exits.
+
+It lives in a session of its own, so that killing the slot's does not reach it before it has cleaned up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, NoReturn
+
+from rekindle.errors import ClusterError
+from rekindle.protocol import Lifeline, SlotLaunch, encode
+from rekindle.wire import Connection, connect_tcp
+
+#: Names, in a new slot's environment, the pipe on which it says that it is up.
+READY_DESCRIPTOR = "REKINDLE_READY_DESCRIPTOR"
+READY_LINE = b"ready\n"
+_ARMED = b"armed"
+_START_DEADLINE_S = 20.0
+_KILL_ROUNDS = 50
+_KILL_PAUSE_S = 0.02
+
+
+class Guardian:
+    """The slot's side of its guardian."""
+
+    def __init__(self, pid: int, pidfd: int, directory: str) -> None:
+        self.pid = pid
+        self.pidfd = pidfd
+        self.directory = directory
+
+    def watch(self, callback: Callable[[], None] | None = None) -> threading.Thread:
+        """Calls back, on a thread of its own, when the guardian has died; by default the slot then ends at once.
+
+        A slot without its guardian could outlive its driver: it has to go.
+        """
+        ended = callback or self.end_slot
+        thread = threading.Thread(target=self._wait_for_end, args=(ended,), name="rekindle-guardian", daemon=True)
+        thread.start()
+        return thread
+
+    def wait(self) -> None:
+        """Blocks until the guardian has died."""
+        wait_for_any(self.pidfd)
+
+    def _wait_for_end(self, ended: Callable[[], None]) -> None:
+        self.wait()
+        ended()
+
+    def end_slot(self) -> None:
+        """Ends this process and what it started, as the guardian would have done."""
+        _kill(_family(os.getpid()))
+        shutil.rmtree(self.directory, ignore_errors=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def start_guardian(launch: SlotLaunch, directory: str) -> Guardian:
+    """Forks the guardian of this process; returns when it is armed. Call it first, before any thread is started.
+
+    The slot has to lead its session (`setsid`), because the guardian ends the whole session.
+    """
+    refuse_other_systems()
+    assert threading.active_count() == 1, "a guardian is forked before any thread is started"
+    assert os.getsid(0) == os.getpid(), "a slot leads its own session"
+    slot_pid = os.getpid()
+    report_read, report_write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            os.close(report_read)
+            _guard(launch, slot_pid, directory, report_write)
+        os._exit(1)
+    os.close(report_write)
+    with open(report_read, "rb") as report:
+        ready, _, _ = select.select([report], [], [], _START_DEADLINE_S)
+        said = report.read() if ready else b""
+    if said != _ARMED:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise ClusterError(said.decode() or f"The guardian of slot {launch.slot} did not start.")
+    _say_ready()
+    return Guardian(pid, os.pidfd_open(pid), directory)
+
+
+def _say_ready() -> None:
+    """Tells the Spark task that started this slot, and waits for it, that the slot now looks after itself."""
+    if (ready := os.environ.pop(READY_DESCRIPTOR, None)) is not None:
+        os.write(int(ready), READY_LINE)
+        os.close(int(ready))
+
+
+def refuse_other_systems() -> None:
+    """Slots need Linux: elsewhere nothing would end them reliably."""
+    if not sys.platform.startswith("linux") or not hasattr(os, "pidfd_open"):
+        raise ClusterError(f"Slots run on Linux only (they need pidfd and /proc), and this is {sys.platform}.")
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    """The processes above `pid`, nearest first."""
+    while (above := process_of(pid)) is not None and above.parent > 0:
+        pid = above.parent
+        yield pid
+
+
+class ProcessEntry(NamedTuple):
+    """A line of the process table."""
+
+    pid: int
+    command: str
+    state: str
+    parent: int
+    session: int
+
+
+def process_of(pid: int) -> ProcessEntry | None:
+    """What `/proc` says about a process; None when it has gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            line = file.read()
+    except OSError:
+        return None
+    # The command stands in parentheses and may itself contain spaces and parentheses.
+    command_end = line.rindex(")")
+    fields = line[command_end + 2 :].split()
+    return ProcessEntry(pid, line[line.index("(") + 1 : command_end], fields[0], int(fields[1]), int(fields[3]))
+
+
+def process_table() -> list[ProcessEntry]:
+    """Every process that this one can see."""
+    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
+    return [entry for pid in pids if (entry := process_of(pid)) is not None]
+
+
+def wait_for_any(*descriptors: int) -> set[int]:
+    """Blocks until at least one is readable or has hung up."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN | select.POLLHUP | select.POLLERR)
+    return {descriptor for descriptor, _ in poll.poll()}
+
+
+def _guard(launch: SlotLaunch, slot_pid: int, directory: str, report: int) -> NoReturn:
+    _settle(report)
+    try:
+        slot = _open_slot(slot_pid)
+        watched = [slot]
+        if launch.executor_pid is not None:
+            watched.append(_open_executor(launch.executor_pid, slot_pid))
+        lifeline = _connect_lifeline(launch)
+        watched.append(lifeline.fileno())
+    except Exception as error:
+        os.write(report, str(error).encode())
+        os._exit(1)
+    os.write(report, _ARMED)
+    os.close(report)
+    gc.freeze()
+    _wait_for_the_first(watched, lifeline)
+    _end_session(slot, slot_pid)
+    shutil.rmtree(directory, ignore_errors=True)
+    os._exit(0)
+
+
+def _settle(report: int) -> None:
+    os.setsid()
+    os.chdir("/")
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    # What the slot had open (its ready pipe, its log) must not stay open because the guardian lives on.
+    os.closerange(3, report)
+    os.closerange(report + 1, max(map(int, os.listdir("/proc/self/fd"))) + 1)
+    with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as name:
+        name.write("rekindle-guard")
+
+
+def _open_slot(slot_pid: int) -> int:
+    slot = os.pidfd_open(slot_pid)
+    if os.getppid() != slot_pid:
+        raise ClusterError("The slot ended while its guardian started.")
+    return slot
+
+
+def _open_executor(executor_pid: int, slot_pid: int) -> int:
+    executor = os.pidfd_open(executor_pid)
+    # Only after the descriptor is open does the ancestry prove that the number still means the same process.
+    if executor_pid not in ancestors(slot_pid):
+        raise ClusterError(f"The Spark executor {executor_pid} ended while its slot started.")
+    return executor
+
+
+def _connect_lifeline(launch: SlotLaunch) -> Connection:
+    where = f"{launch.driver_host}:{launch.driver_port}"
+    try:
+        lifeline = connect_tcp(launch.driver_host, launch.driver_port, launch.secret)
+    except OSError as error:
+        raise ClusterError(f"Slot {launch.slot} cannot reach the driver at {where} ({error}).") from None
+    _notice_a_cut_network(lifeline, launch.heartbeat_timeout_ms)
+    lifeline.send(encode(Lifeline(launch.job_id, launch.attempt, launch.slot)))
+    return lifeline
+
+
+def _notice_a_cut_network(connection: Connection, timeout_ms: int) -> None:
+    """Lets the kernel probe the silent connection, so that it breaks within the heartbeat timeout."""
+    probe_s = max(1, timeout_ms // 4000)
+    with socket.socket(fileno=os.dup(connection.fileno())) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, probe_s)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, probe_s)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 2)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, max(1000, timeout_ms * 3 // 4))
+
+
+def _wait_for_the_first(watched: list[int], lifeline: Connection) -> None:
+    while wait_for_any(*watched) == {lifeline.fileno()}:
+        try:
+            # The driver says nothing on this connection: what is readable is its end.
+            lifeline.receive()
+        except OSError:
+            return
+
+
+def _end_session(slot: int, slot_pid: int) -> None:
+    """Kills the slot, what belongs to its session and what it started; again until nothing is left."""
+    victims = _family(slot_pid)
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(slot, signal.SIGKILL)
+    for _ in range(_KILL_ROUNDS):
+        _kill(victims)
+        victims = _family(slot_pid)
+        slot_ended, _, _ = select.select([slot], [], [], _KILL_PAUSE_S)
+        if slot_ended and not victims:
+            return
+
+
+def _kill(victims: set[int]) -> None:
+    for pid in victims:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _family(slot_pid: int) -> set[int]:
+    """The slot's session and what is below the slot, whatever its session; without the slot and this process."""
+    living = [entry for entry in process_table() if entry.state != "Z"]
+    family = {entry.pid for entry in living if entry.session == slot_pid} | {slot_pid}
+    # The guardian is a child of its slot, too.
+    outside = {os.getpid()}
+    while below := {entry.pid for entry in living if entry.parent in family} - family - outside:
+        family |= below
+    return family - {slot_pid} - outside

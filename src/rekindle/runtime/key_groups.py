@@ -1,0 +1,102 @@
+"""Keys to key groups to subtasks: the same in every process, with Flink's formulas (I11)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from zlib import crc32
+
+from rekindle.runtime.keys import canonical_bytes
+
+MAX_PARALLELISM_LIMIT: Final = 1 << 15
+_MIN_DEFAULT_MAX_PARALLELISM: Final = 1 << 7
+_ROUTER_ENTRIES: Final = 1 << 18
+
+_MASK64: Final = (1 << 64) - 1
+_INT64_MIN: Final = -(1 << 63)
+_INT64_MAX: Final = (1 << 63) - 1
+# 2^64 divided by the golden ratio: the high half of the product spreads neighbours apart.
+_GOLDEN64: Final = 0x9E3779B97F4A7C15
+
+
+def key_hash(key: Any) -> int:
+    """A 32-bit hash: equal keys have equal hashes, in every process."""
+    kind = type(key)
+    if kind is str:
+        try:
+            return crc32(key.encode())
+        except UnicodeEncodeError:  # lone surrogates
+            return crc32(key.encode("utf-8", "surrogatepass"))
+    if kind is not int:
+        encoded = canonical_bytes(key)
+        # Equal to an int, or to a str, though of another type: hash it as that one.
+        if 0x16 <= encoded[0] <= 0x29:
+            key = int(key)
+        elif encoded[0] == 0x40:
+            return crc32(str.encode(key, "utf-8", "surrogatepass"))
+        else:
+            return crc32(encoded)
+    number: int = key
+    if _INT64_MIN <= number <= _INT64_MAX:
+        return ((number * _GOLDEN64) & _MASK64) >> 32
+    return crc32(canonical_bytes(key))
+
+
+def key_group(key: Any, max_parallelism: int) -> int:
+    """The key group of a key: what state is snapshotted and moved by.
+
+    >>> key_group("a", 128) == key_group("a", 128), key_group(1, 128) == key_group(1.0, 128)
+    (True, True)
+    """
+    return key_hash(key) % max_parallelism
+
+
+def key_group_range(max_parallelism: int, parallelism: int, subtask: int) -> range:
+    """The key groups that a subtask owns.
+
+    >>> [key_group_range(128, 3, i) for i in range(3)]
+    [range(0, 43), range(43, 86), range(86, 128)]
+    """
+    assert 0 <= subtask < parallelism <= max_parallelism, (subtask, parallelism, max_parallelism)
+    start = (subtask * max_parallelism + parallelism - 1) // parallelism
+    end = ((subtask + 1) * max_parallelism - 1) // parallelism
+    return range(start, end + 1)
+
+
+def subtask_for_key_group(group: int, max_parallelism: int, parallelism: int) -> int:
+    """The subtask that owns a key group: the inverse of `key_group_range`."""
+    return group * parallelism // max_parallelism
+
+
+def default_max_parallelism(parallelism: int) -> int:
+    """What Flink takes when the user names none: room to grow by half, a power of two.
+
+    >>> default_max_parallelism(1), default_max_parallelism(100), default_max_parallelism(30_000)
+    (128, 256, 32768)
+    """
+    wanted = parallelism + parallelism // 2
+    power = 1 << max(wanted - 1, 0).bit_length()
+    return min(max(power, _MIN_DEFAULT_MAX_PARALLELISM), MAX_PARALLELISM_LIMIT)
+
+
+class KeyRouter(dict[Any, int]):
+    """key -> subtask, remembered: hot code writes `channel = router[key]`. Bounded by starting again when full.
+
+    >>> router = KeyRouter(max_parallelism=128, parallelism=2)
+    >>> router["a"] == router["a"]
+    True
+    """
+
+    __slots__ = ("_max_parallelism", "_parallelism")
+
+    def __init__(self, max_parallelism: int, parallelism: int) -> None:
+        super().__init__()
+        self._max_parallelism = max_parallelism
+        self._parallelism = parallelism
+
+    def __missing__(self, key: Any) -> int:
+        group = key_group(key, self._max_parallelism)
+        channel = subtask_for_key_group(group, self._max_parallelism, self._parallelism)
+        if len(self) >= _ROUTER_ENTRIES:
+            self.clear()
+        self[key] = channel
+        return channel

@@ -1,0 +1,202 @@
+"""What every operator is: batches in, batches out, watermarks in between.
+
+Operators of a chain call each other directly. A batch is a list of records and a list of timestamps of the same length
+(None when no record has one). User code's errors leave as `OperatorFailure` with the record they were about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rekindle.common.watermark_strategy import MAX_WATERMARK
+from rekindle.datastream.output_tag import OutputTag
+from rekindle.errors import RekindleError
+from rekindle.graph.nodes import MIN_WATERMARK, OperatorNode
+
+if TYPE_CHECKING:
+    from rekindle.runtime.context import OperatorContext
+
+__all__ = ["MAX_WATERMARK", "MIN_WATERMARK", "Operator", "OperatorFailure", "Output", "failed_record"]
+
+#: Operators that multiply records hand on at about this many, so that memory stays bounded (I5).
+OUTPUT_RECORDS = 1 << 15
+
+Emit = Callable[[list[Any], list[int] | None], None]
+
+
+class Consumer(Protocol):
+    """Whoever takes an operator's output: the next operator of the chain, or an edge's writer."""
+
+    def emit(self, records: list[Any], timestamps: list[int] | None) -> None: ...
+    def emit_watermark(self, watermark: int) -> None: ...
+    def emit_idle(self) -> None: ...
+    def emit_end(self) -> None: ...
+
+
+class OperatorFailure(RekindleError):
+    """An error inside an operator; `__cause__` is the user's exception."""
+
+    def __init__(self, operator: str, record: Any = None, has_record: bool = False) -> None:
+        super().__init__(f"operator '{operator}' failed")
+        self.operator = operator
+        self.record = record
+        self.has_record = has_record
+
+
+def failed_record(operator: str, records: Sequence[Any], remaining: Iterator[Any]) -> OperatorFailure:
+    """The failure at the record that `remaining`, an iterator over `records`, handed out last."""
+    left = remaining.__length_hint__()  # type: ignore[attr-defined]
+    place = len(records) - left - 1
+    return OperatorFailure(operator, records[place], True) if place >= 0 else OperatorFailure(operator)
+
+
+def _drop(records: list[Any], timestamps: list[int] | None) -> None:
+    """Output that nobody takes."""
+
+
+class Output:
+    """An operator's outputs: the main one and the tagged ones, each with any number of consumers."""
+
+    def __init__(self) -> None:
+        self._consumers: list[Consumer] = []
+        self._tagged: dict[str, list[Consumer]] = {}
+        self.emit: Emit = _drop
+
+    def add(self, consumer: Consumer, tag: str | None = None) -> None:
+        """Connect a consumer."""
+        if tag is not None:
+            self._tagged.setdefault(tag, []).append(consumer)
+            return
+        self._consumers.append(consumer)
+        self.emit = self._consumers[0].emit if len(self._consumers) == 1 else self._emit_all
+
+    def _emit_all(self, records: list[Any], timestamps: list[int] | None) -> None:
+        for consumer in self._consumers:
+            consumer.emit(records, timestamps)
+
+    def emit_mixed(self, records: list[Any], timestamps: list[int] | None) -> None:
+        """Emit the results of a process function, in which `(tag, value)` pairs belong to side outputs."""
+        if OutputTag.created:
+            records, timestamps = self._split_tagged(records, timestamps)
+        if records:
+            self.emit(records, timestamps)
+
+    def _split_tagged(
+        self, records: list[Any], timestamps: list[int] | None
+    ) -> tuple[list[Any], list[int] | None]:
+        tagged = [
+            place
+            for place, record in enumerate(records)
+            if type(record) is tuple and len(record) == 2 and type(record[0]) is OutputTag
+        ]
+        if not tagged:
+            return records, timestamps
+        by_tag: dict[str, tuple[list[Any], list[int]]] = {}
+        for place in tagged:
+            tag, value = records[place]
+            values, times = by_tag.setdefault(tag.tag_id, ([], []))
+            values.append(value)
+            if timestamps is not None:
+                times.append(timestamps[place])
+        for tag_id, (values, times) in by_tag.items():
+            for consumer in self._tagged.get(tag_id, ()):
+                consumer.emit(values, times if timestamps is not None else None)
+        aside = set(tagged)
+        kept = [place for place in range(len(records)) if place not in aside]
+        return [records[place] for place in kept], [timestamps[place] for place in kept] if timestamps is not None else None
+
+    def _everyone(self) -> Iterator[Consumer]:
+        yield from self._consumers
+        for consumers in self._tagged.values():
+            yield from consumers
+
+    def emit_watermark(self, watermark: int) -> None:
+        """Pass a watermark on, to side outputs too."""
+        for consumer in self._everyone():
+            consumer.emit_watermark(watermark)
+
+    def emit_idle(self) -> None:
+        """Pass idleness on."""
+        for consumer in self._everyone():
+            consumer.emit_idle()
+
+    def emit_end(self) -> None:
+        """Pass the end of input on."""
+        for consumer in self._everyone():
+            consumer.emit_end()
+
+
+class Operator:
+    """Base of all operators; also a `Consumer`, so that chained operators need nothing between them."""
+
+    #: Whether the operator takes a second input.
+    two_inputs = False
+    #: Records that ended here; sinks count them.
+    records_sunk = 0
+
+    def __init__(self, node: OperatorNode, context: OperatorContext) -> None:
+        self.node = node
+        self.name = node.name
+        self.context = context
+        self.output = Output()
+        self.current_watermark = MIN_WATERMARK
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Before the first record, on the task's thread."""
+
+    def finish(self) -> None:
+        """After the last record and the last watermark."""
+
+    def close(self) -> None:
+        """At the end, also after a failure."""
+
+    # -- data ---------------------------------------------------------------------------------------------------------
+
+    def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        """Take a batch of the (first) input."""
+        raise AssertionError(f"{type(self).__name__} has no input")
+
+    def process_batch2(self, records: list[Any], timestamps: list[int] | None) -> None:
+        """Take a batch of the second input."""
+        raise AssertionError(f"{type(self).__name__} has no second input")
+
+    def process_watermark(self, watermark: int) -> None:
+        """Event time has advanced to `watermark` on all inputs."""
+        self.current_watermark = watermark
+        self.output.emit_watermark(watermark)
+
+    def process_idle(self) -> None:
+        """All inputs are idle."""
+        self.output.emit_idle()
+
+    # -- time that passes by itself (I4) ------------------------------------------------------------------------------
+
+    def next_due_ms(self) -> int | None:
+        """Wall-clock time at which the operator wants an epoch although no input came."""
+        return None
+
+    def on_processing_time(self, now_ms: int) -> None:
+        """Do what is due by now; called inside an epoch."""
+
+    # -- as a consumer of the operator before it ----------------------------------------------------------------------
+
+    @property
+    def emit(self) -> Emit:
+        """How the operator before this one in the chain hands over a batch."""
+        return self.process_batch
+
+    def emit_watermark(self, watermark: int) -> None:
+        """A chained watermark."""
+        self.process_watermark(watermark)
+
+    def emit_idle(self) -> None:
+        """Chained idleness."""
+        self.process_idle()
+
+    def emit_end(self) -> None:
+        """The chained end of input: finish, then tell what follows."""
+        self.finish()
+        self.output.emit_end()

@@ -1,0 +1,29 @@
+"""The end of `execute_and_collect` and `to_dataframe`: chunks that travel to the driver as the Spark job's rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rekindle.graph.nodes import OperatorNode
+from rekindle.protocol import TO_DRIVER
+from rekindle.runtime.context import OperatorContext
+from rekindle.runtime.exchange.chunk import encode_body, encode_row
+from rekindle.runtime.exchange.spill import Outbox
+from rekindle.runtime.operators.base import Operator
+from rekindle.serde import ChunkCodec
+
+
+class CollectOperator(Operator):
+    """Encodes batches for the driver; the node's id stands where an edge's would."""
+
+    def __init__(self, node: OperatorNode, context: OperatorContext, codec: ChunkCodec, outbox: Outbox) -> None:
+        super().__init__(node, context)
+        self._codec = codec
+        self._outbox = outbox
+        self._sequence = 0
+
+    def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        self.records_sunk += len(records)
+        body = encode_body(records, None, [], self._codec)
+        self._outbox.put(TO_DRIVER, encode_row(self.node.id, self.context.subtask, 0, self._sequence & 0xFFFFFFFF, body))
+        self._sequence += 1

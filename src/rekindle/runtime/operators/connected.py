@@ -1,0 +1,221 @@
+"""Operators with two inputs: connected streams and broadcast streams, keyed or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rekindle.datastream.functions import (
+    BroadcastProcessFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+)
+from rekindle.datastream.state import MapStateDescriptor
+from rekindle.datastream.time_domain import TimeDomain
+from rekindle.graph.nodes import OperatorNode
+from rekindle.runtime.context import OperatorContext, OperatorTimerService, user_timestamp
+from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
+from rekindle.runtime.operators.base import OUTPUT_RECORDS, OperatorFailure, failed_record
+from rekindle.runtime.operators.keyed import KeyedContext, KeyedOperator, Selector, run_keyed, with_current_key
+from rekindle.runtime.operators.stateless import FunctionOperator, run_process
+
+
+class CoFunctionOperator(FunctionOperator):
+    """`CoMapFunction` and `CoFlatMapFunction`; with keys, state is that of the record's key."""
+
+    two_inputs = True
+
+    def __init__(
+        self, node: OperatorNode, context: OperatorContext, function: Any, selectors: list[Selector], flat: bool
+    ) -> None:
+        super().__init__(node, context, function)
+        self._selectors = selectors
+        self._flat = flat
+
+    def open(self) -> None:
+        stem = "flat_map" if self._flat else "map"
+        functions: list[Callable[[Any], Any]] = [getattr(self.function, f"{stem}1"), getattr(self.function, f"{stem}2")]
+        if self.context.keyed is not None:
+            keyed = self.context.keyed
+            functions = [
+                with_current_key(keyed, selector, function)
+                for selector, function in zip(self._selectors, functions, strict=True)
+            ]
+        self._functions = functions
+        super().open()
+
+    def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        self._run(self._functions[0], records, timestamps)
+
+    def process_batch2(self, records: list[Any], timestamps: list[int] | None) -> None:
+        self._run(self._functions[1], records, timestamps)
+
+    def _run(self, function: Callable[[Any], Any], records: list[Any], timestamps: list[int] | None) -> None:
+        outs: list[Any] = []
+        times: list[int] = []
+        remaining = iter(records)
+        try:
+            for place, record in enumerate(remaining):
+                results = function(record) if self._flat else (function(record),)
+                for out in results if results is not None else ():
+                    outs.append(out)
+                    if timestamps is not None:
+                        times.append(timestamps[place])
+                if len(outs) >= OUTPUT_RECORDS:
+                    self.output.emit(outs, times if timestamps is not None else None)
+                    outs, times = [], []
+        except OperatorFailure:
+            raise
+        except Exception as error:
+            raise failed_record(self.name, records, remaining) from error
+        if outs:
+            self.output.emit(outs, times if timestamps is not None else None)
+
+
+class _CoContext(CoProcessFunction.Context):
+    """What a CoProcessFunction sees beside the record."""
+
+    def __init__(self, service: OperatorTimerService) -> None:
+        self._service = service
+        self.current_timestamp = NO_TIMESTAMP
+
+    def timer_service(self) -> OperatorTimerService:
+        return self._service
+
+    def timestamp(self) -> int | None:  # type: ignore[override]
+        return user_timestamp(self.current_timestamp)
+
+
+class CoProcessOperator(FunctionOperator):
+    """`CoProcessFunction` without keys."""
+
+    two_inputs = True
+
+    def open(self) -> None:
+        self._context = _CoContext(OperatorTimerService(self.context, self))
+        super().open()
+
+    def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        run_process(self, self.function.process_element1, self._context, records, timestamps)
+
+    def process_batch2(self, records: list[Any], timestamps: list[int] | None) -> None:
+        run_process(self, self.function.process_element2, self._context, records, timestamps)
+
+
+class _KeyedCoContext(KeyedContext, KeyedCoProcessFunction.OnTimerContext):  # type: ignore[misc]
+    """What a KeyedCoProcessFunction sees beside the record."""
+
+
+class KeyedCoProcessOperator(KeyedOperator):
+    """`KeyedCoProcessFunction`."""
+
+    two_inputs = True
+
+    def make_context(self) -> _KeyedCoContext:
+        return _KeyedCoContext(self.service, self.keyed)
+
+    def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        run_keyed(self, self.function.process_element1, self.selectors[0], records, timestamps)
+
+    def process_batch2(self, records: list[Any], timestamps: list[int] | None) -> None:
+        run_keyed(self, self.function.process_element2, self.selectors[1], records, timestamps)
+
+
+class _BroadcastContext(BroadcastProcessFunction.Context, BroadcastProcessFunction.ReadOnlyContext):
+    """The context of both sides; `read_only` makes the state of the non-broadcast side a view."""
+
+    def __init__(self, operator: FunctionOperator, read_only: bool) -> None:
+        self._operator = operator
+        self._read_only = read_only
+        self.current_timestamp = NO_TIMESTAMP
+
+    def timestamp(self) -> int | None:  # type: ignore[override]
+        return user_timestamp(self.current_timestamp)
+
+    def current_processing_time(self) -> int:
+        return self._operator.context.clock.wall_ms()
+
+    def current_watermark(self) -> int:
+        return self._operator.current_watermark
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> Any:
+        return broadcast_state(self._operator, state_descriptor, self._read_only)
+
+
+def broadcast_state(operator: FunctionOperator, descriptor: MapStateDescriptor, read_only: bool) -> Any:
+    """The broadcast state of that name, if the stream was broadcast with it."""
+    declared = [each.name for each in operator.node.options.get("broadcast_descriptors", ())]
+    if descriptor.name not in declared:
+        raise OperatorFailure(operator.name) from KeyError(
+            f"broadcast state '{descriptor.name}' was not given to broadcast(...); declared: {declared}"
+        )
+    states = operator.context.operator_state
+    return states.get_read_only_broadcast_state(descriptor) if read_only else states.get_broadcast_state(descriptor)
+
+
+class BroadcastProcessOperator(FunctionOperator):
+    """`BroadcastProcessFunction`: input 1 is the broadcast side."""
+
+    two_inputs = True
+
+    def open(self) -> None:
+        self._element_context = _BroadcastContext(self, read_only=True)
+        self._broadcast_context = _BroadcastContext(self, read_only=False)
+        super().open()
+
+    def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        run_process(self, self.function.process_element, self._element_context, records, timestamps)
+
+    def process_batch2(self, records: list[Any], timestamps: list[int] | None) -> None:
+        run_process(self, self.function.process_broadcast_element, self._broadcast_context, records, timestamps)
+
+
+class _KeyedBroadcastContext(KeyedBroadcastProcessFunction.OnTimerContext):
+    """The context of the keyed side and of timers: broadcast state is a view."""
+
+    def __init__(self, operator: KeyedOperator) -> None:
+        self._operator = operator
+        self.current_timestamp = NO_TIMESTAMP
+        self.current_domain = TimeDomain.EVENT_TIME
+
+    def timestamp(self) -> int | None:  # type: ignore[override]
+        return user_timestamp(self.current_timestamp)
+
+    def current_processing_time(self) -> int:
+        return self._operator.context.clock.wall_ms()
+
+    def current_watermark(self) -> int:
+        return self._operator.current_watermark
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> Any:
+        return broadcast_state(self._operator, state_descriptor, read_only=True)
+
+    def timer_service(self) -> OperatorTimerService:
+        return self._operator.service
+
+    def get_current_key(self) -> Any:
+        return self._operator.keyed.current_key()
+
+    def time_domain(self) -> TimeDomain:
+        return self.current_domain
+
+
+class KeyedBroadcastProcessOperator(KeyedOperator):
+    """`KeyedBroadcastProcessFunction`: the first input is keyed, the second broadcast."""
+
+    two_inputs = True
+
+    def make_context(self) -> _KeyedBroadcastContext:
+        return _KeyedBroadcastContext(self)
+
+    def open(self) -> None:
+        self._broadcast_context = _BroadcastContext(self, read_only=False)
+        super().open()
+
+    def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        run_keyed(self, self.function.process_element, self.selectors[0], records, timestamps)
+
+    def process_batch2(self, records: list[Any], timestamps: list[int] | None) -> None:
+        self.keyed.clear_current_key()
+        run_process(self, self.function.process_broadcast_element, self._broadcast_context, records, timestamps)

@@ -1,0 +1,216 @@
+"""Operators on keyed streams: the current key is set before user code runs, timers fire by key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any
+
+from rekindle.datastream.functions import KeyedProcessFunction
+from rekindle.datastream.state import ValueStateDescriptor
+from rekindle.datastream.time_domain import TimeDomain
+from rekindle.graph.nodes import OperatorNode
+from rekindle.runtime.context import OperatorContext, OperatorTimerService, user_timestamp
+from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
+from rekindle.runtime.operators.base import (
+    MAX_WATERMARK,
+    OUTPUT_RECORDS,
+    OperatorFailure,
+    failed_record,
+)
+from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable
+from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+
+Selector = Callable[[Any], Any]
+
+
+class KeyedContext(KeyedProcessFunction.OnTimerContext):
+    """What a keyed process function sees beside the record; one object per operator."""
+
+    def __init__(self, service: OperatorTimerService, keyed: HashMapKeyedBackend) -> None:
+        self._service = service
+        self._keyed = keyed
+        self.current_timestamp = NO_TIMESTAMP
+        self.current_domain = TimeDomain.EVENT_TIME
+
+    def get_current_key(self) -> Any:
+        return self._keyed.current_key()
+
+    def timer_service(self) -> OperatorTimerService:
+        return self._service
+
+    def timestamp(self) -> int | None:  # type: ignore[override]
+        return user_timestamp(self.current_timestamp)
+
+    def time_domain(self) -> TimeDomain:
+        return self.current_domain
+
+
+class KeyedOperator(FunctionOperator):
+    """A function with keyed state and timers."""
+
+    def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, selectors: list[Selector]) -> None:
+        super().__init__(node, context, function)
+        assert context.keyed is not None
+        assert context.timers is not None
+        self.keyed = context.keyed
+        self.timers = context.timers
+        self.selectors = selectors
+        self.service = OperatorTimerService(context, self)
+        self.user_context: Any = self.make_context()
+
+    def make_context(self) -> Any:
+        """The context object handed to the function."""
+        return KeyedContext(self.service, self.keyed)
+
+    def open(self) -> None:
+        self._on_timer = getattr(self.function, "on_timer", None)
+        super().open()
+
+    def process_watermark(self, watermark: int) -> None:
+        """Fire what is due in event time, then pass the watermark on."""
+        self.current_watermark = watermark
+        self.keyed.clear_current_key()
+        self._fire(self.timers.advance_watermark(watermark), TimeDomain.EVENT_TIME)
+        self.output.emit_watermark(watermark)
+
+    def next_due_ms(self) -> int | None:
+        """The earliest processing-time timer."""
+        return self.timers.next_processing_time()
+
+    def on_processing_time(self, now_ms: int) -> None:
+        """Fire what is due in processing time."""
+        self._fire(self.timers.due_processing_time(now_ms), TimeDomain.PROCESSING_TIME)
+
+    def _fire(self, due: Any, domain: TimeDomain) -> None:
+        context, on_timer = self.user_context, self._on_timer
+        outs: list[Any] = []
+        times: list[int] = []
+        timestamp = NO_TIMESTAMP
+        try:
+            for timestamp, key, _namespace in due:
+                if on_timer is None:
+                    continue
+                self.keyed.set_current_key(key)
+                context.current_timestamp = timestamp
+                context.current_domain = domain
+                results = on_timer(timestamp, context)
+                if results is None:
+                    continue
+                for out in results:
+                    outs.append(out)
+                    times.append(timestamp if domain is TimeDomain.EVENT_TIME else NO_TIMESTAMP)
+                if len(outs) >= OUTPUT_RECORDS:
+                    self.output.emit_mixed(outs, times)
+                    outs, times = [], []
+        except OperatorFailure:
+            raise
+        except Exception as error:
+            raise OperatorFailure(self.name, f"timer at {timestamp}", True) from error
+        if outs:
+            self.output.emit_mixed(outs, times)
+
+
+def run_keyed(
+    operator: KeyedOperator,
+    process: Callable[[Any, Any], Any],
+    selector: Selector,
+    records: list[Any],
+    timestamps: list[int] | None,
+) -> None:
+    """Run a keyed process method over a batch. This loop is the engine's hottest."""
+    keyed, context, emit = operator.keyed, operator.user_context, operator.output.emit_mixed
+    find, load = keyed.front.get, keyed.load_row
+    outs: list[Any] = []
+    times: list[int] = []
+    append, append_time = outs.append, times.append
+    remaining = iter(records)
+    try:
+        for record, timestamp in zip(remaining, timestamps or repeat(NO_TIMESTAMP)):  # noqa: B905 (repeat is endless)
+            key = selector(record)
+            keyed.row = find(key) or load(key)
+            context.current_timestamp = timestamp
+            results = process(record, context)
+            if results is not None:
+                for out in results:
+                    append(out)
+                    append_time(timestamp)
+                if len(outs) >= OUTPUT_RECORDS:
+                    emit(outs, times if timestamps is not None else None)
+                    outs, times = [], []
+                    append, append_time = outs.append, times.append
+    except OperatorFailure:
+        raise
+    except Exception as error:
+        raise failed_record(operator.name, records, remaining) from error
+    if outs:
+        emit(outs, times if timestamps is not None else None)
+
+
+class KeyedProcessOperator(KeyedOperator):
+    """`KeyedProcessFunction`."""
+
+    def open(self) -> None:
+        self._process = method_or_callable(self.function, "process_element")
+        super().open()
+
+    def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        run_keyed(self, self._process, self.selectors[0], records, timestamps)
+
+
+def with_current_key(keyed: HashMapKeyedBackend, selector: Selector, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A map, filter or flat_map function on a keyed stream: its state is that of the record's key."""
+
+    def call(record: Any) -> Any:
+        keyed.set_current_key(selector(record))
+        return function(record)
+
+    return call
+
+
+class ReduceOperator(KeyedOperator):
+    """Rolling reduce: every record gives the new value; in BATCH mode only the last value per key, at the end."""
+
+    def open(self) -> None:
+        self._state = self.keyed.value_state(ValueStateDescriptor("_reduce", self.node.output_type))
+        self._reduce = method_or_callable(self.function, "reduce")
+        super().open()
+
+    def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        keyed, reduce = self.keyed, self._reduce
+        find, load = keyed.front.get, keyed.load_row
+        value_of, update = self._state.value, self._state.update
+        selector = self.selectors[0]
+        outs: list[Any] = []
+        remaining = iter(records)
+        try:
+            for record in remaining:
+                key = selector(record)
+                keyed.row = find(key) or load(key)
+                current = value_of()
+                value = record if current is None else reduce(current, record)
+                update(value)
+                outs.append(value)
+        except Exception as error:
+            raise failed_record(self.name, records, remaining) from error
+        if not self.context.batch:
+            self.output.emit(outs, timestamps)
+
+    def process_watermark(self, watermark: int) -> None:
+        if self.context.batch and watermark == MAX_WATERMARK:
+            self._emit_final()
+        super().process_watermark(watermark)
+
+    def _emit_final(self) -> None:
+        outs: list[Any] = []
+        for key in self.keyed.keys():
+            self.keyed.set_current_key(key)
+            value = self._state.value()
+            if value is not None:
+                outs.append(value)
+            if len(outs) >= OUTPUT_RECORDS:
+                self.output.emit(outs, None)
+                outs = []
+        if outs:
+            self.output.emit(outs, None)
+

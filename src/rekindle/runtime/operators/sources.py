@@ -1,0 +1,294 @@
+"""Sources: readers that are polled, and the user's `SourceFunction` on a thread of its own (I7, I8)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+from rekindle.common.watermark_strategy import Watermark
+from rekindle.datastream.connectors.base import Batch, Source, SourceReaderContext
+from rekindle.datastream.functions import SourceFunction
+from rekindle.graph.nodes import OperatorNode
+from rekindle.runtime.context import OperatorContext
+from rekindle.runtime.exchange.chunk import IDLE, NO_TIMESTAMP, WATERMARK, Mark
+from rekindle.runtime.operators.base import MAX_WATERMARK, Operator, OperatorFailure
+from rekindle.runtime.operators.stateless import FunctionOperator
+
+#: Records that pass through a chain as one batch: large enough to amortise, small enough for the caches.
+SOURCE_BATCH = 8192
+#: How many records a SourceFunction may be ahead of the epochs.
+SOURCE_BUFFER = 1 << 16
+
+
+class SourceOperator(Operator):
+    """A head without inputs: `pull` emits at most so many records."""
+
+    finished = False
+
+    def available(self) -> bool:
+        """Whether a pull would bring something: a record, a mark, or the end."""
+        raise NotImplementedError
+
+    def pull(self, max_records: int, deadline: float, cancelled: Callable[[], bool]) -> int:
+        """Emit what is there, up to the cap; the number of records."""
+        raise NotImplementedError
+
+    def cancel(self) -> None:
+        """Stop producing; called from another thread."""
+
+    def end_of_input(self) -> None:
+        """The last watermark, then the end."""
+        self.finished = True
+        self.output.emit_watermark(MAX_WATERMARK)
+        self.output.emit_end()
+
+
+class ReaderSourceOperator(SourceOperator):
+    """A `Source` whose reader is polled on the task's thread."""
+
+    def __init__(self, node: OperatorNode, context: OperatorContext, source: Source[Any]) -> None:
+        super().__init__(node, context)
+        self._source = source
+
+    def open(self) -> None:
+        try:
+            splits = self._source.create_splits(self.node.parallelism)
+            mine = splits[self.context.subtask :: self.node.parallelism]
+            context = SourceReaderContext(self.context.subtask, self.node.parallelism)
+            self._reader = self._source.create_reader(context, mine)
+        except Exception as error:
+            raise OperatorFailure(self.name) from error
+
+    def close(self) -> None:
+        reader = getattr(self, "_reader", None)
+        if reader is not None:
+            reader.close()
+
+    def available(self) -> bool:
+        return not self.finished and self._reader.is_available()
+
+    def pull(self, max_records: int, deadline: float, cancelled: Callable[[], bool]) -> int:
+        pulled = 0
+        while pulled < max_records and not cancelled() and monotonic() < deadline:
+            try:
+                polled = self._reader.poll(min(SOURCE_BATCH, max_records - pulled))
+            except Exception as error:
+                raise OperatorFailure(self.name) from error
+            if polled is None:
+                self.end_of_input()
+                break
+            records, timestamps = (polled.records, polled.timestamps) if isinstance(polled, Batch) else (polled, None)
+            if not records:
+                break
+            pulled += len(records)
+            self.output.emit(records, timestamps)
+        return pulled
+
+
+class SourceCancelledError(BaseException):
+    """Leaves the user's `run` when the job is cancelled while it waits in `collect`."""
+
+
+class _Buffered:
+    """What `run` produced and no epoch took yet; the same layout as a chunk, plus offsets."""
+
+    __slots__ = ("marks", "offsets", "records", "timestamps")
+
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+        self.timestamps: list[int] | None = None
+        self.marks: list[Mark] = []
+        self.offsets: list[tuple[int, Any, Any]] = []  # (records before and with it, split, offset)
+
+
+class _SourceContext(SourceFunction.SourceContext):
+    """The context of `SourceFunction.run`: collects into a bounded buffer, the engine keeps the offsets."""
+
+    def __init__(self, wake: Callable[[], None], restored: dict[Any, Any]) -> None:
+        self._wake = wake
+        self._restored = restored
+        self._changed = threading.Condition(threading.Lock())
+        self._checkpoint_lock = threading.RLock()
+        self._buffered = _Buffered()
+        self._cancelled = False
+        self.offsets: dict[Any, Any] = dict(restored)  # of the last record that an epoch took, per split
+
+    # -- the user's side ----------------------------------------------------------------------------------------------
+
+    def collect(self, value: Any, offset: Any = None, split: Any = None) -> None:
+        self._put(value, NO_TIMESTAMP, offset, split)
+
+    def collect_with_timestamp(self, value: Any, timestamp: int, offset: Any = None, split: Any = None) -> None:
+        self._put(value, timestamp, offset, split)
+
+    def _put(self, value: Any, timestamp: int, offset: Any, split: Any) -> None:
+        with self._changed:
+            buffered = self._room()
+            records = buffered.records
+            if timestamp != NO_TIMESTAMP and buffered.timestamps is None:
+                buffered.timestamps = [NO_TIMESTAMP] * len(records)
+            records.append(value)
+            if buffered.timestamps is not None:
+                buffered.timestamps.append(timestamp)
+            if offset is not None or split is not None:
+                buffered.offsets.append((len(records), split, offset))
+            first = len(records) == 1
+        if first:
+            self._wake()
+
+    def _room(self) -> _Buffered:
+        """Wait for room; inside a held checkpoint lock the bound may be exceeded, so that neither waits for the other."""
+        while len(self._buffered.records) >= SOURCE_BUFFER and not self._cancelled and not self._holds_lock():
+            self._changed.wait()
+        if self._cancelled:
+            raise SourceCancelledError
+        return self._buffered
+
+    def _holds_lock(self) -> bool:
+        return self._checkpoint_lock._is_owned()  # type: ignore[attr-defined,no-any-return]
+
+    def emit_watermark(self, watermark: Watermark | int) -> None:
+        self._mark(WATERMARK, watermark if isinstance(watermark, int) else watermark.timestamp)
+
+    def mark_as_temporarily_idle(self) -> None:
+        self._mark(IDLE, 0)
+
+    def _mark(self, kind: int, value: int) -> None:
+        with self._changed:
+            buffered = self._room()
+            buffered.marks.append(Mark(len(buffered.records), kind, value))
+        self._wake()
+
+    def get_checkpoint_lock(self) -> Any:
+        return self._checkpoint_lock
+
+    @property
+    def restored_offset(self) -> Any:
+        return self._restored.get(None)
+
+    @property
+    def restored_offsets(self) -> dict[Any, Any]:
+        return dict(self._restored)
+
+    def completed_offset(self, checkpoint_id: int) -> Any:
+        return None
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    # -- the engine's side --------------------------------------------------------------------------------------------
+
+    def has_data(self) -> bool:
+        """Whether `take` would bring something."""
+        return bool(self._buffered.records or self._buffered.marks)
+
+    def take(self, max_records: int) -> _Buffered:
+        """The oldest records, with the marks between them; offsets follow what was taken."""
+        with self._changed:
+            taken, rest = self._buffered, _Buffered()
+            if len(taken.records) > max_records:
+                rest = _split(taken, max_records)
+            self._buffered = rest
+            for _, split, offset in taken.offsets:
+                self.offsets[split] = offset
+            self._changed.notify_all()
+        return taken
+
+    def cancel(self) -> None:
+        """Let `collect` raise."""
+        with self._changed:
+            self._cancelled = True
+            self._changed.notify_all()
+
+
+def _split(buffered: _Buffered, count: int) -> _Buffered:
+    """Keep the first `count` records in `buffered` and give back the rest."""
+    rest = _Buffered()
+    rest.records = buffered.records[count:]
+    del buffered.records[count:]
+    if buffered.timestamps is not None:
+        rest.timestamps = buffered.timestamps[count:]
+        del buffered.timestamps[count:]
+    rest.marks = [mark._replace(position=mark.position - count) for mark in buffered.marks if mark.position > count]
+    buffered.marks = [mark for mark in buffered.marks if mark.position <= count]
+    rest.offsets = [(place - count, *entry) for place, *entry in buffered.offsets if place > count]
+    buffered.offsets = [entry for entry in buffered.offsets if entry[0] <= count]
+    return rest
+
+
+class FunctionSourceOperator(FunctionOperator, SourceOperator):
+    """The user's `run(ctx)` on its own thread, drained by the epochs."""
+
+    def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, wake: Callable[[], None]) -> None:
+        super().__init__(node, context, function)
+        self._wake = wake
+        self._source_context = _SourceContext(wake, {})
+        self._returned = False
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=f"source {context.task_name}", daemon=True)
+
+    def open(self) -> None:
+        super().open()
+        self._thread.start()
+
+    def _run(self) -> None:
+        run = getattr(self.function, "run", None)
+        try:
+            (run if callable(run) else self.function)(self._source_context)
+        except SourceCancelledError:
+            pass
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._returned = True
+            self._wake()
+
+    def available(self) -> bool:
+        return not self.finished and (self._source_context.has_data() or self._returned)
+
+    def pull(self, max_records: int, deadline: float, cancelled: Callable[[], bool]) -> int:
+        if self.finished:
+            return 0
+        pulled = 0
+        while True:
+            returned = self._returned  # before `take`: what came before the return is then taken
+            if self._error is not None:
+                raise OperatorFailure(self.name) from self._error
+            taken = self._source_context.take(min(SOURCE_BATCH, max_records - pulled))
+            pulled += len(taken.records)
+            self._emit(taken)
+            if cancelled() or pulled >= max_records or monotonic() >= deadline:
+                return pulled
+            if not self._source_context.has_data():
+                break
+        if returned and not self._source_context.has_data():
+            self.end_of_input()
+        return pulled
+
+    def _emit(self, taken: _Buffered) -> None:
+        sent = 0
+        times = taken.timestamps
+        for mark in taken.marks:
+            if mark.position > sent:
+                self.output.emit(taken.records[sent : mark.position], times[sent : mark.position] if times else None)
+                sent = mark.position
+            if mark.kind == WATERMARK and not self.context.batch:
+                self.current_watermark = max(self.current_watermark, mark.value)
+                self.output.emit_watermark(self.current_watermark)
+            elif mark.kind == IDLE:
+                self.output.emit_idle()
+        if sent < len(taken.records):
+            self.output.emit(taken.records[sent:] if sent else taken.records, times[sent:] if times else None)
+
+    def cancel(self) -> None:
+        self._source_context.cancel()
+        canceller = getattr(self.function, "cancel", None)
+        if callable(canceller):
+            canceller()
+
+    def close(self) -> None:
+        self.cancel()
+        self._thread.join(timeout=2.0)
+        super().close()

@@ -1,0 +1,219 @@
+"""map, flat_map, filter, process and sinks: functions that need no current key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any
+
+from rekindle.datastream.functions import ProcessFunction, SinkFunction
+from rekindle.graph.nodes import OperatorNode
+from rekindle.runtime.context import OperatorContext, OperatorTimerService, user_timestamp
+from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
+from rekindle.runtime.operators.base import OUTPUT_RECORDS, Operator, OperatorFailure, failed_record
+
+
+def method_or_callable(function: Any, method: str) -> Callable[..., Any]:
+    """The user's method of that name; a plain callable stands for itself."""
+    bound = getattr(function, method, None)
+    return bound if callable(bound) else function  # type: ignore[no-any-return]
+
+
+class FunctionOperator(Operator):
+    """An operator around one user function, with its life cycle."""
+
+    def __init__(self, node: OperatorNode, context: OperatorContext, function: Any) -> None:
+        super().__init__(node, context)
+        self.function = function
+
+    def open(self) -> None:
+        """Open the function if it can be opened."""
+        opener = getattr(self.function, "open", None)
+        if callable(opener):
+            try:
+                opener(self.context.runtime_context())
+            except Exception as error:
+                raise OperatorFailure(self.name) from error
+
+    def close(self) -> None:
+        """Close the function if it can be closed."""
+        closer = getattr(self.function, "close", None)
+        if callable(closer):
+            closer()
+
+
+class MapOperator(FunctionOperator):
+    """One record in, one out."""
+
+    def open(self) -> None:
+        super().open()
+        self._map = method_or_callable(self.function, "map")
+
+    def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        function = self._map
+        remaining = iter(records)
+        try:
+            mapped = [function(record) for record in remaining]
+        except Exception as error:
+            raise failed_record(self.name, records, remaining) from error
+        self.output.emit(mapped, timestamps)
+
+
+class FilterOperator(FunctionOperator):
+    """Keeps what the predicate accepts."""
+
+    def open(self) -> None:
+        super().open()
+        self._filter = method_or_callable(self.function, "filter")
+
+    def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        accept = self._filter
+        remaining = iter(records)
+        kept_times: list[int] | None = None
+        try:
+            if timestamps is None:
+                kept = [record for record in remaining if accept(record)]
+            else:
+                pairs = [pair for pair in zip(remaining, timestamps, strict=True) if accept(pair[0])]
+                kept = [pair[0] for pair in pairs]
+                kept_times = [pair[1] for pair in pairs]
+        except Exception as error:
+            raise failed_record(self.name, records, remaining) from error
+        if kept:
+            self.output.emit(kept, kept_times)
+
+
+class FlatMapOperator(FunctionOperator):
+    """One record in, any number out."""
+
+    def open(self) -> None:
+        super().open()
+        self._flat_map = method_or_callable(self.function, "flat_map")
+
+    def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        function, emit = self._flat_map, self.output.emit
+        outs: list[Any] = []
+        times: list[int] = []
+        remaining = iter(records)
+        try:
+            for record, timestamp in zip(remaining, timestamps or repeat(NO_TIMESTAMP)):  # noqa: B905 (repeat is endless)
+                results = function(record)
+                if results is None:
+                    continue
+                for out in results:
+                    outs.append(out)
+                    times.append(timestamp)
+                    if len(outs) >= OUTPUT_RECORDS:
+                        emit(outs, times if timestamps is not None else None)
+                        outs, times = [], []
+        except OperatorFailure:
+            raise
+        except Exception as error:
+            raise failed_record(self.name, records, remaining) from error
+        if outs:
+            emit(outs, times if timestamps is not None else None)
+
+
+class _ProcessContext(ProcessFunction.Context):
+    """What a ProcessFunction sees beside the record."""
+
+    def __init__(self, service: OperatorTimerService) -> None:
+        self._service = service
+        self.current_timestamp = NO_TIMESTAMP
+
+    def timer_service(self) -> OperatorTimerService:
+        return self._service
+
+    def timestamp(self) -> int | None:  # type: ignore[override]
+        return user_timestamp(self.current_timestamp)
+
+
+class ProcessOperator(FunctionOperator):
+    """`ProcessFunction`: any number of records out, side outputs, no key."""
+
+    def open(self) -> None:
+        self._context = _ProcessContext(OperatorTimerService(self.context, self))
+        self._process = method_or_callable(self.function, "process_element")
+        super().open()
+
+    def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        run_process(self, self._process, self._context, records, timestamps)
+
+
+def run_process(
+    operator: Operator,
+    process: Callable[[Any, Any], Any],
+    context: Any,
+    records: list[Any],
+    timestamps: list[int] | None,
+) -> None:
+    """Run a keyless process method over a batch; `context.current_timestamp` follows the record."""
+    emit = operator.output.emit_mixed
+    outs: list[Any] = []
+    times: list[int] = []
+    remaining = iter(records)
+    try:
+        for record, timestamp in zip(remaining, timestamps or repeat(NO_TIMESTAMP)):  # noqa: B905 (repeat is endless)
+            context.current_timestamp = timestamp
+            results = process(record, context)
+            if results is None:
+                continue
+            for out in results:
+                outs.append(out)
+                times.append(timestamp)
+            if len(outs) >= OUTPUT_RECORDS:
+                emit(outs, times if timestamps is not None else None)
+                outs, times = [], []
+    except OperatorFailure:
+        raise
+    except Exception as error:
+        raise failed_record(operator.name, records, remaining) from error
+    if outs:
+        emit(outs, times if timestamps is not None else None)
+
+
+class _SinkContext(SinkFunction.Context):
+    """What a SinkFunction sees beside the record."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self.current_timestamp = NO_TIMESTAMP
+
+    def timestamp(self) -> int | None:
+        return user_timestamp(self.current_timestamp)
+
+    def current_watermark(self) -> int:
+        return self._operator.current_watermark
+
+    def current_processing_time(self) -> int:
+        return self._operator.context.clock.wall_ms()
+
+
+class SinkOperator(FunctionOperator):
+    """`SinkFunction`: the end of a stream."""
+
+    def open(self) -> None:
+        self._context = _SinkContext(self)
+        invoke = getattr(self.function, "invoke", None)
+        self._invoke = invoke if callable(invoke) else (lambda value, _context: self.function(value))
+        super().open()
+
+    def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        invoke, context = self._invoke, self._context
+        self.records_sunk += len(records)
+        remaining = iter(records)
+        try:
+            for record, timestamp in zip(remaining, timestamps or repeat(NO_TIMESTAMP)):  # noqa: B905 (repeat is endless)
+                context.current_timestamp = timestamp
+                invoke(record, context)
+        except Exception as error:
+            raise failed_record(self.name, records, remaining) from error
+
+    def finish(self) -> None:
+        """Tell a sink that wants to know that nothing follows."""
+        finisher = getattr(self.function, "finish", None)
+        if callable(finisher):
+            try:
+                finisher()
+            except Exception as error:
+                raise OperatorFailure(self.name) from error

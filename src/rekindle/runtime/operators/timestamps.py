@@ -1,0 +1,141 @@
+"""Timestamps and watermarks: `assign_timestamps_and_watermarks` and the strategy of a source.
+
+Watermarks leave at the end of each batch, so that where they fall depends on the cuts, not on the clock (I1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any
+
+from rekindle.common.watermark_strategy import Watermark, WatermarkOutput, WatermarkStrategy
+from rekindle.graph.nodes import OperatorNode
+from rekindle.runtime.context import OperatorContext
+from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
+from rekindle.runtime.operators.base import MAX_WATERMARK, MIN_WATERMARK, Operator, OperatorFailure, failed_record
+from rekindle.runtime.operators.stateless import method_or_callable
+
+
+class _CollectedOutput(WatermarkOutput):
+    """Where a custom generator's watermarks go."""
+
+    def __init__(self) -> None:
+        self.watermark: int | None = None
+        self.idle = False
+
+    def emit_watermark(self, watermark: Watermark | int) -> None:
+        value = watermark if isinstance(watermark, int) else watermark.timestamp
+        self.watermark = value if self.watermark is None else max(self.watermark, value)
+
+    def mark_idle(self) -> None:
+        self.idle = True
+
+    def mark_active(self) -> None:
+        self.idle = False
+
+
+class TimestampsOperator(Operator):
+    """Assigns timestamps and generates watermarks; upstream watermarks end here, except the last one."""
+
+    def __init__(self, node: OperatorNode, context: OperatorContext, strategy: WatermarkStrategy) -> None:
+        super().__init__(node, context)
+        self._strategy = strategy
+        self._max_timestamp = MIN_WATERMARK
+        self._last_emitted = MIN_WATERMARK
+        self._idle_timeout_ms = strategy.idle_timeout_ms
+        self._last_activity_ms = 0
+        self._idle = False
+
+    def open(self) -> None:
+        assigner = self._strategy.timestamp_assigner
+        self._assign: Callable[[Any, int], int] | None = (
+            method_or_callable(assigner, "extract_timestamp") if assigner is not None else None
+        )
+        supplier = self._strategy.generator_supplier
+        self._generator = supplier() if supplier is not None else None
+        self._last_activity_ms = self.context.clock.wall_ms()
+
+    def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        times = self._timestamps(records, timestamps)
+        self._idle = False
+        if self._idle_timeout_ms is not None:
+            self._last_activity_ms = self.context.clock.wall_ms()
+        if self._generator is not None:
+            self._generate(records, times)
+            return
+        self.output.emit(records, times)
+        if self._strategy.kind == "none" or times is None:
+            return
+        latest = max(times)
+        if latest > self._max_timestamp:
+            self._max_timestamp = latest
+            self._emit(latest - self._strategy.max_out_of_orderness_ms - 1)
+
+    def _timestamps(self, records: list[Any], timestamps: list[int] | None) -> list[int] | None:
+        assign = self._assign
+        if assign is None:
+            return timestamps
+        remaining = iter(records)
+        try:
+            times = [assign(record, old) for record, old in zip(remaining, timestamps or repeat(NO_TIMESTAMP))]  # noqa: B905
+            if not set(map(type, times)) <= {int}:
+                wrong = next(place for place, time in enumerate(times) if type(time) is not int)
+                remaining = iter(records[wrong + 1 :])
+                raise TypeError(f"the timestamp assigner must return an int (milliseconds), it returned {times[wrong]!r}")
+        except Exception as error:
+            raise failed_record(self.name, records, remaining) from error
+        return times
+
+    def _generate(self, records: list[Any], times: list[int] | None) -> None:
+        """A custom generator sees every element; what it emits stands right after that element."""
+        generator, sent = self._generator, 0
+        collected = _CollectedOutput()
+        assert generator is not None
+        try:
+            for place, record in enumerate(records):
+                generator.on_event(record, times[place] if times is not None else NO_TIMESTAMP, collected)
+                if collected.watermark is not None:
+                    self.output.emit(records[sent : place + 1], times[sent : place + 1] if times is not None else None)
+                    sent = place + 1
+                    self._emit(collected.watermark)
+                    collected.watermark = None
+            if sent < len(records):
+                self.output.emit(records[sent:], times[sent:] if times is not None else None)
+            generator.on_periodic_emit(collected)
+        except OperatorFailure:
+            raise
+        except Exception as error:
+            raise OperatorFailure(self.name) from error
+        if collected.watermark is not None:
+            self._emit(collected.watermark)
+        if collected.idle:
+            self._go_idle()
+
+    def _emit(self, watermark: int) -> None:
+        if watermark > self._last_emitted and not self.context.batch:
+            self._last_emitted = watermark
+            self.current_watermark = watermark
+            self.output.emit_watermark(watermark)
+
+    def process_watermark(self, watermark: int) -> None:
+        """Only the end of time passes: this operator makes its own watermarks."""
+        if watermark == MAX_WATERMARK:
+            self.current_watermark = watermark
+            self.output.emit_watermark(watermark)
+
+    def _go_idle(self) -> None:
+        if not self._idle:
+            self._idle = True
+            self.output.emit_idle()
+
+    def next_due_ms(self) -> int | None:
+        """When the stream becomes idle."""
+        if self._idle_timeout_ms is None or self._idle or self.current_watermark == MAX_WATERMARK:
+            return None
+        return self._last_activity_ms + self._idle_timeout_ms
+
+    def on_processing_time(self, now_ms: int) -> None:
+        due = self.next_due_ms()
+        if due is not None and now_ms >= due:
+            self._go_idle()

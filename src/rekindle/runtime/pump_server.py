@@ -1,0 +1,111 @@
+"""The slot's side of the pump: takes a stage's rows in, lets the tasks run, gives their rows out."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from typing import Protocol
+
+from rekindle import wire
+from rekindle.errors import ProtocolError
+from rekindle.protocol import END_OF_STAGE, PumpHello, PumpReply, decode_pump_hello, encode_pump
+
+_DESTINATION = struct.Struct("<I")
+_LOG = logging.getLogger(__name__)
+
+
+class StageHost(Protocol):
+    """Who runs the tasks of a stage."""
+
+    def accept_row(self, row: bytes) -> None:
+        """A chunk came in."""
+
+    def run_stage(self, hello: PumpHello) -> Iterator[tuple[int, bytes]]:
+        """Run this slot's tasks of the stage; the rows that they send."""
+
+
+class StageFence:
+    """Refuses an (attempt, epoch, stage) that was seen: a Spark task that runs again must not feed twice (I3).
+
+    >>> fence = StageFence(attempt=1)
+    >>> fence.refusal(PumpHello(1, 5, 0, 10, 10)), fence.refusal(PumpHello(1, 5, 0, 10, 10))
+    (None, 'epoch 5, stage 0 was fed before; a Spark task was run again')
+    """
+
+    def __init__(self, attempt: int) -> None:
+        self._attempt = attempt
+        self._last = (-1, -1)
+        self._lock = threading.Lock()
+
+    def refusal(self, hello: PumpHello) -> str | None:
+        """Why this stage may not be fed; None takes it."""
+        with self._lock:
+            if hello.attempt != self._attempt:
+                return f"attempt {hello.attempt} is not this slot's attempt {self._attempt}"
+            if (hello.epoch, hello.stage) <= self._last:
+                return f"epoch {hello.epoch}, stage {hello.stage} was fed before; a Spark task was run again"
+            self._last = hello.epoch, hello.stage
+            return None
+
+
+class PumpServer:
+    """Listens on a unix socket, and on TCP when pumps may run on other hosts."""
+
+    def __init__(self, directory: str, secret: bytes, attempt: int, host: StageHost, loopback_only: bool) -> None:
+        self._secret = secret
+        self._host = host
+        self._fence = StageFence(attempt)
+        self.unix_path = os.path.join(directory, "pump")
+        self.tcp_port = 0
+        self._listen(self._unix_socket())
+        if not loopback_only:
+            listener = socket.create_server(("", 0))
+            self.tcp_port = listener.getsockname()[1]
+            self._listen(listener)
+
+    def _unix_socket(self) -> socket.socket:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(self.unix_path)
+        listener.listen(16)
+        return listener
+
+    def _listen(self, listener: socket.socket) -> None:
+        threading.Thread(target=self._accept, args=(listener,), name="pump server", daemon=True).start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            sock, _ = listener.accept()
+            threading.Thread(target=self._guarded, args=(sock,), name="pump", daemon=True).start()
+
+    def _guarded(self, sock: socket.socket) -> None:
+        connection: wire.Connection | None = None
+        try:
+            connection = wire.accept(sock, self._secret)
+            self._serve(connection)
+        except (OSError, ProtocolError, StageAbortedError) as error:
+            _LOG.debug("pump connection ended: %s", error)
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def _serve(self, connection: wire.Connection) -> None:
+        hello = decode_pump_hello(connection.receive())
+        refusal = self._fence.refusal(hello)
+        connection.send(encode_pump(PumpReply(refusal)))
+        if refusal is not None:
+            return
+        while row := connection.receive():
+            self._host.accept_row(row)
+        for destination, row in self._host.run_stage(hello):
+            connection.send(_DESTINATION.pack(destination), row)
+        connection.send(END_OF_STAGE)
+
+
+class StageAbortedError(Exception):
+    """A task failed or was cancelled; the driver has been told, the pump's connection is cut."""
+
+

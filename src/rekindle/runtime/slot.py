@@ -1,0 +1,258 @@
+"""The slot process: hosts subtask i of every chain from its first `open()` to its last `close()`.
+
+    python -m rekindle.runtime.slot <job name> <slot index>      (started by a Spark task, never by hand)
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any
+
+from rekindle import wire
+from rekindle.clock import SystemClock
+from rekindle.errors import JobCancelledError
+from rekindle.graph.nodes import JobPlan
+from rekindle.graph.shipping import InstalledJob, install
+from rekindle.protocol import (
+    CancelTasks,
+    Closed,
+    CloseTasks,
+    Deploy,
+    Deployed,
+    LogLine,
+    Message,
+    PumpHello,
+    Ready,
+    SlotHeartbeat,
+    SlotHello,
+    SlotLaunch,
+    StageReport,
+    decode_from_driver,
+    decode_launch,
+    encode,
+)
+from rekindle.runtime.context import Accumulators
+from rekindle.runtime.exchange.chunk import read_header
+from rekindle.runtime.failures import describe_failure
+from rekindle.runtime.guardian import start_guardian
+from rekindle.runtime.logs import forward_output
+from rekindle.runtime.mailbox import TaskThread
+from rekindle.runtime.pump_server import PumpServer, StageAbortedError
+from rekindle.runtime.task import EpochBudget, EpochOutcome, SlotServices, Task
+from rekindle.serde import tagged_dumps
+
+_LOG = logging.getLogger("rekindle.slot")
+_CLOSE_TIMEOUT_S = 10.0
+
+
+class Slot:
+    """Tasks by (chain, subtask), their threads, and the two ways in: control connection and pumps."""
+
+    def __init__(self, launch: SlotLaunch, directory: str) -> None:
+        self._launch = launch
+        self._directory = directory
+        self._clock = SystemClock()
+        self._accumulators = Accumulators()
+        self._threads: list[TaskThread] = []
+        self._tasks_by_edge: dict[int, Task] = {}
+        self._stages: dict[int, list[TaskThread]] = {}
+        self._plan: JobPlan | None = None
+        self._ready_said = threading.Event()
+        self._failed = threading.Event()
+        self._control = wire.connect_tcp(launch.driver_host, launch.driver_port, launch.secret)
+        self._pumps = PumpServer(directory, launch.secret, launch.attempt, self, launch.loopback_only)
+
+    # -- control ------------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Say hello and do what the driver says, until it says close or goes away."""
+        self.send(self._hello())
+        forward_output(self._send_log)
+        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+        self._control.set_timeout(self._launch.heartbeat_timeout_ms / 1000)
+        while True:
+            match decode_from_driver(self._control.receive()):
+                case Deploy(program=program):
+                    threading.Thread(target=self._deploy, args=(program,), name="deploy", daemon=True).start()
+                case CancelTasks():
+                    self._cancel()
+                case CloseTasks():
+                    self._close()
+                    return
+
+    def _hello(self) -> SlotHello:
+        launch = self._launch
+        return SlotHello(
+            job_id=launch.job_id,
+            attempt=launch.attempt,
+            slot=launch.slot,
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            boot_id=boot_id(),
+            unix_path=self._pumps.unix_path,
+            tcp_port=self._pumps.tcp_port,
+        )
+
+    def send(self, message: Message) -> None:
+        """Tell the driver; without a driver there is nothing left to do."""
+        try:
+            self._control.send(encode(message))
+        except OSError:
+            os._exit(1)
+
+    def _send_log(self, line: LogLine) -> None:
+        self.send(line)
+
+    def _beat(self) -> None:
+        pause = threading.Event()
+        while not pause.wait(self._launch.heartbeat_interval_ms / 1000):
+            self.send(SlotHeartbeat())
+
+    # -- life of the tasks --------------------------------------------------------------------------------------------
+
+    def _deploy(self, program: bytes) -> None:
+        try:
+            job = install(program, self._directory)
+            self._build(job)
+        except BaseException as error:
+            _LOG.exception("deployment failed")
+            self._fail(None, error)
+            return
+        opened = [(thread, thread.submit(thread.task.open)) for thread in self._threads]
+        if all([self._succeeded(thread.task, future) for thread, future in opened]):
+            gc.collect()
+            gc.freeze()
+            for thread in self._threads:
+                thread.watch()
+            self.send(Deployed())
+
+    def _build(self, job: InstalledJob) -> None:
+        plan = job.plan
+        services = SlotServices(
+            attempt=self._launch.attempt,
+            clock=self._clock,
+            directory=self._directory,
+            accumulators=self._accumulators,
+            load_function=job.load_function,
+            load_edge_function=job.load_edge_function,
+            load_selector=job.load_selector,
+            wake=self._ready,
+        )
+        for chain in plan.chains:
+            for subtask in range(chain.parallelism):
+                if plan.placement[chain.id, subtask] != self._launch.slot or job.is_virtual(chain):
+                    continue
+                thread = TaskThread(Task(plan, chain, subtask, services), self._clock, self._ready)
+                self._threads.append(thread)
+                self._stages.setdefault(chain.stage, []).append(thread)
+                for edge in plan.edges:
+                    if edge.target == chain.head and edge.source not in chain.nodes:
+                        self._tasks_by_edge[edge.id] = thread.task
+        self._plan = plan
+
+    def _ready(self) -> None:
+        if not self._ready_said.is_set():
+            self._ready_said.set()
+            self.send(Ready())
+
+    def _cancel(self) -> None:
+        for thread in self._threads:
+            thread.task.cancel()
+
+    def _close(self) -> None:
+        """Close every function on its own thread, report, and end."""
+        futures = [thread.submit(thread.task.close) for thread in self._threads]
+        errors: list[str] = []
+        for thread, future in zip(self._threads, futures, strict=True):
+            try:
+                errors.extend(future.result(_CLOSE_TIMEOUT_S))
+            except TimeoutError:
+                errors.append(f"{thread.task.name}: close() did not return within {_CLOSE_TIMEOUT_S:.0f} s")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.send(Closed(tagged_dumps(self._accumulators.values), errors))
+
+    # -- stages of epochs ---------------------------------------------------------------------------------------------
+
+    def accept_row(self, row: bytes) -> None:
+        """A chunk waits with its task until that task's stage."""
+        header = read_header(row)
+        self._tasks_by_edge[header.edge].inbox.put(header, row)
+
+    def run_stage(self, hello: PumpHello) -> Iterator[tuple[int, bytes]]:
+        """Run this slot's tasks of a stage side by side; report before the pump is released (I2)."""
+        if hello.stage == 0:
+            self._ready_said.clear()
+        threads = self._stages.get(hello.stage, [])
+        budget = EpochBudget(hello.max_records, hello.target_ms)
+        futures = [thread.submit(lambda task=thread.task: task.run_epoch(budget)) for thread in threads]  # type: ignore[misc]
+        done = [self._succeeded(thread.task, future) for thread, future in zip(threads, futures, strict=True)]
+        if not all(done):
+            raise StageAbortedError
+        outcomes: list[EpochOutcome] = [future.result() for future in futures]
+        self._report(hello, outcomes)
+        for thread in threads:
+            yield from thread.task.outbox.drain()
+            thread.watch()
+
+    def _report(self, hello: PumpHello, outcomes: list[EpochOutcome]) -> None:
+        self.send(
+            StageReport(
+                epoch=hello.epoch,
+                stage=hello.stage,
+                sent=[count for outcome in outcomes for count in outcome.sent],
+                received=[count for outcome in outcomes for count in outcome.received],
+                tasks=[outcome.report for outcome in outcomes],
+                more=any(outcome.more for outcome in outcomes),
+            )
+        )
+
+    def _succeeded(self, task: Task, future: Future[Any]) -> bool:
+        error = future.exception()
+        if error is not None and not isinstance(error, JobCancelledError):
+            self._fail(task, error)
+        return error is None
+
+    def _fail(self, task: Task | None, error: BaseException) -> None:
+        if not self._failed.is_set():
+            self._failed.set()
+            sys.stdout.flush()
+            self.send(describe_failure(task.name if task else "deployment", task, error))
+
+
+def boot_id() -> str:
+    """Which running kernel this is: pumps use the unix socket only on the same one."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return socket.gethostname()
+
+
+def main() -> None:
+    """Entry point of the slot process."""
+    launch = decode_launch(sys.stdin.buffer.read())
+    sys.path[:0] = [path for path in launch.python_path if path not in sys.path]
+    directory = launch.directory
+    start_guardian(launch, directory).watch()
+    sys.setswitchinterval(0.001)
+    slot = Slot(launch, directory)
+    try:
+        slot.run()
+    except (OSError, ConnectionError):
+        os._exit(1)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    # The program's own `__main__` names are installed into this process's `__main__`: keep the engine's out of their way.
+    from rekindle.runtime.slot import main as run_slot
+
+    run_slot()

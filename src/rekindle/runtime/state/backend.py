@@ -1,0 +1,85 @@
+"""The port of keyed state: what an operator and the snapshot need of a backend, whatever it keeps its rows in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from rekindle.datastream.state import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReducingState,
+    ReducingStateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
+from rekindle.runtime.state.format import CapturedGroup
+
+
+class Delta:
+    """What changed since a completed snapshot, taken at the cut: one captured part per key group that changed."""
+
+    __slots__ = ("groups", "since", "snapshot_id")
+
+    def __init__(self, snapshot_id: int, since: int | None, groups: list[CapturedGroup]) -> None:
+        self.snapshot_id = snapshot_id
+        #: The snapshot that this one stands on; None: on nothing, the delta is the whole state.
+        self.since = since
+        self.groups = groups
+
+    def encode(self) -> Iterator[tuple[int, bytes]]:
+        """(key group, part), ready for the store; may run on another thread while processing goes on."""
+        for group in self.groups:
+            yield group.key_group, group.encode()
+
+
+class KeyedStateBackend(Protocol):
+    """Keyed state of one operator in one subtask. All but `Delta.encode` is called on the task's thread."""
+
+    key_groups: range
+
+    def set_current_key(self, key: Any) -> None:
+        """Handles work on this key from now on."""
+
+    def current_key(self) -> Any:
+        """The key that handles work on; StateAccessError when there is none."""
+
+    def clear_current_key(self) -> None:
+        """No key any more: handles refuse to work."""
+
+    def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        """A handle, the same for the same name; holds what was restored under that name."""
+
+    def list_state(self, descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A handle, the same for the same name; holds what was restored under that name."""
+
+    def map_state(self, descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        """A handle, the same for the same name; holds what was restored under that name."""
+
+    def reducing_state(self, descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        """A handle, the same for the same name; holds what was restored under that name."""
+
+    def aggregating_state(self, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+        """A handle, the same for the same name; holds what was restored under that name."""
+
+    def snapshot_delta(self, snapshot_id: int, since_completed_id: int | None) -> Delta:
+        """Cut: what changed since the completed snapshot; costs what changed."""
+
+    def snapshot_completed(self, snapshot_id: int) -> None:
+        """The snapshot is durable: later deltas stand on it."""
+
+    def snapshot_aborted(self, snapshot_id: int) -> None:
+        """As if it had never been triggered: the next delta covers more."""
+
+    def snapshot_full(self, key_groups: Iterable[int] | None = None) -> Iterator[CapturedGroup]:
+        """Whole key groups, one at a time; changes stay tracked. Take all before the next element is processed."""
+
+    def forget_changes(self) -> None:
+        """No snapshot will ask for what changed so far (end of an epoch without checkpointing)."""
+
+    def restore(self, parts: Iterable[tuple[int, bytes]]) -> None:
+        """Load (key group, part): for each key group the full part first, then its deltas in order."""

@@ -1,0 +1,154 @@
+"""What has changed since the last completed snapshot (I12), per state and key, map entry and list append.
+
+A *row* is one key's state: `[key, key_group, value0, mark0, value1, mark1, …]`. The mark beside a value says what has
+changed in it since the last snapshot was cut:
+
+- value-like states: the change set that was open at the last write. A write compares it with the open one (`is`);
+- lists: None (nothing), the length before the first append, or `WHOLE`;
+- maps: None (nothing), the fields that were put or removed (a dict, for its order), or `WHOLE`.
+
+Deltas stand on completed snapshots only: the change sets of every later snapshot are kept until one of them completes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, Final
+
+from rekindle.errors import RekindleError
+
+Row = list[Any]
+# What changed in a detailed column (list, map); `WHOLE` for everything.
+Change = Any
+
+
+class _Whole:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "WHOLE"
+
+
+WHOLE: Final = _Whole()
+
+ROW_KEY: Final = 0
+# The key group; its complement (negative) while the row is detached, that is: in no key group's dict.
+ROW_GROUP: Final = 1
+ROW_COLUMNS: Final = 2
+
+
+class ChangeSet:
+    """The rows that changed between two cuts, per mark column."""
+
+    __slots__ = ("aborted", "detailed", "plain", "snapshot_id")
+
+    def __init__(self) -> None:
+        self.snapshot_id: int | None = None
+        self.aborted = False
+        # Value-like columns: the rows. Detailed columns: the rows while open, rows with their changes once sealed.
+        self.plain: defaultdict[int, list[Row]] = defaultdict(list)
+        self.detailed: defaultdict[int, list[tuple[Row, Change]]] = defaultdict(list)
+
+    def absorb(self, older: ChangeSet) -> None:
+        """Take over what an older set holds; afterwards each row stands in here once per column."""
+        for column, rows in older.plain.items():
+            mine = self.plain[column]
+            known = set(map(id, mine))
+            mine.extend(row for row in rows if id(row) not in known)
+        for column, entries in older.detailed.items():
+            self.detailed[column] = _united(entries, self.detailed[column])
+
+    def rows(self) -> Iterator[Row]:
+        """Every row in here, once per column."""
+        for rows in self.plain.values():
+            yield from rows
+        for entries in self.detailed.values():
+            for row, _ in entries:
+                yield row
+
+
+def _united(*parts: list[tuple[Row, Change]]) -> list[tuple[Row, Change]]:
+    by_row: dict[int, tuple[Row, Change]] = {}
+    for entries in parts:
+        for row, change in entries:
+            known = by_row.get(id(row))
+            by_row[id(row)] = (row, change if known is None else _combined(known[1], change))
+    return list(by_row.values())
+
+
+def _combined(one: Change, other: Change) -> Change:
+    if one is WHOLE or other is WHOLE:
+        return WHOLE
+    return one | other if isinstance(one, dict) else min(one, other)
+
+
+class ChangeLog:
+    """The open change set and those of the snapshots that are not completed."""
+
+    __slots__ = ("_sealed", "_touched", "open")
+
+    def __init__(self) -> None:
+        self.open = ChangeSet()
+        self._touched: defaultdict[int, list[Row]] = defaultdict(list)
+        self._sealed: list[ChangeSet] = []
+
+    def touch(self, row: Row, column: int) -> None:
+        """A detailed column's mark was set for the first time since the last cut."""
+        self._touched[column].append(row)
+
+    def cut(self, snapshot_id: int, since_completed_id: int | None) -> ChangeSet:
+        """Seal the open set as that of a snapshot; return all changes since the completed one."""
+        if since_completed_id is not None:
+            self.completed(since_completed_id)
+        newest = self._sealed[-1] if self._sealed else None
+        if newest is not None and newest.snapshot_id is not None and newest.snapshot_id >= snapshot_id:
+            raise RekindleError(f"Snapshot {snapshot_id} was asked for after snapshot {newest.snapshot_id}.")
+        sealed = self._seal(snapshot_id)
+        if newest is not None and newest.aborted:
+            sealed.absorb(self._sealed.pop())
+        self._sealed.append(sealed)
+        if len(self._sealed) == 1:
+            return sealed
+        everything = ChangeSet()
+        for change_set in self._sealed:
+            everything.absorb(change_set)
+        return everything
+
+    def completed(self, snapshot_id: int) -> None:
+        """Nothing at or below a completed snapshot is needed any more."""
+        self._sealed = [s for s in self._sealed if s.snapshot_id is not None and s.snapshot_id > snapshot_id]
+
+    def aborted(self, snapshot_id: int) -> None:
+        """The next snapshot covers what this one would have covered."""
+        for place, change_set in enumerate(self._sealed):
+            if change_set.snapshot_id == snapshot_id:
+                if place + 1 < len(self._sealed):
+                    self._sealed[place + 1].absorb(self._sealed.pop(place))
+                else:
+                    change_set.aborted = True
+                return
+
+    def forget(self) -> None:
+        """Drop all of it: the state as it is now counts as known."""
+        self._seal(None)
+        self._sealed.clear()
+
+    def sealed_rows(self) -> set[int]:
+        """Identities of the rows that a snapshot still needs."""
+        return {id(row) for change_set in self._sealed for row in change_set.rows()}
+
+    def is_open(self, mark: Any) -> bool:
+        """Whether a mark says that its column changed since the last cut."""
+        return mark is not None and (mark is self.open or type(mark) is not ChangeSet)
+
+    def _seal(self, snapshot_id: int | None) -> ChangeSet:
+        sealed = self.open
+        sealed.snapshot_id = snapshot_id
+        for column, rows in self._touched.items():
+            sealed.detailed[column] = [(row, row[column]) for row in rows]
+            for row in rows:
+                row[column] = None
+        self._touched = defaultdict(list)
+        self.open = ChangeSet()
+        return sealed

@@ -1,0 +1,344 @@
+"""Keyed state in memory: one row per key, rows in one dict per key group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NoReturn, TypeVar
+
+from rekindle.datastream.state import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReducingState,
+    ReducingStateDescriptor,
+    State,
+    ValueState,
+    ValueStateDescriptor,
+)
+from rekindle.errors import InvalidKeyError, StateAccessError
+from rekindle.runtime.key_groups import key_group
+from rekindle.runtime.keys import owned_key
+from rekindle.runtime.state.backend import Delta
+from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeLog, Row
+from rekindle.runtime.state.columns import Column
+from rekindle.runtime.state.format import CapturedGroup, StatePart, decode_part
+from rekindle.runtime.state.handles import (
+    RowAggregatingState,
+    RowListState,
+    RowMapState,
+    RowReducingState,
+    RowValueState,
+)
+from rekindle.runtime.state.spec import (
+    Codec,
+    StateSpec,
+    aggregating_spec,
+    list_spec,
+    map_spec,
+    reducing_spec,
+    value_spec,
+)
+from rekindle.serde import value_codec_for
+
+_FRONT_ENTRIES: Final = 1 << 18
+
+StateT = TypeVar("StateT", bound=State)
+
+
+class _NoKeyRow(list[Any]):
+    """The current row while there is no current key: whoever touches it is told."""
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise StateAccessError(
+            "Keyed state and timers belong to the key of an element, and there is none here: use them while an "
+            "element or a timer is processed, not in open(), close() or __init__()."
+        )
+
+    __getitem__ = __setitem__ = _refuse
+
+
+_NO_KEY: Final = _NoKeyRow()
+
+
+class HashMapKeyedBackend:
+    """Keyed state of one operator in one subtask, in memory.
+
+    Hot loops inline `set_current_key`::
+
+        front_get, load_row = backend.front.get, backend.load_row
+        for record in records:
+            key = key_of(record)
+            backend.row = front_get(key) or load_row(key)
+    """
+
+    __slots__ = (
+        "_allow_pickle",
+        "_changes",
+        "_columns",
+        "_emptied",
+        "_groups",
+        "_key_codec",
+        "_key_group_of",
+        "_max_parallelism",
+        "_tracks",
+        "_unclaimed",
+        "front",
+        "generation",
+        "key_groups",
+        "row",
+    )
+
+    def __init__(
+        self,
+        max_parallelism: int,
+        key_groups: range,
+        *,
+        key_codec: Codec | None = None,
+        allow_pickle: bool = True,
+        track_changes: bool = True,
+        key_group_of: Callable[[Any], int] | None = None,
+    ) -> None:
+        """`key_codec` writes keys so that they can be read again: by default tagged, pickled if that is allowed.
+
+        `track_changes=False` (no checkpoints): marks are set once per row and nothing is collected.
+
+        `key_group_of` is for rows under compound keys, such as (key, window): the key group is the key's.
+        """
+        self.key_groups = key_groups
+        self.row: Row = _NO_KEY
+        #: key -> row, bounded: rows of the keys seen lately, attached or not. Cleared in place, never replaced.
+        self.front: dict[Any, Row] = {}
+        self._groups: dict[int, dict[Any, Row]] = {group: {} for group in key_groups}
+        self._max_parallelism = max_parallelism
+        self._key_group_of = key_group_of or self._plain_key_group
+        self._allow_pickle = allow_pickle
+        self._key_codec = key_codec or value_codec_for(None, allow_pickle=allow_pickle)
+        self._columns: dict[str, Column] = {}
+        self._tracks = track_changes
+        self._changes = ChangeLog()
+        self.generation = self._changes.open
+        self._emptied: dict[Any, Row] = {}
+        self._unclaimed: dict[str, list[tuple[int, StatePart]]] = {}
+
+    # ------------------------------------------------------------------------------------------------- current key
+
+    def set_current_key(self, key: Any) -> None:
+        """Handles work on this key from now on."""
+        self.row = self.front.get(key) or self.load_row(key)
+
+    def current_key(self) -> Any:
+        """The key that handles work on."""
+        return self.row[ROW_KEY]
+
+    def clear_current_key(self) -> None:
+        """No key any more: handles refuse to work."""
+        self.row = _NO_KEY
+
+    def load_row(self, key: Any) -> Row:
+        """The row of a key that is not in `front`, which has it afterwards; a new key's row stays detached."""
+        group = self._key_group_of(key)
+        rows = self._groups.get(group)
+        if rows is None:
+            raise InvalidKeyError(
+                f"Key {key!r} belongs to key group {group}, but this subtask owns {self.key_groups.start} to "
+                f"{self.key_groups.stop - 1}: the key selector must give the same key for the same element every time."
+            )
+        row = rows.get(key)
+        if row is None:
+            key = owned_key(key)
+            row = [key, ~group] + [None] * (2 * len(self._columns))
+        front = self.front
+        if len(front) >= _FRONT_ENTRIES:
+            front.clear()
+        front[key] = row
+        return row
+
+    def number_of_keys(self) -> int:
+        """Keys that have state, or had some that a snapshot must still see removed."""
+        return sum(map(len, self._groups.values()))
+
+    def keys(self) -> Iterator[Any]:
+        """Every key that has a row, key group by key group."""
+        for rows in self._groups.values():
+            yield from list(rows)
+
+    def _plain_key_group(self, key: Any) -> int:
+        return key_group(key, self._max_parallelism)
+
+    # ---------------------------------------------------------------------------------------------- for the handles
+
+    def mark(self, row: Row, column: int) -> None:
+        """A value-like column was written for the first time in this generation."""
+        generation = self.generation
+        row[column] = generation
+        if self._tracks:
+            generation.plain[column].append(row)
+        if row[ROW_GROUP] < 0:
+            self._attach(row)
+
+    def mark_change(self, row: Row, column: int, change: Change) -> Change:
+        """A detailed column changed for the first time in this generation; returns the change to go on with."""
+        if self._tracks:
+            self._changes.touch(row, column)
+        else:
+            change = WHOLE
+        row[column] = change
+        if row[ROW_GROUP] < 0:
+            self._attach(row)
+        return change
+
+    def note_emptied(self, row: Row) -> None:
+        """A column of the row became empty: look at the row when rows are purged."""
+        self._emptied[row[ROW_KEY]] = row
+
+    def _attach(self, row: Row) -> None:
+        group = row[ROW_GROUP] = ~row[ROW_GROUP]
+        rows = self._groups[group]
+        assert row[ROW_KEY] not in rows, f"two rows for key {row[ROW_KEY]!r}"
+        rows[row[ROW_KEY]] = row
+
+    # ------------------------------------------------------------------------------------------------ registration
+
+    def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        """The handle of a value state."""
+        return self.register(value_spec(descriptor, self._allow_pickle), lambda column: RowValueState(self, column))
+
+    def list_state(self, descriptor: ListStateDescriptor) -> ListState[Any]:
+        """The handle of a list state."""
+        return self.register(list_spec(descriptor, self._allow_pickle), lambda column: RowListState(self, column))
+
+    def map_state(self, descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        """The handle of a map state."""
+        return self.register(map_spec(descriptor, self._allow_pickle), lambda column: RowMapState(self, column))
+
+    def reducing_state(self, descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        """The handle of a reducing state."""
+        reduce = descriptor.get_reduce_function().reduce
+        spec = reducing_spec(descriptor, self._allow_pickle)
+        return self.register(spec, lambda column: RowReducingState(self, column, reduce))
+
+    def aggregating_state(self, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+        """The handle of an aggregating state."""
+        aggregate = descriptor.get_agg_function()
+        spec = aggregating_spec(descriptor, self._allow_pickle)
+        return self.register(spec, lambda column: RowAggregatingState(self, column, aggregate))
+
+    def register(self, spec: StateSpec, handle_over: Callable[[int], StateT]) -> StateT:
+        """The handle for a spec: the known one, or a new one over a new column with what was restored."""
+        known = self._columns.get(spec.name)
+        if known is not None:
+            known.spec.check_same(spec)
+            return known.handle  # type: ignore[return-value]
+        place = ROW_COLUMNS + 2 * len(self._columns)
+        handle = handle_over(place)
+        column = self._columns[spec.name] = Column(spec, place, handle)
+        self._widen_rows()
+        for group, part in self._unclaimed.pop(spec.name, ()):
+            self._drop_empty(group, column.load(part, self._restored_row(group), self._key_codec))
+        if self.row is not _NO_KEY:
+            # A detached row is too short now, and the key may have got a restored one.
+            self.set_current_key(self.row[ROW_KEY])
+        return handle
+
+    def _widen_rows(self) -> None:
+        self.front.clear()
+        for rows in self._groups.values():
+            for row in rows.values():
+                row.extend((None, None))
+
+    def _drop_empty(self, group: int, rows: list[Row]) -> None:
+        for row in rows:
+            # What has been emptied since the restore is purged when no snapshot needs it any more.
+            if not any(value is not None for value in row[ROW_COLUMNS::2]) and row[ROW_KEY] not in self._emptied:
+                self._groups[group].pop(row[ROW_KEY], None)
+
+    def _restored_row(self, group: int) -> Callable[[Any], Row]:
+        rows = self._groups[group]
+        blank = [None] * (2 * len(self._columns))
+
+        def row_of(key: Any) -> Row:
+            row = rows.get(key)
+            if row is None:
+                row = rows[key] = [key, group, *blank]
+            return row
+
+        return row_of
+
+    # --------------------------------------------------------------------------------------------------- snapshots
+
+    def snapshot_delta(self, snapshot_id: int, since_completed_id: int | None) -> Delta:
+        """Cut: what changed since the completed snapshot; costs what changed."""
+        assert self._tracks, "a delta of a backend that tracks no changes"
+        changes = self._changes.cut(snapshot_id, since_completed_id)
+        self.generation = self._changes.open
+        groups: dict[int, CapturedGroup] = {}
+        for column in self._columns.values():
+            for group, captured in column.capture_changes(changes).items():
+                if group not in groups:
+                    groups[group] = CapturedGroup(group, self._key_codec)
+                groups[group].states.append(captured)
+        return Delta(snapshot_id, since_completed_id, [groups[group] for group in sorted(groups)])
+
+    def snapshot_full(self, key_groups: Iterable[int] | None = None) -> Iterator[CapturedGroup]:
+        """Whole key groups, one at a time. Take all of them before the next element is processed."""
+        for group in self.key_groups if key_groups is None else key_groups:
+            carried = (part for parts in self._unclaimed.values() for at, part in parts if at == group)
+            captured = CapturedGroup(group, self._key_codec, carried)
+            for column in self._columns.values():
+                state = column.capture_all(self._groups[group].values())
+                if state.keys:
+                    captured.states.append(state)
+            yield captured
+
+    def snapshot_completed(self, snapshot_id: int) -> None:
+        """The snapshot is durable: later deltas stand on it."""
+        self._changes.completed(snapshot_id)
+        self._purge()
+
+    def snapshot_aborted(self, snapshot_id: int) -> None:
+        """As if it had never been triggered: the next delta covers more."""
+        self._changes.aborted(snapshot_id)
+
+    def forget_changes(self) -> None:
+        """No snapshot will ask for what changed so far; rows without any value go."""
+        if self._tracks:
+            self._changes.forget()
+            self.generation = self._changes.open
+        self._purge()
+
+    def _purge(self) -> None:
+        """Drop rows whose columns are all empty and whose removal no snapshot has still to write."""
+        if not self._emptied:
+            return
+        needed = self._changes.sealed_rows()
+        is_open = self._changes.is_open
+        kept: dict[Any, Row] = {}
+        for key, row in self._emptied.items():
+            if any(value is not None for value in row[ROW_COLUMNS::2]):
+                continue
+            if id(row) in needed or (self._tracks and any(map(is_open, row[ROW_COLUMNS + 1 :: 2]))):
+                kept[key] = row
+                continue
+            group = row[ROW_GROUP]
+            del self._groups[group][key]
+            self.front.pop(key, None)
+            row[ROW_GROUP:] = [~group] + [None] * (len(row) - ROW_COLUMNS)
+        self._emptied = kept
+
+    # ----------------------------------------------------------------------------------------------------- restore
+
+    def restore(self, parts: Iterable[tuple[int, bytes]]) -> None:
+        """Load (key group, part): for each key group the full part first, then its deltas in order.
+
+        Parts of key groups that this subtask does not own are skipped. Values are decoded when their state is
+        registered; what is never registered is carried along into full snapshots.
+        """
+        assert not self._columns and self.row is _NO_KEY, "restore comes before everything else"
+        for group, data in parts:
+            if group not in self._groups:
+                continue
+            for part in decode_part(group, data):
+                self._unclaimed.setdefault(part.name, []).append((group, part))

@@ -1,0 +1,49 @@
+"""What user code cannot change after a cut needs no copy and no encoding in the synchronous part (I13)."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+_ATOMS: Final = frozenset(
+    {type(None), bool, int, float, complex, str, bytes, Decimal, Fraction, date, datetime, time, timedelta, UUID}
+)
+# Fields of frozen classes; None for a class that is not known to be immutable.
+_FIELDS: dict[type, tuple[str, ...] | None] = {}
+
+
+def is_immutable(value: Any) -> bool:
+    """Whether neither the value nor anything in it can change.
+
+    >>> is_immutable((1, "a")), is_immutable((1, ["a"]))
+    (True, False)
+    """
+    kind = type(value)
+    if kind in _ATOMS:
+        return True
+    if kind is tuple or kind is frozenset:
+        return all(map(is_immutable, value))
+    if kind not in _FIELDS:
+        _FIELDS[kind] = _fields_of_frozen(kind)
+    names = _FIELDS[kind]
+    return names is not None and all(is_immutable(getattr(value, name)) for name in names)
+
+
+def _fields_of_frozen(kind: type) -> tuple[str, ...] | None:
+    if issubclass(kind, enum.Enum):
+        return ()
+    if issubclass(kind, msgspec.Struct):
+        return kind.__struct_fields__ if kind.__struct_config__.frozen else None
+    if dataclasses.is_dataclass(kind):
+        frozen: bool = kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+        return tuple(field.name for field in dataclasses.fields(kind)) if frozen else None
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return tuple(kind._fields)
+    return None

@@ -1,0 +1,338 @@
+"""State of an operator's subtask rather than of a key: lists (split or union on rescale) and broadcast maps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Any, Final, NoReturn, TypeVar
+
+import msgspec
+
+from rekindle.datastream.state import (
+    BroadcastState,
+    ListState,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    OperatorStateStore,
+    ReadOnlyBroadcastState,
+)
+from rekindle.errors import SerializationError, StateAccessError
+from rekindle.runtime.state.format import decoded, encoded
+from rekindle.runtime.state.spec import StateSpec, list_spec, map_spec
+
+FORMAT_VERSION: Final = 1
+
+T = TypeVar("T")
+
+
+class Distribution(StrEnum):
+    """Who gets what when an operator is restored, perhaps at another parallelism."""
+
+    SPLIT = "split"
+    UNION = "union"
+    BROADCAST = "broadcast"
+
+
+class OperatorStatePart(msgspec.Struct, array_like=True, frozen=True):
+    """One state of one subtask: elements of a list, or (field, value) pairs of a broadcast map flattened."""
+
+    name: str
+    distribution: Distribution
+    type_name: str
+    fingerprint: str
+    entries: list[bytes]
+
+
+class _Part(msgspec.Struct, array_like=True, frozen=True):
+    version: int
+    states: list[OperatorStatePart]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Part).decode
+
+
+def decode_operator_part(data: bytes) -> list[OperatorStatePart]:
+    """The states of one subtask, entries still encoded."""
+    try:
+        part = _decode(data)
+    except msgspec.DecodeError as error:
+        raise SerializationError(f"An operator's state is damaged: {error}") from error
+    if part.version != FORMAT_VERSION:
+        raise SerializationError(
+            f"An operator's state has format {part.version}; this version of Rekindle reads {FORMAT_VERSION}: "
+            "use the version that wrote it."
+        )
+    return part.states
+
+
+def encode_operator_part(states: Sequence[OperatorStatePart]) -> bytes:
+    """The states of one subtask as bytes."""
+    return _encode(_Part(FORMAT_VERSION, list(states)))
+
+
+# ---------------------------------------------------------------------------------------------------- redistribution
+
+
+def redistribute_split(lists: Sequence[Sequence[T]], parallelism: int) -> list[list[T]]:
+    """All elements, in order, dealt round robin; unchanged parallelism changes nothing.
+
+    >>> redistribute_split([["a", "b", "c"], ["d"]], 3)
+    [['a', 'd'], ['b'], ['c']]
+    """
+    if len(lists) == parallelism:
+        return [list(elements) for elements in lists]
+    everything = [element for elements in lists for element in elements]
+    return [everything[subtask::parallelism] for subtask in range(parallelism)]
+
+
+def redistribute_union(lists: Sequence[Sequence[T]], parallelism: int) -> list[list[T]]:
+    """All elements to everyone.
+
+    >>> redistribute_union([["a"], ["b"]], 3)
+    [['a', 'b'], ['a', 'b'], ['a', 'b']]
+    """
+    return [[element for elements in lists for element in elements] for _ in range(parallelism)]
+
+
+def redistribute_broadcast(lists: Sequence[Sequence[T]], parallelism: int) -> list[list[T]]:
+    """Every subtask held the same: each new one takes that of an old one.
+
+    >>> redistribute_broadcast([["a"], ["a"]], 3)
+    [['a'], ['a'], ['a']]
+    """
+    return [list(lists[subtask % len(lists)]) for subtask in range(parallelism)]
+
+
+_REDISTRIBUTE: Final = {
+    Distribution.SPLIT: redistribute_split,
+    Distribution.UNION: redistribute_union,
+    Distribution.BROADCAST: redistribute_broadcast,
+}
+
+
+def redistribute(parts: Sequence[bytes], parallelism: int) -> list[bytes]:
+    """The parts of the old subtasks, in order, as parts for the new ones."""
+    decoded_parts = [{state.name: state for state in decode_operator_part(data)} for data in parts]
+    names = dict.fromkeys(name for states in decoded_parts for name in states)
+    result: list[list[OperatorStatePart]] = [[] for _ in range(parallelism)]
+    for name in names:
+        held = [states.get(name) for states in decoded_parts]
+        example = next(state for state in held if state is not None)
+        if any(state is not None and state.distribution is not example.distribution for state in held):
+            raise SerializationError(f"Operator state '{name}' was saved in different ways by different subtasks.")
+        if example.distribution is Distribution.BROADCAST:
+            lists = [state.entries for state in held if state is not None]
+        else:
+            lists = [state.entries if state is not None else [] for state in held]
+        for subtask, entries in enumerate(_REDISTRIBUTE[example.distribution](lists, parallelism)):
+            result[subtask].append(msgspec.structs.replace(example, entries=entries))
+    return [encode_operator_part(states) for states in result]
+
+
+# ------------------------------------------------------------------------------------------------------------ handles
+
+
+class OperatorListState(ListState[Any]):
+    """A list of this subtask."""
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+
+    def get(self) -> list[Any]:
+        """A copy of the list."""
+        return self._values.copy()
+
+    def add(self, value: Any) -> None:
+        """Append one element."""
+        self._values.append(value)
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Append several elements."""
+        self._values.extend(values)
+
+    def update(self, values: Iterable[Any]) -> None:
+        """Replace the list."""
+        self._values = list(values)
+
+    def clear(self) -> None:
+        """Empty the list."""
+        self._values = []
+
+
+class HeapReadOnlyBroadcastState(ReadOnlyBroadcastState[Any, Any]):
+    """Broadcast state as the side sees it that may not change it."""
+
+    def __init__(self, name: str, entries: dict[Any, Any]) -> None:
+        self._name = name
+        self._entries = entries
+
+    def get(self, key: Any) -> Any:
+        """The value of an entry, or None."""
+        return self._entries.get(key)
+
+    def contains(self, key: Any) -> bool:
+        """Whether there is such an entry."""
+        return key in self._entries
+
+    def items(self) -> list[tuple[Any, Any]]:
+        """The entries as they are now."""
+        return list(self._entries.items())
+
+    def keys(self) -> list[Any]:
+        """The keys as they are now."""
+        return list(self._entries)
+
+    def values(self) -> list[Any]:
+        """The values as they are now."""
+        return list(self._entries.values())
+
+    def is_empty(self) -> bool:
+        """Whether there is no entry."""
+        return not self._entries
+
+    def put(self, key: Any, value: Any) -> None:
+        """Refused: only the broadcast side may."""
+        self._refuse()
+
+    def put_all(self, dict_value: dict[Any, Any]) -> None:
+        """Refused: only the broadcast side may."""
+        self._refuse()
+
+    def remove(self, key: Any) -> None:
+        """Refused: only the broadcast side may."""
+        self._refuse()
+
+    def clear(self) -> None:
+        """Refused: only the broadcast side may."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise StateAccessError(
+            f"Broadcast state '{self._name}' is read-only here: change it in process_broadcast_element(), "
+            "so that every subtask changes it alike."
+        )
+
+
+class HeapBroadcastState(BroadcastState[Any, Any], HeapReadOnlyBroadcastState):
+    """Broadcast state as the broadcast side sees it."""
+
+    def put(self, key: Any, value: Any) -> None:
+        """Set an entry."""
+        self._entries[key] = value
+
+    def put_all(self, dict_value: dict[Any, Any]) -> None:
+        """Set several entries."""
+        self._entries.update(dict_value)
+
+    def remove(self, key: Any) -> None:
+        """Remove an entry, if it is there."""
+        self._entries.pop(key, None)
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        self._entries.clear()
+
+
+# ------------------------------------------------------------------------------------------------------------ backend
+
+
+class _Registered:
+    """A state of this operator: a list, or the dict of a broadcast map."""
+
+    def __init__(self, spec: StateSpec, distribution: Distribution) -> None:
+        self.spec = spec
+        self.distribution = distribution
+        self.elements = OperatorListState()
+        self.entries: dict[Any, Any] = {}
+        self.broadcast = HeapBroadcastState(spec.name, self.entries)
+        self.read_only = HeapReadOnlyBroadcastState(spec.name, self.entries)
+
+    def check_same(self, spec: StateSpec, distribution: Distribution) -> None:
+        if distribution is not self.distribution:
+            raise StateAccessError(
+                f"Operator state '{spec.name}' is already registered as {self.distribution} state; it cannot be "
+                f"{distribution} state too: give one of them another name."
+            )
+        self.spec.check_same(spec)
+
+    def encode(self) -> OperatorStatePart:
+        values, fields = self.spec.values, self.spec.fields
+        if fields is None:
+            data = [encoded(value, values) for value in self.elements.get()]
+        else:
+            pairs = self.entries.items()
+            data = [part for field, value in pairs for part in (encoded(field, fields), encoded(value, values))]
+        return OperatorStatePart(self.spec.name, self.distribution, self.spec.type_name, self.spec.fingerprint, data)
+
+    def load(self, part: OperatorStatePart) -> None:
+        values, fields = self.spec.values, self.spec.fields
+        if part.distribution is not self.distribution:
+            raise StateAccessError(
+                f"Operator state '{part.name}' was saved as {part.distribution} state, but the program registers it as "
+                f"{self.distribution} state: give the new one another name."
+            )
+        if fields is None:
+            self.elements.update(decoded(data, values) for data in part.entries)
+        else:
+            flat = part.entries
+            for field, value in zip(flat[::2], flat[1::2], strict=True):
+                self.entries[decoded(field, fields)] = decoded(value, values)
+
+
+class OperatorStateBackend(OperatorStateStore):
+    """Operator state of one subtask, in memory; small, so a snapshot is always whole and encoded at the cut (I13)."""
+
+    def __init__(self, subtask: int = 0, *, allow_pickle: bool = True) -> None:
+        self._subtask = subtask
+        self._allow_pickle = allow_pickle
+        self._states: dict[str, _Registered] = {}
+        self._unclaimed: dict[str, OperatorStatePart] = {}
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list whose elements are spread evenly over the subtasks on a restore."""
+        return self._register(list_spec(state_descriptor, self._allow_pickle), Distribution.SPLIT).elements
+
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list of which every subtask gets all elements on a restore."""
+        return self._register(list_spec(state_descriptor, self._allow_pickle), Distribution.UNION).elements
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        """A map that every subtask holds alike."""
+        return self._register(map_spec(state_descriptor, self._allow_pickle), Distribution.BROADCAST).broadcast
+
+    def get_read_only_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+        """The same map for the side that may not change it."""
+        return self._register(map_spec(state_descriptor, self._allow_pickle), Distribution.BROADCAST).read_only
+
+    def registered_names(self) -> set[str]:
+        """The names of all states here, registered or restored."""
+        return {*self._states, *self._unclaimed}
+
+    def snapshot(self) -> bytes:
+        """All states as bytes."""
+        carried = [
+            part
+            for part in self._unclaimed.values()
+            # Every subtask got all of a union list: one is enough to carry it on.
+            if part.distribution is not Distribution.UNION or self._subtask == 0
+        ]
+        return encode_operator_part([*carried, *(state.encode() for state in self._states.values())])
+
+    def restore(self, data: bytes) -> None:
+        """Take what `redistribute` made for this subtask; states get it as they are registered."""
+        assert not self._states, "restore comes before registration"
+        self._unclaimed = {part.name: part for part in decode_operator_part(data)}
+
+    def _register(self, spec: StateSpec, distribution: Distribution) -> _Registered:
+        known = self._states.get(spec.name)
+        if known is not None:
+            known.check_same(spec, distribution)
+            return known
+        state = _Registered(spec, distribution)
+        part = self._unclaimed.get(spec.name)
+        if part is not None:
+            state.load(part)
+            del self._unclaimed[spec.name]
+        self._states[spec.name] = state
+        return state

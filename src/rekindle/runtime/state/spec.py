@@ -1,0 +1,105 @@
+"""What a registered state is: name, kind and codecs, read from the user's descriptor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from rekindle.common.typeinfo import TypeInformation
+from rekindle.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
+from rekindle.errors import StateAccessError
+from rekindle.serde import value_codec_for
+
+
+class Codec(Protocol):
+    """One value to bytes and back (`rekindle.serde.ValueCodec`)."""
+
+    def encode(self, value: Any, /) -> bytes:
+        """The value as bytes, never empty."""
+        ...
+
+    def decode(self, data: bytes, /) -> Any:
+        """What `encode` wrote."""
+        ...
+
+
+class StateKind(StrEnum):
+    """What a state is to its users; part of the snapshot format."""
+
+    VALUE = "value"
+    LIST = "list"
+    MAP = "map"
+    REDUCING = "reducing"
+    AGGREGATING = "aggregating"
+
+    @property
+    def detailed(self) -> bool:
+        """Whether changes are tracked inside the value (entries, appends)."""
+        return self in (StateKind.LIST, StateKind.MAP)
+
+
+@dataclass(frozen=True)
+class StateSpec:
+    """A state of one operator. `values` encodes what is kept: a value, an element, an accumulator, a map's values."""
+
+    name: str
+    kind: StateKind
+    #: The type for people, and its fingerprint: types with the same one read each other's bytes.
+    type_name: str
+    fingerprint: str
+    values: Codec
+    fields: Codec | None = None
+
+    def check_same(self, other: StateSpec) -> None:
+        """The same name may be registered again, but only as the same kind and type."""
+        if (self.kind, self.fingerprint) != (other.kind, other.fingerprint):
+            raise StateAccessError(
+                f"State '{self.name}' is already registered as {self.kind} state of {self.type_name}; "
+                f"it cannot be {other.kind} state of {other.type_name} too: give one of them another name."
+            )
+
+
+def value_spec(descriptor: ValueStateDescriptor, allow_pickle: bool) -> StateSpec:
+    """The spec of a value state."""
+    return _spec(descriptor, StateKind.VALUE, descriptor.type_info, allow_pickle)
+
+
+def list_spec(descriptor: ListStateDescriptor, allow_pickle: bool) -> StateSpec:
+    """The spec of a list state: what is encoded one by one is an element."""
+    return _spec(descriptor, StateKind.LIST, descriptor.elem_type_info, allow_pickle)
+
+
+def map_spec(descriptor: MapStateDescriptor, allow_pickle: bool) -> StateSpec:
+    """The spec of a map state; also of broadcast state."""
+    fields = value_codec_for(descriptor.key_type_info, allow_pickle=allow_pickle)
+    return _spec(descriptor, StateKind.MAP, descriptor.value_type_info, allow_pickle, fields)
+
+
+def reducing_spec(descriptor: ReducingStateDescriptor, allow_pickle: bool) -> StateSpec:
+    """The spec of a reducing state."""
+    return _spec(descriptor, StateKind.REDUCING, descriptor.type_info, allow_pickle)
+
+
+def aggregating_spec(descriptor: AggregatingStateDescriptor, allow_pickle: bool) -> StateSpec:
+    """The spec of an aggregating state: what is kept is the accumulator."""
+    return _spec(descriptor, StateKind.AGGREGATING, descriptor.type_info, allow_pickle)
+
+
+def _spec(
+    descriptor: StateDescriptor,
+    kind: StateKind,
+    encoded: TypeInformation,
+    allow_pickle: bool,
+    fields: Codec | None = None,
+) -> StateSpec:
+    values = value_codec_for(encoded, allow_pickle=allow_pickle)
+    declared = descriptor.type_info
+    return StateSpec(descriptor.name, kind, repr(declared), declared.fingerprint(), values, fields)

@@ -1,0 +1,329 @@
+"""One task: subtask i of a chain, its operators, its inputs and outputs. Runs on one thread; knows nothing of sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic, perf_counter
+from typing import Any
+
+from rekindle.clock import Clock
+from rekindle.errors import JobCancelledError
+from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, Partitioning, StreamEdge
+from rekindle.protocol import EdgeCount, TaskReport
+from rekindle.runtime.context import Accumulators, OperatorContext
+from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Chunk, ChunkHeader, Mark, decode_row
+from rekindle.runtime.exchange.inbox import Inbox
+from rekindle.runtime.exchange.partition import (
+    BroadcastWriter,
+    CustomWriter,
+    EdgeTarget,
+    EdgeWriter,
+    KeyWriter,
+    RoundRobinWriter,
+    ShuffleWriter,
+    SingleTargetWriter,
+    rescale_sources,
+    rescale_targets,
+)
+from rekindle.runtime.exchange.spill import Outbox
+from rekindle.runtime.key_groups import key_group_range
+from rekindle.runtime.metrics import TaskMetricGroup
+from rekindle.runtime.operators.base import MAX_WATERMARK, Operator
+from rekindle.runtime.operators.factory import Blueprint, build_operator, selector_function
+from rekindle.runtime.operators.sources import SourceOperator
+from rekindle.runtime.operators.stateless import method_or_callable
+from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.runtime.state.operator import OperatorStateBackend
+from rekindle.runtime.timers import InternalTimers
+from rekindle.runtime.watermarks import WatermarkValve
+from rekindle.serde import ChunkCodec, codec_for, value_codec_for
+
+
+@dataclass(frozen=True)
+class SlotServices:
+    """What a task needs from the slot it lives in."""
+
+    attempt: int
+    clock: Clock
+    directory: str
+    accumulators: Accumulators
+    load_function: Callable[[int], Any]
+    load_edge_function: Callable[[int, str], Any]  # (edge id, "key_selector" | "partitioner")
+    load_selector: Callable[[int, int], Any]  # (node id, input index)
+    wake: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class EpochBudget:
+    """How much a source may bring into an epoch."""
+
+    max_records: int
+    target_ms: int
+
+
+@dataclass(frozen=True)
+class EpochOutcome:
+    """What a task did in an epoch."""
+
+    report: TaskReport
+    sent: list[EdgeCount]
+    received: list[EdgeCount]
+    more: bool
+
+
+class Task:
+    """Builds the operators of a chain for one subtask and runs epochs through them."""
+
+    def __init__(self, plan: JobPlan, chain: Chain, subtask: int, services: SlotServices) -> None:
+        self.chain = chain
+        self.subtask = subtask
+        self.name = f"{chain.name} ({subtask + 1}/{chain.parallelism})"
+        self.finished = False
+        self._plan = plan
+        self._services = services
+        self._cancelled = False
+        buffer_bytes = int(plan.settings["memory_buffer_bytes"])
+        self.inbox = Inbox(buffer_bytes, services.directory)
+        self.outbox = Outbox(buffer_bytes, services.directory)
+        self._writers: list[EdgeWriter] = []
+        self._operators = {node_id: self._build(node_id) for node_id in chain.nodes}
+        self._head = self._operators[chain.head]
+        self._connect_outputs()
+        self._inputs = [edge for edge in plan.edges if edge.target == chain.head and edge.source not in chain.nodes]
+        self._codecs: dict[int, ChunkCodec] = {edge.id: codec_for(edge.type_info) for edge in self._inputs}
+        self._input_index = {edge.id: edge.input_index for edge in self._inputs}
+        self._valve = WatermarkValve(channel for edge in self._inputs for channel in self._channels_of(edge))
+
+    # -- building -----------------------------------------------------------------------------------------------------
+
+    def _build(self, node_id: int) -> Operator:
+        plan, services = self._plan, self._services
+        node = plan.nodes[node_id]
+        groups = key_group_range(node.max_parallelism, node.parallelism, self.subtask)
+        allow_pickle = plan.settings["state_pickle"] != "refuse"
+        keyed: HashMapKeyedBackend | None = None
+        timers: InternalTimers | None = None
+        if node.is_keyed:
+            key_codec = value_codec_for(node.key_type, allow_pickle=allow_pickle)
+            keyed = HashMapKeyedBackend(node.max_parallelism, groups, key_codec=key_codec, allow_pickle=allow_pickle)
+            timers = InternalTimers(node.max_parallelism, groups, key_codec=key_codec, allow_pickle=allow_pickle)
+        context = OperatorContext(
+            node=node,
+            subtask=self.subtask,
+            attempt=services.attempt,
+            clock=services.clock,
+            job_parameters=dict(plan.settings.get("global_job_parameters", {})),
+            accumulators=services.accumulators,
+            metrics=TaskMetricGroup(services.clock, (plan.job_name, node.name, str(self.subtask))),
+            keyed=keyed,
+            timers=timers,
+            operator_state=OperatorStateBackend(self.subtask, allow_pickle=allow_pickle),
+            batch=plan.batch,
+        )
+        selectors = [
+            services.load_selector(node_id, index) if selector is not None else None
+            for index, selector in enumerate(node.key_selectors)
+        ]
+        function = services.load_function(node_id)
+        return build_operator(Blueprint(node, context, function, selectors, self.outbox, services.wake))
+
+    def _connect_outputs(self) -> None:
+        for edge in self._plan.edges:
+            if edge.source not in self._operators:
+                continue
+            output = self._operators[edge.source].output
+            if edge.target in self._operators and self._plan.chained(edge):
+                output.add(self._operators[edge.target], edge.tag)
+            else:
+                writer = self._writer(edge)
+                self._writers.append(writer)
+                output.add(writer, edge.tag)
+
+    def _writer(self, edge: StreamEdge) -> EdgeWriter:
+        plan = self._plan
+        chain = plan.chain_of(edge.target)
+        slots = tuple(plan.placement[chain.id, target] for target in range(chain.parallelism))
+        target = EdgeTarget(
+            edge=edge.id,
+            label=f"{plan.nodes[edge.source].name} -> {plan.nodes[edge.target].name}",
+            source=self.subtask,
+            sources=self.chain.parallelism,
+            target_slots=slots,
+            codec=codec_for(edge.type_info),
+            chunk_records=int(plan.settings["chunk_records"]),
+        )
+        match edge.partitioning:
+            case Partitioning.KEY:
+                selector = selector_function(self._services.load_edge_function(edge.id, "key_selector"))
+                return KeyWriter(target, self.outbox, selector, chain.max_parallelism)
+            case Partitioning.REBALANCE:
+                return RoundRobinWriter(target, self.outbox, range(len(slots)), last=self.subtask)
+            case Partitioning.RESCALE:
+                share = rescale_targets(self.subtask, self.chain.parallelism, len(slots))
+                return RoundRobinWriter(target, self.outbox, share, last=len(share) - 1)
+            case Partitioning.SHUFFLE:
+                return ShuffleWriter(target, self.outbox)
+            case Partitioning.BROADCAST:
+                return BroadcastWriter(target, self.outbox)
+            case Partitioning.GLOBAL:
+                return SingleTargetWriter(target, self.outbox, 0, marks_to_all=True)
+            case Partitioning.FORWARD:
+                return SingleTargetWriter(target, self.outbox, self.subtask, marks_to_all=False)
+            case Partitioning.CUSTOM:
+                selector = selector_function(self._services.load_edge_function(edge.id, "key_selector"))
+                partitioner = self._services.load_edge_function(edge.id, "partitioner")
+                return CustomWriter(target, self.outbox, selector, method_or_callable(partitioner, "partition"))
+
+    def _channels_of(self, edge: StreamEdge) -> list[tuple[int, int]]:
+        source = self._plan.chain_of(edge.source)
+        if self._plan.nodes[edge.source].kind is OperatorKind.SOURCE_DATAFRAME:
+            return [(edge.id, partition) for partition in range(self._plan.nodes[edge.source].options["partitions"])]
+        if edge.partitioning is Partitioning.FORWARD:
+            return [(edge.id, self.subtask)]
+        if edge.partitioning is Partitioning.RESCALE:
+            senders = rescale_sources(self.subtask, source.parallelism, self.chain.parallelism)
+            return [(edge.id, sender) for sender in senders]
+        return [(edge.id, sender) for sender in range(source.parallelism)]
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Open the operators from tail to head (I2)."""
+        for node_id in reversed(self.chain.nodes):
+            self._operators[node_id].open()
+
+    def close(self) -> list[str]:
+        """Close the operators from tail to head; errors are told, not raised."""
+        errors = []
+        for node_id in reversed(self.chain.nodes):
+            operator = self._operators[node_id]
+            try:
+                operator.close()
+            except Exception as error:
+                errors.append(f"{operator.context.task_name}: close() failed: {error!r}")
+        return errors
+
+    def cancel(self) -> None:
+        """Leave the epoch at the next batch; called from another thread."""
+        self._cancelled = True
+        if isinstance(self._head, SourceOperator):
+            self._head.cancel()
+
+    # -- epochs -------------------------------------------------------------------------------------------------------
+
+    def run_epoch(self, budget: EpochBudget) -> EpochOutcome:
+        """This chain's part of an epoch: what is due by the clock, then the input, then flush (I4)."""
+        started = perf_counter()
+        received = self.inbox.counts()
+        sunk_before = self._records_sunk()
+        self._on_processing_time()
+        if isinstance(self._head, SourceOperator):
+            records_in = self._pull(self._head, budget)
+        else:
+            records_in = sum(self._feed(header, row) for header, row in self.inbox.drain())
+        self._on_processing_time()
+        sent = self._end_epoch()
+        report = TaskReport(
+            chain=self.chain.id,
+            subtask=self.subtask,
+            records_in=records_in,
+            records_sunk=self._records_sunk() - sunk_before,
+            watermark=self._operators[self.chain.nodes[-1]].current_watermark,
+            finished=self.finished,
+            busy_ms=(perf_counter() - started) * 1000,
+        )
+        return EpochOutcome(report, sent, received, self.has_input())
+
+    def _records_sunk(self) -> int:
+        return sum(operator.records_sunk for operator in self._operators.values())
+
+    def _pull(self, source: SourceOperator, budget: EpochBudget) -> int:
+        if source.finished:
+            return 0
+        pulled = source.pull(budget.max_records, monotonic() + budget.target_ms / 1000, lambda: self._cancelled)
+        if self._cancelled:
+            raise JobCancelledError(f"{self.name} was cancelled")
+        self.finished = source.finished
+        return pulled
+
+    def _feed(self, header: ChunkHeader, row: bytes) -> int:
+        if self._cancelled:
+            raise JobCancelledError(f"{self.name} was cancelled")
+        chunk = decode_row(row, header, self._codecs[header.edge])
+        channel = header.edge, header.source
+        process = self._head.process_batch2 if self._input_index[header.edge] else self._head.process_batch
+        if chunk.records:
+            self._valve.active(channel)
+        if not chunk.marks or chunk.marks[0].position == len(chunk.records):
+            if chunk.records:
+                process(chunk.records, chunk.timestamps)
+            for mark in chunk.marks:
+                self._on_mark(channel, mark)
+        else:
+            self._feed_between_marks(channel, chunk, process)
+        return header.records
+
+    def _feed_between_marks(self, channel: tuple[int, int], chunk: Chunk, process: Any) -> None:
+        sent = 0
+        times = chunk.timestamps
+        for mark in [*chunk.marks, None]:
+            until = len(chunk.records) if mark is None else mark.position
+            if until > sent:
+                process(chunk.records[sent:until], times[sent:until] if times is not None else None)
+                sent = until
+            if mark is not None:
+                self._on_mark(channel, mark)
+
+    def _on_mark(self, channel: tuple[int, int], mark: Mark) -> None:
+        advanced: int | None = None
+        if mark.kind == WATERMARK:
+            advanced = self._valve.advance(channel, mark.value)
+        elif mark.kind == IDLE:
+            advanced = self._valve.idle(channel)
+            if self._valve.all_idle:
+                self._head.process_idle()
+        if advanced is not None:
+            self._head.process_watermark(advanced)
+        if mark.kind == END and self._valve.end(channel):
+            self._finish()
+
+    def _finish(self) -> None:
+        if self._head.current_watermark < MAX_WATERMARK:
+            self._head.process_watermark(MAX_WATERMARK)
+        self._head.emit_end()
+        self.finished = True
+
+    def _on_processing_time(self) -> None:
+        if self.finished:
+            return
+        now_ms = self._services.clock.wall_ms()
+        for operator in self._operators.values():
+            operator.on_processing_time(now_ms)
+
+    def _end_epoch(self) -> list[EdgeCount]:
+        for operator in self._operators.values():
+            if operator.context.keyed is not None:
+                operator.context.keyed.forget_changes()
+        sent: list[EdgeCount] = []
+        for writer in self._writers:
+            writer.flush()
+            sent.extend(writer.end_epoch())
+        return sent
+
+    # -- between epochs -----------------------------------------------------------------------------------------------
+
+    def has_input(self) -> bool:
+        """Whether the source has something for the next epoch."""
+        return isinstance(self._head, SourceOperator) and not self.finished and self._head.available()
+
+    def polls(self) -> bool:
+        """Whether somebody must ask `has_input` again and again."""
+        return isinstance(self._head, SourceOperator) and not self.finished
+
+    def next_due_ms(self) -> int | None:
+        """Wall-clock time at which some operator wants an epoch."""
+        if self.finished:
+            return None
+        due = [time for operator in self._operators.values() if (time := operator.next_due_ms()) is not None]
+        return min(due, default=None)

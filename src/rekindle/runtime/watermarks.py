@@ -1,0 +1,73 @@
+"""The minimum over channels: when an operator's event time advances, goes idle, or ends (I6). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from rekindle.graph.nodes import MIN_WATERMARK
+
+Channel = tuple[int, int]  # (edge, source subtask)
+
+
+@dataclass(slots=True)
+class _ChannelTime:
+    watermark: int = MIN_WATERMARK
+    idle: bool = False
+    ended: bool = False
+    aligned: bool = True  # a channel that wakes up behind the others counts again once it has caught up
+
+
+class WatermarkValve:
+    """Follows every channel of a task's inputs.
+
+    >>> valve = WatermarkValve([(0, 0), (0, 1)])
+    >>> valve.advance((0, 0), 10), valve.advance((0, 1), 7), valve.idle((0, 1))
+    (None, 7, 10)
+    """
+
+    def __init__(self, channels: Iterable[Channel]) -> None:
+        self._channels = {channel: _ChannelTime() for channel in channels}
+        self.current = MIN_WATERMARK
+
+    def advance(self, channel: Channel, watermark: int) -> int | None:
+        """A channel's watermark; the answer is the task's new one, if it moved."""
+        time = self._channels[channel]
+        time.watermark = max(time.watermark, watermark)
+        time.idle = False
+        time.aligned = time.watermark >= self.current
+        return self._moved()
+
+    def active(self, channel: Channel) -> None:
+        """A record came: an idle channel counts again."""
+        time = self._channels.get(channel)
+        if time is not None and time.idle:
+            time.idle = False
+            time.aligned = time.watermark >= self.current
+
+    def idle(self, channel: Channel) -> int | None:
+        """A channel went idle; the others may now decide."""
+        self._channels[channel].idle = True
+        return None if self.all_idle else self._moved()
+
+    def end(self, channel: Channel) -> bool:
+        """A channel ended; True when all have."""
+        self._channels[channel].ended = True
+        return all(time.ended for time in self._channels.values())
+
+    @property
+    def all_idle(self) -> bool:
+        """Whether nobody is left to wait for."""
+        return all(time.idle for time in self._channels.values())
+
+    def _moved(self) -> int | None:
+        deciding = [time.watermark for time in self._channels.values() if not time.idle and time.aligned]
+        if not deciding or min(deciding) <= self.current:
+            return None
+        self.current = min(deciding)
+        return self.current
+
+    def position(self) -> list[Any]:
+        """What a snapshot keeps: each channel's watermark and flags, and the task's own watermark."""
+        return [self.current, [[*channel, time.watermark, time.idle, time.ended] for channel, time in self._channels.items()]]

@@ -1,0 +1,123 @@
+"""One state value as bytes: typed with msgspec, tagged when it has no type, pickled only where that is allowed."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import msgspec
+from msgspec.msgpack import Ext
+
+from rekindle.errors import SerializationError, TypeMismatchError
+from rekindle.serde.byvalue import cloud_dumps
+from rekindle.serde.chunks import CANNOT_ENCODE, Buffer, WireType
+from rekindle.serde.registry import class_name
+from rekindle.serde.tagged import PICKLED, NoPlaceError, decoder_for, encode, is_taggable, lower, tagged_dumps
+
+
+class ValueCodec(Protocol):
+    """Turns one value into bytes, and back."""
+
+    name: str
+
+    def encode(self, value: Any) -> bytes:
+        """The value as bytes."""
+        ...
+
+    def decode(self, data: Buffer) -> Any:
+        """The value again."""
+        ...
+
+
+def value_codec_for(
+    type_info: WireType | None, *, allow_pickle: bool = False, types: Iterable[type] = ()
+) -> ValueCodec:
+    """The codec for values of this type; `types` are classes that untyped values may contain.
+
+    >>> codec = value_codec_for(None)
+    >>> codec.name, codec.decode(codec.encode((1, {"a": {2}})))
+    ('tagged', (1, {'a': {2}}))
+    """
+    if type_info is None or type_info.python_type() is None:
+        return TaggedValueCodec(types, allow_pickle)
+    return MsgpackValueCodec(type_info)
+
+
+class MsgpackValueCodec:
+    """msgpack, decoded to the declared type."""
+
+    name = "msgpack"
+
+    def __init__(self, type_info: WireType) -> None:
+        self._declared = str(type_info)
+        self._to_wire = type_info.to_wire()
+        self._from_wire = type_info.from_wire()
+        exact = type_info.exact_class()
+        self._classes = None if exact is None else frozenset({exact, type(None)})
+        element = type_info.python_type()
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._decode = msgspec.msgpack.Decoder(element | None).decode  # type: ignore[operator]
+
+    def encode(self, value: Any) -> bytes:
+        """The value as bytes; TypeMismatchError when it is not of the declared type."""
+        if self._classes is not None and type(value) not in self._classes:
+            raise TypeMismatchError(f"{value!r} is a {class_name(type(value))}, but {self._declared} was declared.")
+        try:
+            return self._encode(value if self._to_wire is None else self._to_wire(value))
+        except CANNOT_ENCODE as error:
+            raise TypeMismatchError(f"{value!r} does not fit its declared type {self._declared}: {error}.") from error
+
+    def decode(self, data: Buffer) -> Any:
+        """The value again; TypeMismatchError when the bytes do not fit the declared type."""
+        try:
+            value = self._decode(data)
+        except msgspec.ValidationError as error:
+            raise TypeMismatchError(
+                f"A stored value does not fit its declared type {self._declared}: {error}."
+            ) from None
+        except msgspec.DecodeError as error:
+            raise SerializationError(f"A stored value of {self._declared} is damaged: {error}.") from error
+        return value if self._from_wire is None else self._from_wire(value)
+
+
+class TaggedValueCodec:
+    """The tagged codec, and pickle for what has no place in it if that is allowed."""
+
+    name = "tagged"
+
+    def __init__(self, types: Iterable[type], allow_pickle: bool) -> None:
+        self._types = tuple(types)
+        self._known = {cls: class_name(cls) for cls in self._types}
+        self._allow_pickle = allow_pickle
+        by_name = {name: cls for cls, name in self._known.items()}
+        self._decode = decoder_for(by_name, pickle.loads if allow_pickle else None).decode
+
+    def encode(self, value: Any) -> bytes:
+        """The value as bytes; SerializationError names the path to what would need pickle."""
+        if self._allow_pickle and not is_taggable(type(value), self._known):
+            return _pickled(value)
+        try:
+            return encode(lower(value, self._known))
+        except (NoPlaceError, RecursionError, UnicodeEncodeError):
+            if self._allow_pickle:
+                return _pickled(value)
+            return tagged_dumps(value, self._types)  # fails again, this time with a sentence
+
+    def decode(self, data: Buffer) -> Any:
+        """The value again."""
+        try:
+            return self._decode(data)
+        except msgspec.DecodeError as error:
+            raise SerializationError(f"A stored value is damaged: {error}.") from error
+
+
+def _pickled(value: Any) -> bytes:
+    try:
+        data = pickle.dumps(value, protocol=5)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        try:
+            data = cloud_dumps(value)
+        except Exception as error:
+            raise SerializationError(f"{value!r} cannot be stored: {error}.") from error
+    return encode(Ext(PICKLED, data))

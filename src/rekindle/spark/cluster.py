@@ -1,0 +1,118 @@
+"""Spark as the coordinator's cluster: slots in its executors, epochs as its jobs."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rekindle import config
+from rekindle.common.configuration import Configuration
+from rekindle.coordinator.cluster import EpochRun
+from rekindle.errors import JobCancelledError
+from rekindle.protocol import SlotLaunch
+from rekindle.spark import private
+from rekindle.spark.dataframe import ChunkEncoder, DataFrameInput
+from rekindle.spark.epoch import EpochRunner, explain_failure
+from rekindle.spark.exchange import StageInput
+from rekindle.spark.session import SessionLease, is_on_this_machine
+from rekindle.spark.slots import Placement, SpawnedSlot, master_of, spawn_slots
+
+_LOOPBACK = "127.0.0.1"
+_POOL_PROPERTY = "spark.scheduler.pool"
+
+
+@dataclass(frozen=True)
+class DataFrameFeed:
+    """A DataFrame source of the plan: its rows, and how they become chunks for the slots."""
+
+    source: DataFrameInput
+    encode: ChunkEncoder
+
+
+class SparkCluster:
+    """Implements `coordinator.cluster.Cluster` on a Spark session, which `close` gives back.
+
+    Make it on the user's thread: the FAIR pool that is set there is used for every job.
+    """
+
+    def __init__(
+        self, lease: SessionLease, configuration: Configuration, feeds: Mapping[int, DataFrameFeed] | None = None
+    ) -> None:
+        self._lease = lease
+        self._sc = lease.spark.sparkContext
+        self._configuration = configuration
+        self._feeds = dict(feeds or {})
+        self._runner = EpochRunner(self._sc, java_stacks=configuration.get(config.JAVA_STACK))
+        self._pool = self._sc.getLocalProperty(_POOL_PROPERTY)
+        self._placements: list[Placement] = []
+        self._stop_spawning = threading.Event()
+
+    def driver_host(self) -> str:
+        """Loopback when everything is on this machine, else what is configured, else the address Spark's driver has."""
+        if self.is_on_this_machine:
+            return _LOOPBACK
+        if self._configuration.contains(config.DRIVER_HOST):
+            return self._configuration.get(config.DRIVER_HOST)
+        return self._sc.getConf().get("spark.driver.host") or _LOOPBACK
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether slots are to listen on loopback only."""
+        return is_on_this_machine(master_of(self._sc))
+
+    def start_slots(self, launches: Sequence[SlotLaunch]) -> list[SpawnedSlot]:
+        """Starts the slots; they report to the driver on their own."""
+        self._release_placements()
+        self._stop_spawning.clear()
+        try:
+            with self._in_pool():
+                placement = spawn_slots(self._sc, launches, self._stop_spawning)
+        except Exception as error:
+            if (message := private.java_message(error)) is None:
+                raise
+            raise explain_failure(message, launches[0].job_name) from None
+        self._placements.append(placement)
+        if self._stop_spawning.is_set():
+            raise JobCancelledError(f"The job '{launches[0].job_name}' was cancelled while its slots started.")
+        return placement.slots
+
+    def run_epoch(self, run: EpochRun) -> list[bytes]:
+        """Runs one epoch to its end; the rows that go to the driver."""
+        with self._in_pool():
+            return self._runner.run(run, self._inputs(run))
+
+    def cancel_epoch(self) -> None:
+        """Stops what runs, from another thread: an epoch, or the start of the slots."""
+        self._stop_spawning.set()
+        self._runner.cancel()
+
+    def close(self) -> None:
+        """Lets executors and DataFrames go; stops the session if it is ours."""
+        self._release_placements()
+        for feed in self._feeds.values():
+            feed.source.close()
+        self._lease.close()
+
+    def _inputs(self, run: EpochRun) -> list[StageInput]:
+        return [
+            self._feeds[node].source.rows_for(partitions, self._feeds[node].encode)
+            for node, partitions in run.dataframe_partitions
+            if partitions
+        ]
+
+    def _release_placements(self) -> None:
+        for placement in self._placements:
+            placement.release()
+        self._placements.clear()
+
+    @contextlib.contextmanager
+    def _in_pool(self) -> Iterator[None]:
+        """The scheduling pool of the thread that made this cluster; jobs run on the job master's own thread."""
+        if self._pool is None:
+            yield
+            return
+        with private.own_local_properties(self._sc):
+            self._sc.setLocalProperty(_POOL_PROPERTY, self._pool)
+            yield

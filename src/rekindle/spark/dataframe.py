@@ -1,0 +1,143 @@
+"""DataFrames at both ends of a job: whole partitions as extra tasks of the first stage, and results as a DataFrame."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
+
+from rekindle.common.typeinfo import RowTypeInfo, TypeInformation, infer_type_info
+from rekindle.common.types import Row, make_row
+from rekindle.errors import ClusterError, TypeMismatchError
+from rekindle.spark import private
+from rekindle.spark.dataframe_types import arrow_schema, from_arrow, row_type_of, schema_of, values_of
+from rekindle.spark.exchange import StageInput
+
+#: (partition, its rows) -> (destination slot, chunk) pairs; has to be picklable.
+ChunkEncoder: TypeAlias = Callable[[int, Iterator[Row]], Iterable[tuple[int, bytes]]]
+
+_NOT_PERSISTED = StorageLevel(False, False, False, False, 1)
+_DESTINATION = struct.Struct("<I")
+_SPARK_KEY = struct.Struct("!q")
+
+
+class DataFrameInput:
+    """A batch DataFrame as a bounded source: persisted, so that a replay sees the same rows, and read by partitions."""
+
+    def __init__(self, df: DataFrame) -> None:
+        refuse_other_dataframes(df)
+        self.type_info = dataframe_type(df)
+        self._df = df
+        self._sc = df.sparkSession.sparkContext
+        self._schema = df.schema
+        self._time_zone = df.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
+        self._persisted_here = df.storageLevel == _NOT_PERSISTED
+        if self._persisted_here:
+            df.persist(StorageLevel.MEMORY_AND_DISK)
+        # A new DataFrame: the plan of the given one may have been made before it was persisted.
+        self._batches = private.arrow_batches(df.select("*"))
+        self.partitions = int(self._batches.getNumPartitions())
+
+    def rows_for(self, partitions: Collection[int], encode: ChunkEncoder) -> StageInput:
+        """The tasks that read these partitions, whole (I10); the others are not touched."""
+        chosen = tuple(sorted(set(partitions)))
+        assert all(0 <= partition < self.partitions for partition in chosen), f"{chosen} of {self.partitions}"
+        task = PartitionTask(chosen, self._schema, self._time_zone, encode)
+        return StageInput(private.select_partitions(self._sc, self._batches, chosen), task)
+
+    def close(self) -> None:
+        """Lets the persisted rows go, unless they were persisted before."""
+        if self._persisted_here:
+            self._df.unpersist()
+
+
+class PartitionTask:
+    """In Spark's Python worker: one partition's Arrow batches to chunks, each with the slot that it is for."""
+
+    def __init__(
+        self, partitions: tuple[int, ...], schema: st.StructType, time_zone: str, encode: ChunkEncoder
+    ) -> None:
+        self.partitions = partitions
+        self.schema = schema
+        self.time_zone = time_zone
+        self.encode = encode
+
+    def __call__(self, index: int, batches: Iterable[bytes]) -> Iterator[bytes]:
+        rows = rows_of(batches, self.schema, self.time_zone)
+        for slot, chunk in self.encode(self.partitions[index], rows):
+            yield _SPARK_KEY.pack(slot)
+            yield _DESTINATION.pack(slot) + chunk
+
+
+def rows_of(batches: Iterable[bytes], schema: st.StructType, time_zone: str) -> Iterator[Row]:
+    """The rows in Spark's Arrow batches, column by column converted."""
+    names = list(schema.names)
+    conversions = [from_arrow(field.dataType) for field in schema.fields]
+    arrow = arrow_schema(schema, time_zone)
+    for data in batches:
+        batch = pa.ipc.read_record_batch(pa.py_buffer(data), arrow)
+        if not names:
+            yield from (make_row([], []) for _ in range(batch.num_rows))
+            continue
+        columns = [
+            values if convert is None else map(convert, values)
+            for values, convert in zip(map(_to_list, batch.columns), conversions, strict=True)
+        ]
+        for values in zip(*columns, strict=True):
+            yield make_row(names, list(values))
+
+
+def _to_list(column: Any) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def dataframe_type(df: DataFrame) -> RowTypeInfo:
+    """The type of the rows of a stream that is made from this DataFrame."""
+    return row_type_of(df.schema)
+
+
+def refuse_other_dataframes(df: Any) -> None:
+    """Only classic batch DataFrames can be read by partitions."""
+    if not isinstance(df, DataFrame):
+        raise TypeMismatchError(f"from_dataframe takes a Spark DataFrame, not {type(df).__name__}.")
+    if type(df).__module__.startswith("pyspark.sql.connect"):
+        raise ClusterError("This DataFrame comes over Spark Connect, which has no RDDs: make it on a classic session.")
+    if df.isStreaming:
+        raise ClusterError("This DataFrame is a stream of Spark's own: from_dataframe takes batch DataFrames.")
+
+
+def to_dataframe(
+    spark: SparkSession,
+    chunks: Iterable[bytes],
+    decode: Callable[[bytes], Iterable[Any]],
+    type_info: TypeInformation | None,
+) -> DataFrame:
+    """The elements in these chunks as a DataFrame, a column per field."""
+    schema = schema_of(type_info)
+    values = values_of(infer_type_info(type_info))
+    columns: list[list[Any]] = [[] for _ in schema.fields]
+    for chunk in chunks:
+        for element in decode(chunk):
+            for column, value in zip(columns, values(element), strict=True):
+                column.append(value)
+    arrays = [_to_array(field, column) for field, column in zip(schema.fields, columns, strict=True)]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, names=schema.names), schema)
+
+
+def _to_array(field: st.StructField, values: list[Any]) -> Any:
+    # Without a zone: Spark takes naive times to be in the session's, as it gave them out.
+    wanted = _without_zones(arrow_schema(st.StructType([field]), "UTC").field(0).type)
+    try:
+        return pa.array(values, wanted)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise TypeMismatchError(f"Column '{field.name}' of type {field.dataType.simpleString()}: {error}.") from None
+
+
+def _without_zones(arrow: Any) -> Any:
+    return pa.timestamp("us") if pa.types.is_timestamp(arrow) else arrow

@@ -1,0 +1,132 @@
+"""Where `execute()` arrives: from a program to a job that runs on Spark. The environment finds it by entry point."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from rekindle import config
+from rekindle.clock import SystemClock
+from rekindle.common.job_id import JobID
+from rekindle.common.typeinfo import TypeInformation
+from rekindle.coordinator.attempt import AttemptSettings, Observer, PartitionedInput
+from rekindle.coordinator.job import JobMaster, JobSpec
+from rekindle.coordinator.pacing import EpochLimits
+from rekindle.coordinator.progress import Progress
+from rekindle.datastream.transformations import Program
+from rekindle.graph.build import build_plan
+from rekindle.graph.explain import explain as explain_plan
+from rekindle.graph.nodes import JobPlan, OperatorKind
+from rekindle.graph.plan_json import plan_json as plan_as_json
+from rekindle.graph.shipping import ship
+from rekindle.runtime.exchange.chunk import decode_row, read_header
+from rekindle.serde import codec_for
+from rekindle.spark import dataframe
+from rekindle.spark.cluster import DataFrameFeed, SparkCluster
+from rekindle.spark.feed import DataFrameChunks
+from rekindle.spark.shared_session import lease_session
+
+__all__ = ["dataframe_type", "explain", "launch", "plan_json", "to_dataframe"]
+
+
+def launch(program: Program, observer: Observer | None = None) -> JobMaster:
+    """Start a program; the answer is the handle behind `JobClient`."""
+    return _launch(program, observer, keep_rows=False)
+
+
+def to_dataframe(program: Program) -> Any:
+    """Run a bounded program and make its collected records a DataFrame of the same session."""
+    job = _launch(program, None, keep_rows=True)
+    rows = [row for batch in job.results() for row in batch]
+    job.result().result()
+    collect = next(transformation for transformation in program.transformations if transformation.kind is OperatorKind.COLLECT)
+    session = lease_session(program.configuration).spark
+    return dataframe.to_dataframe(session, rows, CollectedRows(collect.output_type), collect.output_type)
+
+
+def dataframe_type(df: Any) -> TypeInformation:
+    """The type of a DataFrame's rows."""
+    return dataframe.dataframe_type(df)
+
+
+def plan_json(program: Program) -> str:
+    """The plan in Flink's JSON shape."""
+    return plan_as_json(build_plan(program))
+
+
+def explain(program: Program) -> str:
+    """The plan for people."""
+    return explain_plan(build_plan(program))
+
+
+class CollectedRows:
+    """Decodes the rows that a collect operator sent; picklable, so that Spark can do it in parallel."""
+
+    def __init__(self, type_info: TypeInformation | None) -> None:
+        self._type_info = type_info
+
+    def __call__(self, row: bytes) -> list[Any]:
+        return decode_row(row, read_header(row), codec_for(self._type_info)).records
+
+
+def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> JobMaster:
+    lease = lease_session(program.configuration)
+    cores = lease.spark.sparkContext.defaultParallelism
+    frames = {handle: dataframe.DataFrameInput(df) for handle, df in program.dataframes.items()}
+    for transformation in program.transformations:
+        if transformation.kind is OperatorKind.SOURCE_DATAFRAME:
+            transformation.options["partitions"] = frames[transformation.options["dataframe"]].partitions
+    plan = build_plan(program, cores)
+    shipped = ship(plan, program)
+    inputs = {
+        node.id: frames[node.options["dataframe"]]
+        for node in plan.nodes
+        if node.kind is OperatorKind.SOURCE_DATAFRAME
+    }
+    feeds = {node: DataFrameFeed(source, DataFrameChunks.of(plan, node)) for node, source in inputs.items()}
+    cluster = SparkCluster(lease, program.configuration, feeds)
+    spec = JobSpec(
+        job_id=JobID(),
+        plan=plan,
+        program=shipped,
+        settings=_attempt_settings(plan, cluster.is_on_this_machine),
+        dataframes=lambda: [PartitionedInput(node, list(range(source.partitions))) for node, source in inputs.items()],
+        decode_rows=list if keep_rows else _RowDecoder(plan),
+    )
+    progress = observer or Progress(plan.job_name, program.configuration.get(config.PROGRESS), SystemClock())
+    return JobMaster(spec, cluster, progress).start()
+
+
+class _RowDecoder:
+    """Rows of the driver as records, in the order in which each subtask sent them."""
+
+    def __init__(self, plan: JobPlan) -> None:
+        self._codecs = {
+            node.id: codec_for(node.output_type) for node in plan.nodes if node.kind is OperatorKind.COLLECT
+        }
+
+    def __call__(self, rows: list[bytes]) -> list[Any]:
+        chunks = sorted(((read_header(row), row) for row in rows), key=lambda chunk: chunk[0][:4])
+        return [
+            record for header, row in chunks for record in decode_row(row, header, self._codecs[header.edge]).records
+        ]
+
+
+def _attempt_settings(plan: JobPlan, loopback_only: bool) -> AttemptSettings:
+    settings = plan.settings
+    return AttemptSettings(
+        limits=EpochLimits(
+            initial_records=settings["epoch_initial_records"],
+            max_records=settings["epoch_max_records"],
+            target_ms=settings["epoch_target_ms"],
+            min_interval_ms=settings["buffer_timeout_ms"] if settings["buffer_timeout_ms"] >= 0 else settings["epoch_target_ms"],
+        ),
+        heartbeat_interval_ms=settings["heartbeat_interval_ms"],
+        heartbeat_timeout_ms=settings["heartbeat_timeout_ms"],
+        slot_start_timeout_s=settings["slot_start_timeout_ms"] / 1000,
+        cancellation_timeout_s=settings["cancellation_timeout_ms"] / 1000,
+        loopback_only=loopback_only,
+        python_path=tuple(sys.path[1:]),
+    )
+
+

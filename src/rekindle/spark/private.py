@@ -1,0 +1,225 @@
+"""Every call into Spark that is not part of its public Python API, each a small function with a test of its own.
+
+They go through py4j to classes that pyspark's own `RDD.partitionBy` and `collect` use; a new Spark that moves one of
+them breaks `tests/integration/test_spark_private.py` first, and this is the only file to mend.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pyspark import SparkContext, StorageLevel, java_gateway
+from pyspark.errors.exceptions.captured import CapturedException
+from pyspark.serializers import CloudPickleSerializer, NoOpSerializer
+from pyspark.sql import DataFrame
+from pyspark.util import _load_from_socket
+
+#: A `JavaRDD` of byte arrays, seen through py4j, which has no types.
+ByteRdd: TypeAlias = Any
+#: What a task does with its partition: (index, rows in) -> rows out.
+ByteTask: TypeAlias = Callable[[int, Iterable[bytes]], Iterable[bytes]]
+
+
+@dataclass(frozen=True)
+class PythonRuntime:
+    """What a Python function needs on its way to Spark's workers, converted to Java objects once per job."""
+
+    environment: Any
+    includes: Any
+    no_broadcasts: Any
+
+
+def python_runtime(sc: SparkContext, python_path: str | None = None) -> PythonRuntime:
+    """The session's own environment for Python workers, with `python_path` in front of the workers' PYTHONPATH.
+
+    The session itself is not changed: Spark keeps workers of different environments apart.
+    """
+    environment = dict(sc.environment)
+    if python_path:
+        known = environment.get("PYTHONPATH", "")
+        if not known.startswith(python_path):
+            environment["PYTHONPATH"] = f"{python_path}:{known}".rstrip(":")
+    java_util = _jvm(sc).java.util
+    java_environment = java_util.HashMap()
+    for name, value in environment.items():
+        java_environment.put(name, value)
+    java_includes = java_util.ArrayList()
+    for include in sc._python_includes or ():
+        java_includes.add(include)
+    return PythonRuntime(java_environment, java_includes, java_util.ArrayList())
+
+
+def empty_partitions(sc: SparkContext, partitions: int) -> ByteRdd:
+    """An RDD of so many partitions with nothing in them."""
+    return sc.parallelize([], partitions)._jrdd
+
+
+def python_stage(sc: SparkContext, source: ByteRdd, task: ByteTask, runtime: PythonRuntime) -> ByteRdd:
+    """Runs `task` over each partition of `source`. Rows are bytes on both sides: nothing is pickled per row."""
+    raw = NoOpSerializer()
+    command = CloudPickleSerializer().dumps((task, None, raw, raw))  # type: ignore[no-untyped-call]
+    jvm = _jvm(sc)
+    function = jvm.SimplePythonFunction(
+        bytearray(command),
+        runtime.environment,
+        runtime.includes,
+        sc.pythonExec,
+        sc.pythonVer,
+        runtime.no_broadcasts,
+        sc._javaAccumulator,
+    )
+    return jvm.PythonRDD(source.rdd(), function, False, False).asJavaRDD()
+
+
+def shuffle(sc: SparkContext, pairs: ByteRdd, partitions: int) -> tuple[ByteRdd, int]:
+    """Sends rows to the partition that the packed long before each of them names; also the shuffle's id."""
+    jvm = _jvm(sc)
+    # The stage that writes the shuffle takes its name from the call site at which this RDD is made.
+    keyed = jvm.PairwiseRDD(pairs.rdd()).asJavaPairRDD()
+    shuffled = keyed.partitionBy(jvm.PythonPartitioner(partitions, 0))
+    return jvm.PythonRDD.valueOfPair(shuffled), shuffle_id(shuffled)
+
+
+def shuffle_id(shuffled: Any) -> int:
+    """The id of the shuffle that an RDD reads directly."""
+    return int(shuffled.rdd().dependencies().head().shuffleId())
+
+
+def remove_shuffle(sc: SparkContext, identifier: int, blocking: bool = False) -> None:
+    """Removes a shuffle's files on every executor; Spark alone waits for the driver's garbage collection."""
+    cleaner = _jvm_context(sc).cleaner()
+    if cleaner.isDefined():
+        cleaner.get().doCleanupShuffle(identifier, blocking)
+
+
+def union(sc: SparkContext, rdds: Sequence[ByteRdd]) -> ByteRdd:
+    """One RDD with the partitions of all, in this order."""
+    if len(rdds) == 1:
+        return rdds[0]
+    gateway = sc._gateway
+    assert gateway is not None
+    array = gateway.new_array(_jvm(sc).org.apache.spark.api.java.JavaRDD, len(rdds))
+    for index, rdd in enumerate(rdds):
+        array[index] = rdd
+    return sc._jsc.union(array)
+
+
+def select_partitions(sc: SparkContext, rdd: ByteRdd, partitions: Collection[int]) -> ByteRdd:
+    """Only the chosen partitions, in ascending order; the others are not computed."""
+    jvm = _jvm(sc)
+    # A Scala set is a function from an element to whether it is in: just what PartitionPruningRDD asks for.
+    chosen = jvm.org.apache.spark.api.python.PythonUtils.toSeq(sorted(set(partitions))).toSet()
+    return jvm.org.apache.spark.rdd.PartitionPruningRDD.create(rdd.rdd(), chosen).toJavaRDD()
+
+
+def arrow_batches(df: DataFrame) -> ByteRdd:
+    """A DataFrame's rows as Arrow record batches in bytes, partition by partition.
+
+    A plan that adapts runs its stages, and fills its cache, in this call.
+    """
+    return df._jdf.toArrowBatchRdd().toJavaRDD()
+
+
+def persist(sc: SparkContext, rdd: ByteRdd) -> Callable[[], None]:
+    """Keeps what `rdd` computes in its executors' memory, until the returned function is called."""
+    level = sc._getJavaStorageLevel(StorageLevel.MEMORY_ONLY)
+    rdd.persist(level)
+    return lambda: _unpersist(rdd)
+
+
+def _unpersist(rdd: ByteRdd) -> None:
+    rdd.unpersist(False)
+
+
+def collect_bytes(sc: SparkContext, rdd: ByteRdd) -> list[bytes]:
+    """Runs the job and brings its rows to the driver."""
+    served = _jvm(sc).PythonRDD.collectAndServe(rdd.rdd())
+    with _load_from_socket(served, NoOpSerializer()) as rows:
+        return list(rows)
+
+
+@contextlib.contextmanager
+def own_local_properties(sc: SparkContext) -> Iterator[None]:
+    """Inside, this thread's local properties are a copy; outside they are again what they were, to the object."""
+    context = _jvm_context(sc)
+    before = context.getLocalProperties()
+    context.setLocalProperties(before.clone())
+    try:
+        yield
+    finally:
+        context.setLocalProperties(before)
+
+
+def set_call_site(sc: SparkContext, name: str) -> None:
+    """The name that Spark's page shows for stages made from here on, on this thread."""
+    sc._jsc.setCallSite(name)
+
+
+def registered_executors(sc: SparkContext) -> int:
+    """How many executors have registered, the driver's own block manager not counted."""
+    return int(_jvm_context(sc).getExecutorMemoryStatus().size()) - 1
+
+
+def java_message(error: Exception) -> str | None:
+    """What the JVM says about a failed call, without its stack; None when the error is not the JVM's."""
+    from py4j.protocol import Py4JJavaError
+
+    if isinstance(error, Py4JJavaError):
+        return str(error.java_exception.getMessage() or error.java_exception.toString())
+    if isinstance(error, CapturedException):
+        return str(error)
+    return None
+
+
+def java_stack(error: Exception) -> str | None:
+    """The whole Java stack of a failed call."""
+    from py4j.protocol import Py4JJavaError
+
+    if isinstance(error, Py4JJavaError):
+        return str(error)
+    return getattr(error, "stackTrace", None) or getattr(error, "_stackTrace", None)
+
+
+def silence_loggers(sc: SparkContext, names: Iterable[str]) -> None:
+    """Turns these Java loggers off: each failure they report with a stack is reported by us in a sentence."""
+    log4j = _jvm(sc).org.apache.logging.log4j
+    for name in names:
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+
+
+def has_gateway() -> bool:
+    """Whether this process has a JVM, with or without a session."""
+    return SparkContext._gateway is not None
+
+
+def launch_gateway(error_output: int) -> None:
+    """Starts the JVM whose standard error is this descriptor; sessions made afterwards live in it."""
+    gateway = java_gateway.launch_gateway(None, {"stderr": error_output})  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def end_gateway() -> None:
+    """Ends the JVM of this process, which has no active session; the next session starts another one."""
+    assert SparkContext._active_spark_context is None, "an active session needs its JVM"
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    gateway.shutdown()
+    if (process := getattr(gateway, "proc", None)) is not None:
+        process.stdin.close()
+        process.wait()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+def _jvm(sc: SparkContext) -> Any:
+    jvm = sc._jvm
+    assert jvm is not None, "the Spark session has no JVM"
+    return jvm
+
+
+def _jvm_context(sc: SparkContext) -> Any:
+    return sc._jsc.sc()

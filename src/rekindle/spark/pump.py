@@ -1,0 +1,134 @@
+"""Inside the Spark task: carries rows from Spark's shuffle into a slot and the slot's rows back.
+
+A row on its way through Spark is `<u32 destination slot><bytes>`, the very frame that the sending slot wrote, so that
+nothing is copied or re-encoded here. Rows for the driver pass through the later stages' pumps without touching a slot.
+
+Spark's Python workers import this module for every task: it must stay light.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+import struct
+from collections.abc import Iterable, Iterator
+
+from rekindle.errors import ProtocolError, SlotLostError
+from rekindle.protocol import END_OF_STAGE, TO_DRIVER, PumpHello, decode_pump_reply, encode_pump
+from rekindle.wire import Connection, ConnectionClosedError, connect_tcp, connect_unix
+
+_DESTINATION = struct.Struct("<I")
+_PREFIX_BYTES = _DESTINATION.size
+_DRIVER_PREFIX = _DESTINATION.pack(TO_DRIVER)
+#: How Spark's `PairwiseRDD` reads the key of a pair: a big-endian long.
+_SPARK_KEY = struct.Struct("!q")
+
+_worker_is_frozen = False
+
+
+class PumpTask:
+    """The function of one stage's Spark tasks; partition i serves slot i.
+
+    `slots` holds (host, boot id, unix path, tcp port) of each slot. A stage that a shuffle follows yields, as Spark's
+    `PairwiseRDD` wants it, a key and a row in turn; the last stage yields the driver's rows alone.
+    """
+
+    __slots__ = ("hello", "is_last", "secret", "slots")
+
+    def __init__(
+        self, hello: PumpHello, slots: tuple[tuple[str, str, str, int], ...], secret: bytes, is_last: bool
+    ) -> None:
+        self.hello = hello
+        self.slots = slots
+        self.secret = secret
+        self.is_last = is_last
+
+    def __call__(self, partition: int, rows: Iterable[bytes]) -> Iterator[bytes]:
+        _freeze_worker()
+        return self._pump(partition, rows)
+
+    def _pump(self, slot: int, rows: Iterable[bytes]) -> Iterator[bytes]:
+        own_key = _SPARK_KEY.pack(slot)
+        connection = self._open(slot)
+        try:
+            for row in rows:
+                if row[:_PREFIX_BYTES] == _DRIVER_PREFIX:
+                    if not self.is_last:
+                        yield own_key
+                    yield row
+                else:
+                    assert len(row) > _PREFIX_BYTES, "an empty row would end the stage"
+                    connection.send(memoryview(row)[_PREFIX_BYTES:])
+            connection.send(END_OF_STAGE)
+            while frame := connection.receive():
+                (destination,) = _DESTINATION.unpack_from(frame)
+                if not self.is_last:
+                    yield own_key if destination == TO_DRIVER else _SPARK_KEY.pack(destination)
+                else:
+                    assert destination == TO_DRIVER, f"the last stage sent a row to slot {destination}"
+                yield frame
+        except OSError as error:
+            raise SlotLostError(
+                f"Slot {slot} went away in epoch {self.hello.epoch}, stage {self.hello.stage} ({_reason(error)})."
+            ) from None
+        finally:
+            connection.close()
+
+    def _open(self, slot: int) -> Connection:
+        try:
+            connection = connect_to_slot(*self.slots[slot], self.secret)
+        except OSError as error:
+            raise SlotLostError(
+                f"Slot {slot} on {self.slots[slot][0]} does not answer in epoch {self.hello.epoch},"
+                f" stage {self.hello.stage} ({_reason(error)})."
+            ) from None
+        try:
+            connection.send(encode_pump(self.hello))
+            reply = decode_pump_reply(connection.receive())
+        except OSError as error:
+            connection.close()
+            raise SlotLostError(
+                f"Slot {slot} went away before epoch {self.hello.epoch}, stage {self.hello.stage} ({_reason(error)})."
+            ) from None
+        if reply.refused is not None:
+            connection.close()
+            raise ProtocolError(f"Slot {slot} refused: {reply.refused}")
+        return connection
+
+
+def connect_to_slot(host: str, boot_id: str, unix_path: str, tcp_port: int, secret: bytes) -> Connection:
+    """A connection to a slot's pump socket: the unix socket when it is on this machine, else TCP."""
+    if boot_id == this_boot_id() and os.path.exists(unix_path):
+        try:
+            return connect_unix(unix_path, secret)
+        except (ConnectionRefusedError, FileNotFoundError, PermissionError):
+            # The same kernel, but another container or user: the TCP port is open to those as well.
+            if not tcp_port:
+                raise
+    if not tcp_port:
+        raise ConnectionRefusedError("it listens on its own machine only")
+    return connect_tcp(host, tcp_port, secret)
+
+
+def this_boot_id() -> str:
+    """Tells machines apart: every start of a kernel has an id of its own."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return socket.gethostname()
+
+
+def _reason(error: OSError) -> str:
+    return "connection closed" if isinstance(error, ConnectionClosedError) else str(error)
+
+
+def _freeze_worker() -> None:
+    """Spark collects garbage after every task; without this each collection walks all of pyspark (10 to 20 ms)."""
+    global _worker_is_frozen
+    if not _worker_is_frozen:
+        _worker_is_frozen = True
+        gc.collect()
+        gc.freeze()
+

@@ -1,0 +1,271 @@
+"""The Spark session of a job: the active one, used as it is, or one of our own with settings that suit epochs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from rekindle import config
+from rekindle.common.configuration import Configuration
+from rekindle.errors import ClusterError
+from rekindle.spark import private
+from rekindle.spark.epoch import first_sentence
+from rekindle.spark.exchange import package_path
+from rekindle.spark.gateway import JvmOutput, launch_jvm, linked_spark_home, patched_environment, temporary_directory
+from rekindle.spark.java import ensure_java
+from rekindle.spark.slots import is_local_master, master_of
+
+_LOG = logging.getLogger("rekindle.spark")
+_LOOPBACK = "127.0.0.1"
+_SPARK_CONF_PREFIX = "rekindle.spark.conf."
+#: These report every failed task with a Java stack; the failure reaches the user as our own error.
+_STACK_LOGGERS = (
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.scheduler.DAGScheduler",
+    "org.apache.spark.api.python.PythonRunner",
+    "org.apache.spark.api.python.BasePythonRunner",
+    "org.apache.spark.util.Utils",
+)
+_reported: set[str] = set()
+
+
+@dataclass(frozen=True)
+class SessionLease:
+    """A session for one job; `owned` when Rekindle made it and has to stop it."""
+
+    spark: SparkSession
+    owned: bool
+
+    def close(self) -> None:
+        """Stops the session if it is ours; a borrowed one stays as it is."""
+        if self.owned:
+            stop_session(self.spark)
+
+
+def obtain_session(configuration: Configuration) -> SessionLease:
+    """The active session when there is one, never changed; else a new one on the configured master."""
+    refuse_spark_connect()
+    session = active_session()
+    if session is None:
+        return SessionLease(create_session(configuration), owned=True)
+    if session.sparkContext.applicationId not in _reported:
+        _reported.add(session.sparkContext.applicationId)
+        for line in differences(session.sparkContext, configuration):
+            _LOG.warning("%s", line)
+    return SessionLease(session, owned=False)
+
+
+def active_session() -> SparkSession | None:
+    """The session that this process has, on whatever thread it was made."""
+    sc = SparkContext._active_spark_context
+    if sc is None or sc._jsc is None:
+        return None
+    return SparkSession.getActiveSession() or SparkSession(sc)
+
+
+def refuse_spark_connect() -> None:
+    """Spark Connect has no RDDs, and epochs are made of them."""
+    remote = os.environ.get("SPARK_REMOTE") or os.environ.get("SPARK_LOCAL_REMOTE")
+    if remote or os.environ.get("SPARK_CONNECT_MODE_ENABLED"):
+        raise ClusterError(
+            f"Rekindle cannot run over Spark Connect ({remote or 'this session'}), which has no RDDs:"
+            " unset SPARK_REMOTE and use a classic session, for example with the master spark://host:port."
+        )
+
+
+def create_session(configuration: Configuration) -> SparkSession:
+    """A session of our own on the configured master; nothing of it stays when it is stopped with `stop_session`."""
+    refuse_spark_connect()
+    if active_session() is not None:
+        raise ClusterError("This process has an active Spark session: stop it before another one is made.")
+    master = configured_master(configuration)
+    output = _launch(configuration, master)
+    settings = own_settings(master, configuration)
+    with patched_environment(_python_environment(configuration)), _same_interrupt_handler():
+        try:
+            session = SparkSession.builder.config(conf=_conf(settings)).getOrCreate()
+        except Exception as error:
+            raise ClusterError(f"Spark could not start on {master!r}: {_cause(error)}") from None
+    session.sparkContext.setLogLevel(settings["spark.log.level"])
+    if not configuration.get(config.JAVA_STACK):
+        private.silence_loggers(session.sparkContext, _STACK_LOGGERS)
+    if output is not None:
+        output.open()
+    return session
+
+
+def stop_session(session: SparkSession) -> None:
+    """Stops a session of ours and removes its directories."""
+    conf = session.sparkContext.getConf()
+    session.stop()
+    if sockets := conf.get("spark.python.unix.domain.socket.dir"):
+        shutil.rmtree(sockets, ignore_errors=True)
+
+
+def configured_master(configuration: Configuration) -> str:
+    """The master to start on: the configuration's, else what `spark-submit` was given, else this machine."""
+    if (master := configuration.get(config.MASTER)) is not None:
+        return master
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        SparkContext._ensure_initialized()
+        return SparkConf().get("spark.master") or "local[*]"
+    return "local[*]"
+
+
+def is_on_this_machine(master: str) -> bool:
+    """Whether driver and executors can talk over loopback."""
+    return is_local_master(master) or bool(re.match(r"local-cluster\[|spark://(localhost|127\.0\.0\.1):", master))
+
+
+def own_settings(master: str, configuration: Configuration) -> dict[str, str]:
+    """Every setting of a session of ours; `rekindle.spark.conf.*` wins."""
+    settings = {
+        "spark.master": master,
+        "spark.app.name": "Rekindle",
+        # A failed epoch is not repaired by Spark but by a restart from the last checkpoint: fail at once.
+        "spark.task.maxFailures": "1",
+        "spark.stage.maxConsecutiveAttempts": "1",
+        "spark.speculation": "false",
+        "spark.dynamicAllocation.enabled": "false",
+        # Halves the latency of an epoch.
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.worker.reuse": "true",
+        # It does not matter which executor a pump runs on: none waits for a place near its data.
+        "spark.locality.wait": "0s",
+        "spark.log.level": "ERROR",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.port.maxRetries": "200",
+        # Several jobs a second: what Spark's page remembers must not fill the driver's memory.
+        "spark.ui.retainedJobs": "200",
+        "spark.ui.retainedStages": "400",
+        "spark.ui.retainedTasks": "4000",
+        "spark.ui.retainedDeadExecutors": "20",
+        "spark.sql.ui.retainedExecutions": "50",
+    }
+    if python_path := _join_paths(package_path(), os.environ.get("PYTHONPATH")):
+        settings["spark.executorEnv.PYTHONPATH"] = python_path
+    if is_on_this_machine(master):
+        settings["spark.driver.host"] = _LOOPBACK
+        settings["spark.driver.bindAddress"] = _LOOPBACK
+        settings["spark.python.unix.domain.socket.dir"] = temporary_directory("rekindle-spark-")
+    return settings | configuration.with_prefix(_SPARK_CONF_PREFIX)
+
+
+def differences(sc: SparkContext, configuration: Configuration) -> Iterator[str]:
+    """What in a borrowed session differs from ours and matters, a sentence each."""
+    master, running_on = configuration.get(config.MASTER), master_of(sc)
+    if master is not None and master != running_on:
+        yield f"The configured master {master} is not used: the active Spark session runs on {running_on}."
+    conf = sc.getConf()
+    for key, default, is_fine, consequence in _MATTERS:
+        value = (conf.get(key) or default).lower()
+        if key == "spark.task.maxFailures" and is_local_master(running_on):
+            # Local masters ignore the setting; local[cores, failures] has one of its own.
+            value = (re.findall(r",\s*(\d+)\]", running_on) or ["1"])[0]
+        if not is_fine(value):
+            yield f"{key} is {value} in the active Spark session: {consequence}."
+
+
+_MATTERS: tuple[tuple[str, str, Callable[[str], bool], str], ...] = (
+    (
+        "spark.task.maxFailures",
+        "4",
+        lambda value: value == "1",
+        "Spark tries a failed task again, in vain, before the job fails (a slot takes each row once); 1 fails at once",
+    ),
+    (
+        "spark.stage.maxConsecutiveAttempts",
+        "4",
+        lambda value: value == "1",
+        "Spark tries a failed stage again, in vain, before the job fails; 1 fails at once",
+    ),
+    (
+        "spark.speculation",
+        "false",
+        lambda value: value == "false",
+        "copies of slow tasks are refused by the slots and may fail the job; switch it off",
+    ),
+    (
+        "spark.dynamicAllocation.enabled",
+        "false",
+        lambda value: value == "false",
+        "the executors that hold this job's slots are kept until it ends",
+    ),
+    (
+        "spark.python.worker.reuse",
+        "true",
+        lambda value: value == "true",
+        "every task of every epoch starts a new Python process, which takes most of a second; switch it on",
+    ),
+    (
+        "spark.python.unix.domain.socket.enabled",
+        "false",
+        lambda value: value == "true",
+        "an epoch takes about twice as long as it could; switch it on",
+    ),
+)
+
+
+def _launch(configuration: Configuration, master: str) -> JvmOutput | None:
+    needs_links = master.startswith("local-cluster[")
+    if needs_links and private.has_gateway():
+        # The JVM of an earlier session has the installed package as its Spark home, and would write into it.
+        private.end_gateway()
+    if private.has_gateway() or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return None
+    environ: Mapping[str, str] = os.environ
+    if (java_home := configuration.get(config.JAVA_HOME)) is not None:
+        environ = {**os.environ, "JAVA_HOME": java_home}
+    environment = {"JAVA_HOME": os.fspath(ensure_java(environ).path)}
+    if is_on_this_machine(master):
+        environment["SPARK_LOCAL_IP"] = _LOOPBACK
+    if needs_links:
+        environment["SPARK_HOME"] = linked_spark_home()
+    return launch_jvm(environment | _python_environment(configuration))
+
+
+def _python_environment(configuration: Configuration) -> dict[str, str]:
+    """The interpreter of Spark's workers, and so of the slots: the one that runs this program."""
+    executable = configuration.get(config.PYTHON_EXECUTABLE) or sys.executable
+    return {"PYSPARK_PYTHON": executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+
+
+def _conf(settings: Mapping[str, str]) -> SparkConf:
+    conf = SparkConf()
+    for key, value in settings.items():
+        conf.set(key, value)
+    return conf
+
+
+@contextmanager
+def _same_interrupt_handler() -> Iterator[None]:
+    """pyspark makes Ctrl-C cancel every Spark job at once; here it cancels the job in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before: Any = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _join_paths(*paths: str | None) -> str:
+    return os.pathsep.join(path for path in paths if path)
+
+
+def _cause(error: Exception) -> str:
+    return first_sentence(private.java_message(error) or str(error))

@@ -1,0 +1,257 @@
+"""Places slots: a plain Spark job with one short task per slot, which starts the slot's process on its executor's host.
+
+The first half runs in the driver, the second (`SpawnTask` and below) in Spark's Python workers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from pyspark import SparkContext
+
+from rekindle.errors import ClusterError, JobCancelledError
+from rekindle.protocol import SlotLaunch, decode_launch, encode_launch
+from rekindle.runtime.guardian import READY_DESCRIPTOR, ancestors, process_of, refuse_other_systems
+from rekindle.spark import private
+from rekindle.spark.exchange import package_path
+
+_EXECUTORS_DEADLINE_S = 60.0
+_SETTLED_S = 1.0
+_ASK_AGAIN_S = 0.05
+_READY_DEADLINE_S = 60.0
+_DIRECTORY_PREFIX = "rekindle-slot-"
+_ALIVE_FILE = "alive"
+_LOG_FILE = "slot.log"
+#: A unix socket's path has at most 107 bytes, the slot's own file names included.
+_LONGEST_PARENT = 70
+#: What Spark's worker knows and a slot must not: it runs user code.
+_WORKER_SECRETS = ("PYTHON_WORKER_FACTORY_SECRET", "PYTHON_WORKER_FACTORY_SOCK_PATH", "PYTHON_WORKER_FACTORY_SOCK_DIR")
+
+
+class SpawnedSlot(msgspec.Struct, frozen=True):
+    """A slot's process."""
+
+    slot: int
+    pid: int
+    host: str
+
+
+class _Outcome(msgspec.Struct, frozen=True):
+    """What a spawning task reports: an error is data, because a task that raises is run again by Spark."""
+
+    spawned: SpawnedSlot | None = None
+    error: str | None = None
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """The slots of an attempt, and what keeps their executors where dynamic allocation would remove idle ones."""
+
+    slots: list[SpawnedSlot]
+    release: Callable[[], None]
+
+
+def spawn_slots(
+    sc: SparkContext, launches: Sequence[SlotLaunch], cancelled: threading.Event | None = None
+) -> Placement:
+    """Starts one slot process per launch, wherever Spark places its task; returns when each is up."""
+    first = launches[0]
+    wait_for_executors(sc, len(launches), cancelled or threading.Event())
+    task = SpawnTask(tuple(map(encode_launch, launches)), package_path())
+    with private.own_local_properties(sc):
+        sc.setJobGroup(first.job_id, f"{first.job_name} · starting {len(launches)} slots", interruptOnCancel=True)
+        private.set_call_site(sc, f"start slots of {first.job_name}")
+        base = private.empty_partitions(sc, len(launches))
+        spawning = private.python_stage(sc, base, task, private.python_runtime(sc, package_path()))
+        release: Callable[[], None] = _nothing
+        if sc.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
+            # Executors with a cached block are not idle; the RDD is never computed again.
+            release = private.persist(sc, spawning)
+        outcomes = [msgspec.msgpack.decode(row, type=_Outcome) for row in private.collect_bytes(sc, spawning)]
+    if errors := [outcome.error for outcome in outcomes if outcome.error is not None]:
+        raise ClusterError(errors[0])
+    slots = [outcome.spawned for outcome in outcomes if outcome.spawned is not None]
+    return Placement(sorted(slots, key=lambda each: each.slot), release)
+
+
+def wait_for_executors(sc: SparkContext, slots: int, cancelled: threading.Event) -> None:
+    """On a cluster, waits until executors have registered: enough of them, or no new one for a moment."""
+    if is_local_master(master_of(sc)):
+        return
+    cores = int(sc.getConf().get("spark.executor.cores", "1") or 1)
+    deadline = time.monotonic() + _EXECUTORS_DEADLINE_S
+    known, since = 0, time.monotonic()
+    while True:
+        registered = private.registered_executors(sc)
+        if registered != known:
+            known, since = registered, time.monotonic()
+        if known and (known * cores >= slots or time.monotonic() - since > _SETTLED_S):
+            return
+        if time.monotonic() > deadline:
+            raise ClusterError(
+                f"No executor of {sc.master} registered within {_EXECUTORS_DEADLINE_S:.0f} s:"
+                " check on Spark's page that it has workers with free cores and memory."
+            )
+        if cancelled.wait(_ASK_AGAIN_S):
+            raise JobCancelledError("The job was cancelled before its slots started.")
+
+
+def master_of(sc: SparkContext) -> str:
+    """Where a session runs."""
+    assert sc.master is not None
+    return sc.master
+
+
+def is_local_master(master: str) -> bool:
+    """Whether the driver's JVM is the executor as well."""
+    return master == "local" or master.startswith("local[")
+
+
+def _nothing() -> None:
+    """No executor to let go."""
+
+
+# -- in Spark's Python workers ----------------------------------------------------------------------------------------
+
+
+class SpawnTask:
+    """The spawning task: partition i starts slot i."""
+
+    def __init__(self, launches: tuple[bytes, ...], package: str | None) -> None:
+        self.launches = launches
+        self.package = package
+
+    def __call__(self, partition: int, rows: Iterable[bytes]) -> Iterator[bytes]:
+        for _ in rows:
+            pass
+        launch = decode_launch(self.launches[partition])
+        try:
+            outcome = _Outcome(spawned=spawn(launch, self.package))
+        except ClusterError as error:
+            outcome = _Outcome(error=str(error))
+        except OSError as error:
+            outcome = _Outcome(error=f"Slot {launch.slot} could not be started on {socket.gethostname()}: {error}.")
+        yield msgspec.msgpack.encode(outcome)
+
+
+def spawn(launch: SlotLaunch, package: str | None) -> SpawnedSlot:
+    """Starts a slot on this machine, detached, and returns when it is armed against outliving anybody."""
+    refuse_other_systems()
+    remove_abandoned_directories()
+    directory = make_directory(launch.slot)
+    try:
+        launch = msgspec.structs.replace(launch, executor_pid=executor_pid(), directory=directory)
+        return _start(launch, directory, package)
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+
+
+def _start(launch: SlotLaunch, directory: str, package: str | None) -> SpawnedSlot:
+    ready_read, ready_write = os.pipe()
+    alive = _lock(directory)
+    with open(os.path.join(directory, _LOG_FILE), "wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rekindle.runtime.slot", launch.job_name, str(launch.slot)],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            cwd=directory,
+            env=slot_environment(package, ready_write),
+            pass_fds=(ready_write, alive),
+            start_new_session=True,
+        )
+    os.close(ready_write)
+    os.close(alive)
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
+        stdin.write(encode_launch(launch))
+    with open(ready_read, "rb") as ready:
+        readable, _, _ = select.select([ready], [], [], _READY_DEADLINE_S)
+        is_up = bool(readable) and bool(ready.read())
+    if not is_up:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise ClusterError(_why_not_up(launch.slot, directory, bool(readable)))
+    # Somebody has to take the exit status, or the ended slot stays in the process table until this worker ends.
+    threading.Thread(target=process.wait, name="rekindle-reap", daemon=True).start()
+    return SpawnedSlot(launch.slot, process.pid, socket.gethostname())
+
+
+def _why_not_up(slot: int, directory: str, has_ended: bool) -> str:
+    what = "ended while it started" if has_ended else f"was not up after {_READY_DEADLINE_S:.0f} s"
+    log = Path(directory, _LOG_FILE).read_text(encoding="utf-8", errors="replace").strip()
+    last = log.splitlines()[-1].strip() if log else "it wrote nothing"
+    return f"Slot {slot} on {socket.gethostname()} {what}: {last.removeprefix('rekindle.errors.ClusterError: ')}"
+
+
+def slot_environment(package: str | None, ready: int) -> dict[str, str]:
+    """This worker's environment, less Spark's secrets, such that rekindle imports as it does in the driver."""
+    environment = {name: value for name, value in os.environ.items() if name not in _WORKER_SECRETS}
+    environment[READY_DESCRIPTOR] = str(ready)
+    if package is not None:
+        known = environment.get("PYTHONPATH", "")
+        environment["PYTHONPATH"] = f"{package}:{known}".rstrip(":")
+    return environment
+
+
+def executor_pid() -> int:
+    """The JVM that this Python worker belongs to."""
+    for pid in ancestors(os.getpid()):
+        entry = process_of(pid)
+        if entry is None or entry.command != "java":
+            continue
+        descriptor = os.pidfd_open(pid)
+        os.close(descriptor)
+        # It existed a moment ago; that it is still above this process proves that the number was not given away.
+        if pid in ancestors(os.getpid()):
+            return pid
+    raise ClusterError(f"No Java process stands above the Python worker {os.getpid()}: is this a Spark executor?")
+
+
+def make_directory(slot: int) -> str:
+    """A directory for one slot that nobody else may read."""
+    return tempfile.mkdtemp(prefix=f"{_DIRECTORY_PREFIX}{slot}-", dir=_parent_directory())
+
+
+def _parent_directory() -> str:
+    parent = tempfile.gettempdir()
+    return parent if len(parent) <= _LONGEST_PARENT else "/tmp"
+
+
+def _lock(directory: str) -> int:
+    """A lock that slot and guardian inherit: as long as one of them lives, the directory is in use."""
+    path = os.path.join(directory, _ALIVE_FILE)
+    alive = os.open(f"{path}.new", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(alive, fcntl.LOCK_EX)
+    # Under its name only when it is locked: another worker may be looking for abandoned directories right now.
+    os.rename(f"{path}.new", path)
+    return alive
+
+
+def remove_abandoned_directories() -> None:
+    """Removes directories of slots that were killed together with their guardian."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(_parent_directory()):
+            if entry.name.startswith(_DIRECTORY_PREFIX) and entry.stat(follow_symlinks=False).st_uid == os.geteuid():
+                _remove_if_abandoned(entry.path)
+
+
+def _remove_if_abandoned(directory: str) -> None:
+    with contextlib.suppress(OSError), open(os.path.join(directory, _ALIVE_FILE), "rb") as alive:
+        fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(directory, ignore_errors=True)

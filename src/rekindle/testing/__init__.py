@@ -1,0 +1,8 @@
+"""For tests of jobs: run a program in this process, without Spark, slots or threads, on a clock that you move."""
+
+from __future__ import annotations
+
+from rekindle.testing.clock import ManualClock
+from rekindle.testing.in_process import InProcessJob
+
+__all__ = ["InProcessJob", "ManualClock"]

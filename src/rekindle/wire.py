@@ -1,0 +1,128 @@
+"""Framed, authenticated connections between driver, slots and pumps.
+
+A frame is a little-endian u32 length and that many bytes. Before the first frame both sides prove that they know the
+job's secret (HMAC-SHA256 over the other side's nonce), so that nothing foreign is ever decoded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import os
+import socket
+import struct
+import threading
+
+from rekindle.errors import ProtocolError
+
+_LENGTH = struct.Struct("<I")
+_NONCE_BYTES = 32
+_HANDSHAKE_TIMEOUT_S = 10.0
+_MAX_FRAME_BYTES = 1 << 31
+
+
+class ConnectionClosedError(ConnectionError):
+    """The other side has gone."""
+
+
+class Connection:
+    """One stream socket that carries frames. Sending is thread-safe; one thread receives."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._send_lock = threading.Lock()
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def fileno(self) -> int:
+        """The descriptor, for polling."""
+        return self._socket.fileno()
+
+    def send(self, *parts: bytes | memoryview) -> None:
+        """Send one frame made of the parts, whole."""
+        length = sum(map(len, parts))
+        assert length < _MAX_FRAME_BYTES, f"frame of {length} bytes"
+        with self._send_lock:
+            if length < 65536:
+                self._socket.sendall(b"".join((_LENGTH.pack(length), *parts)))
+                return
+            self._socket.sendall(_LENGTH.pack(length))
+            for part in parts:
+                self._socket.sendall(part)
+
+    def receive(self) -> bytes:
+        """The next frame; `ConnectionClosedError` at the end."""
+        (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
+        if length >= _MAX_FRAME_BYTES:
+            raise ProtocolError(f"A frame of {length} bytes was announced: the other side does not speak this protocol.")
+        return self._read(length) if length else b""
+
+    def _read(self, size: int) -> bytes:
+        first = self._socket.recv(size)
+        if len(first) == size:
+            return first
+        if not first:
+            raise ConnectionClosedError("connection closed")
+        buffer = bytearray(size)
+        buffer[: len(first)] = first
+        view, filled = memoryview(buffer), len(first)
+        while filled < size:
+            count = self._socket.recv_into(view[filled:])
+            if not count:
+                raise ConnectionClosedError("connection closed in the middle of a frame")
+            filled += count
+        return bytes(buffer)
+
+    def set_timeout(self, seconds: float | None) -> None:
+        """How long a send or receive may block."""
+        self._socket.settimeout(seconds)
+
+    def close(self) -> None:
+        """End the connection for every thread that waits on it."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+def _authenticate(connection: Connection, secret: bytes, role: bytes, other: bytes) -> None:
+    connection.set_timeout(_HANDSHAKE_TIMEOUT_S)
+    nonce = os.urandom(_NONCE_BYTES)
+    connection.send(nonce)
+    theirs = connection.receive()
+    if len(theirs) != _NONCE_BYTES:
+        raise ProtocolError("The other side does not speak Rekindle's protocol.")
+    connection.send(hmac.digest(secret, role + theirs, "sha256"))
+    if not hmac.compare_digest(connection.receive(), hmac.digest(secret, other + nonce, "sha256")):
+        raise ProtocolError("The other side does not know this job's secret; the connection was refused.")
+    connection.set_timeout(None)
+
+
+def accept(sock: socket.socket, secret: bytes) -> Connection:
+    """Authenticate an accepted socket (server side)."""
+    return _secured(sock, secret, b"server", b"client")
+
+
+def connect_tcp(host: str, port: int, secret: bytes, timeout_s: float = 10.0) -> Connection:
+    """Connect over TCP and authenticate (client side)."""
+    return _secured(socket.create_connection((host, port), timeout_s), secret, b"client", b"server")
+
+
+def connect_unix(path: str, secret: bytes) -> Connection:
+    """Connect over a unix socket and authenticate (client side)."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.connect(path)
+    except OSError:
+        sock.close()
+        raise
+    return _secured(sock, secret, b"client", b"server")
+
+
+def _secured(sock: socket.socket, secret: bytes, role: bytes, other: bytes) -> Connection:
+    connection = Connection(sock)
+    try:
+        _authenticate(connection, secret, role, other)
+    except BaseException:
+        connection.close()
+        raise
+    return connection

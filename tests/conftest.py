@@ -1,0 +1,105 @@
+"""What all tests share: one Spark session, the order they run in, and that they leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import psutil
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SLOT_MODULE = "rekindle.runtime.slot"
+# Every process that a test starts, however deep, inherits this: so a run knows its own slots from another run's.
+RUN_VARIABLE = "REKINDLE_TEST_RUN"
+LEFTOVER_DEADLINE_S = 10.0
+DROPPINGS = ("spark-warehouse", "metastore_db", "derby.log", "artifacts", ".hypothesis")
+
+hypothesis.settings.register_profile("rekindle", deadline=None, database=None, print_blob=True)
+hypothesis.settings.load_profile("rekindle")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what needs Spark or processes, and runs it last: a mistake in plain code shows within seconds."""
+    for item in items:
+        if _needs_spark(item):
+            item.add_marker(pytest.mark.integration)
+    items.sort(key=_rank)
+
+
+def _needs_spark(item: pytest.Item) -> bool:
+    in_folder = (REPOSITORY / "tests" / "integration") in item.path.parents
+    return in_folder or "spark" in getattr(item, "fixturenames", ())
+
+
+def _rank(item: pytest.Item) -> int:
+    if item.get_closest_marker("cluster"):
+        return 2
+    return 1 if item.get_closest_marker("integration") else 0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def in_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests run in a temporary folder and with a cache folder of their own; the clone stays as it was."""
+    before = {name for name in DROPPINGS if (REPOSITORY / name).exists()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("cwd"))
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+    dropped = {name for name in DROPPINGS if (REPOSITORY / name).exists()} - before
+    assert not dropped, f"The tests wrote into the clone: {sorted(dropped)}; write into tmp_path."
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_slot_left() -> Iterator[None]:
+    """A slot dies with its driver, its executor or its job: after the last test none of this run's may be alive."""
+    run = uuid.uuid4().hex
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(RUN_VARIABLE, run)
+        yield
+    left = _slots_after_deadline(run)
+    assert not left, "These slots outlived the tests: " + "; ".join(left)
+
+
+def _slots_after_deadline(run: str) -> list[str]:
+    deadline = time.monotonic() + LEFTOVER_DEADLINE_S
+    while True:
+        alive = slots_of_run(run)
+        if not alive or time.monotonic() > deadline:
+            return [f"{process.pid} {' '.join(process.info['cmdline'])}" for process in alive]
+        psutil.wait_procs(alive, timeout=0.2)
+
+
+def slots_of_run(run: str) -> list[psutil.Process]:
+    """The living slot processes (and their guardians) that were started by the test run with this id."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline", "environ", "status"])
+        if any(SLOT_MODULE in argument for argument in process.info["cmdline"] or ())
+        and (process.info["environ"] or {}).get(RUN_VARIABLE) == run
+        and process.info["status"] != psutil.STATUS_ZOMBIE
+    ]
+
+
+@pytest.fixture(scope="session")
+def spark(no_slot_left: None, in_temporary_folder: None) -> Iterator[Any]:
+    """One local[2] session, made as Rekindle makes its own; jobs find it as the active session."""
+    from rekindle.common import Configuration
+    from rekindle.spark.session import create_session, stop_session
+
+    configuration = Configuration()
+    configuration.set_string("rekindle.master", "local[2]")
+    session = create_session(configuration)
+    yield session
+    stop_session(session)
+
+
+@pytest.fixture(scope="session")
+def run_id(no_slot_left: None) -> str:
+    """The id that this run's processes carry in their environment."""
+    return os.environ[RUN_VARIABLE]

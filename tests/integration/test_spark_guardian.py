@@ -1,0 +1,186 @@
+"""A slot goes with its executor, its driver and its guardian, and leaves nothing behind, whatever its code does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rekindle import protocol, wire
+from rekindle.errors import ClusterError
+from rekindle.runtime import guardian
+
+SECRET = b"guardian-test-secret"
+GONE_WITHIN_S = 2.0
+
+#: A stand-in for the executor's JVM: starts the slot, prints its report and lives until it is killed.
+EXECUTOR = """
+    import subprocess, sys, time
+    slot = subprocess.Popen([sys.executable, "-c", sys.argv[1], *sys.argv[2:]], start_new_session=True)
+    time.sleep(600)
+"""
+
+SLOT = """
+    import json, os, re, subprocess, sys, time
+    from rekindle import protocol
+    from rekindle.runtime import guardian
+    port, directory, work = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+    os.chdir(directory)
+    launch = protocol.SlotLaunch("job", "demo", 1, 0, 1, "127.0.0.1", port, b"guardian-test-secret", 200, 1000,
+                                 executor_pid=os.getppid(), directory=directory)
+    mine = guardian.start_guardian(launch, directory)
+    child = subprocess.Popen(["sleep", "600"])
+    stray = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    mine.watch()
+    pids = {"slot": os.getpid(), "guardian": mine.pid, "child": child.pid, "stray": stray.pid}
+    print(json.dumps(pids), flush=True)
+    if work == "stuck":
+        re.match(r"(a+)+$", "a" * 60 + "b")  # holds the interpreter's lock for years
+    elif work == "end":
+        sys.exit(0)
+    time.sleep(600)
+"""
+
+
+class Scene:
+    """An executor, a slot with two children, its guardian, and the driver's end of the lifeline."""
+
+    def __init__(self, directory: Path, work: str) -> None:
+        self.directory = directory
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            code = [textwrap.dedent(EXECUTOR), textwrap.dedent(SLOT), str(port), os.fspath(directory), work]
+            self.executor = subprocess.Popen([sys.executable, "-c", *code], stdout=subprocess.PIPE)
+            server.settimeout(20)
+            self.lifeline = wire.accept(server.accept()[0], SECRET)
+        self.hello = protocol.decode_from_slot(self.lifeline.receive())
+        assert self.executor.stdout is not None
+        pids = json.loads(self.executor.stdout.readline())
+        self.pids: dict[str, int] = pids
+        self._pidfds = {name: os.pidfd_open(pid) for name, pid in pids.items()}
+
+    def gone(self, deadline_s: float = GONE_WITHIN_S) -> set[str]:
+        """Which of the processes have ended by the deadline."""
+        poll, waiting = select.poll(), dict(self._pidfds)
+        for descriptor in waiting.values():
+            poll.register(descriptor, select.POLLIN)
+        end = time.monotonic() + deadline_s
+        while waiting and (left_s := end - time.monotonic()) > 0:
+            for descriptor, _ in poll.poll(left_s * 1000):
+                poll.unregister(descriptor)
+                waiting = {name: fd for name, fd in waiting.items() if fd != descriptor}
+        return self._pidfds.keys() - waiting.keys()
+
+    def close(self) -> None:
+        """Ends what a failed test may have left."""
+        for descriptor in self._pidfds.values():
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+            os.close(descriptor)
+        self.executor.kill()
+        self.executor.communicate()
+        self.lifeline.close()
+
+
+@contextlib.contextmanager
+def scene(tmp_path: Path, work: str) -> Iterator[Scene]:
+    directory = tmp_path / "slot"
+    directory.mkdir()
+    (directory / "state").write_text("x")
+    played = Scene(directory, work)
+    try:
+        yield played
+    finally:
+        played.close()
+
+
+EVERYONE = {"slot", "guardian", "child", "stray"}
+
+
+def test_the_guardian_introduces_itself_to_the_driver(tmp_path: Path) -> None:
+    with scene(tmp_path, "sleep") as played:
+        assert played.hello == protocol.Lifeline("job", 1, 0)
+        assert guardian.process_of(played.pids["guardian"]).command == "rekindle-guard"
+        assert os.getsid(played.pids["guardian"]) != os.getsid(played.pids["slot"])
+        inherited = os.listdir(f"/proc/{played.pids['guardian']}/fd")
+        assert len(inherited) <= 3 + 3 + 1  # standard streams; slot, executor, lifeline; the poll in progress
+        assert played.gone(0.2) == set()
+
+
+@pytest.mark.parametrize("work", ["sleep", "stuck"])
+def test_a_dead_executor_takes_its_slot_along(tmp_path: Path, work: str) -> None:
+    with scene(tmp_path, work) as played:
+        played.executor.kill()
+        assert played.gone() == EVERYONE
+        assert not played.directory.exists()
+
+
+@pytest.mark.parametrize("work", ["sleep", "stuck"])
+def test_a_dead_driver_takes_its_slots_along(tmp_path: Path, work: str) -> None:
+    with scene(tmp_path, work) as played:
+        played.lifeline.close()
+        assert played.gone() == EVERYONE
+        assert not played.directory.exists()
+
+
+def test_what_a_killed_slot_leaves_is_removed(tmp_path: Path) -> None:
+    with scene(tmp_path, "stuck") as played:
+        os.kill(played.pids["slot"], signal.SIGKILL)
+        # What had left the slot's session before it died is nobody's child any more and cannot be found.
+        assert played.gone() == EVERYONE - {"stray"}
+        assert not played.directory.exists()
+
+
+def test_a_slot_that_ends_by_itself_leaves_nothing(tmp_path: Path) -> None:
+    with scene(tmp_path, "end") as played:
+        assert played.gone() == EVERYONE - {"stray"}
+        assert not played.directory.exists()
+
+
+def test_a_slot_goes_with_its_guardian(tmp_path: Path) -> None:
+    with scene(tmp_path, "sleep") as played:
+        os.kill(played.pids["guardian"], signal.SIGKILL)
+        assert played.gone() == EVERYONE
+        assert not played.directory.exists()
+
+
+def test_an_unreachable_driver_is_said_in_a_sentence(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    code = """
+        import os, sys
+        from rekindle import protocol
+        from rekindle.runtime import guardian
+        os.setsid()
+        launch = protocol.SlotLaunch("job", "demo", 1, 3, 4, "127.0.0.1", int(sys.argv[1]), b"s", 200, 1000)
+        try:
+            guardian.start_guardian(launch, sys.argv[2])
+        except Exception as error:
+            print(type(error).__name__, error)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), str(port), os.fspath(tmp_path)]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert said.stdout.startswith(f"ClusterError Slot 3 cannot reach the driver at 127.0.0.1:{port}")
+
+
+def test_other_systems_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(ClusterError, match="Linux only"):
+        guardian.refuse_other_systems()
+
+
+def test_ancestors_lead_to_the_first_process() -> None:
+    above = list(guardian.ancestors(os.getpid()))
+    assert above[0] == os.getppid()
+    assert len(set(above)) == len(above)

@@ -1,0 +1,109 @@
+"""The documentation runs: Python snippets are executed, links and the paths it names exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")])
+FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+NAMED_PATH = re.compile(r"`((?:src|tests|docs|tools|examples|benchmarks)/[\w./-]*\w/?)`")
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A fenced piece of Python; ``line`` is where its first line stands in the page."""
+
+    page: Path
+    line: int
+    code: str
+    runs: bool
+
+
+def snippets_of(page: Path) -> list[Snippet]:
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for fence in FENCE.finditer(text):
+        language, *flags = fence["info"].split() or [""]
+        if language == "python":
+            indent = len(fence["indent"])
+            code = "\n".join(line[indent:] for line in fence["body"].splitlines())
+            found.append(Snippet(page, text.count("\n", 0, fence.start("body")) + 1, code, "no-run" not in flags))
+    return found
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(REPOSITORY))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if snippets_of(page)], ids=name_of)
+def test_snippets_are_python(page: Path) -> None:
+    for snippet in snippets_of(page):
+        # The blank lines before make a syntax error name the page's own line.
+        assert compile("\n" * (snippet.line - 1) + snippet.code, str(page), "exec")
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if any(s.runs for s in snippets_of(p))], ids=name_of)
+def test_snippets_run(page: Path, spark: Any) -> None:
+    """The snippets of one page are one program, in order."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for snippet in snippets_of(page):
+        if snippet.runs:
+            exec(compile("\n" * (snippet.line - 1) + snippet.code, str(page), "exec"), namespace)
+    assert len(namespace) > 1
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_and_paths_lead_somewhere(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    targets = [target.split("#")[0] for target in LINK.findall(text) if "://" not in target]
+    missing = [target for target in targets if target and not (page.parent / target).exists()]
+    missing += [path for path in NAMED_PATH.findall(text) if not (REPOSITORY / path).exists()]
+    assert missing == []
+
+
+def test_the_fence_reader_finds_lines_flags_and_indented_fences(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A\n\n```python\nx = 1\n```\n- b\n  ```python no-run\n  y = 2\n  ```\n```sh\nls\n```\n")
+    assert snippets_of(page) == [Snippet(page, 4, "x = 1", True), Snippet(page, 8, "y = 2", False)]
+
+
+def word_count_script(folder: Path, old: str = "", new: str = "") -> Path:
+    code = snippets_of(REPOSITORY / "README.md")[0].code
+    assert old in code
+    script = folder / "word_count.py"
+    script.write_text(code.replace(old, new) if old else code, encoding="utf-8")
+    return script
+
+
+def run_script(script: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=100, check=False, cwd=script.parent
+    )
+
+
+@pytest.mark.integration
+def test_the_word_count_of_the_readme_runs_pasted_into_a_file(tmp_path: Path) -> None:
+    answer = run_script(word_count_script(tmp_path))
+    assert answer.returncode == 0, answer.stderr
+    counted = re.findall(r"\('?(\w+)'?, ?(\d+)\)", answer.stdout)
+    highest = {word: max(int(n) for w, n in counted if w == word) for word, _ in counted}
+    assert highest == {"to": 2, "be": 2, "or": 1, "not": 1, "that": 1, "is": 1, "the": 1, "question": 1}
+
+
+@pytest.mark.integration
+def test_a_typo_in_the_word_count_is_named_with_its_line(tmp_path: Path) -> None:
+    script = word_count_script(tmp_path, "line.split()", "line.spilt()")
+    line = next(n for n, text in enumerate(script.read_text().splitlines(), 1) if "spilt" in text)
+    answer = run_script(script)
+    assert answer.returncode != 0
+    assert "has no attribute 'spilt'" in answer.stderr
+    assert re.search(rf'word_count\.py", line {line}\b', answer.stderr)

@@ -1,0 +1,89 @@
+"""Codecs for single state values."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rekindle.common import Row, Types
+from rekindle.common.typeinfo import infer_type_info
+from rekindle.errors import SerializationError, TypeMismatchError
+from rekindle.serde import value_codec_for
+
+
+@dataclasses.dataclass
+class Account:
+    id: str
+    balance: int
+
+
+class Plain:
+    def __init__(self, x: int) -> None:
+        self.x = x
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plain) and self.x == other.x
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("hint", "value"),
+    [
+        (int, 3),
+        (str, None),
+        (Account, Account("a", 1)),
+        (tuple[str, int], ("a", 1)),
+        (Types.BIG_INT(), 2**80),
+        (Types.ROW_NAMED(["a"], [int]), Row(a=1)),
+    ],
+)
+def test_typed_values(hint: Any, value: Any) -> None:
+    codec = value_codec_for(infer_type_info(hint))
+    assert codec.name == "msgpack"
+    assert codec.decode(codec.encode(value)) == value
+
+
+@given(st.recursive(st.integers() | st.text("ab"), lambda inner: st.tuples(inner) | st.lists(inner), max_leaves=5))
+def test_untyped_builtins_need_no_pickle(value: Any) -> None:
+    codec = value_codec_for(None)
+    assert codec.name == "tagged"
+    assert codec.decode(codec.encode(value)) == value
+
+
+def test_untyped_classes_need_pickle_and_it_must_be_allowed() -> None:
+    strict, lenient = value_codec_for(None), value_codec_for(infer_type_info(list), allow_pickle=True)
+    for value in (Plain(1), [Plain(1)], {"a": {"b": Plain(2)}}):
+        with pytest.raises(SerializationError, match="Plain"):
+            strict.encode(value)
+        data = lenient.encode(value)
+        assert lenient.decode(data) == value
+        with pytest.raises(SerializationError, match="127"):
+            strict.decode(data)
+
+
+def test_what_needs_no_pickle_is_not_pickled_even_where_it_is_allowed() -> None:
+    assert value_codec_for(None, allow_pickle=True).encode((1, 2)) == value_codec_for(None).encode((1, 2))
+
+
+def test_classes_can_be_made_known() -> None:
+    codec = value_codec_for(None, types=[Account])
+    assert codec.decode(codec.encode([Account("a", 1)])) == [Account("a", 1)]
+
+
+def test_a_value_of_another_type_is_refused() -> None:
+    with pytest.raises(TypeMismatchError, match="Dataclass<Account> was declared"):
+        value_codec_for(infer_type_info(Account)).encode(3)
+    with pytest.raises(TypeMismatchError, match="does not fit its declared type Long"):
+        value_codec_for(infer_type_info(int)).encode(2**70)
+    codec = value_codec_for(infer_type_info(int))
+    with pytest.raises(TypeMismatchError, match="Expected `int"):
+        codec.decode(codec.encode("x"))
+    with pytest.raises(SerializationError, match="damaged"):
+        codec.decode(b"")
+    with pytest.raises(SerializationError, match="damaged"):
+        value_codec_for(None).decode(b"\xc1")
