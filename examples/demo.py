@@ -126,7 +126,8 @@ def print_table(console: Console, rows: list[CategoryTotal], orders: int, second
         table.add_row(row.category, f"{row.orders:,}", f"{row.items:,}", f"{row.amount_cents / 100:,.2f}")
     table.add_section()
     counted = sum(row.orders for row in rows)
-    table.add_row("all", f"{counted:,}", f"{sum(row.items for row in rows):,}", f"{sum(r.amount_cents for r in rows) / 100:,.2f}")
+    revenue = sum(row.amount_cents for row in rows)
+    table.add_row("all", f"{counted:,}", f"{sum(row.items for row in rows):,}", f"{revenue / 100:,.2f}")
     console.print(table)
     console.print(f"{counted:,} of {orders:,} orders counted, in {seconds:.1f} s including start-up.")
     if counted != orders:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import hypothesis.configuration
 import psutil
 import pytest
 
@@ -20,6 +21,7 @@ RUN_VARIABLE = "REKINDLE_TEST_RUN"
 LEFTOVER_DEADLINE_S = 10.0
 DROPPINGS = ("spark-warehouse", "metastore_db", "derby.log", "artifacts", ".hypothesis")
 
+hypothesis.configuration.set_hypothesis_home_dir(REPOSITORY / ".pytest_cache" / "hypothesis")
 hypothesis.settings.register_profile("rekindle", deadline=None, database=None, print_blob=True)
 hypothesis.settings.load_profile("rekindle")
 

@@ -1,8 +1,8 @@
 """Rekindle's side: read-modify-write of one value of keyed state per record, through `KeyedProcessFunction`.
 
-Records carry timestamps, watermarks are generated and travel with them, changes of state are tracked: nothing is switched
-off. The source hands out slices of the block that was made before the clock starts, with timestamps; every record passes
-through Spark's shuffle. Progress is noted at the end of every epoch, as the job master sees it.
+Records carry timestamps, watermarks are generated and travel with them, changes of state are tracked: nothing is
+switched off. The source hands out slices of the block that was made before the clock starts, with timestamps; every
+record passes through Spark's shuffle. Progress is noted at the end of every epoch, as the job master sees it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from benchmarks.keyed_count.workload import BLOCK_RECORDS, Mark, block, report, 
 from rekindle.common import Configuration, Types, WatermarkStrategy
 from rekindle.coordinator.attempt import EpochSummary
 from rekindle.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
-from rekindle.datastream.connectors.base import Batch, Boundedness, Source, SourceReader, SourceReaderContext, SourceSplit
+from rekindle.datastream.connectors.base import (
+    Batch,
+    Boundedness,
+    Source,
+    SourceReader,
+    SourceReaderContext,
+    SourceSplit,
+)
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.spark import launcher
 
@@ -121,9 +128,8 @@ def main() -> None:
     )
     counts = source.key_by(lambda pair: pair[0], Types.STRING()).process(Count(), pair_type).name("count")
     marks = Marks()
-    counted = sum(
-        pair[1] for batch in launcher.launch(env._program("keyed count", counts._collect()), observer=marks).results() for pair in batch
-    )
+    job = launcher.launch(env._program("keyed count", counts._collect()), observer=marks)
+    counted = sum(pair[1] for batch in job.results() for pair in batch)
     report(
         "rekindle" if not arguments.untyped else "rekindle (untyped)",
         arguments.keys,

@@ -20,7 +20,7 @@ def requirements(peer: str) -> Path:
 
 
 def python_of(peer: str) -> Path:
-    """Return the interpreter of the peer's environment, which is made if it is missing or its requirements have changed."""
+    """Return the interpreter of the peer's environment, made anew when its requirements change."""
     directory = CACHE / peer
     interpreter = directory / "bin" / "python"
     wanted = requirements(peer).read_text()
@@ -39,4 +39,6 @@ def run(step: str, peer: str, command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise NotAvailable(f"its environment could not be made ({step} for {peer}: {last}); see benchmarks/requirements-{peer}.txt")
+        raise NotAvailable(
+            f"its environment could not be made ({step} for {peer}: {last}); see benchmarks/requirements-{peer}.txt"
+        )

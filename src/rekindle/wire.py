@@ -54,7 +54,7 @@ class Connection:
         """The next frame; `ConnectionClosedError` at the end."""
         (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
         if length >= _MAX_FRAME_BYTES:
-            raise ProtocolError(f"A frame of {length} bytes was announced: the other side does not speak this protocol.")
+            raise ProtocolError(f"A frame of {length} bytes was announced: the other side speaks another protocol.")
         return self._read(length) if length else b""
 
     def _read(self, size: int) -> bytes:

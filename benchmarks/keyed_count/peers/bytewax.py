@@ -1,16 +1,18 @@
 """Bytewax with recovery on: ``stateful_batch`` (state once per key and batch) or ``stateful`` (a call per record).
 
-Records are handed out as large lists by a partitioned source that already emits ``(key, value)``, Bytewax's own form of a
-keyed stream: no ``key_on`` step. The clock starts when the warm-up part has drained (the source pauses for that) and stops
-when the first ``on_eof`` of the slowest worker is called, that is when its last record has been processed. The count of
-every key is then emitted to the sink, which adds them up.
+Records are handed out as large lists by a partitioned source that already emits ``(key, value)``, Bytewax's own form of
+a keyed stream: no ``key_on`` step. The clock starts when the warm-up part has drained (the source pauses for that) and
+stops at the first ``on_eof`` of the slowest worker, that is when its last record has been processed. The count of every
+key is then emitted to the sink, which adds them up.
 """
 
+# mypy: allow-subclassing-any, allow-untyped-decorators
 from __future__ import annotations
 
 import argparse
 import gc
 import json
+import socket
 import subprocess
 import sys
 import tempfile
@@ -35,7 +37,7 @@ DRAIN_SECONDS = 2.0
 
 
 class Clock:
-    """What one process notes: first timed record handed out, last record processed, records after the warm-up, total."""
+    """What one process notes: first timed record handed out, last record processed, records timed, sum of counts."""
 
     began: float | None = None
     ended: float | None = None
@@ -46,7 +48,9 @@ class Clock:
 class BlockPartition(StatefulSourcePartition[tuple[str, int], int]):
     """Hands out its share of the block in lists that were cut before the start, again and again."""
 
-    def __init__(self, batches: list[list[tuple[str, int]]], records: int, paused: Path, all_paused: list[Path]) -> None:
+    def __init__(
+        self, batches: list[list[tuple[str, int]]], records: int, paused: Path, all_paused: list[Path]
+    ) -> None:
         self.batches = batches
         self.records = records
         self.warm_up = int(records * WARM_UP_SHARE)
@@ -181,7 +185,7 @@ def run_process(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
     """Run this process's share and return what its clock noted."""
     flow = dataflow(options, directory)
     gc.freeze()
-    recovery = RecoveryConfig(str(directory))
+    recovery = None if options.no_recovery else RecoveryConfig(str(directory))
     epoch = timedelta(seconds=EPOCH_INTERVAL_SECONDS)
     if options.processes == 1:
         run_main(flow, epoch_interval=epoch, recovery_config=recovery)
@@ -193,10 +197,19 @@ def run_process(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
 
 def run_cluster(options: argparse.Namespace, directory: Path) -> list[dict[str, Any]]:
     """Start one process per worker; return what each clock noted."""
-    command = [sys.executable, "-m", "benchmarks.keyed_count.peers.bytewax", *sys.argv[1:], "--directory", str(directory)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.keyed_count.peers.bytewax",
+        *sys.argv[1:],
+        "--directory",
+        str(directory),
+    ]
     command += ["--port", str(free_port())]
     children = [
-        subprocess.Popen([*command, "--process", str(number)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        subprocess.Popen(
+            [*command, "--process", str(number)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         for number in range(options.processes)
     ]
     outputs = [child.communicate()[0] for child in children]
@@ -207,8 +220,6 @@ def run_cluster(options: argparse.Namespace, directory: Path) -> list[dict[str, 
 
 def free_port() -> int:
     """Return the first of two neighbouring free ports."""
-    import socket
-
     for port in range(20_000, 30_000, 10):
         with socket.socket() as first, socket.socket() as second:
             try:
@@ -226,6 +237,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--per-record", action="store_true")
+    parser.add_argument("--no-recovery", action="store_true")
     parser.add_argument("--batch", type=int, default=100_000)
     parser.add_argument("--process", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--directory", type=Path, help=argparse.SUPPRESS)
@@ -247,7 +259,7 @@ def main() -> None:
         "operator": "stateful (on_item)" if options.per_record else "stateful_batch (on_batch)",
         "processes": options.processes,
         "source batch": options.batch,
-        "recovery": f"on, epoch interval {EPOCH_INTERVAL_SECONDS} s",
+        "recovery": "off" if options.no_recovery else f"on, epoch interval {EPOCH_INTERVAL_SECONDS} s",
         "gc": "input frozen",
     }
     report("bytewax", options.keys, timed, sum(note["counted"] for note in noted), options.records, settings)

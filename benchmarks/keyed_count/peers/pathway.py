@@ -1,17 +1,18 @@
 """Pathway: a Python stateful reducer (``stateful_many``, ``stateful_single``) or, for information, its built-in count.
 
-Records come through Pathway's own CSV reader (Rust), which is far quicker than a Python connector that hands over row by row:
-files of one batch each, written before the start and linked as often as needed. A reduction of all counts to one sum, inside
-the engine, tells after each batch how many records have been counted: the clock's marks, and the check of the result.
+Records come through Pathway's own CSV reader (Rust), far quicker than a Python connector that hands over row by row:
+files of one batch each, written before the start and linked as often as needed. A reduction of all counts to one sum,
+inside the engine, tells after each batch how many records were counted: the clock's marks, and the check of the result.
 """
 
+# mypy: allow-subclassing-any, allow-untyped-decorators
 from __future__ import annotations
 
 import argparse
 import os
 import tempfile
-import time
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pathway as pw
@@ -69,11 +70,11 @@ def run(inputs: Path, reducer: str) -> list[Mark]:
     total = counts_of(records, reducer).reduce(total=pw.reducers.sum(pw.this.count))
     marks: list[Mark] = []
 
-    def note(key: Any, row: dict[str, Any], time_of_batch: int, is_addition: bool) -> None:
+    def note(key: Any, row: dict[str, Any], time: int, is_addition: bool) -> None:
         if is_addition:
-            marks.append(Mark(time.monotonic(), row["total"]))
+            marks.append(Mark(monotonic(), row["total"]))
 
-    pw.io.subscribe(total, on_change=lambda key, row, time, is_addition: note(key, row, time, is_addition))
+    pw.io.subscribe(total, on_change=note)
     pw.run(monitoring_level=pw.MonitoringLevel.NONE)
     return marks
 

@@ -1,9 +1,10 @@
 """PyFlink: ``KeyedProcessFunction`` with ``ValueState``, tuned; process mode or thread mode.
 
-The clock's marks are taken inside the function, every 500 records of a subtask and when it is closed: the state of the last
-bundle has then been written back. What each subtask counted is written to a file by ``close``.
+The clock's marks are taken inside the function, every 500 records of a subtask and when it is closed: the state of the
+last bundle has then been written back. What each subtask counted is written to a file by ``close``.
 """
 
+# mypy: allow-subclassing-any, allow-untyped-decorators
 from __future__ import annotations
 
 import argparse
@@ -27,7 +28,7 @@ RECORDS_PER_MARK = 500
 
 
 class Count(KeyedProcessFunction):
-    """Counts the records of each key in state; notes its progress on the side, which costs a thousandth of a state call."""
+    """Counts the records of each key in state; notes its progress, which costs a thousandth of a state call."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -97,7 +98,9 @@ def main() -> None:
         run(options, settings, directory)
         noted = [json.loads(path.read_text()) for path in Path(directory).glob("*.json")]
     marks = merged([Mark(*mark) for mark in note["marks"]] for note in noted)
-    report("pyflink", options.keys, steady(marks), sum(note["counted"] for note in noted), options.records, dict(settings))
+    report(
+        "pyflink", options.keys, steady(marks), sum(note["counted"] for note in noted), options.records, dict(settings)
+    )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Spark's ``transformWithState`` in Python on RocksDB: state once per key and batch (pandas or rows), or a call per record.
+"""Spark's ``transformWithState`` in Python on RocksDB: state once per key and batch, or a call per record.
 
-The records are made inside the JVM by Spark's ``rate-micro-batch`` source and an SQL expression. The clock's marks are the
-ends of the micro-batches as Spark's own progress reports give them; the first batch is warm-up. Nothing is emitted; the final
-counts are read back from the state store with Spark's state reader.
+The records are made inside the JVM by Spark's ``rate-micro-batch`` source and an SQL expression. The clock's marks are
+the ends of the micro-batches as Spark's own progress reports give them; the first batch is warm-up. Nothing is emitted;
+the final counts are read back from the state store with Spark's state reader.
 """
 
+# mypy: allow-subclassing-any, allow-untyped-decorators
 from __future__ import annotations
 
 import argparse
@@ -18,7 +19,7 @@ from typing import Any
 
 import pandas as pd
 from pyspark.sql import Row, SparkSession
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from benchmarks.keyed_count.workload import Mark, Steady, key_sql, report
 
@@ -118,7 +119,7 @@ def end_of(progress: Any) -> float:
 def counted(session: SparkSession, checkpoint: str, last_batch: int) -> int:
     """Return the sum of all counts in the state store after ``last_batch``."""
     reader = session.read.format("statestore").option("stateVarName", "count").option("batchId", last_batch)
-    return int(reader.load(checkpoint).selectExpr("sum(value.count)").first()[0])
+    return int(reader.load(checkpoint).selectExpr("sum(value.count)").collect()[0][0])
 
 
 def main() -> None:

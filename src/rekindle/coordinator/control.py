@@ -116,7 +116,9 @@ class ControlServer:
         expected = self._identity
         known = 0 <= first.slot < expected.slots
         if (first.job_id, first.attempt) != (expected.job_id, expected.attempt) or not known:
-            raise ProtocolError(f"Slot {first.slot} of attempt {first.attempt} does not belong to attempt {expected.attempt}.")
+            raise ProtocolError(
+                f"Slot {first.slot} of attempt {first.attempt} does not belong to attempt {expected.attempt}."
+            )
 
     def _follow(self, hello: SlotHello, connection: wire.Connection) -> None:
         slot = hello.slot

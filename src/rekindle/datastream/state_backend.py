@@ -106,6 +106,4 @@ EmbeddedRocksDBStateBackend.
     """
 
     def __init__(self, j_custom_state_backend: object) -> None:
-        raise GraphError(
-            "Java state backends cannot be used: take HashMapStateBackend or EmbeddedRocksDBStateBackend."
-        )
+        raise GraphError("Java state backends cannot be used: take HashMapStateBackend or EmbeddedRocksDBStateBackend.")

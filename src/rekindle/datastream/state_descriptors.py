@@ -99,9 +99,7 @@ class ReducingStateDescriptor(StateDescriptor):
     3
     """
 
-    def __init__(
-        self, name: str, reduce_function: ReduceFunction | Callable[[Any, Any], Any], type_info: Any
-    ) -> None:
+    def __init__(self, name: str, reduce_function: ReduceFunction | Callable[[Any, Any], Any], type_info: Any) -> None:
         from rekindle.datastream.functions.simple import ReduceFunction
         from rekindle.datastream.validation import check_callable
 

@@ -75,10 +75,11 @@ def _with_watermarks(transformations: Sequence[Transformation]) -> list[Transfor
     assigners: dict[int, Transformation] = {}
     for each in transformations:
         inputs = tuple(tuple(_redirected(upstream, assigners) for upstream in streams) for streams in each.inputs)
-        strategy = each.options.get("watermark_strategy")
+        strategy = each.options.get("watermark_strategy") or WatermarkStrategy.no_watermarks()
         options = {name: value for name, value in each.options.items() if name != "watermark_strategy"}
         result.append(replace(each, inputs=inputs, options=options))
-        if each.kind.is_source and strategy is not None and _does_something(strategy):
+        # A DataFrame's rows enter by Spark's own tasks: the first operator in a slot takes them in as they are.
+        if each.kind is OperatorKind.SOURCE_DATAFRAME or (each.kind.is_source and _does_something(strategy)):
             assigners[each.number] = _assigner(result[-1], strategy, uids[each.number])
             result.append(assigners[each.number])
     return result

@@ -65,11 +65,20 @@ def _children(value: Any, first: bool) -> Iterator[tuple[str, Any]]:
             yield f"[{index}]", item
     elif isinstance(value, type):
         yield from _of_class(value)
-    else:
+    elif not _refuses(value):
         for name, item in _attributes(value):
             yield (f"attribute self.{name}" if first else f".{name}"), item
         # What a class holds travels with it when the class does.
         yield f"class {type(value).__name__}", type(value)
+
+
+def _refuses(value: Any) -> bool:
+    """Whether the object itself, not something in it, says that it cannot be pickled."""
+    try:
+        value.__reduce_ex__(5)
+    except Exception:
+        return True
+    return False
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:

@@ -26,7 +26,7 @@ def explain(plan: JobPlan) -> str:
     <BLANKLINE>
     Stage 1
       Sum -> Sink: Print to Std. Out (parallelism 2, slots 0 1)
-        [1] Sum: reduce, keyed by Long (msgpack), 128 key groups -> Long (msgpack)
+        [1] Sum: reduce, keyed by Long, 128 key groups -> Long (msgpack)
         [2] Sink: Print to Std. Out: sink_function
     <BLANKLINE>
     Pickled: nothing
@@ -59,7 +59,9 @@ def _chain(plan: JobPlan, chain: Chain) -> Iterator[str]:
 def _node(node: OperatorNode) -> str:
     keyed = ""
     if node.is_keyed:
-        keyed = f", keyed by {_type(node.key_type)}, {node.max_parallelism} key groups"
+        # Keys travel as their canonical bytes (I11), whether or not their type was declared.
+        by = "" if node.key_type is None else f" by {node.key_type}"
+        keyed = f", keyed{by}, {node.max_parallelism} key groups"
     output = "" if node.kind.is_sink else f" -> {_type(node.output_type)}"
     sides = "".join(f"; side output '{tag}' {_type(side)}" for tag, side in node.side_output_types.items())
     uid = f", uid '{node.user_uid}'" if node.user_uid is not None else ""

@@ -126,7 +126,8 @@ class Slot:
             self._fail(None, error)
             return
         opened = [(thread, thread.submit(thread.task.open)) for thread in self._threads]
-        if all([self._succeeded(thread.task, future) for thread, future in opened]):
+        succeeded = [self._succeeded(thread.task, future) for thread, future in opened]  # waits for all of them
+        if all(succeeded):
             gc.collect()
             gc.freeze()
             for thread in self._threads:
@@ -252,7 +253,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # The program's own `__main__` names are installed into this process's `__main__`: keep the engine's out of their way.
+    # The program's names are installed as this process's `__main__`: the engine's must not be in their way.
     from rekindle.runtime.slot import main as run_slot
 
     run_slot()

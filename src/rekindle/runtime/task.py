@@ -1,4 +1,4 @@
-"""One task: subtask i of a chain, its operators, its inputs and outputs. Runs on one thread; knows nothing of sockets."""
+"""One task: subtask i of a chain, its operators, inputs and outputs. Runs on one thread; knows nothing of sockets."""
 
 from __future__ import annotations
 

@@ -70,4 +70,5 @@ class WatermarkValve:
 
     def position(self) -> list[Any]:
         """What a snapshot keeps: each channel's watermark and flags, and the task's own watermark."""
-        return [self.current, [[*channel, time.watermark, time.idle, time.ended] for channel, time in self._channels.items()]]
+        channels = [[*channel, time.watermark, time.idle, time.ended] for channel, time in self._channels.items()]
+        return [self.current, channels]

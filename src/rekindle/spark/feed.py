@@ -1,4 +1,4 @@
-"""From a DataFrame's partitions to chunks: runs inside Spark's own tasks, so that rows enter with the first stage (I10)."""
+"""From a DataFrame's partitions to chunks: runs in Spark's own tasks, so that rows enter with the first stage (I10)."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from rekindle.errors import ClusterError
 from rekindle.spark import private
 
 _KEPT_LINES = 50
+_COMPLAINT_DEADLINE_S = 5.0
 
 
 class JvmOutput:
@@ -29,10 +30,12 @@ class JvmOutput:
         self._last: deque[str] = deque(maxlen=_KEPT_LINES)
         self._is_open = threading.Event()
 
-    def start(self) -> None:
+    def start(self) -> threading.Thread:
         """Reads on a thread of its own, until the JVM ends."""
         os.close(self.write)
-        threading.Thread(target=self._pass_on, name="rekindle-jvm-output", daemon=True).start()
+        thread = threading.Thread(target=self._pass_on, name="rekindle-jvm-output", daemon=True)
+        thread.start()
+        return thread
 
     def open(self) -> None:
         """From here on the user sees what comes."""
@@ -85,7 +88,7 @@ def launch_jvm(environment: Mapping[str, str]) -> JvmOutput | None:
         with patched_environment(environment):
             private.launch_gateway(output.write)
     except Exception as error:
-        output.start()
+        output.start().join(_COMPLAINT_DEADLINE_S)
         raise ClusterError(f"Spark's JVM did not start: {output.complaint()} ({error})") from None
     output.start()
     return output

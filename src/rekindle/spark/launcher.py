@@ -13,7 +13,7 @@ from rekindle.coordinator.attempt import AttemptSettings, Observer, PartitionedI
 from rekindle.coordinator.job import JobMaster, JobSpec
 from rekindle.coordinator.pacing import EpochLimits
 from rekindle.coordinator.progress import Progress
-from rekindle.datastream.transformations import Program
+from rekindle.datastream.transformations import Program, with_inputs
 from rekindle.graph.build import build_plan
 from rekindle.graph.explain import explain as explain_plan
 from rekindle.graph.nodes import JobPlan, OperatorKind
@@ -39,7 +39,7 @@ def to_dataframe(program: Program) -> Any:
     job = _launch(program, None, keep_rows=True)
     rows = [row for batch in job.results() for row in batch]
     job.result().result()
-    collect = next(transformation for transformation in program.transformations if transformation.kind is OperatorKind.COLLECT)
+    collect = next(each for each in program.transformations if each.kind is OperatorKind.COLLECT)
     session = lease_session(program.configuration).spark
     return dataframe.to_dataframe(session, rows, CollectedRows(collect.output_type), collect.output_type)
 
@@ -70,10 +70,11 @@ class CollectedRows:
 
 
 def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> JobMaster:
+    build_plan(program)  # what cannot be built fails before Spark is started
     lease = lease_session(program.configuration)
     cores = lease.spark.sparkContext.defaultParallelism
     frames = {handle: dataframe.DataFrameInput(df) for handle, df in program.dataframes.items()}
-    for transformation in program.transformations:
+    for transformation in with_inputs(program.transformations):
         if transformation.kind is OperatorKind.SOURCE_DATAFRAME:
             transformation.options["partitions"] = frames[transformation.options["dataframe"]].partitions
     plan = build_plan(program, cores)
@@ -114,12 +115,13 @@ class _RowDecoder:
 
 def _attempt_settings(plan: JobPlan, loopback_only: bool) -> AttemptSettings:
     settings = plan.settings
+    buffer_timeout_ms, target_ms = settings["buffer_timeout_ms"], settings["epoch_target_ms"]
     return AttemptSettings(
         limits=EpochLimits(
             initial_records=settings["epoch_initial_records"],
             max_records=settings["epoch_max_records"],
-            target_ms=settings["epoch_target_ms"],
-            min_interval_ms=settings["buffer_timeout_ms"] if settings["buffer_timeout_ms"] >= 0 else settings["epoch_target_ms"],
+            target_ms=target_ms,
+            min_interval_ms=buffer_timeout_ms if buffer_timeout_ms >= 0 else target_ms,
         ),
         heartbeat_interval_ms=settings["heartbeat_interval_ms"],
         heartbeat_timeout_ms=settings["heartbeat_timeout_ms"],

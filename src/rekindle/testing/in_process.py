@@ -5,11 +5,10 @@ Epochs are run one by one, so that a test decides where the cuts fall.
 
 from __future__ import annotations
 
+import pickle
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
-
-import cloudpickle
 
 from rekindle.clock import Clock
 from rekindle.datastream.data_stream import DataStream
@@ -19,7 +18,7 @@ from rekindle.protocol import TO_DRIVER, EdgeCount
 from rekindle.runtime.context import Accumulators
 from rekindle.runtime.exchange.chunk import decode_row, read_header
 from rekindle.runtime.task import EpochBudget, SlotServices, Task
-from rekindle.serde import codec_for
+from rekindle.serde import cloud_dumps, codec_for
 from rekindle.testing.clock import ManualClock
 
 
@@ -116,4 +115,4 @@ class InProcessJob:
 
 
 def _own_copy(function: Any) -> Any:
-    return cloudpickle.loads(cloudpickle.dumps(function))
+    return pickle.loads(cloud_dumps(function))

@@ -76,7 +76,8 @@ def test_rescale_connects_every_target_and_only_neighbours(sources: int, targets
     assert sorted({each for share in shares for each in share}) == list(range(targets))
     for each in range(targets):
         senders = rescale_sources(each, sources, targets)
-        assert senders and senders == list(range(senders[0], senders[-1] + 1))
+        assert senders
+        assert senders == list(range(senders[0], senders[-1] + 1))
 
 
 def test_key_by_sends_a_key_to_one_channel_and_keeps_its_order():

@@ -22,6 +22,7 @@ from rekindle.datastream import (
     Partitioner,
     ProcessFunction,
     ReduceFunction,
+    SinkFunction,
     StreamExecutionEnvironment,
 )
 from rekindle.datastream.state import (
@@ -32,6 +33,7 @@ from rekindle.datastream.state import (
     ValueStateDescriptor,
 )
 from rekindle.errors import StateAccessError
+from rekindle.graph.build import build_plan
 from rekindle.runtime.operators.base import OperatorFailure
 from rekindle.testing import InProcessJob
 
@@ -252,7 +254,9 @@ def test_side_outputs_reach_their_stream_and_no_other():
     odd, big = main.get_side_output(ODD).map(lambda n: ("odd", n)), main.get_side_output(BIG).map(lambda t: ("big", t))
     results = run(main.map(lambda n: ("even", n)).union(odd, big))
     assert sorted(results, key=str) == sorted(
-        [("even", n) for n in range(2, 11, 2)] + [("odd", n) for n in range(1, 10, 2)] + [("big", f"big {n}") for n in (8, 9, 10)],
+        [("even", n) for n in range(2, 11, 2)]
+        + [("odd", n) for n in range(1, 10, 2)]
+        + [("big", f"big {n}") for n in (8, 9, 10)],
         key=str,
     )
 
@@ -285,7 +289,11 @@ def test_co_map_and_co_flat_map():
         ("right", 3),
     ]
     env = environment()
-    assert sorted(run(env.from_collection([2]).connect(env.from_collection([1])).flat_map(Repeat()))) == ["left", "left", "right"]
+    assert sorted(run(env.from_collection([2]).connect(env.from_collection([1])).flat_map(Repeat()))) == [
+        "left",
+        "left",
+        "right",
+    ]
 
 
 class Both(CoProcessFunction):
@@ -379,7 +387,9 @@ class KeyedRule(KeyedBroadcastProcessFunction):
 def test_keyed_broadcast_process_has_keyed_state():
     env = environment()
     rules = env.from_collection([("limit", 5)]).broadcast(RULES)
-    results = run(env.from_collection([("a", 1), ("a", 2), ("b", 1)]).key_by(KeyOf()).connect(rules).process(KeyedRule()))
+    results = run(
+        env.from_collection([("a", 1), ("a", 2), ("b", 1)]).key_by(KeyOf()).connect(rules).process(KeyedRule())
+    )
     assert sorted(results) == [("a", 1), ("a", 2), ("b", 1)]
 
 
@@ -446,3 +456,23 @@ def test_the_failing_record_is_named():
         run(environment().from_collection([4, 2, 0, 1]).map(lambda n: 10 // n).name("divide"))
     assert (caught.value.operator, caught.value.record) == ("divide", 0)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+class KeyedSink(SinkFunction):
+    """Counts per key in keyed state, and hands what it saw to the accumulators."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+        self.context = runtime_context
+
+    def invoke(self, value, context):
+        self.count.update((self.count.value() or 0) + 1)
+        self.context.get_int_counter(f"{value[0]}{self.count.value()}").add(1)
+
+
+def test_a_sink_on_a_keyed_stream_has_state():
+    env = environment()
+    env.from_collection([("a", 1), ("b", 1), ("a", 2)]).key_by(KeyOf()).add_sink(KeyedSink())
+    job = InProcessJob(build_plan(env._program("sink")))
+    job.run()
+    assert job.accumulators.values == {"a1": 1, "a2": 1, "b1": 1}

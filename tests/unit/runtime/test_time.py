@@ -6,12 +6,20 @@ import pytest
 
 from rekindle.common import Duration, Types, WatermarkStrategy
 from rekindle.common.watermark_strategy import MAX_WATERMARK, Watermark, WatermarkGenerator
-from rekindle.datastream import KeyedProcessFunction, ProcessFunction, RuntimeExecutionMode, StreamExecutionEnvironment, TimeDomain
+from rekindle.datastream import (
+    KeyedProcessFunction,
+    ProcessFunction,
+    RuntimeExecutionMode,
+    StreamExecutionEnvironment,
+    TimeDomain,
+)
 from rekindle.datastream.functions import SourceFunction
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.testing import InProcessJob, ManualClock
 
-BY_TIME = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5)).with_timestamp_assigner(lambda v, _: v[1])
+BY_TIME = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5)).with_timestamp_assigner(
+    lambda v, _: v[1]
+)
 
 
 def environment(parallelism: int = 1) -> StreamExecutionEnvironment:

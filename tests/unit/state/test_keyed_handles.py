@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from rekindle.common.types import Row
 from rekindle.common.typeinfo import Types
+from rekindle.common.types import Row
 from rekindle.datastream.functions import AggregateFunction, ReduceFunction
 from rekindle.datastream.state import (
     AggregatingStateDescriptor,
@@ -298,6 +298,26 @@ def test_cleared_keys_are_purged_and_can_come_back(backend: HashMapKeyedBackend)
     assert count.value() == 5
     assert dict(stock.items()) == {"y": 6}
     assert backend.number_of_keys() == 100 - 49 + 1
+
+
+def test_keys_are_those_that_have_state_and_may_be_changed_on_the_way(backend: HashMapKeyedBackend) -> None:
+    count = backend.value_state(COUNT)
+    for key in range(20):
+        backend.set_current_key(key)
+        count.update(key)
+    backend.set_current_key(7)
+    count.clear()
+    backend.set_current_key("only read")
+    found = []
+    keys_with_state = backend.keys()
+    for key in keys_with_state:
+        backend.set_current_key(key)
+        found.append(key)
+        count.clear()
+        backend.forget_changes()
+    assert sorted(found) == [key for key in range(20) if key != 7]
+    assert found == sorted(found, key=lambda key: key_group(key, 128))
+    assert list(backend.keys()) == []
 
 
 def test_the_front_is_bounded_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -213,6 +213,40 @@ def test_a_key_removed_again_after_the_cut_is_kept_for_the_next_delta() -> None:
     assert job.backend.number_of_keys() == 0
 
 
+def test_a_removal_in_a_pending_snapshot_outlives_the_completion_of_an_older_one() -> None:
+    job = filled()
+    base = job.delta(1, None)
+    job.at(1).count.clear()
+    job.items.clear()
+    job.stock.clear()
+    job.delta(2, None)
+    job.backend.snapshot_completed(1)
+    assert job.backend.number_of_keys() == 50
+    job.backend.snapshot_aborted(2)
+    third = job.delta(3, 1)
+    assert Job(base + third).content(range(50)) == job.content(range(50))
+    job.backend.snapshot_completed(3)
+    assert job.backend.number_of_keys() == 49
+
+
+def test_an_append_and_then_a_replacement_is_a_replacement() -> None:
+    job = filled()
+    base = job.delta(1, None)
+    job.backend.snapshot_completed(1)
+    job.at(1).items.add("appended")
+    job.items.update(["replaced", "by", "this"])
+    job.at(2).stock.put("c", 1)
+    job.stock.clear()
+    job.stock.put("d", 2)
+    job.at(3).items.add("appended")
+    job.items.clear()
+    job.items.add("again")
+    delta = job.backend.snapshot_delta(2, 1)
+    assert entries(delta)["items"] == {1: (-1, ["replaced", "by", "this"]), 3: (-1, ["again"])}
+    assert entries(delta)["stock"] == {2: (True, [("d", 2)])}
+    assert Job(base + list(delta.encode())).content(range(50)) == job.content(range(50))
+
+
 def test_full_snapshots_do_not_reset_changes() -> None:
     job = filled()
     job.delta(1, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -74,4 +75,6 @@ class PrintSinkFunction(SinkFunction):
 
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
         """Print one record as one write, so that lines of several subtasks do not mix."""
-        print(f"{self._prefix}{value}\n", end="", flush=False)
+        # In a slot, standard output puts the task's name before each line; these lines have a prefix of their own.
+        write = getattr(sys.stdout, "write_unlabelled", sys.stdout.write)
+        write(f"{self._prefix}{value}\n")

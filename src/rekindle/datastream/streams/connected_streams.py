@@ -84,9 +84,7 @@ class ConnectedStreams:
             return self.stream1, self.stream2
         return None
 
-    def _operate(
-        self, kind: OperatorKind, name: str, function: Any, output_type: TypeInformation | None
-    ) -> DataStream:
+    def _operate(self, kind: OperatorKind, name: str, function: Any, output_type: TypeInformation | None) -> DataStream:
         operator = Transformation(
             kind,
             name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from rekindle.common.execution_config import ExecutionConfig
@@ -393,7 +394,7 @@ class DataStream(OperatorSettings):
         if limit is None:
             return results
         with results:
-            return [record for record, _ in zip(results, range(limit), strict=False)]
+            return list(islice(results, limit))
 
     def to_dataframe(self, job_name: str | None = None) -> Any:
         """Run a job whose sources are bounded and give back this stream's records as a Spark DataFrame."""
@@ -401,9 +402,7 @@ class DataStream(OperatorSettings):
 
     # -- building -----------------------------------------------------------------------------------------------------
 
-    def _operate(
-        self, kind: OperatorKind, name: str, function: Any, output_type: TypeInformation | None
-    ) -> DataStream:
+    def _operate(self, kind: OperatorKind, name: str, function: Any, output_type: TypeInformation | None) -> DataStream:
         operator = self._env._add(
             Transformation(kind, name, function, inputs=(self._upstreams,), output_type=output_type)
         )

@@ -77,9 +77,7 @@ class KeyedStream(DataStream):
         >>> env.from_collection([1]).key_by(lambda n: n % 2).process(Pass()).get_name()
         'KEYED PROCESS'
         """
-        check_function(
-            self._where("process()"), func, KeyedProcessFunction, {"process_element": 2, "on_timer": 2}
-        )
+        check_function(self._where("process()"), func, KeyedProcessFunction, {"process_element": 2, "on_timer": 2})
         declared = self._declared("process()", output_type)
         return self._operate(OperatorKind.KEYED_PROCESS, "KEYED PROCESS", func, declared)
 
@@ -227,9 +225,7 @@ class KeyedStream(DataStream):
 
     # -- building -----------------------------------------------------------------------------------------------------
 
-    def _operate(
-        self, kind: OperatorKind, name: str, function: Any, output_type: TypeInformation | None
-    ) -> DataStream:
+    def _operate(self, kind: OperatorKind, name: str, function: Any, output_type: TypeInformation | None) -> DataStream:
         stream = super()._operate(kind, name, function, output_type)
         if kind is not OperatorKind.TIMESTAMPS:
             self._key(stream._upstreams[0].transformation)

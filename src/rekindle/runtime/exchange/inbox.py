@@ -1,4 +1,4 @@
-"""What has arrived for one task: chunks ordered by (edge, source, sequence), whatever order Spark fetched them in (I1)."""
+"""What has arrived for one task: chunks in the order (edge, source, sequence), in whatever order they came (I1)."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ class ShuffleWriter(EdgeWriter):
 
     def __init__(self, edge: EdgeTarget, outbox: Outbox) -> None:
         super().__init__(edge, outbox)
-        self._random = random.Random(f"{edge.edge}/{edge.source}")  # noqa: S311  (distribution, not secrecy)
+        self._random = random.Random(f"{edge.edge}/{edge.source}")
 
     def emit(self, records: list[Any], timestamps: list[int] | None) -> None:
         """Each record to a random channel."""

@@ -104,7 +104,8 @@ class Output:
                 consumer.emit(values, times if timestamps is not None else None)
         aside = set(tagged)
         kept = [place for place in range(len(records)) if place not in aside]
-        return [records[place] for place in kept], [timestamps[place] for place in kept] if timestamps is not None else None
+        kept_times = [timestamps[place] for place in kept] if timestamps is not None else None
+        return [records[place] for place in kept], kept_times
 
     def _everyone(self) -> Iterator[Consumer]:
         yield from self._consumers

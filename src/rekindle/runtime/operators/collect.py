@@ -25,5 +25,6 @@ class CollectOperator(Operator):
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
         self.records_sunk += len(records)
         body = encode_body(records, None, [], self._codec)
-        self._outbox.put(TO_DRIVER, encode_row(self.node.id, self.context.subtask, 0, self._sequence & 0xFFFFFFFF, body))
-        self._sequence += 1
+        row = encode_row(self.node.id, self.context.subtask, 0, self._sequence, body)
+        self._outbox.put(TO_DRIVER, row)
+        self._sequence = (self._sequence + 1) & 0xFFFFFFFF

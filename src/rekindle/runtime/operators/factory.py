@@ -115,7 +115,7 @@ _BUILDERS: dict[OperatorKind, Callable[[Blueprint], Operator]] = {
     OperatorKind.KEYED_CO_PROCESS: _keyed(KeyedCoProcessOperator),
     OperatorKind.BROADCAST_PROCESS: _plain(BroadcastProcessOperator),
     OperatorKind.KEYED_BROADCAST_PROCESS: _keyed(KeyedBroadcastProcessOperator),
-    OperatorKind.SINK_FUNCTION: _plain(SinkOperator),
+    OperatorKind.SINK_FUNCTION: _map_like(SinkOperator, "invoke"),
     OperatorKind.COLLECT: lambda b: CollectOperator(b.node, b.context, codec_for(b.node.output_type), b.outbox),
 }
 

@@ -158,12 +158,14 @@ class KeyedProcessOperator(KeyedOperator):
         run_keyed(self, self._process, self.selectors[0], records, timestamps)
 
 
-def with_current_key(keyed: HashMapKeyedBackend, selector: Selector, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A map, filter or flat_map function on a keyed stream: its state is that of the record's key."""
+def with_current_key(
+    keyed: HashMapKeyedBackend, selector: Selector, function: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A map, filter, flat_map or sink function on a keyed stream: its state is that of the record's key."""
 
-    def call(record: Any) -> Any:
+    def call(record: Any, *context: Any) -> Any:
         keyed.set_current_key(selector(record))
-        return function(record)
+        return function(record, *context)
 
     return call
 
@@ -203,7 +205,7 @@ class ReduceOperator(KeyedOperator):
 
     def _emit_final(self) -> None:
         outs: list[Any] = []
-        for key in self.keyed.keys():
+        for key in self.keyed.keys():  # noqa: SIM118  (no dict)
             self.keyed.set_current_key(key)
             value = self._state.value()
             if value is not None:

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any
 
 from rekindle.common.watermark_strategy import Watermark
-from rekindle.datastream.connectors.base import Batch, Source, SourceReaderContext
+from rekindle.datastream.connectors.base import Batch, Source, SourceReaderContext, assign_splits
 from rekindle.datastream.functions import SourceFunction
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
@@ -54,10 +54,10 @@ class ReaderSourceOperator(SourceOperator):
 
     def open(self) -> None:
         try:
-            splits = self._source.create_splits(self.node.parallelism)
-            mine = splits[self.context.subtask :: self.node.parallelism]
-            context = SourceReaderContext(self.context.subtask, self.node.parallelism)
-            self._reader = self._source.create_reader(context, mine)
+            parallelism, subtask = self.node.parallelism, self.context.subtask
+            splits = assign_splits(self._source.create_splits(parallelism), parallelism)[subtask]
+            context = SourceReaderContext(subtask, parallelism, self.context.task_name)
+            self._reader = self._source.create_reader(context, splits)
         except Exception as error:
             raise OperatorFailure(self.name) from error
 
@@ -139,7 +139,7 @@ class _SourceContext(SourceFunction.SourceContext):
             self._wake()
 
     def _room(self) -> _Buffered:
-        """Wait for room; inside a held checkpoint lock the bound may be exceeded, so that neither waits for the other."""
+        """Wait for room; who holds the checkpoint lock may exceed the bound, so that neither waits for the other."""
         while len(self._buffered.records) >= SOURCE_BUFFER and not self._cancelled and not self._holds_lock():
             self._changed.wait()
         if self._cancelled:

@@ -51,6 +51,9 @@ class KeyedStateBackend(Protocol):
     def clear_current_key(self) -> None:
         """No key any more: handles refuse to work."""
 
+    def keys(self) -> Iterator[Any]:
+        """The keys that have state, by key group; handling one may change its state."""
+
     def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]:
         """A handle, the same for the same name; holds what was restored under that name."""
 

@@ -156,14 +156,16 @@ class HashMapKeyedBackend:
         front[key] = row
         return row
 
+    def keys(self) -> Iterator[Any]:
+        """The keys that have state, by key group and first write; handling one may change its state."""
+        for rows in self._groups.values():
+            for row in list(rows.values()):
+                if any(value is not None for value in row[ROW_COLUMNS::2]):
+                    yield row[ROW_KEY]
+
     def number_of_keys(self) -> int:
         """Keys that have state, or had some that a snapshot must still see removed."""
         return sum(map(len, self._groups.values()))
-
-    def keys(self) -> Iterator[Any]:
-        """Every key that has a row, key group by key group."""
-        for rows in self._groups.values():
-            yield from list(rows)
 
     def _plain_key_group(self, key: Any) -> int:
         return key_group(key, self._max_parallelism)
@@ -336,7 +338,8 @@ class HashMapKeyedBackend:
         Parts of key groups that this subtask does not own are skipped. Values are decoded when their state is
         registered; what is never registered is carried along into full snapshots.
         """
-        assert not self._columns and self.row is _NO_KEY, "restore comes before everything else"
+        assert not self._columns, "restore comes before registration"
+        assert self.row is _NO_KEY, "restore comes before the first key"
         for group, data in parts:
             if group not in self._groups:
                 continue

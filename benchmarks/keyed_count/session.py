@@ -1,0 +1,120 @@
+"""One session: Rekindle, a peer, Rekindle, a peer, …, so that the machine's moods meet everyone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import mean, median
+
+from benchmarks.keyed_count.contenders import TYPED, Contender, Failure, Run
+
+Runner = Callable[[Contender, int], Run | Failure]
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """A peer's run, and Rekindle's runs right before and right after it."""
+
+    run: Run
+    neighbours: tuple[Run, ...]
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as fast Rekindle was in the same minutes."""
+        if not self.neighbours:
+            return None
+        return mean(run.records_per_second for run in self.neighbours) / self.run.records_per_second
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """All runs of one contender with one number of keys."""
+
+    contender: Contender
+    keys: int
+    pairs: tuple[Paired, ...]
+    failure: str | None = None
+
+    @property
+    def median(self) -> float:
+        return median(pair.run.records_per_second for pair in self.pairs)
+
+    @property
+    def best(self) -> float:
+        return max(pair.run.records_per_second for pair in self.pairs)
+
+    @property
+    def ratio(self) -> float | None:
+        """The median of the ratios of the pairs."""
+        ratios = [pair.ratio for pair in self.pairs if pair.ratio is not None]
+        return median(ratios) if ratios else None
+
+
+@dataclass(slots=True)
+class Session:
+    """Runs everything in turn and keeps what came out, in order."""
+
+    run: Runner
+    said: Callable[[Run | Failure], None]
+    rounds: int | None = None
+    """At most so many runs of each; None: as many as each contender wants."""
+    log: list[Run | Failure] = field(default_factory=list)
+
+    def measure(self, contenders: Sequence[Contender], keys: int) -> None:
+        """Run each contender as often as it wants, in rounds, with a run of Rekindle before, between and after."""
+        engine_answers = self.once(TYPED, keys)
+        wanted = max((contender.runs for contender in contenders), default=0)
+        for round_number in range(min(wanted, self.rounds or wanted)):
+            for contender in contenders:
+                if round_number < contender.runs and not self.failed(contender, keys):
+                    self.once(contender, keys)
+                    if engine_answers:
+                        self.once(TYPED, keys)
+
+    def once(self, contender: Contender, keys: int) -> bool:
+        outcome = self.run(contender, keys)
+        self.log.append(outcome)
+        self.said(outcome)
+        return isinstance(outcome, Run)
+
+    def failed(self, contender: Contender, keys: int) -> bool:
+        return any(
+            isinstance(outcome, Failure) and outcome.contender == contender and outcome.keys == keys
+            for outcome in self.log
+        )
+
+    def rows(self) -> list[Row]:
+        return rows_of(self.log)
+
+
+def rows_of(log: Sequence[Run | Failure]) -> list[Row]:
+    """Group a session's outcomes by number of keys and contender, in the order of their first appearance."""
+    groups: dict[tuple[int, Contender], list[int]] = {}
+    for position, outcome in enumerate(log):
+        groups.setdefault((outcome.keys, outcome.contender), []).append(position)
+    return [row_of(log, contender, keys, positions) for (keys, contender), positions in groups.items()]
+
+
+def row_of(log: Sequence[Run | Failure], contender: Contender, keys: int, positions: Sequence[int]) -> Row:
+    pairs = []
+    failure = None
+    for position in positions:
+        outcome = log[position]
+        if isinstance(outcome, Failure):
+            failure = outcome.reason
+        else:
+            pairs.append(Paired(outcome, neighbours_of(log, position)))
+    return Row(contender, keys, tuple(pairs), failure)
+
+
+def neighbours_of(log: Sequence[Run | Failure], position: int) -> tuple[Run, ...]:
+    """Return the nearest runs of Rekindle with as many keys before and after ``position``."""
+    this = log[position]
+    before = (outcome for outcome in reversed(log[:position]) if is_engine_run(outcome, this.keys))
+    after = (outcome for outcome in log[position + 1 :] if is_engine_run(outcome, this.keys))
+    found = (next(before, None), next(after, None))
+    return tuple(outcome for outcome in found if isinstance(outcome, Run))
+
+
+def is_engine_run(outcome: Run | Failure, keys: int) -> bool:
+    return isinstance(outcome, Run) and outcome.contender == TYPED and outcome.keys == keys

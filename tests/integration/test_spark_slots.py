@@ -1,0 +1,184 @@
+"""Spark places slots: one process per launch, named for people, gone with the driver's end of the lifeline."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rekindle import protocol, wire
+from rekindle.coordinator.cluster import EpochRun, SlotAddress
+from rekindle.errors import ClusterError, JobCancelledError
+from rekindle.spark import slots as placing
+from rekindle.spark.slots import SpawnedSlot, make_directory, remove_abandoned_directories, spawn_slots
+from tests.standalone_cluster import free_ports
+
+SECRET = b"slots-test-secret"
+
+
+class Driver:
+    """The driver's side: takes connections, keeps what each of them said first."""
+
+    def __init__(self) -> None:
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
+        self.connections: list[wire.Connection] = []
+        self.hellos: list[Any] = []
+        self._changed = threading.Condition()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection = wire.accept(self._server.accept()[0], SECRET)
+                hello = protocol.decode_from_slot(connection.receive())
+                with self._changed:
+                    self.connections.append(connection)
+                    self.hellos.append(hello)
+                    self._changed.notify_all()
+
+    def wait_for(self, kind: type, count: int) -> list[Any]:
+        with self._changed:
+            self._changed.wait_for(lambda: sum(isinstance(each, kind) for each in self.hellos) >= count, 60)
+            return [each for each in self.hellos if isinstance(each, kind)]
+
+    def close(self) -> None:
+        self._server.close()
+        for connection in self.connections:
+            connection.close()
+
+
+@pytest.fixture
+def driver() -> Iterator[Driver]:
+    end = Driver()
+    yield end
+    end.close()
+
+
+def launches(port: int, count: int) -> list[protocol.SlotLaunch]:
+    return [
+        protocol.SlotLaunch("job", "word count", 1, slot, count, "127.0.0.1", port, SECRET, 1000, 5000)
+        for slot in range(count)
+    ]
+
+
+def test_slots_run_where_spark_puts_them_and_go_with_the_driver(spark: Any, driver: Driver) -> None:
+    placement = spawn_slots(spark.sparkContext, launches(driver.port, 3))
+    assert [each.slot for each in placement.slots] == [0, 1, 2]
+    lifelines = driver.wait_for(protocol.Lifeline, 3)
+    hellos = sorted(driver.wait_for(protocol.SlotHello, 3), key=lambda hello: hello.slot)
+    assert sorted(lifeline.slot for lifeline in lifelines) == [0, 1, 2]
+    assert [hello.pid for hello in hellos] == [each.pid for each in placement.slots]
+    for each in placement.slots:
+        assert each.host == socket.gethostname()
+        command = Path(f"/proc/{each.pid}/cmdline").read_bytes().split(b"\0")
+        assert command[1:-1] == [b"-m", b"rekindle.runtime.slot", b"word count", str(each.slot).encode()]
+        assert b"PYTHON_WORKER_FACTORY_SECRET" not in Path(f"/proc/{each.pid}/environ").read_bytes()
+    directories = [Path(hello.unix_path).parent for hello in hellos]
+    assert all(directory.stat().st_mode & 0o777 == 0o700 for directory in directories)
+    pidfds = [os.pidfd_open(each.pid) for each in placement.slots]
+    driver.close()
+    assert ended_within(pidfds, 2.0) == len(pidfds)
+    until(lambda: not any(directory.exists() for directory in directories))
+    assert not any(directory.exists() for directory in directories)
+
+
+def test_the_spawning_job_says_what_it_does(spark: Any, driver: Driver) -> None:
+    spawn_slots(spark.sparkContext, launches(driver.port, 1))
+    tracker = spark.sparkContext.statusTracker()
+    (job,) = tracker.getJobIdsForGroup("job")[-1:]
+    (stage,) = tracker.getJobInfo(job).stageIds
+    assert tracker.getStageInfo(stage).name == "start slots of word count"
+
+
+def test_a_slot_that_does_not_start_says_why(spark: Any) -> None:
+    (port,) = free_ports(1)
+    with pytest.raises(ClusterError) as caught:
+        spawn_slots(spark.sparkContext, launches(port, 2))
+    said = str(caught.value)
+    assert "\n" not in said
+    assert f"ended while it started: Slot {said[5]} cannot reach the driver at 127.0.0.1:{port}" in said
+    assert not [name for name in os.listdir("/tmp") if name.startswith("rekindle-slot-") and is_abandoned(name)]
+
+
+def test_directories_of_the_killed_are_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", os.fspath(tmp_path) if len(os.fspath(tmp_path)) <= 70 else "/tmp")
+    dead, alive, unfinished = (make_directory(slot) for slot in range(3))
+    os.close(placing._lock(dead))
+    lock = placing._lock(alive)
+    try:
+        remove_abandoned_directories()
+        assert [os.path.exists(each) for each in (dead, alive, unfinished)] == [False, True, True]
+    finally:
+        os.close(lock)
+        os.rmdir(unfinished)
+        remove_abandoned_directories()
+    assert not os.path.exists(alive)
+
+
+def test_waiting_for_executors_can_be_cancelled() -> None:
+    class NoExecutors:
+        master = "spark://nowhere:7077"
+
+        def getConf(self) -> dict[str, str]:
+            return {}
+
+    cancelled = threading.Event()
+    cancelled.set()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placing.private, "registered_executors", lambda sc: 0)
+        with pytest.raises(JobCancelledError):
+            placing.wait_for_executors(NoExecutors(), 2, cancelled)  # type: ignore[arg-type]
+
+
+def test_the_cluster_starts_slots_and_runs_epochs(spark: Any, driver: Driver) -> None:
+    from rekindle.common import Configuration
+    from rekindle.spark.cluster import SparkCluster
+    from rekindle.spark.session import SessionLease
+
+    cluster = SparkCluster(SessionLease(spark, owned=False), Configuration())
+    assert cluster.driver_host() == "127.0.0.1"
+    assert cluster.is_on_this_machine
+    started = cluster.start_slots(launches(driver.port, 2))
+    assert [type(each) for each in started] == [SpawnedSlot, SpawnedSlot]
+    hellos = sorted(driver.wait_for(protocol.SlotHello, 2), key=lambda hello: hello.slot)
+    addresses = tuple(SlotAddress(each.host, each.boot_id, each.unix_path, each.tcp_port) for each in hellos)
+    run = EpochRun("job", "word count", 1, 1, ("source", "sink"), addresses, SECRET, 100, 100)
+    assert cluster.run_epoch(run) == []
+    cluster.close()
+    assert spark.range(3).count() == 3  # a borrowed session stays
+
+
+def ended_within(pidfds: list[int], deadline_s: float) -> int:
+    end, ended = time.monotonic() + deadline_s, 0
+    for pidfd in pidfds:
+        readable, _, _ = select.select([pidfd], [], [], max(0.0, end - time.monotonic()))
+        ended += bool(readable)
+        os.close(pidfd)
+    return ended
+
+
+def is_abandoned(name: str) -> bool:
+    """Whether nobody holds the directory's lock: it should have been removed."""
+    import fcntl
+
+    try:
+        with open(f"/tmp/{name}/alive", "rb") as alive:
+            fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def until(condition: Any, deadline_s: float = 5.0) -> None:
+    end, pause = time.monotonic() + deadline_s, threading.Event()
+    while not condition() and time.monotonic() < end:
+        pause.wait(0.02)

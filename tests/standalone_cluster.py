@@ -1,0 +1,142 @@
+"""A standalone Spark cluster from the installed pyspark: one master and some workers on loopback, gone at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyspark
+
+from rekindle.spark.java import ensure_java
+
+LOOPBACK = "127.0.0.1"
+START_DEADLINE_S = 90.0
+STOP_DEADLINE_S = 15.0
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass
+class StandaloneCluster:
+    """`master` is the address for sessions; `workers` are the processes, so that a test can kill one."""
+
+    master: str
+    page: str
+    directory: Path
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def workers(self) -> list[subprocess.Popen[bytes]]:
+        """The workers' processes."""
+        return self.processes[1:]
+
+    def state(self) -> dict[str, Any]:
+        """What the master's page says about workers and applications."""
+        with urllib.request.urlopen(f"{self.page}/json/", timeout=10) as answer:
+            said: dict[str, Any] = json.load(answer)
+        return said
+
+    def alive_workers(self) -> int:
+        """How many workers have registered."""
+        try:
+            return int(self.state()["aliveworkers"])
+        except OSError:
+            return 0
+
+
+@contextlib.contextmanager
+def standalone_cluster(workers: int = 2, cores: int = 1, memory: str = "1g") -> Iterator[StandaloneCluster]:
+    """Starts the cluster, waits until every worker has registered, and leaves nothing behind."""
+    directory = Path(tempfile.mkdtemp(prefix="rekindle-standalone-"))
+    port, page_port = free_ports(2)
+    cluster = StandaloneCluster(f"spark://{LOOPBACK}:{port}", f"http://{LOOPBACK}:{page_port}", directory)
+    try:
+        address = ["--host", LOOPBACK, "--port", str(port), "--webui-port", str(page_port)]
+        _start(cluster, "master.Master", "master", address)
+        for index in range(workers):
+            work = directory / f"worker-{index}"
+            limits = ["--cores", str(cores), "--memory", memory, "--work-dir", os.fspath(work)]
+            place = ["--host", LOOPBACK, "--webui-port", "0", cluster.master]
+            _start(cluster, "worker.Worker", f"worker-{index}", [*limits, *place])
+        _wait_for_workers(cluster, workers)
+        yield cluster
+    finally:
+        _stop(cluster)
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback address that nobody listens on at this moment."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server((LOOPBACK, 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in sockets]
+
+
+def _start(cluster: StandaloneCluster, daemon: str, name: str, arguments: list[str]) -> None:
+    home = Path(pyspark.__file__).parent
+    local = cluster.directory / f"{name}-local"
+    local.mkdir()
+    environment = os.environ | {
+        "SPARK_HOME": os.fspath(home),
+        "JAVA_HOME": os.fspath(ensure_java().path),
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "SPARK_LOCAL_DIRS": os.fspath(local),
+        "SPARK_DAEMON_MEMORY": "256m",
+    }
+    with open(cluster.directory / f"{name}.log", "wb") as log:
+        process = subprocess.Popen(
+            [home / "bin" / "spark-class", f"org.apache.spark.deploy.{daemon}", *arguments],
+            env=environment,
+            cwd=cluster.directory,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            preexec_fn=_die_with_the_tests,  # noqa: PLW1509 - what it calls is one system call
+        )
+    cluster.processes.append(process)
+
+
+def _die_with_the_tests() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _wait_for_workers(cluster: StandaloneCluster, workers: int) -> None:
+    deadline, pause = time.monotonic() + START_DEADLINE_S, threading.Event()
+    while cluster.alive_workers() < workers:
+        ended = [process for process in cluster.processes if process.poll() is not None]
+        assert not ended, f"A Spark daemon did not start:\n{_logs(cluster)}"
+        assert time.monotonic() < deadline, f"The workers did not register:\n{_logs(cluster)}"
+        pause.wait(0.1)
+
+
+def _logs(cluster: StandaloneCluster) -> str:
+    tails = (path.read_text(errors="replace")[-2000:] for path in sorted(cluster.directory.glob("*.log")))
+    return "\n".join(tails)
+
+
+def _stop(cluster: StandaloneCluster) -> None:
+    # Workers first: they end their executors when they are asked to, not when they are killed.
+    for process in reversed(cluster.processes):
+        process.terminate()
+    for process in reversed(cluster.processes):
+        try:
+            process.wait(STOP_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+__all__ = ["StandaloneCluster", "free_ports", "standalone_cluster"]

@@ -1,0 +1,153 @@
+"""Which settings a session of our own has, and what is said about a borrowed one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rekindle.common import Configuration
+from rekindle.errors import ClusterError
+from rekindle.spark import session
+from rekindle.spark.gateway import JvmOutput, linked_spark_home, patched_environment, without_worker_tracebacks
+from rekindle.spark.session import configured_master, differences, is_on_this_machine, own_settings
+
+
+class BorrowedContext:
+    """As much of a SparkContext as `differences` looks at."""
+
+    def __init__(self, master: str, **conf: str) -> None:
+        self.master = master
+        self._conf = conf
+
+    def getConf(self) -> dict[str, str]:
+        return {f"spark.{key}": value for key, value in self._conf.items()}
+
+
+def reported(master: str, configuration: Configuration | None = None, **conf: str) -> list[str]:
+    sc: Any = BorrowedContext(master, **{key.replace("_", "."): value for key, value in conf.items()})
+    return [line.split(" is ")[0] for line in differences(sc, configuration or Configuration())]
+
+
+FAST = {"python_unix_domain_socket_enabled": "true"}
+
+
+def test_spark_defaults_on_a_cluster_are_reported() -> None:
+    assert reported("yarn", **FAST) == ["spark.task.maxFailures", "spark.stage.maxConsecutiveAttempts"]
+
+
+def test_a_local_master_fails_at_once_unless_it_says_otherwise() -> None:
+    attempts = {"stage_maxConsecutiveAttempts": "1"}
+    assert reported("local[2]", **FAST, **attempts) == []
+    assert reported("local[2,3]", **FAST, **attempts) == ["spark.task.maxFailures"]
+
+
+def test_what_slows_or_endangers_epochs_is_reported() -> None:
+    settings = {
+        "task_maxFailures": "1",
+        "stage_maxConsecutiveAttempts": "1",
+        "speculation": "true",
+        "dynamicAllocation_enabled": "TRUE",
+        "python_worker_reuse": "false",
+    }
+    assert reported("yarn", **settings) == [
+        "spark.speculation",
+        "spark.dynamicAllocation.enabled",
+        "spark.python.worker.reuse",
+        "spark.python.unix.domain.socket.enabled",
+    ]
+
+
+def test_a_configured_master_that_is_not_used_is_reported() -> None:
+    configuration = Configuration().set_string("master", "yarn")
+    assert reported("local[2]", configuration, **FAST, stage_maxConsecutiveAttempts="1") == [
+        "The configured master yarn"
+    ]
+
+
+def test_own_sessions_fail_at_once_and_listen_on_loopback() -> None:
+    settings = own_settings("local[2]", Configuration())
+    assert settings["spark.task.maxFailures"] == "1"
+    assert settings["spark.stage.maxConsecutiveAttempts"] == "1"
+    assert settings["spark.speculation"] == "false"
+    assert settings["spark.driver.host"] == settings["spark.driver.bindAddress"] == "127.0.0.1"
+    assert os.path.isdir(settings["spark.python.unix.domain.socket.dir"])
+
+
+def test_a_cluster_chooses_its_own_addresses() -> None:
+    settings = own_settings("spark://far:7077", Configuration())
+    assert not {"spark.driver.host", "spark.driver.bindAddress"} & settings.keys()
+
+
+def test_the_users_spark_settings_win() -> None:
+    configuration = Configuration().set_string("rekindle.spark.conf.spark.task.maxFailures", "3")
+    assert own_settings("local[2]", configuration)["spark.task.maxFailures"] == "3"
+
+
+@pytest.mark.parametrize(
+    ("master", "here"),
+    [
+        ("local", True),
+        ("local[*]", True),
+        ("local-cluster[2,1,1024]", True),
+        ("spark://127.0.0.1:7077", True),
+        ("spark://localhost:7077", True),
+        ("spark://far:7077", False),
+        ("yarn", False),
+    ],
+)
+def test_which_masters_are_on_this_machine(master: str, here: bool) -> None:
+    assert is_on_this_machine(master) is here
+
+
+def test_the_default_master_is_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    assert configured_master(Configuration()) == "local[*]"
+    assert configured_master(Configuration().set_string("master", "local[3]")) == "local[3]"
+
+
+def test_spark_connect_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://far:15002")
+    with pytest.raises(ClusterError, match=r"cannot run over Spark Connect \(sc://far:15002\)"):
+        session.refuse_spark_connect()
+
+
+def test_the_linked_home_has_everything_but_a_work_directory() -> None:
+    home = Path(linked_spark_home())
+    assert (home / "jars").is_symlink()
+    assert (home / "bin" / "spark-submit").exists()
+    assert not (home / "work").exists()
+
+
+def test_the_environment_is_what_it_was() -> None:
+    before = dict(os.environ)
+    with patched_environment({"PATH": "nowhere", "REKINDLE_TEST_NEW": "x"}):
+        assert os.environ["PATH"] == "nowhere"
+        assert os.environ["REKINDLE_TEST_NEW"] == "x"
+    assert dict(os.environ) == before
+
+
+def test_only_pysparks_own_tracebacks_are_dropped() -> None:
+    users = ["Traceback (most recent call last):\n", '  File "job.py", line 1\n', "ValueError: mine\n"]
+    pysparks = ["Traceback (most recent call last):\n", '  File "p/pyspark/daemon.py", line 1\n', "BrokenPipeError\n"]
+    assert list(without_worker_tracebacks([*users, *pysparks, "on it goes\n"])) == [*users, "on it goes\n"]
+
+
+def test_the_jvm_is_quiet_until_the_session_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    output = JvmOutput()
+    with open(os.dup(output.write), "w") as jvm:
+        thread = output.start()
+        jvm.write("WARNING: Using incubator modules\njava.lang.Error: no memory\n")
+        jvm.flush()
+    thread.join(10)
+    assert output.complaint() == "java.lang.Error: no memory"
+    assert capsys.readouterr().err == ""
+    opened = JvmOutput()
+    opened.open()
+    with open(os.dup(opened.write), "w") as jvm:
+        thread = opened.start()
+        jvm.write("something happened\n")
+    thread.join(10)
+    assert "something happened" in capsys.readouterr().err

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rekindle.common.typeinfo import Types
+from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor
+from rekindle.errors import SerializationError, StateAccessError
+from rekindle.runtime.state.operator import (
+    OperatorStateBackend,
+    redistribute,
+    redistribute_broadcast,
+    redistribute_split,
+    redistribute_union,
+)
+
+BUFFER = ListStateDescriptor("buffer", Types.STRING())
+OFFSETS = ListStateDescriptor("offsets", Types.TUPLE([Types.INT(), Types.LONG()]))
+RULES = MapStateDescriptor("rules", Types.STRING(), Types.LIST(Types.STRING()))
+
+
+def restored(part: bytes, subtask: int = 0) -> OperatorStateBackend:
+    backend = OperatorStateBackend(subtask)
+    backend.restore(part)
+    return backend
+
+
+def test_list_state() -> None:
+    buffer = OperatorStateBackend().get_list_state(BUFFER)
+    assert list(buffer.get()) == []
+    buffer.add("a")
+    buffer.add_all(["b", "c"])
+    for element in buffer.get():
+        buffer.add(element)
+    assert list(buffer.get()) == ["a", "b", "c", "a", "b", "c"]
+    buffer.update(["z"])
+    assert list(buffer.get()) == ["z"]
+    buffer.clear()
+    assert list(buffer.get()) == []
+
+
+def test_broadcast_state_and_its_read_only_view() -> None:
+    backend = OperatorStateBackend()
+    rules, view = backend.get_broadcast_state(RULES), backend.get_read_only_broadcast_state(RULES)
+    assert view.is_empty()
+    rules.put("a", ["x"])
+    rules.put_all({"b": ["y"], "c": ["z"]})
+    rules.remove("c")
+    rules.remove("never there")
+    assert dict(view.items()) == {"a": ["x"], "b": ["y"]}
+    assert list(view.keys()) == ["a", "b"]
+    assert list(view.values()) == [["x"], ["y"]]
+    assert view.contains("a")
+    assert view.get("c") is None
+    for key in view:
+        rules.remove(key)
+    assert view.is_empty()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [lambda s: s.clear(), lambda s: s.put("a", []), lambda s: s.put_all({}), lambda s: s.remove("a")],
+)
+def test_the_read_only_view_refuses_changes(use: Any) -> None:
+    view = OperatorStateBackend().get_read_only_broadcast_state(RULES)
+    with pytest.raises(StateAccessError, match="'rules' is read-only here"):
+        use(view)
+
+
+def test_names_are_unique() -> None:
+    backend = OperatorStateBackend()
+    assert backend.get_list_state(BUFFER) is backend.get_list_state(BUFFER)
+    with pytest.raises(StateAccessError, match="'buffer' is already registered as split state"):
+        backend.get_union_list_state(BUFFER)
+    with pytest.raises(StateAccessError, match="'buffer' is already registered"):
+        backend.get_list_state(ListStateDescriptor("buffer", Types.LONG()))
+
+
+def test_snapshot_and_restore() -> None:
+    backend = OperatorStateBackend()
+    backend.get_list_state(BUFFER).update(["a", None, "b"])
+    backend.get_union_list_state(OFFSETS).add((0, 5))
+    rules = backend.get_broadcast_state(RULES)
+    rules.put("r", ["x"])
+    part = backend.snapshot()
+    rules.get("r").append("after the cut")  # type: ignore[union-attr]
+    again = restored(part)
+    assert list(again.get_list_state(BUFFER).get()) == ["a", None, "b"]
+    assert list(again.get_union_list_state(OFFSETS).get()) == [(0, 5)]
+    assert dict(again.get_broadcast_state(RULES).items()) == {"r": ["x"]}
+
+
+def test_what_nobody_registers_is_carried_along() -> None:
+    backend = OperatorStateBackend()
+    backend.get_list_state(BUFFER).add("a")
+    backend.get_union_list_state(OFFSETS).add((0, 5))
+    part = backend.snapshot()
+    carried = redistribute([restored(part, subtask).snapshot() for subtask in range(2)], 1)
+    assert list(restored(carried[0]).get_list_state(BUFFER).get()) == ["a", "a"]
+    assert list(restored(carried[0]).get_union_list_state(OFFSETS).get()) == [(0, 5)]
+
+
+def test_another_distribution_than_the_saved_one_is_refused() -> None:
+    backend = OperatorStateBackend()
+    backend.get_list_state(BUFFER).add("a")
+    with pytest.raises(StateAccessError, match="was saved as split state"):
+        restored(backend.snapshot()).get_union_list_state(BUFFER)
+
+
+def test_damaged_state_is_refused() -> None:
+    with pytest.raises(SerializationError, match="damaged"):
+        OperatorStateBackend().restore(b"\x92nonsense")
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3, 5])
+def test_split_deals_every_element_once_and_evenly(parallelism: int) -> None:
+    lists = [["a", "b", "c", "d"], [], ["e", "f", "g"]]
+    dealt = redistribute_split(lists, parallelism)
+    assert len(dealt) == parallelism
+    assert sorted(element for elements in dealt for element in elements) == list("abcdefg")
+    if parallelism == 3:
+        assert dealt == lists
+    else:
+        assert max(map(len, dealt)) - min(map(len, dealt)) <= 1
+
+
+def test_union_and_broadcast() -> None:
+    assert redistribute_union([[1], [2, 3]], 2) == [[1, 2, 3], [1, 2, 3]]
+    assert redistribute_broadcast([[1, 2], [1, 2]], 3) == [[1, 2]] * 3
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 4])
+def test_whole_parts_are_redistributed(parallelism: int) -> None:
+    parts = []
+    for subtask in range(2):
+        backend = OperatorStateBackend(subtask)
+        backend.get_list_state(BUFFER).update([f"{subtask}-{i}" for i in range(3)])
+        backend.get_union_list_state(OFFSETS).update([(subtask, 10)])
+        backend.get_broadcast_state(RULES).put("r", ["x"])
+        parts.append(backend.snapshot())
+    again = [restored(part, subtask) for subtask, part in enumerate(redistribute(parts, parallelism))]
+    assert len(again) == parallelism
+    buffers = [list(backend.get_list_state(BUFFER).get()) for backend in again]
+    assert sorted(element for elements in buffers for element in elements) == [
+        f"{subtask}-{i}" for subtask in range(2) for i in range(3)
+    ]
+    for backend in again:
+        assert list(backend.get_union_list_state(OFFSETS).get()) == [(0, 10), (1, 10)]
+        assert dict(backend.get_broadcast_state(RULES).items()) == {"r": ["x"]}
