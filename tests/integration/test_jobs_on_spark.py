@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import tempfile
@@ -29,7 +30,6 @@ from rekindle.datastream.connectors.datagen import DataGeneratorSource
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import JobCancelledError, JobExecutionError, SerializationError, SlotLostError
 from rekindle.spark import launcher
-import itertools
 
 DEADLINE_S = 30.0
 

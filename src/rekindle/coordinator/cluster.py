@@ -1,4 +1,4 @@
-"""The cluster as a port: what the coordinator asks of whoever runs slots and moves chunks. Spark is the one there is."""
+"""The cluster as a port: what the coordinator asks of whoever runs slots and moves chunks. Spark is one."""
 
 from __future__ import annotations
 

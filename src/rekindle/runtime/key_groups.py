@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
 from zlib import crc32
 
 from rekindle.runtime.keys import canonical_bytes
 
-MAX_PARALLELISM_LIMIT: Final = 1 << 15
-_MIN_DEFAULT_MAX_PARALLELISM: Final = 1 << 7
 _ROUTER_ENTRIES: Final = 1 << 18
+
+T = TypeVar("T")
 
 _MASK64: Final = (1 << 64) - 1
 _INT64_MIN: Final = -(1 << 63)
@@ -67,36 +68,25 @@ def subtask_for_key_group(group: int, max_parallelism: int, parallelism: int) ->
     return group * parallelism // max_parallelism
 
 
-def default_max_parallelism(parallelism: int) -> int:
-    """What Flink takes when the user names none: room to grow by half, a power of two.
+class KeyRouter(dict[Any, T]):
+    """key -> what belongs to its subtask, remembered: hot code writes `router[key]`. Starts again when full.
 
-    >>> default_max_parallelism(1), default_max_parallelism(100), default_max_parallelism(30_000)
-    (128, 256, 32768)
-    """
-    wanted = parallelism + parallelism // 2
-    power = 1 << max(wanted - 1, 0).bit_length()
-    return min(max(power, _MIN_DEFAULT_MAX_PARALLELISM), MAX_PARALLELISM_LIMIT)
-
-
-class KeyRouter(dict[Any, int]):
-    """key -> subtask, remembered: hot code writes `channel = router[key]`. Bounded by starting again when full.
-
-    >>> router = KeyRouter(max_parallelism=128, parallelism=2)
+    >>> router = KeyRouter(128, ["left", "right"])
     >>> router["a"] == router["a"]
     True
     """
 
-    __slots__ = ("_max_parallelism", "_parallelism")
+    __slots__ = ("_choices", "_max_parallelism")
 
-    def __init__(self, max_parallelism: int, parallelism: int) -> None:
+    def __init__(self, max_parallelism: int, choices: Sequence[T]) -> None:
         super().__init__()
         self._max_parallelism = max_parallelism
-        self._parallelism = parallelism
+        self._choices = choices
 
-    def __missing__(self, key: Any) -> int:
+    def __missing__(self, key: Any) -> T:
         group = key_group(key, self._max_parallelism)
-        channel = subtask_for_key_group(group, self._max_parallelism, self._parallelism)
+        chosen = self._choices[subtask_for_key_group(group, self._max_parallelism, len(self._choices))]
         if len(self) >= _ROUTER_ENTRIES:
             self.clear()
-        self[key] = channel
-        return channel
+        self[key] = chosen
+        return chosen

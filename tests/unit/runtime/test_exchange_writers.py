@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import pytest
 
+from rekindle.errors import InvalidKeyError
 from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, decode_row, read_header
 from rekindle.runtime.exchange.inbox import Inbox
 from rekindle.runtime.exchange.partition import (
@@ -215,3 +216,12 @@ def test_inbox_refuses_gaps_and_repetitions(delivered_rows: list[int]):
         inbox.put(read_header(rows[place]), rows[place])
     with pytest.raises(Exception, match="twice or lost"):
         list(inbox.drain())
+
+
+def test_a_key_that_cannot_be_one_is_named():
+    for key, word in (([1], "hashable"), (float("nan"), "nan")):
+        writer = KeyWriter(target(2), Outbox(1 << 20, None), lambda record, key=key: key, 128)
+        with pytest.raises(OperatorFailure) as caught:
+            writer.emit(["record"], None)
+        assert isinstance(caught.value.__cause__, InvalidKeyError)
+        assert word in str(caught.value.__cause__)

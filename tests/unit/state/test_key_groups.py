@@ -10,7 +10,6 @@ from rekindle.errors import InvalidKeyError
 from rekindle.runtime import key_groups
 from rekindle.runtime.key_groups import (
     KeyRouter,
-    default_max_parallelism,
     key_group,
     key_group_range,
     subtask_for_key_group,
@@ -56,17 +55,9 @@ def test_ints_spread(step: int) -> None:
     assert max(counts.values()) < 200
 
 
-@pytest.mark.parametrize(
-    ("parallelism", "expected"),
-    [(1, 128), (85, 128), (86, 256), (171, 256), (172, 512), (10_000, 16384), (30_000, 32768)],
-)
-def test_default_max_parallelism_is_flinks(parallelism: int, expected: int) -> None:
-    assert default_max_parallelism(parallelism) == expected
-
-
 def test_router_remembers_and_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_groups, "_ROUTER_ENTRIES", 100)
-    router = KeyRouter(128, 4)
+    router = KeyRouter(128, range(4))
     for key in range(1000):
         assert router[key] == subtask_for_key_group(key_group(key, 128), 128, 4)
         assert len(router) <= 100
@@ -75,4 +66,4 @@ def test_router_remembers_and_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("key", [float("nan"), 1j])
 def test_router_refuses_what_is_no_key(key: Any) -> None:
     with pytest.raises(InvalidKeyError):
-        KeyRouter(128, 2)[key]
+        KeyRouter(128, range(2))[key]

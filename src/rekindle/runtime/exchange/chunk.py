@@ -98,5 +98,5 @@ def decode_row(row: bytes, header: ChunkHeader, codec: ChunkCodec) -> Chunk:
         timestamps = column.tolist()
         marks_end += 8 * header.records
     records = codec.decode(view[marks_end:])
-    assert len(records) == header.records, f"edge {header.edge}: {len(records)} records, the header says {header.records}"
+    assert len(records) == header.records, f"edge {header.edge}: {len(records)} records, header says {header.records}"
     return Chunk(records, timestamps, marks)

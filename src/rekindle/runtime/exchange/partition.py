@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rekindle.errors import InvalidKeyError
 from rekindle.protocol import EdgeCount
 from rekindle.runtime.exchange.chunk import END, IDLE, NO_TIMESTAMP, WATERMARK, ChunkBody, Mark, encode_body, encode_row
 from rekindle.runtime.exchange.spill import Outbox
-from rekindle.runtime.key_groups import key_group, subtask_for_key_group
+from rekindle.runtime.key_groups import KeyRouter
 from rekindle.runtime.operators.base import OperatorFailure, failed_record
 from rekindle.serde import ChunkCodec
-
-_ROUTER_ENTRIES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -137,21 +136,6 @@ class EdgeWriter(ABC):
         channel.timestamps = None
 
 
-class _AppendRouter(dict[Any, Callable[[Any], None]]):
-    """key -> the append of its channel's list; bounded."""
-
-    def __init__(self, route: Callable[[Any], int], appends: list[Callable[[Any], None]]) -> None:
-        super().__init__()
-        self._route = route
-        self._appends = appends
-
-    def __missing__(self, key: Any) -> Callable[[Any], None]:
-        if len(self) >= _ROUTER_ENTRIES:
-            self.clear()
-        append = self[key] = self._appends[self._route(key)]
-        return append
-
-
 class KeyWriter(EdgeWriter):
     """`key_by`: a key's records go to the subtask that owns its key group (I11)."""
 
@@ -159,11 +143,7 @@ class KeyWriter(EdgeWriter):
         super().__init__(edge, outbox)
         self._selector = selector
         self._staged: list[list[Any]] = [[] for _ in self._channels]
-
-        def route(key: Any) -> int:
-            return subtask_for_key_group(key_group(key, max_parallelism), max_parallelism, edge.channels)
-
-        self._appends = _AppendRouter(route, [staged.append for staged in self._staged])
+        self._appends = KeyRouter(max_parallelism, [staged.append for staged in self._staged])
 
     def emit(self, records: list[Any], timestamps: list[int] | None) -> None:
         """Group the batch by channel in one pass."""
@@ -179,7 +159,7 @@ class KeyWriter(EdgeWriter):
                     append(record)
                     append(timestamp)
         except Exception as error:
-            raise failed_record(self.edge.label, records, remaining) from error
+            raise failed_record(self.edge.label, records, remaining) from _about_the_key(error)
         for channel, staged in zip(self._channels, self._staged, strict=True):
             if not staged:
                 continue
@@ -188,6 +168,13 @@ class KeyWriter(EdgeWriter):
             else:
                 self._extend(channel, staged[::2], staged[1::2])
             staged.clear()
+
+
+def _about_the_key(error: Exception) -> Exception:
+    """An unhashable key fails in the router; the message must be about the key."""
+    if isinstance(error, TypeError) and str(error).startswith("unhashable type"):
+        return InvalidKeyError(f"A key must be hashable, for example a tuple instead of a list ({error}).")
+    return error
 
 
 class RoundRobinWriter(EdgeWriter):

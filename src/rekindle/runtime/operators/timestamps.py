@@ -82,7 +82,7 @@ class TimestampsOperator(Operator):
             if not set(map(type, times)) <= {int}:
                 wrong = next(place for place, time in enumerate(times) if type(time) is not int)
                 remaining = iter(records[wrong + 1 :])
-                raise TypeError(f"a timestamp assigner must return an int (milliseconds), this returned {times[wrong]!r}")
+                raise TypeError(f"a timestamp assigner must return an int (milliseconds), not {times[wrong]!r}")
         except Exception as error:
             raise failed_record(self.name, records, remaining) from error
         return times
