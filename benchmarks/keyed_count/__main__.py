@@ -58,11 +58,10 @@ def main() -> None:
     console.print(
         f"{os.cpu_count()} cores, {memory_gb:.0f} GB, Python {platform.python_version()}, load average {load}"
     )
-    rounds = 1 if options.quick else None
     session = Session(
         run=lambda contender, keys: run_contender(contender, keys, options.records_scale),
         said=lambda outcome: console.print(outcome_line(outcome), markup=False, highlight=False, soft_wrap=True),
-        rounds=rounds,
+        quick=options.quick,
     )
     for keys in options.keys:
         session.measure(chosen(options.only), keys)

@@ -56,20 +56,22 @@ class Session:
 
     run: Runner
     said: Callable[[Run | Failure], None]
-    rounds: int | None = None
-    """At most so many runs of each; None: as many as each contender wants."""
+    quick: bool = False
+    """One run of each, and Rekindle only between two families of peers."""
     log: list[Run | Failure] = field(default_factory=list)
 
     def measure(self, contenders: Sequence[Contender], keys: int) -> None:
         """Run each contender as often as it wants, in rounds, with a run of Rekindle before, between and after."""
+        rounds = 1 if self.quick else max((contender.runs for contender in contenders), default=0)
+        turns = [one for number in range(rounds) for one in contenders if number < one.runs]
         engine_answers = self.once(TYPED, keys)
-        wanted = max((contender.runs for contender in contenders), default=0)
-        for round_number in range(min(wanted, self.rounds or wanted)):
-            for contender in contenders:
-                if round_number < contender.runs and not self.failed(contender, keys):
-                    self.once(contender, keys)
-                    if engine_answers:
-                        self.once(TYPED, keys)
+        for position, contender in enumerate(turns):
+            if self.failed(contender, keys):
+                continue
+            self.once(contender, keys)
+            family_goes_on = contender.family in {one.family for one in turns[position + 1 : position + 2]}
+            if engine_answers and not (self.quick and family_goes_on):
+                self.once(TYPED, keys)
 
     def once(self, contender: Contender, keys: int) -> bool:
         outcome = self.run(contender, keys)

@@ -13,7 +13,7 @@ from typing import Any
 from rekindle.common.job_execution_result import JobExecutionResult
 from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
-from rekindle.coordinator.attempt import Attempt, AttemptSettings, Observer, PartitionedInput
+from rekindle.coordinator.attempt import Attempt, AttemptSettings, EpochSummary, Observer, PartitionedInput
 from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.lifecycle import may_follow
 from rekindle.coordinator.results import ResultQueue
@@ -108,6 +108,7 @@ class JobMaster:
         else:
             self._move(JobStatus.FAILING)
             self._move(JobStatus.FAILED)
+        self._observer.on_ended()
         try:
             self._cluster.close()
         finally:
@@ -148,6 +149,9 @@ class JobMaster:
         self._move(JobStatus.RUNNING)
         self._observer.on_started()
 
-    def on_epoch(self, summary: Any) -> None:
+    def on_epoch(self, summary: EpochSummary) -> None:
         """An epoch counted."""
         self._observer.on_epoch(summary)
+
+    def on_ended(self) -> None:
+        """Said once for the job, not for each attempt."""

@@ -13,6 +13,7 @@ _PLAIN_EVERY_S = 5.0
 _LIVE_EVERY_S = 0.2
 #: Watermarks beyond these are "none yet" and "end of time": a lag means nothing there.
 _SANE_MS = 2**62
+_DAY_S = 86_400
 
 
 class Progress:
@@ -24,34 +25,40 @@ class Progress:
         live = mode == "live" or (mode == "auto" and self._stream.isatty())
         self._mode = "off" if mode == "off" else "live" if live else "plain"
         self._clock = clock
+        self._started: float | None = None
         self._since = monotonic()
-        self._records_in = 0
-        self._records_out = 0
-        self._total_in = 0
-        self._total_out = 0
+        self._epochs = 0
+        self._records_in = self._records_out = 0  # since the last line
+        self._total_in = self._total_out = 0
 
     def on_started(self) -> None:
         """Functions are open, the first epoch follows."""
-        self._since = monotonic()
+        self._started = self._since = monotonic()
         if self._mode == "plain":
             self._write(f"{self._job_name}: running\n")
 
     def on_epoch(self, summary: EpochSummary) -> None:
         """Count, and show when it is time."""
+        self._epochs = summary.epoch
         self._records_in += summary.records_in
         self._records_out += summary.records_out
+        self._total_in += summary.records_in
+        self._total_out += summary.records_out
         elapsed = monotonic() - self._since
         if self._mode != "off" and elapsed >= (_LIVE_EVERY_S if self._mode == "live" else _PLAIN_EVERY_S):
             self._show(summary, elapsed)
 
     def on_ended(self) -> None:
-        """Leave the live line behind."""
-        if self._mode == "live" and self._total_in:
-            self._write("\n")
+        """What it came to, in place of the live line."""
+        if self._mode == "off" or self._started is None:
+            return
+        before = "\r\x1b[K" if self._mode == "live" else ""
+        self._write(
+            f"{before}{self._job_name}: {self._total_in:,} records in, {self._total_out:,} out, {self._epochs:,} epochs, "
+            f"{monotonic() - self._started:.1f} s\n"
+        )
 
     def _show(self, summary: EpochSummary, elapsed: float) -> None:
-        self._total_in += self._records_in
-        self._total_out += self._records_out
         text = (
             f"{self._job_name}: epoch {summary.epoch:,} · in {self._records_in / elapsed:,.0f}/s ({self._total_in:,})"
             f" · out {self._records_out / elapsed:,.0f}/s ({self._total_out:,}){self._lag(summary.watermark)}"
@@ -63,7 +70,8 @@ class Progress:
     def _lag(self, watermark: int | None) -> str:
         if watermark is None or not -_SANE_MS < watermark < _SANE_MS:
             return ""
-        return f" · watermark lag {(self._clock.wall_ms() - watermark) / 1000:,.1f} s"
+        lag_s = (self._clock.wall_ms() - watermark) / 1000
+        return f" · watermark lag {lag_s:,.1f} s" if lag_s < _DAY_S else f" · watermark lag {lag_s / _DAY_S:,.0f} days"
 
     def _write(self, text: str) -> None:
         self._stream.write(text)

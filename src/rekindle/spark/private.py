@@ -7,6 +7,7 @@ them breaks `tests/integration/test_spark_private.py` first, and this is the onl
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -61,8 +62,8 @@ def python_stage(sc: SparkContext, source: ByteRdd, task: ByteTask, runtime: Pyt
     """Runs `task` over each partition of `source`. Rows are bytes on both sides: nothing is pickled per row."""
     raw = NoOpSerializer()
     command = CloudPickleSerializer().dumps((task, None, raw, raw))  # type: ignore[no-untyped-call]
-    jvm = _jvm(sc)
-    function = jvm.SimplePythonFunction(
+    classes = _classes(_jvm(sc))
+    function = classes.SimplePythonFunction(
         bytearray(command),
         runtime.environment,
         runtime.includes,
@@ -71,16 +72,16 @@ def python_stage(sc: SparkContext, source: ByteRdd, task: ByteTask, runtime: Pyt
         runtime.no_broadcasts,
         sc._javaAccumulator,
     )
-    return jvm.PythonRDD(source.rdd(), function, False, False).asJavaRDD()
+    return classes.PythonRDD(source.rdd(), function, False, False).asJavaRDD()
 
 
 def shuffle(sc: SparkContext, pairs: ByteRdd, partitions: int) -> tuple[ByteRdd, int]:
     """Sends rows to the partition that the packed long before each of them names; also the shuffle's id."""
-    jvm = _jvm(sc)
+    classes = _classes(_jvm(sc))
     # The stage that writes the shuffle takes its name from the call site at which this RDD is made.
-    keyed = jvm.PairwiseRDD(pairs.rdd()).asJavaPairRDD()
-    shuffled = keyed.partitionBy(jvm.PythonPartitioner(partitions, 0))
-    return jvm.PythonRDD.valueOfPair(shuffled), shuffle_id(shuffled)
+    keyed = classes.PairwiseRDD(pairs.rdd()).asJavaPairRDD()
+    shuffled = keyed.partitionBy(classes.PythonPartitioner(partitions, 0))
+    return classes.value_of_pair(shuffled), shuffle_id(shuffled)
 
 
 def shuffle_id(shuffled: Any) -> int:
@@ -136,7 +137,7 @@ def _unpersist(rdd: ByteRdd) -> None:
 
 def collect_bytes(sc: SparkContext, rdd: ByteRdd) -> list[bytes]:
     """Runs the job and brings its rows to the driver."""
-    served = _jvm(sc).PythonRDD.collectAndServe(rdd.rdd())
+    served = _classes(_jvm(sc)).collect_and_serve(rdd.rdd())
     with _load_from_socket(served, NoOpSerializer()) as rows:
         return list(rows)
 
@@ -213,6 +214,23 @@ def end_gateway() -> None:
         process.wait()
     SparkContext._gateway = None
     SparkContext._jvm = None
+
+
+class _Classes:
+    """Java classes and static methods by name: py4j asks the JVM for each of them again whenever it is named."""
+
+    def __init__(self, jvm: Any) -> None:
+        self.SimplePythonFunction = jvm.SimplePythonFunction
+        self.PythonRDD = jvm.PythonRDD
+        self.PairwiseRDD = jvm.PairwiseRDD
+        self.PythonPartitioner = jvm.PythonPartitioner
+        self.value_of_pair = self.PythonRDD.valueOfPair
+        self.collect_and_serve = self.PythonRDD.collectAndServe
+
+
+@functools.lru_cache(maxsize=1)
+def _classes(jvm: Any) -> _Classes:
+    return _Classes(jvm)
 
 
 def _jvm(sc: SparkContext) -> Any:

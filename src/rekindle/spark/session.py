@@ -157,6 +157,9 @@ def own_settings(master: str, configuration: Configuration) -> dict[str, str]:
     }
     if python_path := _join_paths(package_path(), os.environ.get("PYTHONPATH")):
         settings["spark.executorEnv.PYTHONPATH"] = python_path
+    if is_local_master(master):
+        # Shuffled chunks stay in the page cache of this machine.
+        settings["spark.shuffle.compress"] = "false"
     if is_on_this_machine(master):
         settings["spark.driver.host"] = _LOOPBACK
         settings["spark.driver.bindAddress"] = _LOOPBACK

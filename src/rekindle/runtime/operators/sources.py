@@ -172,7 +172,7 @@ class _SourceContext(SourceFunction.SourceContext):
     def restored_offsets(self) -> dict[Any, Any]:
         return dict(self._restored)
 
-    def completed_offset(self, checkpoint_id: int) -> Any:
+    def completed_offset(self, checkpoint_id: int, split: str | None = None) -> Any:
         return None
 
     def close(self) -> None:

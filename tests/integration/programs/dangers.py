@@ -1,0 +1,306 @@
+"""Scenes of what Spark may do to a job, on a session of the user's own with Spark's default retry settings.
+
+python dangers.py    plays every scene once and prints, for each, {"scene", "results" or "error", ...} as a line of JSON.
+
+Each scene changes this process (or, through a function's `open`, the slots): nothing in the engine knows of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar
+from unittest import mock
+
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from rekindle import wire
+from rekindle.common import Configuration, JobStatus, Types
+from rekindle.datastream import KeyedProcessFunction, MapFunction, SourceFunction, StreamExecutionEnvironment
+from rekindle.datastream.state import ValueStateDescriptor
+from rekindle.errors import RekindleError
+from rekindle.spark import exchange
+from rekindle.spark.cluster import SparkCluster
+from rekindle.spark.pump import PumpTask
+
+KEYS = 4
+RECORDS = 400
+#: Epochs of 100 records, 50 from each of two source subtasks, in chunks of 5.
+SETTINGS = {
+    "rekindle.progress": "off",
+    "rekindle.epoch.max-records": "50",
+    "rekindle.epoch.initial-records": "50",
+    "rekindle.epoch.chunk-records": "5",
+}
+EPOCH = 2
+
+
+# -- the job ----------------------------------------------------------------------------------------------------------
+
+
+class Count(KeyedProcessFunction):
+    """How many numbers each key has seen."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value: int, ctx: Any) -> Iterator[tuple[int, int]]:
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield ctx.get_current_key(), count
+
+
+class WithoutFence(MapFunction):
+    """Takes the fence out of the slot in which it is opened."""
+
+    def open(self, runtime_context: Any) -> None:
+        from rekindle.runtime.pump_server import StageFence
+
+        assert callable(StageFence.refusal)
+        StageFence.refusal = lambda self, hello: None  # type: ignore[method-assign]
+
+    def map(self, value: int) -> int:
+        return value
+
+
+def count(fence: bool = True, **settings: str) -> dict[str, int]:
+    """The highest count of each key, as the job reports it."""
+    env = environment(**settings)
+    numbers = env.from_sequence(1, RECORDS)
+    if not fence:
+        numbers = numbers.map(WithoutFence(), int)
+    counts = numbers.key_by(lambda number: number % KEYS, Types.LONG()).process(Count(), tuple[int, int])
+    highest: dict[str, int] = {}
+    with counts.execute_and_collect("counted") as results:
+        for key, counted in results:
+            highest[str(key)] = max(counted, highest.get(str(key), 0))
+    return dict(sorted(highest.items()))
+
+
+def environment(**settings: str) -> StreamExecutionEnvironment:
+    configuration = Configuration.from_dict({**SETTINGS, **settings})
+    return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
+
+
+# -- what goes wrong: Spark runs a task again -------------------------------------------------------------------------
+
+
+class FailsAfterFeeding(PumpTask):
+    """The task that serves slot 1 in one stage of one epoch fails when its slot has done everything."""
+
+    __slots__ = ()
+    stage: ClassVar[int]
+
+    def _pump(self, slot: int, rows: Iterable[bytes]) -> Iterator[bytes]:
+        yield from super()._pump(slot, rows)
+        context = TaskContext.get()
+        assert context is not None
+        if (self.hello.epoch, self.hello.stage, slot, context.attemptNumber()) == (EPOCH, self.stage, 1, 0):
+            raise RuntimeError("the executor had a bad moment")
+
+
+class SourceTaskFails(FailsAfterFeeding):
+    __slots__ = ()
+    stage = 0
+
+
+class KeyedTaskFails(FailsAfterFeeding):
+    __slots__ = ()
+    stage = 1
+
+
+# -- what goes wrong: Spark loses a row, or delivers it twice ---------------------------------------------------------
+
+
+class Unreliable(PumpTask):
+    """Changes the pairs of key and row that slot 0 sends into the shuffle of one epoch."""
+
+    __slots__ = ()
+
+    def _pump(self, slot: int, rows: Iterable[bytes]) -> Iterator[bytes]:
+        sent = list(super()._pump(slot, rows))
+        if (self.hello.epoch, self.hello.stage, slot) == (EPOCH, 0, 0):
+            pairs = list(zip(sent[::2], sent[1::2], strict=True))
+            sent = [part for pair in self.change(pairs) for part in pair]
+        yield from sent
+
+    def change(self, pairs: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        raise NotImplementedError
+
+
+class LosesTheFirst(Unreliable):
+    __slots__ = ()
+
+    def change(self, pairs: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        return pairs[1:]
+
+
+class LosesTheLast(Unreliable):
+    """No gap remains: only the counts tell."""
+
+    __slots__ = ()
+
+    def change(self, pairs: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        return pairs[:-1]
+
+
+class RepeatsOne(Unreliable):
+    __slots__ = ()
+
+    def change(self, pairs: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        return [*pairs, pairs[-1]]
+
+
+def with_pump(pump: type[PumpTask]) -> Any:
+    return mock.patch.object(exchange, "PumpTask", pump)
+
+
+# -- what goes wrong: a slot dies although the Spark job has succeeded ------------------------------------------------
+
+
+class LosesASlot:
+    """In place of `SparkCluster.run_epoch`: kills slot 1 when the chosen epoch's Spark job has returned its rows."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.epochs = 0
+        self._run = SparkCluster.run_epoch
+
+    def patched(self) -> Any:
+        return mock.patch.object(SparkCluster, "run_epoch", lambda cluster, run: self.run_epoch(cluster, run))
+
+    def run_epoch(self, cluster: SparkCluster, run: Any) -> list[bytes]:
+        rows = self._run(cluster, run)
+        self.epochs = run.epoch
+        if run.epoch == self.epoch:
+            kill(cluster._placements[-1].slots[1].pid)
+        return rows
+
+
+def kill(pid: int) -> None:
+    """Returns when the process has ended."""
+    descriptor = os.pidfd_open(pid)
+    signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    assert select.select([descriptor], [], [], 10.0)[0], "a killed process ends"
+    os.close(descriptor)
+
+
+@contextlib.contextmanager
+def late_readers() -> Iterator[None]:
+    """The driver's reader threads learn of a connection's end only when the job is over."""
+    over, receive = threading.Event(), wire.Connection.receive
+
+    def receive_late(connection: wire.Connection) -> bytes:
+        try:
+            return receive(connection)
+        except wire.ConnectionClosedError:
+            over.wait(10.0)
+            raise
+
+    with mock.patch.object(wire.Connection, "receive", receive_late):
+        try:
+            yield
+        finally:
+            over.set()
+
+
+def lose_a_slot_at_the_end(unseen: bool) -> dict[str, int]:
+    """The whole job in one epoch, so that nothing comes after it that could notice."""
+    everything = {"rekindle.epoch.max-records": str(RECORDS), "rekindle.epoch.initial-records": str(RECORDS)}
+    clean = LosesASlot(epoch=0)
+    with clean.patched():
+        count(**everything)
+    with contextlib.ExitStack() as changes:
+        changes.enter_context(LosesASlot(epoch=clean.epochs).patched())
+        if unseen:
+            changes.enter_context(late_readers())
+        return count(**everything)
+
+
+# -- a borrowed session -----------------------------------------------------------------------------------------------
+
+
+class Endless(SourceFunction):
+    def __init__(self) -> None:
+        self.stopped = False
+
+    def run(self, ctx: Any) -> None:
+        pause, number = threading.Event(), 0
+        while not self.stopped:
+            ctx.collect(number)
+            number += 1
+            pause.wait(0.01)
+
+    def cancel(self) -> None:
+        self.stopped = True
+
+
+def condition_of(spark: SparkSession) -> dict[str, Any]:
+    """What a user may have set, and what Spark says about itself."""
+    sc = spark.sparkContext
+    properties = sc._jsc.sc().getLocalProperties()
+    return {
+        "conf": dict(sc.getConf().getAll()),
+        "sql": {name: spark.conf.get(name) for name in ("spark.sql.shuffle.partitions", "spark.sql.session.timeZone")},
+        "properties": {name: properties.getProperty(name) for name in properties.stringPropertyNames()},
+        "environment": dict(sc.environment),
+        "interrupt": repr(signal.getsignal(signal.SIGINT)),
+        "persistent": sc._jsc.getPersistentRDDs().size(),
+        "level": str(sc._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel()),  # type: ignore[union-attr]
+        "active": SparkSession.getActiveSession() is spark,
+        "thousand": spark.range(1000).count(),
+    }
+
+
+def stop_while_a_job_runs(spark: SparkSession) -> None:
+    env = environment()
+    env.add_source(Endless()).rebalance().add_sink(lambda number: None)
+    client = env.execute_async("stopped under it")
+    result = client.get_job_execution_result()
+    running = threading.Event()
+    while client.get_job_status().result() is not JobStatus.RUNNING and not result.done():
+        running.wait(0.02)
+    spark.stop()
+    result.result()
+
+
+# -- all of them ------------------------------------------------------------------------------------------------------
+
+
+def play(scene: str, act: Callable[[], Any]) -> None:
+    try:
+        told = {"results": act()}
+    except RekindleError as error:
+        told = {"error": type(error).__name__, "message": str(error)}
+    print(json.dumps({"scene": scene, **told}), flush=True)
+
+
+def main() -> None:
+    spark = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    spark.sparkContext.setLocalProperty("mine", "kept")
+    before = condition_of(spark)
+    play("clean", count)
+    for name, pump in (("source task", SourceTaskFails), ("keyed task", KeyedTaskFails)):
+        with with_pump(pump):
+            play(f"{name} again", count)
+            play(f"{name} again, no fence", lambda: count(fence=False))
+    for name, pump in (("first", LosesTheFirst), ("last", LosesTheLast), ("repeated", RepeatsOne)):
+        with with_pump(pump):
+            play(name, count)
+    play("slot dies", lambda: lose_a_slot_at_the_end(unseen=False))
+    play("slot dies unseen", lambda: lose_a_slot_at_the_end(unseen=True))
+    play("borrowed", lambda: [before, condition_of(spark)])
+    frame = spark.range(10)
+    play("stopped", lambda: stop_while_a_job_runs(spark))
+    play("frame of a stopped session", lambda: environment().from_dataframe(frame).execute_and_collect("late"))
+
+
+if __name__ == "__main__":
+    main()

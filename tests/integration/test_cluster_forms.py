@@ -1,0 +1,74 @@
+"""One program on each form of a Spark cluster; classes and functions from wherever a program may have them (part 4)."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from tests.conftest import slots_of_run
+from tests.running_program import PROGRAMS, RunningProgram, seconds_until_gone
+from tests.standalone_cluster import StandaloneCluster, standalone_cluster
+
+#: What the customers of the program have spent in the end, a fifth of taxes included.
+EXPECTED = {
+    "ann": (["nail", "saw"], (100 * 5 + 3 * 1200) * 6 // 5),
+    "bob": (["nail", "saw"], (2 * 1200 + 40 * 5) * 6 // 5),
+    "cyd": (["hammer"], 2 * 900 * 6 // 5),
+}
+
+
+def run_orders(master: str) -> None:
+    """Run the program; compare its last result per customer; nothing of it may stay."""
+    installed = files_of_pyspark()
+    with RunningProgram("orders/program.py", master, os.fspath(PROGRAMS / "elsewhere" / "taxes.py")) as program:
+        assert program.wait() == 0, "\n".join(program.errors)
+        assert program.errors == []
+        last: dict[str, dict[str, tuple[list[str], int]]] = {"typed": {}, "untyped": {}}
+        for line in program.out:
+            kind, customer, items, cents = json.loads(line)
+            # A customer's results come in order, and the last one knows every order.
+            assert len(items) > len(last[kind].get(customer, ([], 0))[0])
+            last[kind][customer] = sorted(items), cents
+        assert last == {"typed": EXPECTED, "untyped": EXPECTED}
+        seconds_until_gone(program.processes(), time.monotonic(), deadline_s=5.0)
+        assert os.listdir(program.temporary) == []
+    assert files_of_pyspark() == installed, "something was written into the installed pyspark"
+
+
+def files_of_pyspark() -> set[str]:
+    home = Path(pyspark.__file__).parent
+    return {name for name in map(os.fspath, home.rglob("*")) if "__pycache__" not in name}
+
+
+def test_local() -> None:
+    run_orders("local[2]")
+
+
+@pytest.mark.cluster
+def test_local_cluster() -> None:
+    run_orders("local-cluster[2,1,1024]")
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandaloneCluster]:
+    with tempfile.TemporaryDirectory(prefix="rk-test-") as temporary:
+        # Here the workers' executors, and so the slots, make their directories.
+        monkeypatch.setenv("TMPDIR", temporary)
+        with standalone_cluster(workers=2, cores=1, memory="1g") as running:
+            yield running
+        assert not running.directory.exists()
+        assert os.listdir(temporary) == []
+
+
+@pytest.mark.cluster
+def test_standalone_cluster(cluster: StandaloneCluster, run_id: str) -> None:
+    run_orders(cluster.master)
+    # The slots were children of the workers' executors, not of the program.
+    seconds_until_gone(slots_of_run(run_id), time.monotonic(), deadline_s=5.0)

@@ -1,0 +1,179 @@
+"""Programs as users run them: processes of their own, whose whole family can be seen, stopped and counted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+import psutil
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PROGRAMS = REPOSITORY / "tests" / "integration" / "programs"
+#: Every process that a program starts, however deep, inherits this variable.
+PROGRAM_VARIABLE = "REKINDLE_TEST_PROGRAM"
+SLOT_MODULE = "rekindle.runtime.slot"
+DEADLINE_S = 150.0
+
+
+class RunningProgram:
+    """A Python program of `tests/integration/programs`, with a temporary folder of its own."""
+
+    def __init__(self, program: str, *arguments: str) -> None:
+        self._id = uuid.uuid4().hex
+        # A short path: slots put unix sockets into it.
+        self.temporary = Path(tempfile.mkdtemp(prefix="rk-test-"))
+        self._process = subprocess.Popen(
+            [sys.executable, os.fspath(PROGRAMS / program), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.temporary,
+            env=os.environ
+            | {
+                PROGRAM_VARIABLE: self._id,
+                "PYTHONPATH": os.fspath(REPOSITORY / "src"),
+                "TMPDIR": os.fspath(self.temporary),
+                "SPARK_LOCAL_DIRS": os.fspath(self.temporary),
+            },
+        )
+        self.out: list[str] = []
+        self.errors: list[str] = []
+        self._changed = threading.Condition()
+        self._readers = [
+            threading.Thread(target=self._read, args=(stream, lines), daemon=True)
+            for stream, lines in ((self._process.stdout, self.out), (self._process.stderr, self.errors))
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    @property
+    def pid(self) -> int:
+        """The driver's Python process."""
+        return self._process.pid
+
+    # -- what it says -------------------------------------------------------------------------------------------------
+
+    def wait_for_line(self, *parts: str, deadline_s: float = DEADLINE_S) -> str:
+        """The first line of its output with all of these parts in it, as soon as it is there."""
+        until = time.monotonic() + deadline_s
+        with self._changed:
+            while True:
+                if found := next((line for line in self.out if all(part in line for part in parts)), None):
+                    return found
+                left_s = until - time.monotonic()
+                ended = not any(reader.is_alive() for reader in self._readers)
+                assert left_s > 0 and not ended, f"The program did not say {parts}. {self._story()}"
+                self._changed.wait(min(left_s, 0.5))
+
+    def wait(self, deadline_s: float = DEADLINE_S) -> int:
+        """Its exit status, when everything that it wrote has been read."""
+        try:
+            status = self._process.wait(deadline_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"The program did not end within {deadline_s} s. {self._story()}") from None
+        for reader in self._readers:
+            reader.join(deadline_s)
+        return status
+
+    def _read(self, stream: IO[str] | None, lines: list[str]) -> None:
+        assert stream is not None
+        for line in stream:
+            with self._changed:
+                lines.append(line.rstrip("\n"))
+                self._changed.notify_all()
+        with self._changed:
+            self._changed.notify_all()
+
+    def _story(self) -> str:
+        return "\n".join(["It wrote:", *self.out, "and as errors:", *self.errors])
+
+    # -- its processes ------------------------------------------------------------------------------------------------
+
+    def processes(self) -> list[psutil.Process]:
+        """Everything alive that it started, itself included."""
+        found = []
+        for process in psutil.process_iter(["environ", "cmdline", "name", "status"]):
+            ours = (process.info["environ"] or {}).get(PROGRAM_VARIABLE) == self._id
+            if ours and process.info["status"] != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        return found
+
+    def slots(self) -> list[psutil.Process]:
+        """Its slots in the order of their indices, guardians not counted."""
+        slots = [each for each in self.processes() if SLOT_MODULE in (each.info["cmdline"] or ())]
+        return sorted(
+            (each for each in slots if each.info["name"] != "rekindle-guard"),
+            key=lambda each: int(each.info["cmdline"][-1]),
+        )
+
+    def java(self, main_class: str) -> list[psutil.Process]:
+        """Its Java processes that run this class."""
+        return [each for each in self.processes() if any(main_class in part for part in each.info["cmdline"] or ())]
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """To the driver's Python process."""
+        self._process.send_signal(number)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> RunningProgram:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for process in self.processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        self.wait()
+        for stream in (self._process.stdout, self._process.stderr):
+            assert stream is not None
+            stream.close()
+        shutil.rmtree(self.temporary, ignore_errors=True)
+
+
+def seconds_until_gone(processes: list[psutil.Process], since: float, deadline_s: float) -> float:
+    """How long after `since` (monotonic) the last of them had ended; fails when one is left at the deadline."""
+    while alive := [each for each in processes if is_alive(each)]:
+        if time.monotonic() - since > deadline_s:
+            raise AssertionError(f"After {deadline_s} s these were alive: {[command_of(each) for each in alive]}")
+        threading.Event().wait(0.01)
+    return time.monotonic() - since
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it runs; an ended process that nobody has asked about yet does not."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def command_of(process: psutil.Process) -> str:
+    """For messages."""
+    try:
+        return f"{process.pid} {' '.join(process.cmdline())[-200:]}"
+    except psutil.NoSuchProcess:
+        return str(process.pid)
+
+
+@contextlib.contextmanager
+def stopped(process: psutil.Process) -> Iterator[None]:
+    """Inside, the process does not run; its connections stay open, as they do when a network is cut."""
+    process.suspend()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.resume()
