@@ -21,6 +21,7 @@ from benchmarks.keyed_count.session import Session
 from benchmarks.keyed_count.targets import all_targets
 
 QUICK_SCALE = 0.1
+QUIET_LOAD = 0.5
 
 
 def options_from(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -58,6 +59,8 @@ def main() -> None:
     console.print(
         f"{os.cpu_count()} cores, {memory_gb:.0f} GB, Python {platform.python_version()}, load average {load}"
     )
+    if os.getloadavg()[0] > QUIET_LOAD:
+        console.print("[yellow]The machine is busy: these figures will say little about anyone's speed.[/yellow]")
     session = Session(
         run=lambda contender, keys: run_contender(contender, keys, options.records_scale),
         said=lambda outcome: console.print(outcome_line(outcome), markup=False, highlight=False, soft_wrap=True),

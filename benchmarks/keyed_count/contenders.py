@@ -54,17 +54,18 @@ PEERS = (
         runs=2,
     ),
     Contender(
-        "Bytewax, stateful, 1 process", "bytewax", "per record", ("--per-record",), 30_000_000, 4_000_000, runs=2
+        "Bytewax, stateful, 1 process", "bytewax", "per record", ("--form", "record"), 30_000_000, 4_000_000, runs=2
     ),
     Contender(
         "Bytewax, stateful, 2 processes",
         "bytewax",
         "per record",
-        ("--per-record", "--processes", "2"),
+        ("--form", "record", "--processes", "2"),
         8_000_000,
         5_000_000,
         runs=2,
     ),
+    Contender("Bytewax, key_on and stateful_map", "bytewax", "per record", ("--form", "map"), 5_000_000, 3_000_000),
     Contender(
         "Bytewax, stateful_batch, recovery off",
         "bytewax",

@@ -19,6 +19,9 @@ BLOCK_RECORDS = 1_000_000
 WARM_UP_SHARE = 0.2
 """The clock starts when this share of the records has been processed: first touches of keys and JIT are over."""
 
+LEAST_SECONDS = 0.2
+"""A timed part shorter than this is no measurement."""
+
 _TWO_32 = 2**32
 
 
@@ -108,6 +111,8 @@ def report(engine: str, keys: int, timed: Steady, counted: int, expected: int, s
     """Print a run's JSON line, or fail if the engine's final counts do not add up to the records it was given."""
     if counted != expected:
         raise SystemExit(f"{engine}: the final counts add up to {counted}, not to the {expected} records of the input.")
+    if timed.seconds < LEAST_SECONDS:
+        raise SystemExit(f"{engine}: {timed.seconds:.3f} s are too short to say anything; give it more records.")
     line = {
         "engine": engine,
         "keys": keys,

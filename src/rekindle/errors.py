@@ -53,3 +53,40 @@ class JobExecutionError(RekindleError):
 
 class JobCancelledError(RekindleError):
     """The job was cancelled before it finished."""
+
+
+class CheckpointError(RekindleError):
+    """A checkpoint or savepoint cannot be written, found or used."""
+
+
+class StoreError(CheckpointError):
+    """The store of checkpoints refused or failed; `retryable` says whether the same call may succeed later."""
+
+    def __init__(self, message: str, *, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+
+
+class MissingFileError(StoreError):
+    """A file that is not in the store."""
+
+
+class CheckpointNotFoundError(CheckpointError):
+    """There is no checkpoint where one was asked for."""
+
+
+class CorruptCheckpointError(CheckpointError):
+    """A checkpoint that is damaged, foreign or of a newer format (I16)."""
+
+    def __init__(self, message: str, *, alternative: str | None = None) -> None:
+        super().__init__(message)
+        #: Where the newest older good checkpoint is, if there is one.
+        self.alternative = alternative
+
+
+class IncompatibleStateError(CheckpointError):
+    """State that the program, as it is now, cannot take."""
+
+
+class OwnershipLostError(CheckpointError):
+    """Another driver has taken over the job's checkpoints: this one may neither publish nor delete (I14)."""

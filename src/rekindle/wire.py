@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hmac
 import os
+import select
 import socket
 import struct
 import threading
@@ -17,6 +18,8 @@ from rekindle.errors import ProtocolError
 
 _LENGTH = struct.Struct("<I")
 _NONCE_BYTES = 32
+#: Before the proof nothing longer is read: a stranger must not make us allocate.
+_HANDSHAKE_BYTES = 64
 _HANDSHAKE_TIMEOUT_S = 10.0
 _MAX_FRAME_BYTES = 1 << 31
 
@@ -34,6 +37,10 @@ class Connection:
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
+    def local_address(self) -> str:
+        """The address that this side has on the connection: others on the network reach it there."""
+        return str(self._socket.getsockname()[0])
+
     def fileno(self) -> int:
         """The descriptor, for polling."""
         return self._socket.fileno()
@@ -50,28 +57,29 @@ class Connection:
             for part in parts:
                 self._socket.sendall(part)
 
-    def receive(self) -> bytes:
+    def receive(self, at_most: int = _MAX_FRAME_BYTES) -> bytes:
         """The next frame; `ConnectionClosedError` at the end."""
         (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
-        if length >= _MAX_FRAME_BYTES:
+        if length > at_most:
             raise ProtocolError(f"A frame of {length} bytes was announced: the other side speaks another protocol.")
         return self._read(length) if length else b""
 
     def _read(self, size: int) -> bytes:
-        first = self._socket.recv(size)
-        if len(first) == size:
-            return first
-        if not first:
-            raise ConnectionClosedError("connection closed")
-        buffer = bytearray(size)
-        buffer[: len(first)] = first
-        view, filled = memoryview(buffer), len(first)
-        while filled < size:
-            count = self._socket.recv_into(view[filled:])
-            if not count:
-                raise ConnectionClosedError("connection closed in the middle of a frame")
-            filled += count
-        return bytes(buffer)
+        data = self._socket.recv(size, socket.MSG_WAITALL)  # one copy; only a signal or a timeout cuts it short
+        while len(data) < size:
+            more = self._socket.recv(size - len(data), socket.MSG_WAITALL) if data else b""
+            if not more:
+                raise ConnectionClosedError("connection closed")
+            data += more
+        return data
+
+    def is_open(self) -> bool:
+        """Whether the other side has not hung up, by the kernel's word: what it sent before may still be unread."""
+        if self._socket.fileno() < 0:
+            return False
+        poll = select.poll()
+        poll.register(self._socket, getattr(select, "POLLRDHUP", select.POLLHUP))
+        return not poll.poll(0)
 
     def set_timeout(self, seconds: float | None) -> None:
         """How long a send or receive may block."""
@@ -88,11 +96,11 @@ def _authenticate(connection: Connection, secret: bytes, role: bytes, other: byt
     connection.set_timeout(_HANDSHAKE_TIMEOUT_S)
     nonce = os.urandom(_NONCE_BYTES)
     connection.send(nonce)
-    theirs = connection.receive()
+    theirs = connection.receive(_HANDSHAKE_BYTES)
     if len(theirs) != _NONCE_BYTES:
         raise ProtocolError("The other side does not speak Rekindle's protocol.")
     connection.send(hmac.digest(secret, role + theirs, "sha256"))
-    if not hmac.compare_digest(connection.receive(), hmac.digest(secret, other + nonce, "sha256")):
+    if not hmac.compare_digest(connection.receive(_HANDSHAKE_BYTES), hmac.digest(secret, other + nonce, "sha256")):
         raise ProtocolError("The other side does not know this job's secret; the connection was refused.")
     connection.set_timeout(None)
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 import tempfile
+import textwrap
 import threading
 import time
 import urllib.request
@@ -23,6 +27,7 @@ from rekindle.spark.epoch import EpochRunner, describe
 from rekindle.spark.private import own_local_properties
 from tests.fake_slot import Behaviour, FakeSlot, fake_slots, silent
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 SECRET = b"0123456789abcdef" * 2
 Rows = Iterable[tuple[int, bytes]]
 
@@ -222,6 +227,59 @@ def test_shuffle_files_do_not_pile_up(spark: Any, runner: EpochRunner) -> None:
     assert shuffle_files() == 0
     # Files are removed behind the running job's back: those of a few epochs may still be there, never those of all.
     assert most <= 10 * 2 * 2 * 3
+
+
+#: Loses Spark in the middle of an epoch: says how the epoch and the next one ended.
+WITHOUT_SPARK = """
+    import logging, os, signal, sys, threading
+    logging.disable(logging.CRITICAL)  # py4j tells the root logger
+    from pyspark import SparkContext
+    from rekindle.common import Configuration
+    from rekindle.spark.epoch import EpochRunner
+    from rekindle.spark.session import create_session
+    from tests.fake_slot import FakeSlot
+    from tests.integration.test_spark_epoch import SECRET, epoch_run
+
+    session = create_session(Configuration().set_string("master", "local[2]"))
+    runner = EpochRunner(session.sparkContext)
+    lose = {"kill": lambda: os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL), "stop": session.stop}[sys.argv[1]]
+
+    losing = threading.Thread(target=lose)
+
+    def behave(hello, rows):
+        losing.start()
+        threading.Event().wait(60)
+
+    run = epoch_run([FakeSlot(SECRET, behave)], 2)
+    for _ in range(2):
+        try:
+            runner.run(run)
+        except Exception as error:
+            print(type(error).__name__, error, flush=True)
+        runner.cancel()
+        losing.join()
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("kill", ["ClusterError Spark's driver process ended while the job 'orders' ran."] * 2),
+        (
+            "stop",
+            [
+                "ClusterError The Spark session was stopped while the job 'orders' ran.",
+                "ClusterError The Spark session of the job 'orders' has been stopped.",
+            ],
+        ),
+    ],
+)
+def test_a_lost_session_is_said_in_a_sentence(how: str, said: list[str]) -> None:
+    command = [sys.executable, "-c", textwrap.dedent(WITHOUT_SPARK), how]
+    environment = os.environ | {"PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY}"}
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True, env=environment)
+    assert ended.stdout.splitlines() == said
 
 
 # -- tools ------------------------------------------------------------------------------------------------------------

@@ -64,3 +64,11 @@ def test_a_reflected_challenge_is_no_proof():
     with pytest.raises(ProtocolError, match="secret"):
         wire.accept(left, b"s" * 32)
     right.close()
+
+
+def test_a_stranger_cannot_make_us_allocate():
+    left, right = socket.socketpair()
+    right.sendall((1 << 30).to_bytes(4, "little"))
+    with pytest.raises(ProtocolError, match="another protocol"):
+        wire.accept(left, b"s" * 32)
+    right.close()

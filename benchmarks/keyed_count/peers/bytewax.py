@@ -1,7 +1,7 @@
 """Bytewax with recovery on: ``stateful_batch`` (state once per key and batch) or ``stateful`` (a call per record).
 
 Records are handed out as large lists by a partitioned source that already emits ``(key, value)``, Bytewax's own form of
-a keyed stream: no ``key_on`` step. The clock starts when the warm-up part has drained (the source pauses for that) and
+a keyed stream: no ``key_on`` step; a third form, ``key_on`` and ``stateful_map``, is the textbook's. The clock starts when the warm-up part has drained (the source pauses for that) and
 stops at the first ``on_eof`` of the slowest worker, that is when its last record has been processed. The count of every
 key is then emitted to the sink, which adds them up.
 """
@@ -34,6 +34,11 @@ from benchmarks.keyed_count.workload import WARM_UP_SHARE, Steady, block, report
 
 EPOCH_INTERVAL_SECONDS = 10
 DRAIN_SECONDS = 2.0
+FORMS = {
+    "batch": "stateful_batch (on_batch), keyed by the source",
+    "record": "stateful (on_item), keyed by the source",
+    "map": "key_on, map_value, stateful_map",
+}
 
 
 class Clock:
@@ -159,9 +164,24 @@ class CountRecords(StatefulLogic[int, int, int]):
         return self.count
 
 
+def count_mapped(count: int | None, value: int) -> tuple[int, int]:
+    """One call for each record, in the form that users meet first: every new count is emitted."""
+    count = (count or 0) + value
+    return count, count
+
+
 class AddUp(StatelessSinkPartition[tuple[str, int]]):
+    """Keeps the last count of each key that reaches it and adds them up at the end."""
+
+    def __init__(self) -> None:
+        self.last_counts: dict[str, int] = {}
+
     def write_batch(self, items: list[tuple[str, int]]) -> None:
-        Clock.counted += sum(count for _, count in items)
+        self.last_counts.update(items)
+
+    def close(self) -> None:
+        note_the_end()
+        Clock.counted += sum(self.last_counts.values())
 
 
 class AddUpSink(DynamicSink[tuple[str, int]]):
@@ -173,7 +193,10 @@ def dataflow(options: argparse.Namespace, directory: Path) -> Dataflow:
     flow = Dataflow("keyed_count")
     source = BlockSource(options.keys, options.records, options.processes, options.batch, directory)
     stream = op.input("records", flow, source)
-    if options.per_record:
+    if options.form == "map":
+        keyed = op.map_value("value", op.key_on("key", stream, lambda record: record[0]), lambda record: record[1])
+        counts = op.stateful_map("count", keyed, count_mapped)
+    elif options.form == "record":
         counts = op.stateful("count", stream, CountRecords)
     else:
         counts = op.stateful_batch("count", stream, CountBatches)
@@ -236,7 +259,7 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=1000)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--per-record", action="store_true")
+    parser.add_argument("--form", choices=list(FORMS), default="batch")
     parser.add_argument("--no-recovery", action="store_true")
     parser.add_argument("--batch", type=int, default=100_000)
     parser.add_argument("--process", type=int, help=argparse.SUPPRESS)
@@ -256,7 +279,7 @@ def main() -> None:
         max(note["ended"] for note in noted) - min(note["began"] for note in noted),
     )
     settings = {
-        "operator": "stateful (on_item)" if options.per_record else "stateful_batch (on_batch)",
+        "operator": FORMS[options.form],
         "processes": options.processes,
         "source batch": options.batch,
         "recovery": "off" if options.no_recovery else f"on, epoch interval {EPOCH_INTERVAL_SECONDS} s",

@@ -19,6 +19,8 @@ import pathway as pw
 
 from benchmarks.keyed_count.workload import BLOCK_RECORDS, Mark, block, report, steady
 
+LEAST_BATCHES = 12
+
 
 class Record(pw.Schema):
     key: str
@@ -86,6 +88,8 @@ def main() -> None:
     parser.add_argument("--reducer", choices=["many", "single", "count"], default="many")
     parser.add_argument("--batch", type=int, default=250_000)
     options = parser.parse_args()
+    # Pathway hands over the results of neighbouring batches together: with few batches the marks would say nothing.
+    options.batch = min(options.batch, options.records // LEAST_BATCHES)
     with tempfile.TemporaryDirectory() as name:
         records = write_input(Path(name), options.keys, options.records, options.batch)
         marks = run(Path(name) / "input", options.reducer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -153,7 +154,7 @@ class Attempt:
             self._observer.on_started()
             self._run_epochs()
             self._close_tasks(self._settings.cancellation_timeout_s)
-            self._check_failure()
+            self._check_closed()
         except BaseException as error:
             self._shut_down_after(error)
             raise
@@ -299,7 +300,7 @@ class Attempt:
             self._settings.heartbeat_timeout_ms / 1000,
             lambda: f"only {len(shared.reports)} of {expected} stage reports of epoch {run.epoch} had come",
         )
-        missing = set(range(plan.slots)) - self._server.connected()
+        missing = set(range(plan.slots)) - self._server.alive()
         if missing:
             raise ClusterError(f"Epoch {run.epoch} does not count: slots {sorted(missing)} were gone at its end.")
         reports = list(shared.reports.values())
@@ -346,7 +347,7 @@ class Attempt:
         with shared.changed:
             shared.closing = True
         self._server.broadcast(CloseTasks())
-        deadline = monotonic() + timeout_s
+        deadline = monotonic() + (timeout_s or math.inf)  # 0 is Flink's "never"
         with shared.changed:
             while len(shared.closed) < len(shared.hellos) and shared.failure is None:
                 left = deadline - monotonic()
@@ -358,6 +359,13 @@ class Attempt:
                 self.accumulators[name] = self.accumulators.get(name, 0) + amount
             for error in closed.errors:
                 _LOG.warning("slot %d: %s", slot, error)
+
+    def _check_closed(self) -> None:
+        """What a sink held back until its close() is lost with a slot that did not get so far: that is no success."""
+        self._check_failure()
+        hellos = self._shared.hellos
+        for slot in sorted(hellos.keys() - self._shared.closed.keys()):
+            raise slot_lost(self._plan.job_name, slot, hellos[slot], "it ended before its functions were closed")
 
     def _shut_down_after(self, error: BaseException) -> None:
         """After a failure: let functions close if they can; what does not end in time dies with its lifeline."""

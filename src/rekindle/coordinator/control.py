@@ -73,8 +73,12 @@ class ControlServer:
             self.send(slot, message)
 
     def connected(self) -> set[int]:
-        """The slots whose control connection is alive."""
+        """The slots that may still have something to say: their reader has not come to the end of the connection."""
         return set(self._connections)
+
+    def alive(self) -> set[int]:
+        """The slots whose control connection is alive at this moment, asked of the kernel: readers may be late."""
+        return {slot for slot, connection in list(self._connections.items()) if connection.is_open()}
 
     def close(self) -> None:
         """Cut every connection: guardians end the slots that are left."""

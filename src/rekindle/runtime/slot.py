@@ -94,7 +94,7 @@ class Slot:
             attempt=launch.attempt,
             slot=launch.slot,
             pid=os.getpid(),
-            host=socket.gethostname(),
+            host=self._control.local_address(),
             boot_id=boot_id(),
             unix_path=self._pumps.unix_path,
             tcp_port=self._pumps.tcp_port,

@@ -30,7 +30,6 @@ class DataFrameInput:
     """A batch DataFrame as a bounded source: persisted, so that a replay sees the same rows, and read by partitions."""
 
     def __init__(self, df: DataFrame) -> None:
-        refuse_other_dataframes(df)
         self.type_info = dataframe_type(df)
         self._df = df
         self._sc = df.sparkSession.sparkContext
@@ -99,6 +98,7 @@ def _to_list(column: Any) -> list[Any]:
 
 def dataframe_type(df: DataFrame) -> RowTypeInfo:
     """The type of the rows of a stream that is made from this DataFrame."""
+    refuse_other_dataframes(df)
     return row_type_of(df.schema)
 
 
@@ -108,6 +108,8 @@ def refuse_other_dataframes(df: Any) -> None:
         raise TypeMismatchError(f"from_dataframe takes a Spark DataFrame, not {type(df).__name__}.")
     if type(df).__module__.startswith("pyspark.sql.connect"):
         raise ClusterError("This DataFrame comes over Spark Connect, which has no RDDs: make it on a classic session.")
+    if df.sparkSession.sparkContext._jsc is None:
+        raise ClusterError("This DataFrame's Spark session was stopped: make the DataFrame again on the active session.")
     if df.isStreaming:
         raise ClusterError("This DataFrame is a stream of Spark's own: from_dataframe takes batch DataFrames.")
 

@@ -17,7 +17,7 @@ from rekindle.spark.exchange import EpochJob, Exchange, StageInput
 _RAISED_IN_PUMP = re.compile(r"^(?:rekindle\.(?:errors|wire)\.)(\w+): (.+)$", re.MULTILINE)
 _PYTHON_ERROR = re.compile(r"^((?:\w+\.)*\w+(?:Error|Exception|Interrupt|Exit))(?:: (.+))?$", re.MULTILINE)
 _CANCELLED = re.compile(r"SPARK_JOB_CANCELLED|killed via the Web UI|Job \d+ cancelled|Stage \d+ was cancelled")
-_STOPPED = re.compile(r"SparkContext was shut down|stopped SparkContext|SparkContext has been shutdown")
+_STOPPED = re.compile(r"SparkContext (?:was|has been) ?shut ?down|stopped SparkContext")
 #: A job that is being submitted at this very moment is not there to be cancelled yet: ask again.
 _CANCEL_INTERVAL_S = 0.05
 _CANCEL_DEADLINE_S = 5.0
@@ -38,6 +38,8 @@ class EpochRunner:
     def run(self, run: EpochRun, inputs: Sequence[StageInput] = ()) -> list[bytes]:
         """Runs the epoch to its end; the rows that slots sent to the driver, in no particular order."""
         assert self._idle.is_set(), "one epoch runs at a time"
+        if private.is_stopped(self._sc):
+            raise ClusterError(f"The Spark session of the job '{run.job_name}' has been stopped.")
         self._cancelled, self._job_id = False, run.job_id
         self._idle.clear()
         try:
@@ -57,8 +59,8 @@ class EpochRunner:
         """Stops the running epoch, whose `run` then raises JobCancelledError; nothing happens when none runs."""
         self._cancelled = True
         waited = 0.0
-        while not self._idle.is_set() and waited < _CANCEL_DEADLINE_S:
-            self._sc.cancelJobGroup(self._job_id)
+        while not (self._idle.is_set() or private.is_stopped(self._sc)) and waited < _CANCEL_DEADLINE_S:
+            private.cancel_jobs(self._sc, self._job_id)
             self._idle.wait(_CANCEL_INTERVAL_S)
             waited += _CANCEL_INTERVAL_S
 
@@ -78,7 +80,7 @@ class EpochRunner:
             self._exchange.remove(job)
         except Exception as error:
             # With the session gone its files are gone too; the job's own error is the one to report.
-            if private.java_message(error) is None and not isinstance(error, ConnectionError):
+            if private.java_message(error) is None:
                 raise
 
 
@@ -92,6 +94,8 @@ def describe(run: EpochRun) -> str:
 
 def explain_failure(message: str, job_name: str) -> RekindleError:
     """What Spark says about a failed job, as one sentence of ours."""
+    if message.startswith(private.JVM_GONE):
+        return ClusterError(f"Spark's driver process ended while the job '{job_name}' ran.")
     if _STOPPED.search(message):
         return ClusterError(f"The Spark session was stopped while the job '{job_name}' ran.")
     if raised := _RAISED_IN_PUMP.search(message):

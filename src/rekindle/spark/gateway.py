@@ -18,6 +18,7 @@ import pyspark
 from rekindle.errors import ClusterError
 from rekindle.spark import private
 
+_DIRECTORY_PREFIX = "rekindle-spark-"
 _KEPT_LINES = 50
 _COMPLAINT_DEADLINE_S = 5.0
 
@@ -109,16 +110,25 @@ def patched_environment(values: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def temporary_directory(prefix: str) -> str:
-    """A directory that goes with this process at the latest."""
-    path = tempfile.mkdtemp(prefix=prefix)
+def temporary_directory(purpose: str) -> str:
+    """A directory that goes with this process at the latest, or with the next one when this one is killed."""
+    _remove_those_of_the_killed()
+    path = tempfile.mkdtemp(prefix=f"{_DIRECTORY_PREFIX}{os.getpid()}-{purpose}-")
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     return path
 
 
+def _remove_those_of_the_killed() -> None:
+    for directory in Path(tempfile.gettempdir()).glob(f"{_DIRECTORY_PREFIX}*"):
+        pid = directory.name.removeprefix(_DIRECTORY_PREFIX).partition("-")[0]
+        with contextlib.suppress(OSError):
+            if pid.isdigit() and not os.path.exists(f"/proc/{pid}") and directory.lstat().st_uid == os.geteuid():
+                shutil.rmtree(directory, ignore_errors=True)
+
+
 def linked_spark_home() -> str:
     """A Spark home of links to the installed one: `local-cluster` writes its work directory into its Spark home."""
-    home = Path(temporary_directory("rekindle-spark-home-"))
+    home = Path(temporary_directory("home"))
     installed = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
     for entry in installed.iterdir():
         if entry.name not in ("work", "__pycache__"):

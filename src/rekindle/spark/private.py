@@ -12,12 +12,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext, StorageLevel, java_gateway
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.serializers import CloudPickleSerializer, NoOpSerializer
 from pyspark.sql import DataFrame
 from pyspark.util import _load_from_socket
 
+#: Begins the message of a call that found no JVM to answer it.
+JVM_GONE = "the driver's JVM does not answer"
 #: A `JavaRDD` of byte arrays, seen through py4j, which has no types.
 ByteRdd: TypeAlias = Any
 #: What a task does with its partition: (index, rows in) -> rows out.
@@ -91,6 +94,8 @@ def shuffle_id(shuffled: Any) -> int:
 
 def remove_shuffle(sc: SparkContext, identifier: int, blocking: bool = False) -> None:
     """Removes a shuffle's files on every executor; Spark alone waits for the driver's garbage collection."""
+    if is_stopped(sc):
+        return
     cleaner = _jvm_context(sc).cleaner()
     if cleaner.isDefined():
         cleaner.get().doCleanupShuffle(identifier, blocking)
@@ -151,7 +156,15 @@ def own_local_properties(sc: SparkContext) -> Iterator[None]:
     try:
         yield
     finally:
-        context.setLocalProperties(before)
+        # With the JVM gone there is nothing to restore, and another error on its way.
+        with contextlib.suppress(Py4JError, ConnectionError):
+            context.setLocalProperties(before)
+
+
+def cancel_jobs(sc: SparkContext, group: str) -> None:
+    """Cancels the jobs of a group; a JVM that has gone runs none."""
+    with contextlib.suppress(Py4JError, ConnectionError):
+        sc.cancelJobGroup(group)
 
 
 def set_call_site(sc: SparkContext, name: str) -> None:
@@ -164,21 +177,24 @@ def registered_executors(sc: SparkContext) -> int:
     return int(_jvm_context(sc).getExecutorMemoryStatus().size()) - 1
 
 
+def is_stopped(sc: SparkContext) -> bool:
+    """Whether somebody has stopped the session."""
+    return sc._jsc is None
+
+
 def java_message(error: Exception) -> str | None:
     """What the JVM says about a failed call, without its stack; None when the error is not the JVM's."""
-    from py4j.protocol import Py4JJavaError
-
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.getMessage() or error.java_exception.toString())
     if isinstance(error, CapturedException):
         return str(error)
+    if isinstance(error, Py4JError | ConnectionError):
+        return f"{JVM_GONE} ({error})"
     return None
 
 
 def java_stack(error: Exception) -> str | None:
     """The whole Java stack of a failed call."""
-    from py4j.protocol import Py4JJavaError
-
     if isinstance(error, Py4JJavaError):
         return str(error)
     return getattr(error, "stackTrace", None) or getattr(error, "_stackTrace", None)

@@ -163,7 +163,7 @@ def own_settings(master: str, configuration: Configuration) -> dict[str, str]:
     if is_on_this_machine(master):
         settings["spark.driver.host"] = _LOOPBACK
         settings["spark.driver.bindAddress"] = _LOOPBACK
-        settings["spark.python.unix.domain.socket.dir"] = temporary_directory("rekindle-spark-")
+        settings["spark.python.unix.domain.socket.dir"] = temporary_directory("sockets")
     return settings | configuration.with_prefix(_SPARK_CONF_PREFIX)
 
 

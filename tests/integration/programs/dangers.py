@@ -12,6 +12,7 @@ import json
 import os
 import select
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
@@ -21,8 +22,15 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from rekindle import wire
-from rekindle.common import Configuration, JobStatus, Types
-from rekindle.datastream import KeyedProcessFunction, MapFunction, SourceFunction, StreamExecutionEnvironment
+from rekindle.common import Configuration, JobStatus, Types, WatermarkStrategy
+from rekindle.datastream import (
+    KeyedProcessFunction,
+    MapFunction,
+    SinkFunction,
+    SourceFunction,
+    StreamExecutionEnvironment,
+)
+from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceSplit
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import RekindleError
 from rekindle.spark import exchange
@@ -30,18 +38,43 @@ from rekindle.spark.cluster import SparkCluster
 from rekindle.spark.pump import PumpTask
 
 KEYS = 4
-RECORDS = 400
-#: Epochs of 100 records, 50 from each of two source subtasks, in chunks of 5.
+RECORDS = 200
+#: Epochs of 100 records, 50 from each of two source subtasks, in chunks of a few.
 SETTINGS = {
     "rekindle.progress": "off",
     "rekindle.epoch.max-records": "50",
     "rekindle.epoch.initial-records": "50",
-    "rekindle.epoch.chunk-records": "5",
+    "rekindle.epoch.chunk-records": "1",
 }
-EPOCH = 2
+EPOCH = 1
 
 
 # -- the job ----------------------------------------------------------------------------------------------------------
+
+
+class Numbers(Source[int]):
+    """Every number once, from two splits, in batches of ten: so an epoch has several chunks for each subtask."""
+
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_splits(self, parallelism: int) -> list[SourceSplit]:
+        return [SourceSplit(str(begin), begin) for begin in (0, RECORDS // 2)]
+
+    def create_reader(self, context: Any, splits: list[SourceSplit]) -> SourceReader[int]:
+        return TenAtATime([number for split in splits for number in range(split.position, split.position + RECORDS // 2)])
+
+
+class TenAtATime(SourceReader[int]):
+    def __init__(self, numbers: list[int]) -> None:
+        self.numbers = numbers
+
+    def poll(self, max_records: int) -> list[int] | None:
+        taken, self.numbers = self.numbers[:10], self.numbers[10:]
+        return taken or None
+
+    def snapshot_state(self) -> list[SourceSplit]:
+        return []
 
 
 class Count(KeyedProcessFunction):
@@ -72,7 +105,7 @@ class WithoutFence(MapFunction):
 def count(fence: bool = True, **settings: str) -> dict[str, int]:
     """The highest count of each key, as the job reports it."""
     env = environment(**settings)
-    numbers = env.from_sequence(1, RECORDS)
+    numbers = env.from_source(Numbers(), WatermarkStrategy.no_watermarks(), "numbers", int)
     if not fence:
         numbers = numbers.map(WithoutFence(), int)
     counts = numbers.key_by(lambda number: number % KEYS, Types.LONG()).process(Count(), tuple[int, int])
@@ -216,11 +249,32 @@ def lose_a_slot_at_the_end(unseen: bool) -> dict[str, int]:
     clean = LosesASlot(epoch=0)
     with clean.patched():
         count(**everything)
+    assert clean.epochs == 1, clean.epochs
     with contextlib.ExitStack() as changes:
         changes.enter_context(LosesASlot(epoch=clean.epochs).patched())
         if unseen:
             changes.enter_context(late_readers())
         return count(**everything)
+
+
+class DiesInClose(SinkFunction):
+    """A sink that holds records back until it is closed, and does not get so far."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.subtask = runtime_context.get_index_of_this_subtask()
+
+    def invoke(self, value: int, context: Any) -> None:
+        self.held_back = value
+
+    def close(self) -> None:
+        if self.subtask == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_in_close() -> None:
+    env = environment()
+    env.from_sequence(1, 10).add_sink(DiesInClose())
+    env.execute("held back")
 
 
 # -- a borrowed session -----------------------------------------------------------------------------------------------
@@ -282,7 +336,10 @@ def play(scene: str, act: Callable[[], Any]) -> None:
 
 
 def main() -> None:
-    spark = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").getOrCreate()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    quiet = SparkSession.builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+    spark = quiet.master("local[2,4]").getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     spark.sparkContext.setLocalProperty("mine", "kept")
     before = condition_of(spark)
@@ -296,6 +353,7 @@ def main() -> None:
             play(name, count)
     play("slot dies", lambda: lose_a_slot_at_the_end(unseen=False))
     play("slot dies unseen", lambda: lose_a_slot_at_the_end(unseen=True))
+    play("slot dies in close", die_in_close)
     play("borrowed", lambda: [before, condition_of(spark)])
     frame = spark.range(10)
     play("stopped", lambda: stop_while_a_job_runs(spark))

@@ -11,7 +11,13 @@ import pytest
 from rekindle.common import Configuration
 from rekindle.errors import ClusterError
 from rekindle.spark import session
-from rekindle.spark.gateway import JvmOutput, linked_spark_home, patched_environment, without_worker_tracebacks
+from rekindle.spark.gateway import (
+    JvmOutput,
+    linked_spark_home,
+    patched_environment,
+    temporary_directory,
+    without_worker_tracebacks,
+)
 from rekindle.spark.session import configured_master, differences, is_on_this_machine, own_settings
 
 
@@ -119,6 +125,18 @@ def test_the_linked_home_has_everything_but_a_work_directory() -> None:
     assert (home / "jars").is_symlink()
     assert (home / "bin" / "spark-submit").exists()
     assert not (home / "work").exists()
+
+
+def test_directories_of_killed_drivers_are_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", os.fspath(tmp_path))
+    dead, foreign = tmp_path / f"rekindle-spark-{2**31 - 1}-sockets-x", tmp_path / "rekindle-spark-tools"
+    for directory in (dead, foreign):
+        directory.mkdir()
+    mine = Path(temporary_directory("sockets"))
+    another = Path(temporary_directory("sockets"))
+    assert {path for path in (dead, foreign, mine, another) if path.exists()} == {foreign, mine, another}
 
 
 def test_the_environment_is_what_it_was() -> None:

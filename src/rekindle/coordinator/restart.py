@@ -1,0 +1,186 @@
+"""Whether and when a failed job is started again. Pure: the history comes in, time and chance are passed.
+
+The strategies are Flink's, with its arithmetic; `common.restart_strategy` holds what users write.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from rekindle.common.configuration import Configuration
+from rekindle.common.restart_strategy import (
+    ExponentialDelayRestartStrategyConfiguration,
+    FailureRateRestartStrategyConfiguration,
+    FallbackRestartStrategyConfiguration,
+    FixedDelayRestartStrategyConfiguration,
+    NoRestartStrategyConfiguration,
+    RestartStrategies,
+    RestartStrategyConfiguration,
+)
+from rekindle.common.time import as_millis
+from rekindle.errors import ConfigurationError
+
+#: A delay beyond every maximum: keeps a power of the multiplier inside what a float can hold.
+_BEYOND_MS = 1e15
+
+
+@dataclass(frozen=True)
+class FailureHistory:
+    """What a strategy remembers of the failures before; bounded, whatever the age of the job."""
+
+    restarts: int = 0  # over the whole life of the job
+    streak: int = 0  # since the delay was last the initial one
+    next_restart_ms: float | None = None  # when the restart after the last failure was due
+    recent_ms: tuple[float, ...] = ()  # the last failures, oldest first, as many as a rate needs
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Start again after `delay_ms`; `history` is what to pass at the next failure."""
+
+    delay_ms: int
+    history: FailureHistory
+
+
+@dataclass(frozen=True)
+class GiveUp:
+    """The job fails; `reason` is a sentence for people."""
+
+    reason: str
+
+
+class RestartStrategy(ABC):
+    """Decides what follows a failure."""
+
+    @abstractmethod
+    def on_failure(self, history: FailureHistory, now_ms: float, chance: random.Random) -> Restart | GiveUp:
+        """What follows a failure at `now_ms` (monotonic), the failures before being `history`."""
+
+
+@dataclass(frozen=True)
+class NoRestart(RestartStrategy):
+    """The first failure ends the job."""
+
+    def on_failure(self, history: FailureHistory, now_ms: float, chance: random.Random) -> Restart | GiveUp:
+        """Always gives up."""
+        return GiveUp("The job is not started again: its restart strategy is 'none'.")
+
+
+@dataclass(frozen=True)
+class FixedDelay(RestartStrategy):
+    """So many restarts over the life of the job, each after the same time.
+
+    >>> FixedDelay(attempts=1, delay_ms=500).on_failure(FailureHistory(), 0, random.Random(0)).delay_ms
+    500
+    """
+
+    attempts: int
+    delay_ms: int
+
+    def on_failure(self, history: FailureHistory, now_ms: float, chance: random.Random) -> Restart | GiveUp:
+        """Gives up when the attempts are used up; they never come back."""
+        if history.restarts >= self.attempts:
+            return GiveUp(f"The job is not started again: it used up the {self.attempts} restarts of 'fixed-delay'.")
+        return Restart(self.delay_ms, FailureHistory(restarts=history.restarts + 1))
+
+
+@dataclass(frozen=True)
+class FailureRate(RestartStrategy):
+    """Restarts while there were no more than so many failures within the interval that ends now."""
+
+    max_failures: int
+    interval_ms: int
+    delay_ms: int
+
+    def on_failure(self, history: FailureHistory, now_ms: float, chance: random.Random) -> Restart | GiveUp:
+        """Gives up when this failure is one too many within the interval."""
+        recent = (*(at for at in history.recent_ms if now_ms - at <= self.interval_ms), now_ms)
+        if len(recent) > self.max_failures:
+            return GiveUp(
+                f"The job is not started again: it failed {len(recent)} times within {self.interval_ms} ms, "
+                f"'failure-rate' allows {self.max_failures}."
+            )
+        return Restart(self.delay_ms, FailureHistory(restarts=history.restarts + 1, recent_ms=recent))
+
+
+@dataclass(frozen=True)
+class ExponentialDelay(RestartStrategy):
+    """Restarts after a time that grows with each failure and begins anew after a quiet while.
+
+    >>> steady = ExponentialDelay(1000, 60_000, 2.0, 3_600_000, jitter=0.0, attempts_before_reset=10)
+    >>> first = steady.on_failure(FailureHistory(), 0, random.Random(0))
+    >>> first.delay_ms, steady.on_failure(first.history, 5000, random.Random(0)).delay_ms
+    (1000, 2000)
+    """
+
+    initial_ms: int
+    max_ms: int
+    multiplier: float
+    reset_threshold_ms: int
+    jitter: float
+    attempts_before_reset: int
+
+    def on_failure(self, history: FailureHistory, now_ms: float, chance: random.Random) -> Restart | GiveUp:
+        """Gives up when there were so many restarts without a quiet while."""
+        due = history.next_restart_ms
+        if due is not None and now_ms <= due:
+            # The restart after the last failure is still to come: one trouble, one restart.
+            return Restart(math.ceil(due - now_ms), history)
+        quiet = due is None or now_ms - due >= self.reset_threshold_ms
+        streak = 0 if quiet else history.streak
+        if streak >= self.attempts_before_reset:
+            return GiveUp(
+                f"The job is not started again: 'exponential-delay' restarted it {streak} times "
+                f"without {self.reset_threshold_ms} ms of quiet in between."
+            )
+        delay_ms = self._delay_ms(streak, chance)
+        return Restart(delay_ms, FailureHistory(history.restarts + 1, streak + 1, now_ms + delay_ms))
+
+    def _delay_ms(self, streak: int, chance: random.Random) -> int:
+        backoff = self._backoff_ms(streak)
+        spread = int(backoff * self.jitter)
+        return max(self.initial_ms, min(backoff + chance.randint(-spread, spread), self.max_ms))
+
+    def _backoff_ms(self, streak: int) -> int:
+        if self.initial_ms == 0:
+            return 0
+        growth = streak * math.log(self.multiplier)
+        if growth > math.log(_BEYOND_MS / self.initial_ms):
+            return int(_BEYOND_MS)
+        return int(self.initial_ms * self.multiplier**streak)
+
+
+def restart_strategy(chosen: RestartStrategyConfiguration | None, configuration: Configuration) -> RestartStrategy:
+    """The strategy set in the program (`chosen`), else the configuration's, else Flink's default.
+
+    >>> restart_strategy(None, Configuration())
+    NoRestart()
+    >>> restart_strategy(RestartStrategies.fixed_delay_restart(5, 30_000), Configuration())
+    FixedDelay(attempts=5, delay_ms=30000)
+    """
+    if chosen is None or isinstance(chosen, FallbackRestartStrategyConfiguration):
+        chosen = RestartStrategies.from_configuration(configuration)
+    match chosen:
+        case NoRestartStrategyConfiguration():
+            return NoRestart()
+        case FixedDelayRestartStrategyConfiguration():
+            return FixedDelay(chosen.restart_attempts, as_millis(chosen.delay_between_attempts_interval))
+        case FailureRateRestartStrategyConfiguration():
+            return FailureRate(
+                chosen.max_failure_rate,
+                as_millis(chosen.failure_interval),
+                as_millis(chosen.delay_between_attempts_interval),
+            )
+        case ExponentialDelayRestartStrategyConfiguration():
+            return ExponentialDelay(
+                as_millis(chosen.initial_backoff),
+                as_millis(chosen.max_backoff),
+                chosen.backoff_multiplier,
+                as_millis(chosen.reset_backoff_threshold),
+                chosen.jitter_factor,
+                chosen.attempts_before_reset_backoff,
+            )
+    raise ConfigurationError(f"{chosen!r} is no restart strategy; make one with RestartStrategies.")
