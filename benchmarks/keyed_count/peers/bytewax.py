@@ -1,9 +1,9 @@
 """Bytewax with recovery on: ``stateful_batch`` (state once per key and batch) or ``stateful`` (a call per record).
 
 Records are handed out as large lists by a partitioned source that already emits ``(key, value)``, Bytewax's own form of
-a keyed stream: no ``key_on`` step; a third form, ``key_on`` and ``stateful_map``, is the textbook's. The clock starts when the warm-up part has drained (the source pauses for that) and
-stops at the first ``on_eof`` of the slowest worker, that is when its last record has been processed. The count of every
-key is then emitted to the sink, which adds them up.
+a keyed stream: no ``key_on`` step. A third form, ``key_on`` and ``stateful_map``, is the textbook's. The clock starts
+when the warm-up part has drained (the source pauses for that) and stops when the slowest worker has processed its last
+record (its first ``on_eof``, or the end of the sink). The sink adds up the last count of every key.
 """
 
 # mypy: allow-subclassing-any, allow-untyped-decorators

@@ -48,14 +48,18 @@ def write_input(directory: Path, keys: int, records: int, batch: int) -> int:
     written = []
     for number, start in enumerate(range(0, BLOCK_RECORDS, batch)):
         path = directory / f"block-{number}"
-        path.write_text("key,value\n" + "".join(f"{key},{value}\n" for key, value in whole[start : start + batch]))
-        written.append(path)
+        share = whole[start : start + batch]
+        path.write_text("key,value\n" + "".join(f"{key},{value}\n" for key, value in share))
+        written.append((path, len(share)))
     files = max(2, round(records / batch))
     inputs = directory / "input"
     inputs.mkdir()
+    linked = 0
     for number in range(files):
-        os.link(written[number % len(written)], inputs / f"{number:06}.csv")
-    return files * batch
+        path, size = written[number % len(written)]
+        os.link(path, inputs / f"{number:06}.csv")
+        linked += size
+    return linked
 
 
 def counts_of(records: Any, reducer: str) -> Any:
