@@ -544,7 +544,7 @@ EPOCH_TARGET_DURATION = _option(
     "How long an epoch should take when there is much to do.",
 )
 EPOCH_CHUNK_RECORDS = _option(
-    "rekindle.epoch.chunk-records", at_least(1), 16_384, "The most records in one payload between two tasks."
+    "rekindle.epoch.chunk-records", at_least(1), 4096, "The most records in one payload between two tasks."
 )
 SLOT_MEMORY_BUFFER = _option(
     "rekindle.slot.memory-buffer",

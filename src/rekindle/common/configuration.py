@@ -62,7 +62,7 @@ class Configuration:
 
         >>> from rekindle import config
         >>> Configuration().get(config.EPOCH_CHUNK_RECORDS)
-        16384
+        4096
         """
         for key in (option.key, *option.deprecated_keys):
             if key in self._values:

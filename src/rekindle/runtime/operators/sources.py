@@ -17,7 +17,7 @@ from rekindle.runtime.operators.base import MAX_WATERMARK, Operator, OperatorFai
 from rekindle.runtime.operators.stateless import FunctionOperator
 
 #: Records that pass through a chain as one batch: large enough to amortise, small enough for the caches.
-SOURCE_BATCH = 8192
+SOURCE_BATCH = 4096
 #: How many records a SourceFunction may be ahead of the epochs.
 SOURCE_BUFFER = 1 << 16
 

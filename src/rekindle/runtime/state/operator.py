@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from enum import StrEnum
-from typing import Any, Final, NoReturn, TypeVar
+from collections.abc import Iterable
+from typing import Any, NoReturn
 
-import msgspec
-
+from rekindle.checkpoint.operator_parts import (
+    Distribution,
+    OperatorStatePart,
+    decode_operator_part,
+    encode_operator_part,
+    redistribute,
+    redistribute_broadcast,
+    redistribute_split,
+    redistribute_union,
+)
 from rekindle.datastream.state import (
     BroadcastState,
     ListState,
@@ -16,118 +23,25 @@ from rekindle.datastream.state import (
     OperatorStateStore,
     ReadOnlyBroadcastState,
 )
-from rekindle.errors import SerializationError, StateAccessError
+from rekindle.errors import StateAccessError
 from rekindle.runtime.state.format import decoded, encoded
 from rekindle.runtime.state.spec import StateSpec, list_spec, map_spec
 
-FORMAT_VERSION: Final = 1
-
-T = TypeVar("T")
-
-
-class Distribution(StrEnum):
-    """Who gets what when an operator is restored, perhaps at another parallelism."""
-
-    SPLIT = "split"
-    UNION = "union"
-    BROADCAST = "broadcast"
-
-
-class OperatorStatePart(msgspec.Struct, array_like=True, frozen=True):
-    """One state of one subtask: elements of a list, or (field, value) pairs of a broadcast map flattened."""
-
-    name: str
-    distribution: Distribution
-    type_name: str
-    fingerprint: str
-    entries: list[bytes]
-
-
-class _Part(msgspec.Struct, array_like=True, frozen=True):
-    version: int
-    states: list[OperatorStatePart]
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Part).decode
-
-
-def decode_operator_part(data: bytes) -> list[OperatorStatePart]:
-    """The states of one subtask, entries still encoded."""
-    try:
-        part = _decode(data)
-    except msgspec.DecodeError as error:
-        raise SerializationError(f"An operator's state is damaged: {error}") from error
-    if part.version != FORMAT_VERSION:
-        raise SerializationError(
-            f"An operator's state has format {part.version}; this version of Rekindle reads {FORMAT_VERSION}: "
-            "use the version that wrote it."
-        )
-    return part.states
-
-
-def encode_operator_part(states: Sequence[OperatorStatePart]) -> bytes:
-    """The states of one subtask as bytes."""
-    return _encode(_Part(FORMAT_VERSION, list(states)))
-
-
-# ---------------------------------------------------------------------------------------------------- redistribution
-
-
-def redistribute_split(lists: Sequence[Sequence[T]], parallelism: int) -> list[list[T]]:
-    """All elements, in order, dealt round robin; unchanged parallelism changes nothing.
-
-    >>> redistribute_split([["a", "b", "c"], ["d"]], 3)
-    [['a', 'd'], ['b'], ['c']]
-    """
-    if len(lists) == parallelism:
-        return [list(elements) for elements in lists]
-    everything = [element for elements in lists for element in elements]
-    return [everything[subtask::parallelism] for subtask in range(parallelism)]
-
-
-def redistribute_union(lists: Sequence[Sequence[T]], parallelism: int) -> list[list[T]]:
-    """All elements to everyone.
-
-    >>> redistribute_union([["a"], ["b"]], 3)
-    [['a', 'b'], ['a', 'b'], ['a', 'b']]
-    """
-    return [[element for elements in lists for element in elements] for _ in range(parallelism)]
-
-
-def redistribute_broadcast(lists: Sequence[Sequence[T]], parallelism: int) -> list[list[T]]:
-    """Every subtask held the same: each new one takes that of an old one.
-
-    >>> redistribute_broadcast([["a"], ["a"]], 3)
-    [['a'], ['a'], ['a']]
-    """
-    return [list(lists[subtask % len(lists)]) for subtask in range(parallelism)]
-
-
-_REDISTRIBUTE: Final = {
-    Distribution.SPLIT: redistribute_split,
-    Distribution.UNION: redistribute_union,
-    Distribution.BROADCAST: redistribute_broadcast,
-}
-
-
-def redistribute(parts: Sequence[bytes], parallelism: int) -> list[bytes]:
-    """The parts of the old subtasks, in order, as parts for the new ones."""
-    decoded_parts = [{state.name: state for state in decode_operator_part(data)} for data in parts]
-    names = dict.fromkeys(name for states in decoded_parts for name in states)
-    result: list[list[OperatorStatePart]] = [[] for _ in range(parallelism)]
-    for name in names:
-        held = [states.get(name) for states in decoded_parts]
-        example = next(state for state in held if state is not None)
-        if any(state is not None and state.distribution is not example.distribution for state in held):
-            raise SerializationError(f"Operator state '{name}' was saved in different ways by different subtasks.")
-        if example.distribution is Distribution.BROADCAST:
-            lists = [state.entries for state in held if state is not None]
-        else:
-            lists = [state.entries if state is not None else [] for state in held]
-        for subtask, entries in enumerate(_REDISTRIBUTE[example.distribution](lists, parallelism)):
-            result[subtask].append(msgspec.structs.replace(example, entries=entries))
-    return [encode_operator_part(states) for states in result]
+# The format and who gets what of it on a restore belong to what is on disk.
+__all__ = [
+    "Distribution",
+    "HeapBroadcastState",
+    "HeapReadOnlyBroadcastState",
+    "OperatorListState",
+    "OperatorStateBackend",
+    "OperatorStatePart",
+    "decode_operator_part",
+    "encode_operator_part",
+    "redistribute",
+    "redistribute_broadcast",
+    "redistribute_split",
+    "redistribute_union",
+]
 
 
 # ------------------------------------------------------------------------------------------------------------ handles
