@@ -40,6 +40,7 @@ class RunningProgram:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
             cwd=self.temporary,
             env=os.environ
             | {
@@ -75,7 +76,8 @@ class RunningProgram:
                     return found
                 left_s = until - time.monotonic()
                 ended = not any(reader.is_alive() for reader in self._readers)
-                assert left_s > 0 and not ended, f"The program did not say {parts}. {self._story()}"
+                assert left_s > 0, f"The program did not say {parts}. {self._story()}"
+                assert not ended, f"The program ended and did not say {parts}. {self._story()}"
                 self._changed.wait(min(left_s, 0.5))
 
     def wait(self, deadline_s: float = DEADLINE_S) -> int:
@@ -127,12 +129,16 @@ class RunningProgram:
         """To the driver's Python process."""
         self._process.send_signal(number)
 
+    def interrupt(self) -> None:
+        """Ctrl-C, as a terminal sends it: to every process of the foreground group."""
+        os.killpg(self._process.pid, signal.SIGINT)
+
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> RunningProgram:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         for process in self.processes():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()

@@ -16,10 +16,39 @@ class Message(msgspec.Struct, tag=True, frozen=True):
 # -- driver -> slot ---------------------------------------------------------------------------------------------------
 
 
+class Storage(msgspec.Struct, frozen=True):
+    """Where a slot writes its snapshots: below `root` in the store at `url`, or, without one, into its answer."""
+
+    url: str | None
+    root: str
+    max_inline_bytes: int
+
+
 class Deploy(Message, frozen=True):
-    """Build the tasks and open the functions. `program` is the cloudpickled `graph.shipping.ShippedJob`."""
+    """Build the tasks and open the functions. `program` is the cloudpickled `graph.shipping.ShippedJob`.
+
+    `restores` are encoded `checkpoint.rescale.SubtaskRestore`s of the subtasks that this slot hosts.
+    """
 
     program: bytes
+    storage: Storage | None = None
+    restored_id: int | None = None
+    restore_url: str | None = None
+    restore_root: str = ""
+    restores: list[bytes] = []
+
+
+class CheckpointCompleted(Message, frozen=True):
+    """The checkpoint is durable: tell the listeners; with `acknowledge`, say when that is done."""
+
+    id: int
+    acknowledge: bool
+
+
+class CheckpointAborted(Message, frozen=True):
+    """As if it had never been triggered."""
+
+    id: int
 
 
 class CancelTasks(Message, frozen=True):
@@ -124,6 +153,36 @@ class LogLine(Message, frozen=True):
     text: str
 
 
+class SnapshotTaken(Message, frozen=True):
+    """A task's snapshot is in the store. `states` holds (operator uid, encoded `checkpoint.manifest.SubtaskState`)."""
+
+    checkpoint: int
+    chain: int
+    subtask: int
+    states: list[tuple[str, bytes]]
+    start_delay_ms: float
+    sync_ms: float
+    async_ms: float
+
+
+class SnapshotDeclined(Message, frozen=True):
+    """A task could not make its snapshot; processing goes on (I19)."""
+
+    checkpoint: int
+    chain: int
+    subtask: int
+    message: str
+    asynchronous: bool
+
+
+class Committed(Message, frozen=True):
+    """A task has told its listeners of the checkpoint with which the job ends."""
+
+    checkpoint: int
+    chain: int
+    subtask: int
+
+
 class Closed(Message, frozen=True):
     """Every function is closed; accumulators by name."""
 
@@ -132,9 +191,20 @@ class Closed(Message, frozen=True):
 
 
 SlotMessage = (
-    SlotHello | Lifeline | Deployed | SlotHeartbeat | Ready | StageReport | TaskFailed | LogLine | Closed
+    SlotHello
+    | Lifeline
+    | Deployed
+    | SlotHeartbeat
+    | Ready
+    | StageReport
+    | TaskFailed
+    | LogLine
+    | SnapshotTaken
+    | SnapshotDeclined
+    | Committed
+    | Closed
 )
-DriverMessage = Deploy | CancelTasks | CloseTasks | DriverHeartbeat
+DriverMessage = Deploy | CancelTasks | CloseTasks | DriverHeartbeat | CheckpointCompleted | CheckpointAborted
 
 _encoder = msgspec.msgpack.Encoder()
 _slot_decoder: msgspec.msgpack.Decoder[SlotMessage] = msgspec.msgpack.Decoder(SlotMessage)
@@ -159,6 +229,15 @@ def decode_from_driver(data: bytes) -> DriverMessage:
 # -- pump <-> slot ----------------------------------------------------------------------------------------------------
 
 
+class CheckpointOrder(msgspec.Struct, frozen=True):
+    """The barrier that an epoch carries. Deltas stand on `base_id`, the last completed checkpoint (I12)."""
+
+    id: int
+    timestamp_ms: int
+    base_id: int | None = None
+    savepoint: bool = False
+
+
 class PumpHello(msgspec.Struct, frozen=True):
     """Opens one stage of one epoch at one slot. A slot refuses an (attempt, epoch, stage) it has seen (I3)."""
 
@@ -167,7 +246,7 @@ class PumpHello(msgspec.Struct, frozen=True):
     stage: int
     max_records: int
     target_ms: int
-    checkpoint: int | None = None
+    checkpoint: CheckpointOrder | None = None
 
 
 class PumpReply(msgspec.Struct, frozen=True):
@@ -216,6 +295,7 @@ class SlotLaunch(msgspec.Struct, frozen=True):
     heartbeat_timeout_ms: int
     python_path: list[str] = []
     loopback_only: bool = True
+    restarts: int = 0  # what functions see as the attempt number, as in Flink
     executor_pid: int | None = None
     directory: str = ""  # the slot's private directory, made by who starts it and removed by its guardian
 

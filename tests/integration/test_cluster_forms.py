@@ -16,6 +16,8 @@ from tests.conftest import slots_of_run
 from tests.running_program import PROGRAMS, RunningProgram, seconds_until_gone
 from tests.standalone_cluster import StandaloneCluster, standalone_cluster
 
+pytestmark = pytest.mark.timeout(300)
+
 #: What the customers of the program have spent in the end, a fifth of taxes included.
 EXPECTED = {
     "ann": (["nail", "saw"], (100 * 5 + 3 * 1200) * 6 // 5),

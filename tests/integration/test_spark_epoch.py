@@ -22,7 +22,7 @@ from pyspark import StorageLevel
 
 from rekindle.coordinator.cluster import EpochRun, SlotAddress
 from rekindle.errors import ClusterError, JobCancelledError, ProtocolError, SlotLostError
-from rekindle.protocol import TO_DRIVER, PumpHello
+from rekindle.protocol import TO_DRIVER, CheckpointOrder, PumpHello
 from rekindle.spark.epoch import EpochRunner, describe
 from rekindle.spark.private import own_local_properties
 from tests.fake_slot import Behaviour, FakeSlot, fake_slots, silent
@@ -76,9 +76,9 @@ def test_rows_reach_the_slot_they_are_for(runner: EpochRunner) -> None:
 
 def test_every_slot_sees_every_stage_once(runner: EpochRunner) -> None:
     with fake_slots(SECRET, [silent, silent]) as slots:
-        assert runner.run(epoch_run(slots, 3, epoch=7, checkpoint=4, attempt=2)) == []
+        assert runner.run(epoch_run(slots, 3, epoch=7, checkpoint=CheckpointOrder(4, 0), attempt=2)) == []
         for slot in slots:
-            assert slot.hellos == [PumpHello(2, 7, stage, 1000, 100, 4) for stage in range(3)]
+            assert slot.hellos == [PumpHello(2, 7, stage, 1000, 100, CheckpointOrder(4, 0)) for stage in range(3)]
             assert {int(family) for family in slot.families} == {1}  # the unix socket, being on the same machine
 
 
@@ -180,7 +180,7 @@ def test_cancelling_nothing_is_nothing(runner: EpochRunner) -> None:
 def test_sparks_page_names_job_epoch_checkpoint_and_chains(spark: Any, runner: EpochRunner) -> None:
     names = ("Source: orders -> Map", "Keyed count", "Sink: print")
     with fake_slots(SECRET, [silent, silent]) as slots:
-        run = epoch_run(slots, 3, stage_names=names, epoch=12, checkpoint=3, job_id="cd" * 16)
+        run = epoch_run(slots, 3, stage_names=names, epoch=12, checkpoint=CheckpointOrder(3, 0), job_id="cd" * 16)
         runner.run(run)
     jobs = [job for job in rest(spark, "jobs") if job.get("jobGroup") == "cd" * 16]
     assert [job["description"] for job in jobs] == [describe(run)] == ["orders · epoch 12 · checkpoint 3"]

@@ -11,18 +11,23 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Protocol
 
+import msgspec
+
 from rekindle.coordinator.balance import imbalance
+from rekindle.coordinator.checkpointing import Checkpointing, SlotWord
 from rekindle.coordinator.cluster import Cluster, EpochRun, SlotAddress
 from rekindle.coordinator.control import ControlIdentity, ControlServer
-from rekindle.coordinator.failure import slot_lost, task_failed
+from rekindle.coordinator.failure import close_failed, output_closed, slot_lost, task_failed
 from rekindle.coordinator.logs import write_log_line
 from rekindle.coordinator.pacing import EpochLimits, Pace
 from rekindle.errors import ClusterError, JobCancelledError, ProtocolError, RekindleError
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.protocol import (
     CancelTasks,
+    CheckpointOrder,
     Closed,
     CloseTasks,
+    Committed,
     Deploy,
     Deployed,
     LogLine,
@@ -30,6 +35,8 @@ from rekindle.protocol import (
     SlotHello,
     SlotLaunch,
     SlotMessage,
+    SnapshotDeclined,
+    SnapshotTaken,
     StageReport,
     TaskFailed,
 )
@@ -39,6 +46,8 @@ _LOG = logging.getLogger("rekindle.job")
 #: How long to wait, after Spark reported a failure, for the slot's own word about the cause.
 _EXPLANATION_S = 2.0
 _FAILED_CLOSE_S = 3.0
+_NEVER = 0.0  # as a timeout, in Flink's settings too
+_encode_restore = msgspec.msgpack.Encoder().encode
 
 
 @dataclass(frozen=True)
@@ -51,7 +60,15 @@ class AttemptSettings:
     slot_start_timeout_s: float
     cancellation_timeout_s: float
     loopback_only: bool
+    restarts: int = field(default=0, kw_only=True)
     python_path: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EpochWork:
+    """What an epoch is run for: what the sources have, and perhaps a checkpoint's barrier at its end."""
+
+    order: CheckpointOrder | None
 
 
 @dataclass(frozen=True)
@@ -98,6 +115,7 @@ class _Shared:
     reports: dict[tuple[int, int], StageReport] = field(default_factory=dict)  # (slot, stage) of the current epoch
     epoch: int = 0
     ready: bool = False
+    words: list[SlotWord] = field(default_factory=list)  # about checkpoints, for the attempt's thread
     closing: bool = False
     cancelled: bool = False
     failure: RekindleError | None = None
@@ -109,8 +127,7 @@ class Attempt:
     def __init__(
         self,
         plan: JobPlan,
-        job_id: str,
-        number: int,
+        checkpointing: Checkpointing,
         program: bytes,
         cluster: Cluster,
         settings: AttemptSettings,
@@ -118,14 +135,19 @@ class Attempt:
         deliver: Callable[[list[bytes]], None],
     ) -> None:
         self._plan = plan
-        self._number = number
+        self._checkpointing = checkpointing
+        self._basis = checkpointing.begin_attempt()
+        self._number = self._basis.attempt
         self._program = program
         self._cluster = cluster
         self._settings = settings
         self._observer = observer
         self._deliver = deliver
         self._shared = _Shared()
-        self._identity = ControlIdentity(job_id, number, plan.slots, os.urandom(32))
+        self._identity = ControlIdentity(checkpointing.job_id, self._number, plan.slots, os.urandom(32))
+        self._stage_names = tuple(
+            ", ".join(chain.name for chain in plan.chains if chain.stage == stage) for stage in range(plan.stages)
+        )
         self._host = cluster.driver_host()
         self._server = ControlServer(
             self._host,
@@ -141,6 +163,8 @@ class Attempt:
             if plan.nodes[chain.head].kind is not OperatorKind.SOURCE_DATAFRAME
         }
         self._dataframes: list[PartitionedInput] = []
+        self._input_ended = False
+        self._canceller: threading.Thread | None = None
         self.accumulators: dict[str, float | int] = {}
 
     # -- the whole run ------------------------------------------------------------------------------------------------
@@ -151,15 +175,18 @@ class Attempt:
         try:
             self._start_slots()
             self._deploy()
+            self._checkpointing.started(self._server.broadcast)
             self._observer.on_started()
             self._run_epochs()
-            self._close_tasks(self._settings.cancellation_timeout_s)
+            self._close_tasks(_NEVER, give_up=lambda: self._shared.cancelled)  # a sink's last flush may take long
             self._check_closed()
         except BaseException as error:
             self._shut_down_after(error)
             raise
         finally:
             self._server.close()
+            if self._canceller is not None:
+                self._canceller.join()  # it must not stop what the next attempt starts
 
     def cancel(self) -> None:
         """Ask the attempt to end; safe from any thread."""
@@ -185,10 +212,15 @@ class Attempt:
                 heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
                 python_path=list(settings.python_path),
                 loopback_only=settings.loopback_only,
+                restarts=settings.restarts,
             )
             for slot in range(self._plan.slots)
         ]
-        self._cluster.start_slots(launches)
+        try:
+            self._cluster.start_slots(launches)
+        except JobCancelledError:
+            self._check_failure()  # a slot's failure stops the start of the others: it has priority
+            raise
         self._wait(
             lambda: len(self._shared.hellos) == self._plan.slots,
             settings.slot_start_timeout_s,
@@ -196,12 +228,29 @@ class Attempt:
         )
 
     def _deploy(self) -> None:
-        self._server.broadcast(Deploy(self._program))
+        basis = self._basis
+        placed = self._restores_by_slot()
+        for slot in range(self._plan.slots):
+            restores = placed.get(slot, [])
+            self._server.send(
+                slot,
+                Deploy(
+                    self._program, basis.storage, basis.restored_id, basis.restore_url, basis.restore_root, restores
+                ),
+            )
         self._wait(
             lambda: len(self._shared.deployed) == self._plan.slots,
             None,
             lambda: "",
         )
+
+    def _restores_by_slot(self) -> dict[int, list[bytes]]:
+        chain_of = {self._plan.nodes[node].uid: chain for chain in self._plan.chains for node in chain.nodes}
+        placed: dict[int, list[bytes]] = {}
+        for restore in self._basis.restores:
+            slot = self._plan.placement[chain_of[restore.uid].id, restore.subtask]
+            placed.setdefault(slot, []).append(_encode_restore(restore))
+        return placed
 
     def _wait(self, done: Callable[[], bool], timeout_s: float | None, complaint: Callable[[], str]) -> None:
         deadline = None if timeout_s is None else monotonic() + timeout_s
@@ -224,52 +273,79 @@ class Attempt:
 
     def _run_epochs(self) -> None:
         pace = Pace.start(self._settings.limits)
-        addresses = self._addresses()
-        names = self._stage_names()
         backlog = True
         last_start = monotonic() - 3600
-        while self._unfinished:
-            self._await_work(pace, backlog, last_start)
+        while (work := self._await_work(pace, backlog, last_start)) is not None:
             last_start = monotonic()
-            with self._shared.changed:
-                self._shared.epoch += 1
-                self._shared.ready = False
-                self._shared.reports.clear()
-            run = EpochRun(
-                job_id=self._identity.job_id,
-                job_name=self._plan.job_name,
-                attempt=self._number,
-                epoch=self._shared.epoch,
-                stage_names=names,
-                slots=addresses,
-                secret=self._identity.secret,
-                max_records=pace.max_records,
-                target_ms=self._settings.limits.target_ms,
-                dataframe_partitions=tuple(
-                    (each.node, each.take(self._plan.slots)) for each in self._dataframes if each.remaining
-                ),
-            )
+            run = self._next_run(work, pace)
             rows = self._run_epoch(run)
             duration_ms = (monotonic() - last_start) * 1000
             summary = self._conclude(run, duration_ms)
             if rows:
                 self._deliver(rows)
             self._observer.on_epoch(summary)
-            backlog = summary.more or any(each.remaining for each in self._dataframes)
+            self._coordinate(work)
+            backlog = bool(self._unfinished) and (summary.more or any(each.remaining for each in self._dataframes))
             pace = pace.after(duration_ms, summary.more)
 
-    def _await_work(self, pace: Pace, backlog: bool, last_start: float) -> None:
-        """Return when an epoch is worth running: no Spark job while there is nothing to do."""
-        shared = self._shared
-        with shared.changed:
-            while not backlog and not shared.ready:
+    def _coordinate(self, work: EpochWork) -> None:
+        """After an epoch that counted: its cut stands, and perhaps the input has ended."""
+        if work.order is not None:
+            self._checkpointing.cut_stands(work.order)
+        if not self._unfinished and not self._input_ended:
+            self._input_ended = True
+            self._checkpointing.input_ended()
+
+    def _next_run(self, work: EpochWork, pace: Pace) -> EpochRun:
+        with self._shared.changed:
+            self._shared.epoch += 1
+            self._shared.ready = False
+            self._shared.reports.clear()
+        return EpochRun(
+            job_id=self._identity.job_id,
+            job_name=self._plan.job_name,
+            attempt=self._number,
+            epoch=self._shared.epoch,
+            stage_names=self._stage_names,
+            slots=self._addresses(),
+            secret=self._identity.secret,
+            max_records=pace.max_records,
+            target_ms=self._settings.limits.target_ms,
+            checkpoint=work.order,
+            dataframe_partitions=tuple(
+                (each.node, each.take(self._plan.slots)) for each in self._dataframes if each.remaining
+            ),
+        )
+
+    def _await_work(self, pace: Pace, backlog: bool, last_start: float) -> EpochWork | None:
+        """What the next epoch is for, when one is worth running; None when the job has ended.
+
+        No Spark job runs while there is nothing to do and no checkpoint is due.
+        """
+        shared, checkpointing = self._shared, self._checkpointing
+        while True:
+            self._hear_words()
+            if checkpointing.ended:
+                return None
+            order = checkpointing.next_order()
+            if order is not None:
+                return EpochWork(order)
+            with shared.changed:
                 self._check_failure()
-                shared.changed.wait()
-            deadline = monotonic() + pace.pause_ms((monotonic() - last_start) * 1000, backlog) / 1000
-            while (left := deadline - monotonic()) > 0:
-                self._check_failure()
-                shared.changed.wait(left)
-            self._check_failure()
+                wanted = (backlog or shared.ready) and not checkpointing.ledger.holds_input
+                pause_ms = pace.pause_ms((monotonic() - last_start) * 1000, backlog) if wanted else None
+                if pause_ms == 0.0:
+                    return EpochWork(None)
+                if not shared.words:
+                    waits = [wait for wait in (pause_ms, checkpointing.wait_ms()) if wait is not None]
+                    shared.changed.wait(min(waits) / 1000 if waits else None)
+
+    def _hear_words(self) -> None:
+        """What slots said about checkpoints meanwhile."""
+        with self._shared.changed:
+            words, self._shared.words = self._shared.words, []
+        for word in words:
+            self._checkpointing.hear(word)
 
     def _run_epoch(self, run: EpochRun) -> list[bytes]:
         try:
@@ -334,41 +410,40 @@ class Attempt:
             for slot in range(self._plan.slots)
         )
 
-    def _stage_names(self) -> tuple[str, ...]:
-        plan = self._plan
-        return tuple(
-            ", ".join(chain.name for chain in plan.chains if chain.stage == stage) for stage in range(plan.stages)
-        )
-
     # -- the end ------------------------------------------------------------------------------------------------------
 
-    def _close_tasks(self, timeout_s: float) -> None:
+    def _close_tasks(self, timeout_s: float, give_up: Callable[[], bool] = lambda: False) -> None:
         shared = self._shared
         with shared.changed:
             shared.closing = True
         self._server.broadcast(CloseTasks())
-        deadline = monotonic() + (timeout_s or math.inf)  # 0 is Flink's "never"
+        deadline = monotonic() + (math.inf if timeout_s == _NEVER else timeout_s)
         with shared.changed:
-            while len(shared.closed) < len(shared.hellos) and shared.failure is None:
+            while len(shared.closed) < len(shared.hellos) and shared.failure is None and not give_up():
                 left = deadline - monotonic()
                 if left <= 0 or not (self._server.connected() - set(shared.closed)):
                     break
                 shared.changed.wait(min(left, 0.2))
-        for slot, closed in sorted(shared.closed.items()):
+        for closed in shared.closed.values():
             for name, amount in tagged_loads(closed.accumulators).items():
                 self.accumulators[name] = self.accumulators.get(name, 0) + amount
-            for error in closed.errors:
-                _LOG.warning("slot %d: %s", slot, error)
 
     def _check_closed(self) -> None:
-        """What a sink held back until its close() is lost with a slot that did not get so far: that is no success."""
+        """What a sink held back until its close() is lost when that failed or did not come: that is no success."""
         self._check_failure()
+        if errors := self._close_errors():
+            raise close_failed(self._plan.job_name, errors)
         hellos = self._shared.hellos
         for slot in sorted(hellos.keys() - self._shared.closed.keys()):
             raise slot_lost(self._plan.job_name, slot, hellos[slot], "it ended before its functions were closed")
 
+    def _close_errors(self) -> list[str]:
+        return [error for _, closed in sorted(self._shared.closed.items()) for error in closed.errors]
+
     def _shut_down_after(self, error: BaseException) -> None:
         """After a failure: let functions close if they can; what does not end in time dies with its lifeline."""
+        if self._shared.closing:
+            return  # it failed at its end: everyone has been asked to close
         cancelled = isinstance(error, JobCancelledError)
         self._cluster.cancel_epoch()
         self._server.broadcast(CancelTasks())
@@ -376,12 +451,14 @@ class Attempt:
         with self._shared.changed:
             self._shared.failure = None
         self._close_tasks(timeout_s)
+        for complaint in self._close_errors():
+            _LOG.warning("%s", complaint)
 
     # -- reader threads -----------------------------------------------------------------------------------------------
 
     def _on_message(self, slot: int, message: SlotMessage) -> None:
         if isinstance(message, LogLine):
-            write_log_line(message)
+            self._write(message)
             return
         shared = self._shared
         with shared.changed:
@@ -396,9 +473,20 @@ class Attempt:
                     shared.reports[slot, message.stage] = message
                 case Closed():
                     shared.closed[slot] = message
+                case SnapshotTaken() | SnapshotDeclined() | Committed():
+                    shared.words.append(message)
                 case TaskFailed():
                     self._fail(task_failed(self._plan.job_name, message))
             shared.changed.notify_all()
+
+    def _write(self, line: LogLine) -> None:
+        try:
+            write_log_line(line)
+        except (OSError, ValueError) as error:  # a broken pipe (`| head`), a full disk, a closed stream
+            shared = self._shared
+            with shared.changed:
+                self._fail(output_closed(self._plan.job_name, line.stream, error))
+                shared.changed.notify_all()
 
     def _on_gone(self, slot: int, why: str) -> None:
         shared = self._shared
@@ -411,6 +499,7 @@ class Attempt:
         """The first failure is the story; a running Spark job need not go on."""
         if self._shared.failure is None and not self._shared.closing:
             self._shared.failure = error
-            threading.Thread(target=self._cluster.cancel_epoch, name="cancel epoch", daemon=True).start()
+            self._canceller = threading.Thread(target=self._cluster.cancel_epoch, name="cancel epoch", daemon=True)
+            self._canceller.start()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rekindle.protocol import SlotLaunch
+from rekindle.protocol import CheckpointOrder, SlotLaunch
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class EpochRun:
     secret: bytes
     max_records: int
     target_ms: int
-    checkpoint: int | None = None
+    checkpoint: CheckpointOrder | None = None
     dataframe_partitions: tuple[tuple[int, tuple[int, ...]], ...] = ()  # (source node id, partitions to read)
 
 

@@ -136,7 +136,7 @@ class ControlServer:
                 self._last_seen[slot] = monotonic()
                 if not isinstance(message, SlotHeartbeat):
                     self._on_message(slot, message)
-        except (OSError, ProtocolError) as error:
+        except Exception as error:  # a reader that ended without a word would leave the job waiting for ever
             if not isinstance(error, wire.ConnectionClosedError):
                 why = f"its control connection failed ({error})"
         self._connections.pop(slot, None)

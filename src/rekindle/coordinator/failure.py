@@ -1,8 +1,11 @@
-"""Failures as a person reads them: their own traceback first, then operator, subtask and record. Pure."""
+"""Failures as a person reads them: their own traceback first, then operator, subtask and record."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rekindle.errors import JobExecutionError, SlotLostError
+from rekindle.graph.modules import with_own_paths
 from rekindle.protocol import SlotHello, TaskFailed
 
 
@@ -10,7 +13,8 @@ def task_failed(job_name: str, failed: TaskFailed) -> JobExecutionError:
     """The error that `execute()` raises when a task failed."""
     where = f"operator '{failed.operator}', subtask {failed.subtask + 1} (task '{failed.task}')"
     record = f", at record {failed.record}" if failed.record is not None else ""
-    return JobExecutionError(f"{failed.traceback.rstrip()}\n\nJob '{job_name}' failed in {where}{record}.")
+    traceback = with_own_paths(failed.traceback.rstrip())
+    return JobExecutionError(f"{traceback}\n\nJob '{job_name}' failed in {where}{record}.")
 
 
 def slot_lost(job_name: str, slot: int, hello: SlotHello | None, why: str) -> SlotLostError:
@@ -20,3 +24,15 @@ def slot_lost(job_name: str, slot: int, hello: SlotHello | None, why: str) -> Sl
         f"{which} of job '{job_name}' died: {why}. If it was not killed on purpose, look for the kernel's "
         "out-of-memory killer (dmesg) and for a crash of a native library."
     )
+
+
+def output_closed(job_name: str, stream: str, error: Exception) -> JobExecutionError:
+    """The error when what the functions print can no longer be written: the job's output would be lost."""
+    return JobExecutionError(f"Job '{job_name}' cannot write to the program's {stream} any more: {error}.")
+
+
+def close_failed(job_name: str, errors: Sequence[str]) -> JobExecutionError:
+    """The error when a function's close() failed at the end: what it held back until then is lost."""
+    more = f" {len(errors) - 1} more close() failed." if len(errors) > 1 else ""
+    first = with_own_paths(errors[0])
+    return JobExecutionError(f"{first}\n\nJob '{job_name}' failed at its end, when its functions closed.{more}")

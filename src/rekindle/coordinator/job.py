@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import random
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
 
@@ -14,13 +15,29 @@ from rekindle.common.job_execution_result import JobExecutionResult
 from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.attempt import Attempt, AttemptSettings, EpochSummary, Observer, PartitionedInput
+from rekindle.coordinator.checkpointing import Checkpointing
 from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.lifecycle import may_follow
+from rekindle.coordinator.restart import FailureHistory, GiveUp, RestartStrategy
 from rekindle.coordinator.results import ResultQueue
-from rekindle.errors import JobCancelledError
+from rekindle.errors import (
+    CorruptCheckpointError,
+    IncompatibleStateError,
+    JobCancelledError,
+    OwnershipLostError,
+    SerializationError,
+)
 from rekindle.graph.nodes import JobPlan
 
 _LOG = logging.getLogger("rekindle.job")
+#: A restart would meet them again, or must not come.
+_FINAL_ERRORS = (
+    JobCancelledError,
+    OwnershipLostError,
+    IncompatibleStateError,
+    CorruptCheckpointError,
+    SerializationError,
+)
 
 
 @dataclass(frozen=True)
@@ -31,8 +48,23 @@ class JobSpec:
     plan: JobPlan
     program: bytes
     settings: AttemptSettings
+    checkpointing: Checkpointing
+    restart: RestartStrategy
     dataframes: Callable[[], list[PartitionedInput]]
     decode_rows: Callable[[list[bytes]], list[Any]]
+
+
+@dataclass
+class _HeldResults:
+    """Results that no completed checkpoint contains yet."""
+
+    uncut: list[list[Any]] = field(default_factory=list)
+    cut: dict[int, list[list[Any]]] = field(default_factory=dict)
+
+    def clear(self) -> None:
+        """They will be made again."""
+        self.uncut.clear()
+        self.cut.clear()
 
 
 class JobMaster:
@@ -44,7 +76,12 @@ class JobMaster:
         self._observer = observer
         self._status = JobStatus.CREATED
         self._lock = threading.Lock()
-        self._cancel_asked = False
+        self._cancelled = threading.Event()
+        self._restarts = 0
+        self._chance = random.Random()
+        self._results_held = _HeldResults()
+        spec.checkpointing.on_cut = self._on_cut
+        spec.checkpointing.on_completed = self._on_completed
         self._attempt: Attempt | None = None
         self._future: Future[JobExecutionResult] = Future()
         self._results = ResultQueue()
@@ -69,8 +106,8 @@ class JobMaster:
 
     def cancel(self) -> Future[None]:
         """Cancel the job; the future is done when it has ended."""
+        self._cancelled.set()
         with self._lock:
-            self._cancel_asked = True
             attempt = self._attempt
         self._results.abandon()
         if attempt is not None:
@@ -95,11 +132,7 @@ class JobMaster:
 
     def _run(self) -> None:
         started = monotonic()
-        error: BaseException | None = None
-        try:
-            self._run_attempt(0)
-        except BaseException as caught:
-            error = caught
+        error = self._run_attempts()
         if error is None:
             self._move(JobStatus.FINISHED)
         elif isinstance(error, JobCancelledError):
@@ -110,7 +143,10 @@ class JobMaster:
             self._move(JobStatus.FAILED)
         self._observer.on_ended()
         try:
+            self._spec.checkpointing.job_ended(self._status)
             self._cluster.close()
+        except Exception as late:
+            _LOG.warning("Job '%s': cleaning up failed: %s", self._spec.plan.job_name, late)
         finally:
             self._results.end(error)
             if error is not None:
@@ -119,23 +155,64 @@ class JobMaster:
                 runtime_ms = round((monotonic() - started) * 1000)
                 self._future.set_result(JobExecutionResult(self.job_id, runtime_ms, self._accumulators))
 
-    def _run_attempt(self, number: int) -> None:
+    def _run_attempts(self) -> BaseException | None:
+        """Attempts until one ends well, somebody cancels, or the strategy gives up; the error that is left."""
+        history = FailureHistory()
+        while True:
+            try:
+                self._run_attempt()
+                return None
+            except _FINAL_ERRORS as error:
+                return error
+            except Exception as error:
+                self._results_held.clear()
+                self._spec.checkpointing.failed(str(error))
+                decision = self._spec.restart.on_failure(history, monotonic() * 1000, self._chance)
+                if isinstance(decision, GiveUp):
+                    if history.restarts:
+                        error.add_note(decision.reason)
+                    return error
+                history = decision.history
+                name = self._spec.plan.job_name
+                _LOG.warning("Job '%s' failed, restart in %d ms: %s", name, decision.delay_ms, error)
+                self._move(JobStatus.RESTARTING)
+                if self._cancelled.wait(decision.delay_ms / 1000):
+                    return JobCancelledError(f"Job '{self._spec.plan.job_name}' was cancelled.")
+            except BaseException as error:
+                return error
+
+    def _run_attempt(self) -> None:
         spec = self._spec
-        attempt = Attempt(
-            spec.plan, str(spec.job_id), number, spec.program, self._cluster, spec.settings, self, self._deliver
-        )
+        settings = replace(spec.settings, restarts=self._restarts)
+        self._restarts += 1
+        attempt = Attempt(spec.plan, spec.checkpointing, spec.program, self._cluster, settings, self, self._deliver)
         with self._lock:
             self._attempt = attempt
-            cancelled = self._cancel_asked
-        if cancelled:
+        if self._cancelled.is_set():
             attempt.cancel()
         try:
             attempt.run(spec.dataframes())
         finally:
             self._accumulators = attempt.accumulators
 
+    # -- results: with checkpoints each once, after the checkpoint that contains it -----------------------------------
+
     def _deliver(self, rows: list[bytes]) -> None:
-        self._results.put(self._spec.decode_rows(rows))
+        records = self._spec.decode_rows(rows)
+        if self._spec.checkpointing.enabled:
+            self._results_held.uncut.append(records)
+        else:
+            self._results.put(records)
+
+    def _on_cut(self, checkpoint_id: int) -> None:
+        held = self._results_held
+        held.cut[checkpoint_id], held.uncut = held.uncut, []
+
+    def _on_completed(self, checkpoint_id: int) -> None:
+        held = self._results_held.cut
+        for covered in sorted(each for each in held if each <= checkpoint_id):
+            for records in held.pop(covered):
+                self._results.put(records)
 
     def _move(self, status: JobStatus) -> None:
         assert may_follow(self._status, status), f"{self._status} -> {status}"

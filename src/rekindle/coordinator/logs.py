@@ -16,5 +16,10 @@ def write_log_line(line: LogLine) -> None:
         return
     stream = sys.stdout if line.stream == "stdout" else sys.stderr
     label = f"[{line.source}] " if line.source else ""
-    stream.write("".join(f"{label}{text}\n" for text in line.text.split("\n")))
+    lines = "".join(f"{label}{text}\n" for text in line.text.split("\n"))
+    try:
+        stream.write(lines)
+    except UnicodeEncodeError:  # a console that is not UTF-8 must not end the job
+        encoding = stream.encoding or "ascii"
+        stream.write(lines.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()

@@ -54,8 +54,8 @@ class Progress:
             return
         before = "\r\x1b[K" if self._mode == "live" else ""
         self._write(
-            f"{before}{self._job_name}: {self._total_in:,} records in, {self._total_out:,} out, {self._epochs:,} epochs, "
-            f"{monotonic() - self._started:.1f} s\n"
+            f"{before}{self._job_name}: {self._total_in:,} records in, {self._total_out:,} out, "
+            f"{self._epochs:,} epochs, {monotonic() - self._started:.1f} s\n"
         )
 
     def _show(self, summary: EpochSummary, elapsed: float) -> None:

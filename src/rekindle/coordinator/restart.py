@@ -10,6 +10,7 @@ import random
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.common.restart_strategy import (
     ExponentialDelayRestartStrategyConfiguration,
@@ -153,15 +154,19 @@ class ExponentialDelay(RestartStrategy):
         return int(self.initial_ms * self.multiplier**streak)
 
 
-def restart_strategy(chosen: RestartStrategyConfiguration | None, configuration: Configuration) -> RestartStrategy:
+def restart_strategy(
+    chosen: RestartStrategyConfiguration | None, configuration: Configuration, checkpointing: bool
+) -> RestartStrategy:
     """The strategy set in the program (`chosen`), else the configuration's, else Flink's default.
 
-    >>> restart_strategy(None, Configuration())
+    >>> restart_strategy(None, Configuration(), checkpointing=False)
     NoRestart()
-    >>> restart_strategy(RestartStrategies.fixed_delay_restart(5, 30_000), Configuration())
+    >>> restart_strategy(RestartStrategies.fixed_delay_restart(5, 30_000), Configuration(), checkpointing=True)
     FixedDelay(attempts=5, delay_ms=30000)
     """
     if chosen is None or isinstance(chosen, FallbackRestartStrategyConfiguration):
+        if configuration.get(config.RESTART_STRATEGY) is None and not checkpointing:
+            return NoRestart()  # also in batch mode, where an interval may be set and means nothing
         chosen = RestartStrategies.from_configuration(configuration)
     match chosen:
         case NoRestartStrategyConfiguration():

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import site
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +15,9 @@ from rekindle.errors import SerializationError
 
 #: Packages that every slot has, wherever they were loaded from.
 _ALWAYS_THERE = frozenset({"rekindle", "pyspark", "py4j", "__main__", "__mp_main__"})
+#: Where a slot keeps the program's modules, below its own directory.
+PROGRAM_DIRECTORY = "program"
+_SHIPPED_FILE = re.compile(rf'File "[^"]*/rekindle-slot-[^"/]*/{PROGRAM_DIRECTORY}/(?:added-[0-9]+/)?([^"]+)"')
 _LARGEST_FILE_BYTES = 64 * 1024 * 1024
 
 
@@ -22,16 +26,31 @@ def beside_the_program(modules: Mapping[str, ModuleType] | None = None) -> dict[
 
     A module `a.b` becomes `a/b.py`, wherever it was loaded from, so that `import a.b` finds it.
     """
+    return {name: path.read_bytes() for name, path in _sources(sys.modules if modules is None else modules)}
+
+
+def _sources(modules: Mapping[str, ModuleType]) -> Iterator[tuple[str, Path]]:
+    """Each module of the user's program: where it lies when shipped, and its file here."""
     installed = installed_directories()
-    files: dict[str, bytes] = {}
-    for name, module in sorted((sys.modules if modules is None else modules).items()):
+    for name, module in sorted(modules.items()):
         source = getattr(module, "__file__", None)
         if name.partition(".")[0] in _ALWAYS_THERE or not isinstance(source, str) or not source.endswith(".py"):
             continue
         path = Path(source)
         if not is_below(path, installed) and path.is_file():
-            files[_relative(name, path)] = path.read_bytes()
-    return files
+            yield _relative(name, path), path
+
+
+def with_own_paths(traceback: str, modules: Mapping[str, ModuleType] | None = None) -> str:
+    """A slot's traceback with the paths of the user's own files instead of those of the slot's copies, which are gone.
+
+    >>> with_own_paths('File "/tmp/rekindle-slot-0-abc/program/unknown.py", line 3', {})
+    'File "unknown.py", line 3'
+    """
+    if PROGRAM_DIRECTORY not in traceback:
+        return traceback
+    own = dict(_sources(sys.modules if modules is None else modules))
+    return _SHIPPED_FILE.sub(lambda match: f'File "{own.get(match[1], match[1])}"', traceback)
 
 
 def _relative(name: str, path: Path) -> str:

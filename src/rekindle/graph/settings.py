@@ -16,7 +16,8 @@
 | slot_start_timeout_ms | how long the driver waits for its slots |
 | checkpoint_interval_ms | -1 without checkpoints, and always in batch mode |
 | checkpoint_mode, checkpoint_timeout_ms, checkpoint_min_pause_ms, checkpoint_max_concurrent, | |
-| checkpoint_tolerable_failures, checkpoint_retention, checkpoint_directory, savepoint_directory | as in Flink |
+| checkpoint_tolerable_failures, checkpoint_retention, checkpoint_num_retained, checkpoint_directory, | |
+| savepoint_directory, allow_non_restored_state | as in Flink |
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ def _checkpoint_settings(program: Program, batch: bool) -> dict[str, Any]:
         "checkpoint_max_concurrent": checkpoints.get_max_concurrent_checkpoints(),
         "checkpoint_tolerable_failures": checkpoints.get_tolerable_checkpoint_failure_number(),
         "checkpoint_retention": checkpoints.get_externalized_checkpoint_retention().name,
+        "checkpoint_num_retained": settings.get(config.CHECKPOINT_NUM_RETAINED),
+        "allow_non_restored_state": settings.get(config.RECOVERY_IGNORE_UNCLAIMED),
         "checkpoint_directory": settings.get(config.CHECKPOINT_DIRECTORY),
         "savepoint_directory": settings.get(config.SAVEPOINT_DIRECTORY),
     }

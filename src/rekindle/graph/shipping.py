@@ -18,7 +18,7 @@ from rekindle import config
 from rekindle.datastream.transformations import Program
 from rekindle.errors import SerializationError
 from rekindle.graph.culprit import serialization_error
-from rekindle.graph.modules import added_files, beside_the_program, script_directory
+from rekindle.graph.modules import PROGRAM_DIRECTORY, added_files, beside_the_program, script_directory
 from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, OperatorNode, StreamEdge
 from rekindle.serde import cloud_dumps
 
@@ -166,7 +166,7 @@ def unship(program: bytes) -> ShippedJob:
 def install(program: bytes, directory: str) -> InstalledJob:
     """Write the shipped code below `directory`, make it importable, and take the program's place as `__main__`."""
     shipped = unship(program)
-    root = Path(directory) / "program"
+    root = Path(directory) / PROGRAM_DIRECTORY
     for name, content in {**shipped.modules, **shipped.added_files}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

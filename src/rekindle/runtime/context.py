@@ -73,6 +73,7 @@ class OperatorContext:
     timers: InternalTimers | None
     operator_state: OperatorStateBackend
     batch: bool
+    object_reuse: bool = False
 
     @property
     def task_name(self) -> str:

@@ -7,6 +7,7 @@ import traceback
 from types import TracebackType
 
 import rekindle
+from rekindle.errors import RekindleError
 from rekindle.protocol import TaskFailed
 from rekindle.runtime.operators.base import OperatorFailure
 from rekindle.runtime.task import Task
@@ -24,16 +25,39 @@ def describe_failure(name: str, task: Task | None, error: BaseException) -> Task
         operator=failure.operator if failure is not None else task.chain.name if task is not None else name,
         subtask=task.subtask if task is not None else 0,
         traceback=user_traceback(cause),
-        summary="".join(traceback.format_exception_only(cause)).strip(),
-        record=_shorten(failure.record) if failure is not None and failure.has_record else None,
+        summary=readable("".join(traceback.format_exception_only(cause)).strip()),
+        record=readable(_shorten(failure.record)) if failure is not None and failure.has_record else None,
         user_code=_first_user_frame(cause.__traceback__) is not None,
     )
 
 
 def user_traceback(error: BaseException) -> str:
-    """The traceback from the first frame that is not the engine's."""
-    frames = _first_user_frame(error.__traceback__) or error.__traceback__
-    return "".join(traceback.format_exception(type(error), error, frames))
+    """The traceback from the first frame that is not the engine's; the engine's own only if it is to blame."""
+    frames = _first_user_frame(error.__traceback__)
+    told = traceback.TracebackException(type(error), error, frames or error.__traceback__)
+    if _is_answer_to_user(error):
+        _leave_out_ours(told)
+    lines = told.format() if told.stack or told.__cause__ or told.__context__ else told.format_exception_only()
+    return readable("".join(lines))
+
+
+def readable(text: str) -> str:
+    """The text as it can be sent: lone surrogates, which UTF-8 does not have, are written out."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _is_answer_to_user(error: BaseException) -> bool:
+    """An error that we raise on purpose, or a call of theirs that did not fit: raised where the engine calls it."""
+    frames = error.__traceback__
+    return isinstance(error, RekindleError) or (frames is not None and frames.tb_next is None)
+
+
+def _leave_out_ours(told: traceback.TracebackException) -> None:
+    while told.stack and told.stack[-1].filename.startswith(_OURS):
+        told.stack.pop()
+    before = told.__cause__ or told.__context__
+    if before is None or told.__suppress_context__ or all(each.filename.startswith(_OURS) for each in before.stack):
+        told.__cause__ = told.__context__ = None
 
 
 def _first_user_frame(frames: TracebackType | None) -> TracebackType | None:

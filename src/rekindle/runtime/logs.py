@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 
 from rekindle.protocol import LogLine
+from rekindle.runtime.failures import readable
 
 Send = Callable[[LogLine], None]
 
@@ -20,6 +21,10 @@ class ForwardedStream(io.TextIOBase):
         self._send_line = send
         self._stream = stream
         self._partial = threading.local()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return "utf-8"
 
     def writable(self) -> bool:
         return True
@@ -35,15 +40,18 @@ class ForwardedStream(io.TextIOBase):
         pending = getattr(self._partial, "text", "") + text
         *lines, self._partial.text = pending.split("\n")
         if lines:
-            self._send_line(LogLine(source, self._stream, 0, "", "\n".join(lines)))
+            self._send_text(source, "\n".join(lines))
         return len(text)
+
+    def _send_text(self, source: str, text: str) -> None:
+        self._send_line(LogLine(source, self._stream, 0, "", readable(text)))
 
     def flush(self) -> None:
         """Send an unfinished line."""
         rest = getattr(self._partial, "text", "")
         if rest:
             self._partial.text = ""
-            self._send_line(LogLine(threading.current_thread().name, self._stream, 0, "", rest))
+            self._send_text(threading.current_thread().name, rest)
 
 
 class ForwardingHandler(logging.Handler):
@@ -54,7 +62,8 @@ class ForwardingHandler(logging.Handler):
         self._send_line = send
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._send_line(LogLine(record.threadName or "", "log", record.levelno, record.name, self.format(record)))
+        text = readable(self.format(record))
+        self._send_line(LogLine(record.threadName or "", "log", record.levelno, record.name, text))
 
 
 def forward_output(send: Send, level: int = logging.INFO) -> None:

@@ -13,6 +13,8 @@ from rekindle.runtime.task import Task
 
 _POLL_MIN_S = 0.001
 _POLL_MAX_S = 0.05
+#: A timer may be set for the end of time, which the operating system cannot wait for.
+_WAIT_MAX_S = 3600.0
 
 
 class TaskThread:
@@ -71,11 +73,19 @@ class TaskThread:
         waits = [pause_s] if self.task.polls() else []
         due_ms = self.task.next_due_ms()
         if due_ms is not None:
-            waits.append(max(0.0, (due_ms - self._clock.wall_ms()) / 1000))
+            waits.append(min(max(0.0, (due_ms - self._clock.wall_ms()) / 1000), _WAIT_MAX_S))
         return min(waits, default=None)
 
     def _look(self) -> None:
         due_ms = self.task.next_due_ms()
-        if self.task.has_input() or (due_ms is not None and due_ms <= self._clock.wall_ms()):
+        if self._has_input() or (due_ms is not None and due_ms <= self._clock.wall_ms()):
             self._watching = False
             self._ready()
+
+    def _has_input(self) -> bool:
+        """A reader of the user's own is asked here: its error asks for an epoch, which then fails with it."""
+        try:
+            return self.task.has_input()
+        except BaseException as error:
+            self.task.fail_next_epoch(error)
+            return True

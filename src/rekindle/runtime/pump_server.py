@@ -27,6 +27,9 @@ class StageHost(Protocol):
     def run_stage(self, hello: PumpHello) -> Iterator[tuple[int, bytes]]:
         """Run this slot's tasks of the stage; the rows that they send."""
 
+    def stage_released(self, hello: PumpHello) -> None:
+        """The pump has everything: Spark goes on (I2)."""
+
 
 class StageFence:
     """Refuses an (attempt, epoch, stage) that was seen: a Spark task that runs again must not feed twice (I3).
@@ -103,6 +106,7 @@ class PumpServer:
         for destination, row in self._host.run_stage(hello):
             connection.send(_DESTINATION.pack(destination), row)
         connection.send(END_OF_STAGE)
+        self._host.stage_released(hello)
 
 
 class StageAbortedError(Exception):

@@ -11,19 +11,32 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from functools import partial
+from time import monotonic
 from typing import Any
 
+import msgspec
+
 from rekindle import wire
+from rekindle.checkpoint.rescale import SubtaskRestore
+from rekindle.checkpoint.store import open_store
+from rekindle.checkpoint.stores.memory import MemoryStore
 from rekindle.clock import SystemClock
+from rekindle.crash_points import CrashPoint, reach, this_is_slot
 from rekindle.errors import JobCancelledError
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.shipping import InstalledJob, install
 from rekindle.protocol import (
     CancelTasks,
+    CheckpointAborted,
+    CheckpointCompleted,
+    CheckpointOrder,
     Closed,
     CloseTasks,
+    Committed,
     Deploy,
     Deployed,
     LogLine,
@@ -33,6 +46,7 @@ from rekindle.protocol import (
     SlotHeartbeat,
     SlotHello,
     SlotLaunch,
+    SnapshotDeclined,
     StageReport,
     decode_from_driver,
     decode_launch,
@@ -40,16 +54,19 @@ from rekindle.protocol import (
 )
 from rekindle.runtime.context import Accumulators
 from rekindle.runtime.exchange.chunk import read_header
-from rekindle.runtime.failures import describe_failure
+from rekindle.runtime.failures import describe_failure, user_traceback
 from rekindle.runtime.guardian import start_guardian
 from rekindle.runtime.logs import forward_output
 from rekindle.runtime.mailbox import TaskThread
 from rekindle.runtime.pump_server import PumpServer, StageAbortedError
-from rekindle.runtime.task import EpochBudget, EpochOutcome, SlotServices, Task
+from rekindle.runtime.snapshot import SnapshotDeclinedError
+from rekindle.runtime.task import EpochBudget, EpochOutcome, SlotServices, Task, TaskRestore
+from rekindle.runtime.uploads import Uploader
 from rekindle.serde import tagged_dumps
 
 _LOG = logging.getLogger("rekindle.slot")
-_CLOSE_TIMEOUT_S = 10.0
+_CANCELLED_CLOSE_S = 10.0
+_decode_restore = msgspec.msgpack.Decoder(SubtaskRestore).decode
 
 
 class Slot:
@@ -64,8 +81,10 @@ class Slot:
         self._tasks_by_edge: dict[int, Task] = {}
         self._stages: dict[int, list[TaskThread]] = {}
         self._plan: JobPlan | None = None
+        self._uploader: Uploader | None = None
         self._ready_said = threading.Event()
         self._failed = threading.Event()
+        self._cancelled = False
         self._control = wire.connect_tcp(launch.driver_host, launch.driver_port, launch.secret)
         self._pumps = PumpServer(directory, launch.secret, launch.attempt, self, launch.loopback_only)
 
@@ -79,8 +98,12 @@ class Slot:
         self._control.set_timeout(self._launch.heartbeat_timeout_ms / 1000)
         while True:
             match decode_from_driver(self._control.receive()):
-                case Deploy(program=program):
-                    threading.Thread(target=self._deploy, args=(program,), name="deploy", daemon=True).start()
+                case Deploy() as deploy:
+                    threading.Thread(target=self._deploy, args=(deploy,), name="deploy", daemon=True).start()
+                case CheckpointCompleted() as completed:
+                    self._tell_completed(completed)
+                case CheckpointAborted(id=checkpoint_id):
+                    self._tell_aborted(checkpoint_id)
                 case CancelTasks():
                     self._cancel()
                 case CloseTasks():
@@ -117,15 +140,21 @@ class Slot:
 
     # -- life of the tasks --------------------------------------------------------------------------------------------
 
-    def _deploy(self, program: bytes) -> None:
+    def _deploy(self, deploy: Deploy) -> None:
         try:
-            job = install(program, self._directory)
+            job = install(deploy.program, self._directory)
+            if deploy.storage is not None:
+                self._uploader = Uploader(deploy.storage, self._launch.attempt, self.send)
             self._build(job)
         except BaseException as error:
             _LOG.exception("deployment failed")
             self._fail(None, error)
             return
-        opened = [(thread, thread.submit(thread.task.open)) for thread in self._threads]
+        restores = self._restores(deploy)
+        opened = [
+            (thread, thread.submit(partial(_begin, thread.task, restores, deploy)))
+            for thread in self._threads
+        ]
         succeeded = [self._succeeded(thread.task, future) for thread, future in opened]  # waits for all of them
         if all(succeeded):
             gc.collect()
@@ -137,7 +166,7 @@ class Slot:
     def _build(self, job: InstalledJob) -> None:
         plan = job.plan
         services = SlotServices(
-            attempt=self._launch.attempt,
+            attempt=self._launch.restarts,
             clock=self._clock,
             directory=self._directory,
             accumulators=self._accumulators,
@@ -158,24 +187,79 @@ class Slot:
                         self._tasks_by_edge[edge.id] = thread.task
         self._plan = plan
 
+    def _restores(self, deploy: Deploy) -> dict[tuple[str, int], SubtaskRestore]:
+        found = [_decode_restore(data) for data in deploy.restores]
+        return {(each.uid, each.subtask): each for each in found}
+
+    # -- checkpoints --------------------------------------------------------------------------------------------------
+
+    def stage_released(self, hello: PumpHello) -> None:
+        """The pump is gone; whoever the barrier has reached takes its snapshot before the next epoch's input (I2)."""
+        order = hello.checkpoint
+        if order is None:
+            return
+        for thread in self._stages.get(hello.stage, []):
+            thread.submit(partial(self._snapshot, thread.task, order))
+            thread.watch()
+
+    def _snapshot(self, task: Task, order: CheckpointOrder) -> None:
+        assert self._uploader is not None, "a checkpoint without a place for it"
+        started = monotonic()
+        start_delay_ms = self._clock.wall_ms() - order.timestamp_ms
+        try:
+            snapshot = task.snapshot(order)
+        except SnapshotDeclinedError as error:
+            cause = "".join(traceback.format_exception_only(error.__cause__ or error)).strip()
+            self.send(SnapshotDeclined(order.id, task.chain.id, task.subtask, f"{error} {cause}", False))
+            return
+        self._uploader.put(snapshot, float(start_delay_ms), (monotonic() - started) * 1000)
+
+    def _tell_completed(self, completed: CheckpointCompleted) -> None:
+        for thread in self._threads:
+            self._notify(thread, partial(self._commit, thread.task, completed))
+
+    def _commit(self, task: Task, completed: CheckpointCompleted) -> None:
+        reach(CrashPoint.BEFORE_COMMIT)
+        task.notify_complete(completed.id)
+        reach(CrashPoint.AFTER_COMMIT)
+        if completed.acknowledge:
+            self.send(Committed(completed.id, task.chain.id, task.subtask))
+
+    def _tell_aborted(self, checkpoint_id: int) -> None:
+        for thread in self._threads:
+            self._notify(thread, partial(thread.task.notify_aborted, checkpoint_id))
+
+    def _notify(self, thread: TaskThread, call: Callable[[], None]) -> None:
+        future = thread.submit(call)
+        future.add_done_callback(lambda done: self._succeeded(thread.task, done))
+        thread.watch()
+
     def _ready(self) -> None:
         if not self._ready_said.is_set():
             self._ready_said.set()
             self.send(Ready())
 
     def _cancel(self) -> None:
+        self._cancelled = True
         for thread in self._threads:
             thread.task.cancel()
 
     def _close(self) -> None:
-        """Close every function on its own thread, report, and end."""
+        """Close every function on its own thread, report, and end.
+
+        At the end of the input a close() may take its time; after a cancellation user code may never come back.
+        """
+        timeout_s = _CANCELLED_CLOSE_S if self._cancelled else None
         futures = [thread.submit(thread.task.close) for thread in self._threads]
         errors: list[str] = []
         for thread, future in zip(self._threads, futures, strict=True):
             try:
-                errors.extend(future.result(_CLOSE_TIMEOUT_S))
+                errors.extend(
+                    f"{user_traceback(error).rstrip()}\n\nclose() of {name} failed."
+                    for name, error in future.result(timeout_s)
+                )
             except TimeoutError:
-                errors.append(f"{thread.task.name}: close() did not return within {_CLOSE_TIMEOUT_S:.0f} s")
+                errors.append(f"{thread.task.name} did not end within {timeout_s:.0f} s: it was left as it was.")
         sys.stdout.flush()
         sys.stderr.flush()
         self.send(Closed(tagged_dumps(self._accumulators.values), errors))
@@ -192,7 +276,7 @@ class Slot:
         if hello.stage == 0:
             self._ready_said.clear()
         threads = self._stages.get(hello.stage, [])
-        budget = EpochBudget(hello.max_records, hello.target_ms)
+        budget = EpochBudget(hello.max_records, hello.target_ms, hello.checkpoint)
         futures = [thread.submit(lambda task=thread.task: task.run_epoch(budget)) for thread in threads]  # type: ignore[misc]
         done = [self._succeeded(thread.task, future) for thread, future in zip(threads, futures, strict=True)]
         if not all(done):
@@ -228,6 +312,22 @@ class Slot:
             self.send(describe_failure(task.name if task else "deployment", task, error))
 
 
+def _begin(
+    task: Task,
+    restores: dict[tuple[str, int], SubtaskRestore],
+    deploy: Deploy,
+) -> None:
+    """On the task's thread: state back, functions initialised, functions opened."""
+    if deploy.restored_id is not None:
+        reach(CrashPoint.BEFORE_RESTORE)
+        store = open_store(deploy.restore_url) if deploy.restore_url is not None else MemoryStore()
+        own = {uid: restore for (uid, subtask), restore in restores.items() if subtask == task.subtask}
+        task.restore(TaskRestore(store, deploy.restore_root, own))
+        reach(CrashPoint.AFTER_RESTORE)
+    task.initialize(deploy.restored_id)
+    task.open()
+
+
 def boot_id() -> str:
     """Which running kernel this is: pumps use the unix socket only on the same one."""
     try:
@@ -240,6 +340,7 @@ def boot_id() -> str:
 def main() -> None:
     """Entry point of the slot process."""
     launch = decode_launch(sys.stdin.buffer.read())
+    this_is_slot(launch.slot)
     sys.path[:0] = [path for path in launch.python_path if path not in sys.path]
     directory = launch.directory
     start_guardian(launch, directory).watch()

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic, perf_counter
 from typing import Any
 
+from rekindle.checkpoint.manifest import SubtaskState
+from rekindle.checkpoint.rescale import SubtaskRestore, TaskState
+from rekindle.checkpoint.restore import read_parts, read_subtask
+from rekindle.checkpoint.statefile import PartWriter
+from rekindle.checkpoint.store import Store
+from rekindle.checkpoint.subtask import write_subtask
 from rekindle.clock import Clock
+from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import JobCancelledError
 from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, Partitioning, StreamEdge
-from rekindle.protocol import EdgeCount, TaskReport
+from rekindle.protocol import CheckpointOrder, EdgeCount, TaskReport
 from rekindle.runtime.context import Accumulators, OperatorContext
 from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Chunk, ChunkHeader, Mark, decode_row
 from rekindle.runtime.exchange.inbox import Inbox
@@ -33,11 +40,12 @@ from rekindle.runtime.operators.base import MAX_WATERMARK, Operator
 from rekindle.runtime.operators.factory import Blueprint, build_operator, selector_function
 from rekindle.runtime.operators.sources import SourceOperator
 from rekindle.runtime.operators.stateless import method_or_callable
+from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotDeclinedError, SnapshotSource, take_snapshot
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.operator import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 from rekindle.runtime.watermarks import WatermarkValve
-from rekindle.serde import ChunkCodec, codec_for, value_codec_for
+from rekindle.serde import ChunkCodec, codec_for, tagged_dumps, tagged_loads, value_codec_for
 
 
 @dataclass(frozen=True)
@@ -56,10 +64,11 @@ class SlotServices:
 
 @dataclass(frozen=True)
 class EpochBudget:
-    """How much a source may bring into an epoch."""
+    """How much a source may bring into an epoch, and whether a checkpoint's barrier stands at its end."""
 
     max_records: int
     target_ms: int
+    checkpoint: CheckpointOrder | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,34 @@ class EpochOutcome:
     sent: list[EdgeCount]
     received: list[EdgeCount]
     more: bool
+
+
+@dataclass(frozen=True)
+class TaskRestore:
+    """What a task takes back: by operator uid, from a store below a root."""
+
+    store: Store
+    root: str
+    subtasks: Mapping[str, SubtaskRestore]
+
+
+@dataclass(frozen=True)
+class TaskSnapshot:
+    """A task's snapshot after its synchronous part."""
+
+    task: Task
+    order: CheckpointOrder
+    operators: list[tuple[Operator, OperatorSnapshotFutures]]
+    finished: bool
+
+    def write(self, writer_for: Callable[[str, str], PartWriter]) -> list[tuple[str, SubtaskState]]:
+        """The asynchronous part: encode and put away; `writer_for(operator uid, name for people)`."""
+        states = []
+        for operator, futures in self.operators:
+            parts = futures.parts(self.task.subtask, self.order.id, self.finished)
+            writer = writer_for(operator.node.uid, operator.context.task_name)
+            states.append((operator.node.uid, write_subtask(writer, parts)))
+        return states
 
 
 class Task:
@@ -83,6 +120,9 @@ class Task:
         self._plan = plan
         self._services = services
         self._cancelled = False
+        self._checkpointed = plan.settings["checkpoint_interval_ms"] > 0
+        self._held_for: int | None = None  # the checkpoint for whose cut the source stands still
+        self._error_between_epochs: BaseException | None = None
         buffer_bytes = int(plan.settings["memory_buffer_bytes"])
         self.inbox = Inbox(buffer_bytes, services.directory)
         self.outbox = Outbox(buffer_bytes, services.directory)
@@ -120,6 +160,7 @@ class Task:
             timers=timers,
             operator_state=OperatorStateBackend(self.subtask, allow_pickle=allow_pickle),
             batch=plan.batch,
+            object_reuse=bool(plan.settings.get("object_reuse", False)),
         )
         selectors = [
             services.load_selector(node_id, index) if selector is not None else None
@@ -186,22 +227,109 @@ class Task:
             return [(edge.id, sender) for sender in senders]
         return [(edge.id, sender) for sender in range(source.parallelism)]
 
+    # -- checkpoints --------------------------------------------------------------------------------------------------
+
+    def restore(self, restore: TaskRestore) -> None:
+        """Before `open`: every operator's state, and what belongs to the cut itself."""
+        for node_id in reversed(self.chain.nodes):
+            operator = self._operators[node_id]
+            found = restore.subtasks.get(operator.node.uid)
+            if found is not None:
+                self._restore_operator(operator, found, restore)
+
+    def _restore_operator(self, operator: Operator, found: SubtaskRestore, restore: TaskRestore) -> None:
+        context = operator.context
+        if context.keyed is not None and context.timers is not None:
+            context.keyed.restore(read_parts(restore.store, restore.root, found.keyed))
+            context.timers.restore(read_parts(restore.store, restore.root, found.timers))
+        state = read_subtask(restore.store, restore.root, found, operator.name)
+        if state.operator_state is not None:
+            context.operator_state.restore(state.operator_state)
+        if state.source is not None:
+            operator.restore_source(state.source, state.finished)
+        elif operator is self._head:
+            self.finished = state.finished
+        if operator is self._head and state.task is not None:
+            self._seek(state.task)
+
+    def _seek(self, task: TaskState) -> None:
+        if task.details is None:
+            self._valve.current = task.watermark
+            return
+        valve, writers, positions = tagged_loads(task.details)
+        self._valve.seek(valve)
+        for writer, position in zip(self._writers, writers, strict=False):
+            if position is not None:
+                writer.seek(position)
+        for operator in self._operators.values():
+            if operator.node.uid in positions:
+                operator.seek(positions[operator.node.uid])
+
+    def _task_state(self) -> TaskState:
+        positions = {each.node.uid: each.position() for each in self._operators.values() if each.position() is not None}
+        details = [self._valve.position(), [writer.position() for writer in self._writers], positions]
+        return TaskState(self._valve.current, self._valve.all_idle, tagged_dumps(details))
+
+    def snapshot(self, order: CheckpointOrder) -> TaskSnapshot:
+        """The synchronous part, from tail to head (I2); the futures that it gives are for the uploading thread."""
+        reach(CrashPoint.BEFORE_SNAPSHOT)
+        taken: list[tuple[Operator, OperatorSnapshotFutures]] = []
+        try:
+            for node_id in reversed(self.chain.nodes):
+                operator = self._operators[node_id]
+                taken.append((operator, take_snapshot(self._snapshot_source(operator), order)))
+        except SnapshotDeclinedError:
+            for _, futures in taken:
+                futures.cancel()
+            raise
+        finally:
+            if isinstance(self._head, SourceOperator) and order.id == self._held_for:
+                self._held_for = None
+                self._head.release_after_cut()
+        reach(CrashPoint.AFTER_SNAPSHOT)
+        return TaskSnapshot(self, order, taken, self.finished)
+
+    def _snapshot_source(self, operator: Operator) -> SnapshotSource:
+        return SnapshotSource(
+            name=operator.context.task_name,
+            context=operator.context,
+            user_snapshot=operator.snapshot_user_state,
+            custom_raw_keyed_state=operator.custom_raw_keyed_state,
+            source=operator.source_state,
+            task=self._task_state if operator is self._head else lambda: None,
+        )
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        """Tell the operators, from tail to head."""
+        for node_id in reversed(self.chain.nodes):
+            self._operators[node_id].notify_complete(checkpoint_id)
+
+    def notify_aborted(self, checkpoint_id: int) -> None:
+        """Tell the operators, from tail to head."""
+        for node_id in reversed(self.chain.nodes):
+            self._operators[node_id].notify_aborted(checkpoint_id)
+
     # -- life ---------------------------------------------------------------------------------------------------------
+
+    def initialize(self, restored_id: int | None) -> None:
+        """State is there; functions see it from tail to head, before any is opened."""
+        for node_id in reversed(self.chain.nodes):
+            self._operators[node_id].initialize_state(restored_id)
 
     def open(self) -> None:
         """Open the operators from tail to head (I2)."""
         for node_id in reversed(self.chain.nodes):
             self._operators[node_id].open()
 
-    def close(self) -> list[str]:
-        """Close the operators from tail to head; errors are told, not raised."""
-        errors = []
+    def close(self) -> list[tuple[str, BaseException]]:
+        """Close the operators from tail to head; errors are told, by subtask, not raised."""
+        errors: list[tuple[str, BaseException]] = []
         for node_id in reversed(self.chain.nodes):
             operator = self._operators[node_id]
             try:
                 operator.close()
-            except Exception as error:
-                errors.append(f"{operator.context.task_name}: close() failed: {error!r}")
+            except BaseException as error:  # a sys.exit() too: the others are to be closed
+                errors.append((operator.context.task_name, error))
         return errors
 
     def cancel(self) -> None:
@@ -214,11 +342,16 @@ class Task:
 
     def run_epoch(self, budget: EpochBudget) -> EpochOutcome:
         """This chain's part of an epoch: what is due by the clock, then the input, then flush (I4)."""
+        if self._error_between_epochs is not None:
+            raise self._error_between_epochs
         started = perf_counter()
         received = self.inbox.counts()
         sunk_before = self._records_sunk()
         self._on_processing_time()
         if isinstance(self._head, SourceOperator):
+            if budget.checkpoint is not None:
+                self._head.hold_for_cut()
+                self._held_for = budget.checkpoint.id
             records_in = self._pull(self._head, budget)
         else:
             records_in = sum(self._feed(header, row) for header, row in self.inbox.drain())
@@ -233,7 +366,7 @@ class Task:
             finished=self.finished,
             busy_ms=(perf_counter() - started) * 1000,
         )
-        return EpochOutcome(report, sent, received, self.has_input())
+        return EpochOutcome(report, sent, received, self._has_backlog())
 
     def _records_sunk(self) -> int:
         return sum(operator.records_sunk for operator in self._operators.values())
@@ -289,6 +422,8 @@ class Task:
             self._finish()
 
     def _finish(self) -> None:
+        if self.finished:
+            return  # it had ended before the checkpoint that was restored
         if self._head.current_watermark < MAX_WATERMARK:
             self._head.process_watermark(MAX_WATERMARK)
         self._head.emit_end()
@@ -302,9 +437,10 @@ class Task:
             operator.on_processing_time(now_ms)
 
     def _end_epoch(self) -> list[EdgeCount]:
-        for operator in self._operators.values():
-            if operator.context.keyed is not None:
-                operator.context.keyed.forget_changes()
+        if not self._checkpointed:
+            for operator in self._operators.values():
+                if operator.context.keyed is not None:
+                    operator.context.keyed.forget_changes()
         sent: list[EdgeCount] = []
         for writer in self._writers:
             writer.flush()
@@ -316,6 +452,14 @@ class Task:
     def has_input(self) -> bool:
         """Whether the source has something for the next epoch."""
         return isinstance(self._head, SourceOperator) and not self.finished and self._head.available()
+
+    def _has_backlog(self) -> bool:
+        """Whether the next epoch should follow at once; a reader may say 'available' although its poll was empty."""
+        return self.has_input() and not (isinstance(self._head, SourceOperator) and self._head.ran_dry)
+
+    def fail_next_epoch(self, error: BaseException) -> None:
+        """What went wrong between two epochs is the next one's failure."""
+        self._error_between_epochs = error
 
     def polls(self) -> bool:
         """Whether somebody must ask `has_input` again and again."""

@@ -68,6 +68,14 @@ class WatermarkValve:
         self.current = min(deciding)
         return self.current
 
+    def seek(self, position: list[Any]) -> None:
+        """Go on from a snapshot: channels that are gone are skipped."""
+        self.current, channels = position
+        for edge, source, watermark, idle, ended in channels:
+            if (edge, source) in self._channels:
+                aligned = watermark >= self.current
+                self._channels[edge, source] = _ChannelTime(watermark, idle, ended, aligned)
+
     def position(self) -> list[Any]:
         """What a snapshot keeps: each channel's watermark and flags, and the task's own watermark."""
         channels = [[*channel, time.watermark, time.idle, time.ended] for channel, time in self._channels.items()]

@@ -18,6 +18,7 @@ from rekindle.spark.epoch import EpochRunner, explain_failure
 from rekindle.spark.exchange import StageInput
 from rekindle.spark.session import SessionLease, is_on_this_machine
 from rekindle.spark.slots import Placement, SpawnedSlot, master_of, spawn_slots
+from rekindle.spark.spark_thread import SparkThread
 
 _LOOPBACK = "127.0.0.1"
 _POOL_PROPERTY = "spark.scheduler.pool"
@@ -45,6 +46,7 @@ class SparkCluster:
         self._configuration = configuration
         self._feeds = dict(feeds or {})
         self._runner = EpochRunner(self._sc, java_stacks=configuration.get(config.JAVA_STACK))
+        self._thread = SparkThread(lambda: private.is_stopped(self._sc))
         self._pool = self._sc.getLocalProperty(_POOL_PROPERTY)
         self._placements: list[Placement] = []
         self._stop_spawning = threading.Event()
@@ -67,8 +69,7 @@ class SparkCluster:
         self._release_placements()
         self._stop_spawning.clear()
         try:
-            with self._in_pool():
-                placement = spawn_slots(self._sc, launches, self._stop_spawning)
+            placement = self._thread.call(lambda: self._spawn(launches), launches[0].job_name)
         except Exception as error:
             if (message := private.java_message(error)) is None:
                 raise
@@ -80,8 +81,7 @@ class SparkCluster:
 
     def run_epoch(self, run: EpochRun) -> list[bytes]:
         """Runs one epoch to its end; the rows that go to the driver."""
-        with self._in_pool():
-            return self._runner.run(run, self._inputs(run))
+        return self._thread.call(lambda: self._run_epoch(run), run.job_name)
 
     def cancel_epoch(self) -> None:
         """Stops what runs, from another thread: an epoch, or the start of the slots."""
@@ -90,10 +90,24 @@ class SparkCluster:
 
     def close(self) -> None:
         """Lets executors and DataFrames go; stops the session if it is ours."""
-        self._release_placements()
-        for feed in self._feeds.values():
-            feed.source.close()
+        self._thread.close()
+        try:
+            self._release_placements()
+            for feed in self._feeds.values():
+                feed.source.close()
+        except Exception as error:
+            # A stopped session, or one without its JVM, has nothing left to give back.
+            if private.java_message(error) is None:
+                raise
         self._lease.close()
+
+    def _spawn(self, launches: Sequence[SlotLaunch]) -> Placement:
+        with self._in_pool():
+            return spawn_slots(self._sc, launches, self._stop_spawning)
+
+    def _run_epoch(self, run: EpochRun) -> list[bytes]:
+        with self._in_pool():
+            return self._runner.run(run, self._inputs(run))
 
     def _inputs(self, run: EpochRun) -> list[StageInput]:
         return [

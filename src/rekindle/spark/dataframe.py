@@ -109,7 +109,7 @@ def refuse_other_dataframes(df: Any) -> None:
     if type(df).__module__.startswith("pyspark.sql.connect"):
         raise ClusterError("This DataFrame comes over Spark Connect, which has no RDDs: make it on a classic session.")
     if df.sparkSession.sparkContext._jsc is None:
-        raise ClusterError("This DataFrame's Spark session was stopped: make the DataFrame again on the active session.")
+        raise ClusterError("This DataFrame's Spark session was stopped: make it again on the active session.")
     if df.isStreaming:
         raise ClusterError("This DataFrame is a stream of Spark's own: from_dataframe takes batch DataFrames.")
 

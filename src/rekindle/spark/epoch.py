@@ -48,6 +48,9 @@ class EpochRunner:
         except Exception as error:
             if (message := private.java_message(error)) is None:
                 raise
+            if private.is_stopping(self._sc):
+                # Tasks fail in many ways under a session that goes.
+                message = f"SparkContext was shut down ({message})"
             if not self._java_stacks:
                 raise explain_failure(message, run.job_name) from None
             stack = private.java_stack(error) or message
@@ -88,7 +91,7 @@ def describe(run: EpochRun) -> str:
     """The job's description on Spark's page."""
     parts = [run.job_name, f"epoch {run.epoch}"]
     if run.checkpoint is not None:
-        parts.append(f"checkpoint {run.checkpoint}")
+        parts.append(f"checkpoint {run.checkpoint.id}")
     return " · ".join(parts)
 
 

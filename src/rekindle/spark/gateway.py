@@ -60,7 +60,7 @@ def without_worker_tracebacks(lines: Iterable[str]) -> Iterator[str]:
     """Drops what pyspark's own worker loop prints when a cancelled task's connection breaks under it.
 
     >>> noise = ["Traceback (most recent call last):", '  File "x/pyspark/daemon.py", line 2', "BrokenPipeError: ..."]
-    >>> list(without_worker_tracebacks(["a", *noise, "b"]))
+    >>> list(without_worker_tracebacks(["a", *noise, "b", *noise[:1]]))
     ['a', 'b']
     """
     held: list[str] = []
@@ -71,13 +71,23 @@ def without_worker_tracebacks(lines: Iterable[str]) -> Iterator[str]:
         elif held and line.startswith(" "):
             held.append(line)
         elif held:
-            frames = [each for each in held if each.lstrip().startswith("File ")]
-            if not frames or not all("/pyspark/daemon.py" in frame for frame in frames):
+            frames = _frames(held)
+            if not frames or not all(map(_is_of_the_daemon, frames)):
                 yield from (*held, line)
             held = []
         else:
             yield line
-    yield from held
+    # What is cut short here was being printed by a worker that the end of the session ended.
+    if not all(map(_is_of_the_daemon, _frames(held))):
+        yield from held
+
+
+def _frames(traceback: Iterable[str]) -> list[str]:
+    return [line for line in traceback if line.lstrip().startswith("File ")]
+
+
+def _is_of_the_daemon(frame: str) -> bool:
+    return "/pyspark/daemon.py" in frame
 
 
 def launch_jvm(environment: Mapping[str, str]) -> JvmOutput | None:

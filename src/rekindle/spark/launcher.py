@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Any
 
 from rekindle import config
+from rekindle.checkpoint import resolve
+from rekindle.checkpoint.store import Store, open_store
+from rekindle.checkpoint.stores.memory import MemoryStore
 from rekindle.clock import SystemClock
 from rekindle.common.job_id import JobID
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.coordinator.attempt import AttemptSettings, Observer, PartitionedInput
+from rekindle.coordinator.checkpointing import Checkpointing, RestoredFrom
 from rekindle.coordinator.job import JobMaster, JobSpec
 from rekindle.coordinator.pacing import EpochLimits
 from rekindle.coordinator.progress import Progress
+from rekindle.coordinator.restart import restart_strategy
 from rekindle.datastream.transformations import Program, with_inputs
 from rekindle.graph.build import build_plan
 from rekindle.graph.explain import explain as explain_plan
@@ -25,6 +31,8 @@ from rekindle.spark import dataframe
 from rekindle.spark.cluster import DataFrameFeed, SparkCluster
 from rekindle.spark.feed import DataFrameChunks
 from rekindle.spark.shared_session import lease_session
+
+_LOG = logging.getLogger("rekindle.job")
 
 __all__ = ["dataframe_type", "explain", "launch", "plan_json", "to_dataframe"]
 
@@ -85,17 +93,47 @@ def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> Job
         if node.kind is OperatorKind.SOURCE_DATAFRAME
     }
     feeds = {node: DataFrameFeed(source, DataFrameChunks.of(plan, node)) for node, source in inputs.items()}
+    job_id = JobID()
     cluster = SparkCluster(lease, program.configuration, feeds)
     spec = JobSpec(
-        job_id=JobID(),
+        job_id=job_id,
         plan=plan,
         program=shipped,
         settings=_attempt_settings(plan, cluster.is_on_this_machine),
+        checkpointing=_checkpointing(plan, program, str(job_id)),
+        restart=restart_strategy(
+            program.restart_strategy, program.configuration, plan.settings["checkpoint_interval_ms"] > 0
+        ),
         dataframes=lambda: [PartitionedInput(node, list(range(source.partitions))) for node, source in inputs.items()],
         decode_rows=list if keep_rows else _RowDecoder(plan),
     )
     progress = observer or Progress(plan.job_name, program.configuration.get(config.PROGRESS), SystemClock())
     return JobMaster(spec, cluster, progress).start()
+
+
+def _checkpointing(plan: JobPlan, program: Program, job_id: str) -> Checkpointing:
+    directory = plan.settings["checkpoint_directory"]
+    store = open_store(directory) if directory else MemoryStore()
+    if not directory and plan.settings["checkpoint_interval_ms"] > 0:
+        _LOG.warning(
+            "Job '%s' keeps its checkpoints in the driver's memory: they are lost with it. Set "
+            "execution.checkpointing.dir to a directory that every executor and the driver reach.",
+            plan.job_name,
+        )
+    recovery = _recovery(program.configuration.get(config.RECOVERY_PATH), store, plan.job_name)
+    return Checkpointing(plan, job_id, store, SystemClock(), in_memory=not directory, recovery=recovery)
+
+
+def _recovery(path: str | None, store: Store, job_name: str) -> RestoredFrom | None:
+    if path is None:
+        return None
+    if path == resolve.LATEST:
+        if resolve.latest(store, job_name) is None:
+            _LOG.info("Job '%s' has no checkpoint yet: it begins anew.", job_name)
+            return None
+        return RestoredFrom(store, resolve.load(store, path, job_name))
+    location = resolve.locate(path)
+    return RestoredFrom(location.store, resolve.load(location.store, location.path))
 
 
 class _RowDecoder:

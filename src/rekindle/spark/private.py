@@ -182,6 +182,15 @@ def is_stopped(sc: SparkContext) -> bool:
     return sc._jsc is None
 
 
+def is_stopping(sc: SparkContext) -> bool:
+    """Whether the session is stopped, or is being stopped at this moment; asks the JVM."""
+    context = sc._jsc
+    try:
+        return context is None or bool(context.sc().isStopped())
+    except (Py4JError, ConnectionError):
+        return False  # the JVM has gone, which is another story
+
+
 def java_message(error: Exception) -> str | None:
     """What the JVM says about a failed call, without its stack; None when the error is not the JVM's."""
     if isinstance(error, Py4JJavaError):

@@ -73,7 +73,12 @@ def active_session() -> SparkSession | None:
     sc = SparkContext._active_spark_context
     if sc is None or sc._jsc is None:
         return None
-    return SparkSession.getActiveSession() or SparkSession(sc)
+    try:
+        return SparkSession.getActiveSession() or SparkSession(sc)
+    except Exception as error:
+        if (message := private.java_message(error)) is None or not message.startswith(private.JVM_GONE):
+            raise
+        raise ClusterError("Spark's driver process (a JVM) has ended: start the program again.") from None
 
 
 def refuse_spark_connect() -> None:

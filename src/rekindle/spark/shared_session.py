@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import threading
 from dataclasses import replace
 
 from rekindle import config
 from rekindle.common.configuration import Configuration
+from rekindle.errors import ClusterError
 from rekindle.spark.session import SessionLease, active_session, obtain_session, stop_session
 
 _lock = threading.Lock()
@@ -32,8 +34,10 @@ def stop_own_session() -> None:
     global _own
     atexit.unregister(stop_own_session)
     own, _own = _own, None
-    if own is not None and active_session() is not None:
-        stop_session(own.spark)
+    # Without its JVM a session has nothing left to stop.
+    with contextlib.suppress(ClusterError):
+        if own is not None and active_session() is not None:
+            stop_session(own.spark)
 
 
 def _is_for_another_master(own: SessionLease, configuration: Configuration) -> bool:

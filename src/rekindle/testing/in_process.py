@@ -91,8 +91,8 @@ class InProcessJob:
         self.close()
         return collected
 
-    def close(self) -> list[str]:
-        """Close every function; the errors of those that could not."""
+    def close(self) -> list[tuple[str, BaseException]]:
+        """Close every function; the errors of those that could not, by subtask."""
         errors = [error for task in self.tasks.values() for error in task.close()]
         self._directory.cleanup()
         return errors

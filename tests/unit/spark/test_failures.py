@@ -6,6 +6,7 @@ import pytest
 
 from rekindle.coordinator.cluster import EpochRun
 from rekindle.errors import ClusterError, JobCancelledError, ProtocolError, RekindleError, SlotLostError
+from rekindle.protocol import CheckpointOrder
 from rekindle.spark.epoch import describe, explain_failure, first_sentence
 
 PYTHON_FAILURE = """Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, most recent failure: Lost task
@@ -71,7 +72,7 @@ def test_a_failure_is_one_sentence(message: str, kind: type[RekindleError], said
 def test_a_description_names_job_epoch_and_checkpoint() -> None:
     run = EpochRun("id", "orders", 1, 12, ("a",), (), b"", 1, 1)
     assert describe(run) == "orders · epoch 12"
-    with_checkpoint = EpochRun("id", "orders", 1, 12, ("a",), (), b"", 1, 1, checkpoint=3)
+    with_checkpoint = EpochRun("id", "orders", 1, 12, ("a",), (), b"", 1, 1, checkpoint=CheckpointOrder(3, 0))
     assert describe(with_checkpoint) == "orders · epoch 12 · checkpoint 3"
 
 

@@ -8,6 +8,13 @@ from rekindle.datastream.functions.broadcast import (
     BroadcastProcessFunction,
     KeyedBroadcastProcessFunction,
 )
+from rekindle.datastream.functions.checkpointed import (
+    CheckpointedFunction,
+    CheckpointListener,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    ListCheckpointed,
+)
 from rekindle.datastream.functions.process import (
     CoProcessFunction,
     KeyedCoProcessFunction,
@@ -34,6 +41,11 @@ from rekindle.datastream.functions.source import (
 )
 
 __all__ = [
+    "CheckpointedFunction",
+    "CheckpointListener",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
+    "ListCheckpointed",
     "AggregateFunction",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",

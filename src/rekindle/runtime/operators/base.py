@@ -13,9 +13,12 @@ from rekindle.common.watermark_strategy import MAX_WATERMARK
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.errors import RekindleError
 from rekindle.graph.nodes import MIN_WATERMARK, OperatorNode
+from rekindle.runtime.isolation import Isolate, isolator
 
 if TYPE_CHECKING:
+    from rekindle.checkpoint.rescale import SourceState
     from rekindle.runtime.context import OperatorContext
+    from rekindle.runtime.snapshot import SnapshotContext
 
 __all__ = ["MAX_WATERMARK", "MIN_WATERMARK", "Operator", "OperatorFailure", "Output", "failed_record"]
 
@@ -58,7 +61,8 @@ def _drop(records: list[Any], timestamps: list[int] | None) -> None:
 class Output:
     """An operator's outputs: the main one and the tagged ones, each with any number of consumers."""
 
-    def __init__(self) -> None:
+    def __init__(self, isolate: Isolate | None = None) -> None:
+        self._isolate = isolate
         self._consumers: list[Consumer] = []
         self._tagged: dict[str, list[Consumer]] = {}
         self.emit: Emit = _drop
@@ -72,8 +76,10 @@ class Output:
         self.emit = self._consumers[0].emit if len(self._consumers) == 1 else self._emit_all
 
     def _emit_all(self, records: list[Any], timestamps: list[int] | None) -> None:
-        for consumer in self._consumers:
-            consumer.emit(records, timestamps)
+        *others, last = self._consumers
+        for consumer in others:
+            consumer.emit(records if self._isolate is None else list(map(self._isolate, records)), timestamps)
+        last.emit(records, timestamps)
 
     def emit_mixed(self, records: list[Any], timestamps: list[int] | None) -> None:
         """Emit the results of a process function, in which `(tag, value)` pairs belong to side outputs."""
@@ -140,7 +146,9 @@ class Operator:
         self.node = node
         self.name = node.name
         self.context = context
-        self.output = Output()
+        #: How what user code emits is protected from what it does afterwards; None: it needs no protection.
+        self.isolate = isolator(node.output_type, context.object_reuse)
+        self.output = Output(self.isolate)
         self.current_watermark = MIN_WATERMARK
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -153,6 +161,41 @@ class Operator:
 
     def close(self) -> None:
         """At the end, also after a failure."""
+
+    # -- checkpoints --------------------------------------------------------------------------------------------------
+
+    #: Custom raw keyed state leaves no room for timers there.
+    custom_raw_keyed_state = False
+
+    def initialize_state(self, restored_id: int | None) -> None:
+        """Before `open`: the state is there, restored or empty."""
+
+    def snapshot_user_state(self, context: SnapshotContext) -> None:
+        """The user's part of a snapshot."""
+
+    def source_state(self) -> SourceState | None:
+        """Where a source goes on after a restore."""
+        return None
+
+    def restore_source(self, state: SourceState, finished: bool) -> None:
+        """Go on from there."""
+
+    def position(self) -> Any:
+        """What else belongs to the cut, as plain data; None if nothing does."""
+        return None
+
+    def seek(self, position: Any) -> None:
+        """Take back what `position` gave."""
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is durable."""
+        if self.context.keyed is not None:
+            self.context.keyed.snapshot_completed(checkpoint_id)
+
+    def notify_aborted(self, checkpoint_id: int) -> None:
+        """As if it had never been triggered."""
+        if self.context.keyed is not None:
+            self.context.keyed.snapshot_aborted(checkpoint_id)
 
     # -- data ---------------------------------------------------------------------------------------------------------
 
@@ -201,3 +244,10 @@ class Operator:
         """The chained end of input: finish, then tell what follows."""
         self.finish()
         self.output.emit_end()
+
+
+def appending(outs: list[Any], isolate: Isolate | None) -> Callable[[Any], None]:
+    """How a loop adds an output: hot loops bind it once per batch."""
+    if isolate is None:
+        return outs.append
+    return lambda out: outs.append(isolate(out))

@@ -54,12 +54,13 @@ class CoFunctionOperator(FunctionOperator):
     def _run(self, function: Callable[[Any], Any], records: list[Any], timestamps: list[int] | None) -> None:
         outs: list[Any] = []
         times: list[int] = []
+        isolate = self.isolate
         remaining = iter(records)
         try:
             for place, record in enumerate(remaining):
                 results = function(record) if self._flat else (function(record),)
                 for out in results if results is not None else ():
-                    outs.append(out)
+                    outs.append(out if isolate is None else isolate(out))
                     if timestamps is not None:
                         times.append(timestamps[place])
                 if len(outs) >= OUTPUT_RECORDS:

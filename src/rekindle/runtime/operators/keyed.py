@@ -16,6 +16,7 @@ from rekindle.runtime.operators.base import (
     MAX_WATERMARK,
     OUTPUT_RECORDS,
     OperatorFailure,
+    appending,
     failed_record,
 )
 from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable
@@ -83,7 +84,7 @@ class KeyedOperator(FunctionOperator):
         self._fire(self.timers.due_processing_time(now_ms), TimeDomain.PROCESSING_TIME)
 
     def _fire(self, due: Any, domain: TimeDomain) -> None:
-        context, on_timer = self.user_context, self._on_timer
+        context, on_timer, isolate = self.user_context, self._on_timer, self.isolate
         outs: list[Any] = []
         times: list[int] = []
         timestamp = NO_TIMESTAMP
@@ -98,7 +99,7 @@ class KeyedOperator(FunctionOperator):
                 if results is None:
                     continue
                 for out in results:
-                    outs.append(out)
+                    outs.append(out if isolate is None else isolate(out))
                     times.append(timestamp if domain is TimeDomain.EVENT_TIME else NO_TIMESTAMP)
                 if len(outs) >= OUTPUT_RECORDS:
                     self.output.emit_mixed(outs, times)
@@ -123,7 +124,7 @@ def run_keyed(
     find, load = keyed.front.get, keyed.load_row
     outs: list[Any] = []
     times: list[int] = []
-    append, append_time = outs.append, times.append
+    append, append_time = appending(outs, operator.isolate), times.append
     remaining = iter(records)
     try:
         for record, timestamp in zip(remaining, timestamps or repeat(NO_TIMESTAMP)):  # noqa: B905 (repeat is endless)
@@ -138,7 +139,7 @@ def run_keyed(
                 if len(outs) >= OUTPUT_RECORDS:
                     emit(outs, times if timestamps is not None else None)
                     outs, times = [], []
-                    append, append_time = outs.append, times.append
+                    append, append_time = appending(outs, operator.isolate), times.append
     except OperatorFailure:
         raise
     except Exception as error:
@@ -184,6 +185,7 @@ class ReduceOperator(KeyedOperator):
         value_of, update = self._state.value, self._state.update
         selector = self.selectors[0]
         outs: list[Any] = []
+        append = appending(outs, self.isolate)
         remaining = iter(records)
         try:
             for record in remaining:
@@ -192,7 +194,7 @@ class ReduceOperator(KeyedOperator):
                 current = value_of()
                 value = record if current is None else reduce(current, record)
                 update(value)
-                outs.append(value)
+                append(value)
         except Exception as error:
             raise failed_record(self.name, records, remaining) from error
         if not self.context.batch:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
+from rekindle.checkpoint.rescale import SourceState, SplitState
 from rekindle.common.watermark_strategy import Watermark
-from rekindle.datastream.connectors.base import Batch, Source, SourceReaderContext, assign_splits
+from rekindle.datastream.connectors.base import Batch, Source, SourceReaderContext, SourceSplit, assign_splits
 from rekindle.datastream.functions import SourceFunction
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.exchange.chunk import IDLE, NO_TIMESTAMP, WATERMARK, Mark
+from rekindle.runtime.isolation import Isolate
 from rekindle.runtime.operators.base import MAX_WATERMARK, Operator, OperatorFailure
 from rekindle.runtime.operators.stateless import FunctionOperator
+from rekindle.runtime.snapshot import SnapshotContext
+from rekindle.serde import tagged_dumps, tagged_loads
 
+_LOG = logging.getLogger(__name__)
 #: Records that pass through a chain as one batch: large enough to amortise, small enough for the caches.
 SOURCE_BATCH = 4096
 #: How many records a SourceFunction may be ahead of the epochs.
@@ -26,6 +32,8 @@ class SourceOperator(Operator):
     """A head without inputs: `pull` emits at most so many records."""
 
     finished = False
+    #: The last pull ended because nothing was there, not at its cap.
+    ran_dry = False
 
     def available(self) -> bool:
         """Whether a pull would bring something: a record, a mark, or the end."""
@@ -37,6 +45,12 @@ class SourceOperator(Operator):
 
     def cancel(self) -> None:
         """Stop producing; called from another thread."""
+
+    def hold_for_cut(self) -> None:
+        """From here to `release_after_cut` the source's own state belongs to what was pulled (I8)."""
+
+    def release_after_cut(self) -> None:
+        """The snapshot is taken."""
 
     def end_of_input(self) -> None:
         """The last watermark, then the end."""
@@ -51,11 +65,30 @@ class ReaderSourceOperator(SourceOperator):
     def __init__(self, node: OperatorNode, context: OperatorContext, source: Source[Any]) -> None:
         super().__init__(node, context)
         self._source = source
+        self._restored: list[SourceSplit] | None = None
+        self._ended_before = False
+
+    def source_state(self) -> SourceState | None:
+        splits = [] if self.finished else self._reader.snapshot_state()
+        return SourceState(
+            [SplitState(tagged_dumps(split.split_id), tagged_dumps(split.position)) for split in splits]
+        )
+
+    def restore_source(self, state: SourceState, finished: bool) -> None:
+        """A source that had ended says so again and reads nothing (I9)."""
+        self._ended_before = finished
+        self._restored = [
+            SourceSplit(tagged_loads(each.split or b""), tagged_loads(each.position)) for each in state.splits
+        ]
 
     def open(self) -> None:
+        if self._ended_before:
+            return
         try:
             parallelism, subtask = self.node.parallelism, self.context.subtask
-            splits = assign_splits(self._source.create_splits(parallelism), parallelism)[subtask]
+            splits = self._restored
+            if splits is None:
+                splits = assign_splits(self._source.create_splits(parallelism), parallelism)[subtask]
             context = SourceReaderContext(subtask, parallelism, self.context.task_name)
             self._reader = self._source.create_reader(context, splits)
         except Exception as error:
@@ -67,10 +100,19 @@ class ReaderSourceOperator(SourceOperator):
             reader.close()
 
     def available(self) -> bool:
-        return not self.finished and self._reader.is_available()
+        if self.finished or self._ended_before:
+            return not self.finished
+        try:
+            return self._reader.is_available()
+        except Exception as error:
+            raise OperatorFailure(self.name) from error
 
     def pull(self, max_records: int, deadline: float, cancelled: Callable[[], bool]) -> int:
+        if self._ended_before:
+            self.end_of_input()
+            return 0
         pulled = 0
+        self.ran_dry = False
         while pulled < max_records and not cancelled() and monotonic() < deadline:
             try:
                 polled = self._reader.poll(min(SOURCE_BATCH, max_records - pulled))
@@ -81,9 +123,10 @@ class ReaderSourceOperator(SourceOperator):
                 break
             records, timestamps = (polled.records, polled.timestamps) if isinstance(polled, Batch) else (polled, None)
             if not records:
+                self.ran_dry = True
                 break
             pulled += len(records)
-            self.output.emit(records, timestamps)
+            self.output.emit(records if self.isolate is None else list(map(self.isolate, records)), timestamps)
         return pulled
 
 
@@ -102,18 +145,24 @@ class _Buffered:
         self.marks: list[Mark] = []
         self.offsets: list[tuple[int, Any, Any]] = []  # (records before and with it, split, offset)
 
+    def size(self) -> int:
+        """What the bound counts: watermarks too."""
+        return len(self.records) + len(self.marks)
+
 
 class _SourceContext(SourceFunction.SourceContext):
     """The context of `SourceFunction.run`: collects into a bounded buffer, the engine keeps the offsets."""
 
-    def __init__(self, wake: Callable[[], None], restored: dict[Any, Any]) -> None:
+    def __init__(self, wake: Callable[[], None], restored: dict[Any, Any], isolate: Isolate | None) -> None:
         self._wake = wake
+        self._isolate = isolate
         self._restored = restored
         self._changed = threading.Condition(threading.Lock())
         self._checkpoint_lock = threading.RLock()
         self._buffered = _Buffered()
         self._cancelled = False
         self.offsets: dict[Any, Any] = dict(restored)  # of the last record that an epoch took, per split
+        self.offsets_of: dict[int, dict[Any, Any]] = {}  # checkpoint -> offsets at its cut
 
     # -- the user's side ----------------------------------------------------------------------------------------------
 
@@ -124,6 +173,8 @@ class _SourceContext(SourceFunction.SourceContext):
         self._put(value, timestamp, offset, split)
 
     def _put(self, value: Any, timestamp: int, offset: Any, split: Any) -> None:
+        if self._isolate is not None:
+            value = self._isolate(value)
         with self._changed:
             buffered = self._room()
             records = buffered.records
@@ -140,7 +191,7 @@ class _SourceContext(SourceFunction.SourceContext):
 
     def _room(self) -> _Buffered:
         """Wait for room; who holds the checkpoint lock may exceed the bound, so that neither waits for the other."""
-        while len(self._buffered.records) >= SOURCE_BUFFER and not self._cancelled and not self._holds_lock():
+        while self._buffered.size() >= SOURCE_BUFFER and not self._cancelled and not self._holds_lock():
             self._changed.wait()
         if self._cancelled:
             raise SourceCancelledError
@@ -173,12 +224,16 @@ class _SourceContext(SourceFunction.SourceContext):
         return dict(self._restored)
 
     def completed_offset(self, checkpoint_id: int, split: str | None = None) -> Any:
-        return None
+        return self.offsets_of.get(checkpoint_id, {}).get(split)
 
     def close(self) -> None:
         """Nothing to give back."""
 
     # -- the engine's side --------------------------------------------------------------------------------------------
+
+    def buffered(self) -> int:
+        """How many records wait."""
+        return len(self._buffered.records)
 
     def has_data(self) -> bool:
         """Whether `take` would bring something."""
@@ -224,14 +279,53 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, wake: Callable[[], None]) -> None:
         super().__init__(node, context, function)
         self._wake = wake
-        self._source_context = _SourceContext(wake, {})
+        self._source_context = _SourceContext(wake, {}, self.isolate)
+        self._held = 0  # records that the cut must take, whatever the cap
         self._returned = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"source {context.task_name}", daemon=True)
 
+    def source_state(self) -> SourceState | None:
+        offsets = self._source_context.offsets
+        return SourceState(
+            [
+                SplitState(None if split is None else tagged_dumps(split), tagged_dumps(offset))
+                for split, offset in offsets.items()
+            ]
+        )
+
+    def restore_source(self, state: SourceState, finished: bool) -> None:
+        """A source whose `run` had returned is not run again (I9)."""
+        offsets = {
+            None if each.split is None else tagged_loads(each.split): tagged_loads(each.position)
+            for each in state.splits
+        }
+        self._source_context = _SourceContext(self._wake, offsets, self.isolate)
+        self._returned = finished
+
+    def snapshot_user_state(self, context: SnapshotContext) -> None:
+        super().snapshot_user_state(context)
+        self._source_context.offsets_of[context.get_checkpoint_id()] = dict(self._source_context.offsets)
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        """The function may ask for `completed_offset`; what is older is forgotten."""
+        super().notify_complete(checkpoint_id)
+        offsets_of = self._source_context.offsets_of
+        for older in [each for each in offsets_of if each < checkpoint_id]:
+            del offsets_of[older]
+
+    def hold_for_cut(self) -> None:
+        self._source_context.get_checkpoint_lock().acquire()
+        self._held = self._source_context.buffered()
+
+    def release_after_cut(self) -> None:
+        self._held = 0
+        self._source_context.get_checkpoint_lock().release()
+
     def open(self) -> None:
         super().open()
-        self._thread.start()
+        if not self._returned:
+            self._thread.start()
 
     def _run(self) -> None:
         run = getattr(self.function, "run", None)
@@ -252,6 +346,7 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
         if self.finished:
             return 0
         pulled = 0
+        max_records = max(max_records, self._held)
         while True:
             returned = self._returned  # before `take`: what came before the return is then taken
             if self._error is not None:
@@ -259,7 +354,7 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
             taken = self._source_context.take(min(SOURCE_BATCH, max_records - pulled))
             pulled += len(taken.records)
             self._emit(taken)
-            if cancelled() or pulled >= max_records or monotonic() >= deadline:
+            if cancelled() or pulled >= max_records or (pulled >= self._held and monotonic() >= deadline):
                 return pulled
             if not self._source_context.has_data():
                 break
@@ -286,9 +381,13 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
         self._source_context.cancel()
         canceller = getattr(self.function, "cancel", None)
         if callable(canceller):
-            canceller()
+            try:
+                canceller()
+            except Exception:  # it is called from the thread that the driver speaks to
+                _LOG.exception("cancel() of %s failed", self.context.task_name)
 
     def close(self) -> None:
         self.cancel()
-        self._thread.join(timeout=2.0)
+        if self._thread.ident is not None:
+            self._thread.join(timeout=2.0)
         super().close()

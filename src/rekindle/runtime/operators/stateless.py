@@ -7,10 +7,15 @@ from itertools import repeat
 from typing import Any
 
 from rekindle.datastream.functions import ProcessFunction, SinkFunction
+from rekindle.datastream.state import ListStateDescriptor
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext, OperatorTimerService, user_timestamp
 from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
-from rekindle.runtime.operators.base import OUTPUT_RECORDS, Operator, OperatorFailure, failed_record
+from rekindle.runtime.operators.base import OUTPUT_RECORDS, Operator, OperatorFailure, appending, failed_record
+from rekindle.runtime.snapshot import InitializationContext, SnapshotContext
+
+#: The operator state in which a `ListCheckpointed` function's list lies.
+_LISTED = "_list_checkpointed"
 
 
 def method_or_callable(function: Any, method: str) -> Callable[..., Any]:
@@ -35,6 +40,45 @@ class FunctionOperator(Operator):
             except Exception as error:
                 raise OperatorFailure(self.name) from error
 
+    def initialize_state(self, restored_id: int | None) -> None:
+        """`CheckpointedFunction` and `ListCheckpointed`, by the names of their methods."""
+        initialize, restore = (getattr(self.function, name, None) for name in ("initialize_state", "restore_state"))
+        try:
+            if callable(initialize):
+                initialize(InitializationContext(self.context, restored_id))
+            elif callable(restore):
+                self._listed = self.context.operator_state.get_list_state(ListStateDescriptor(_LISTED, None))
+                if restored_id is not None:
+                    restore(list(self._listed.get()))
+        except Exception as error:
+            raise OperatorFailure(self.name) from error
+
+    def snapshot_user_state(self, context: SnapshotContext) -> None:
+        """The function's `snapshot_state`, in one of its two forms."""
+        snapshot = getattr(self.function, "snapshot_state", None)
+        if not callable(snapshot):
+            return
+        if callable(getattr(self.function, "initialize_state", None)):
+            snapshot(context)
+        elif callable(getattr(self.function, "restore_state", None)):
+            self._listed.update(list(snapshot(context.get_checkpoint_id(), context.get_checkpoint_timestamp())))
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        super().notify_complete(checkpoint_id)
+        self._tell("notify_checkpoint_complete", checkpoint_id)
+
+    def notify_aborted(self, checkpoint_id: int) -> None:
+        super().notify_aborted(checkpoint_id)
+        self._tell("notify_checkpoint_aborted", checkpoint_id)
+
+    def _tell(self, method: str, checkpoint_id: int) -> None:
+        listener = getattr(self.function, method, None)
+        if callable(listener):
+            try:
+                listener(checkpoint_id)
+            except Exception as error:
+                raise OperatorFailure(self.name) from error
+
     def close(self) -> None:
         """Close the function if it can be closed."""
         closer = getattr(self.function, "close", None)
@@ -50,10 +94,14 @@ class MapOperator(FunctionOperator):
         self._map = method_or_callable(self.function, "map")
 
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
-        function = self._map
+        function, isolate = self._map, self.isolate
         remaining = iter(records)
         try:
-            mapped = [function(record) for record in remaining]
+            mapped = (
+                [function(record) for record in remaining]
+                if isolate is None
+                else [isolate(function(record)) for record in remaining]
+            )
         except Exception as error:
             raise failed_record(self.name, records, remaining) from error
         self.output.emit(mapped, timestamps)
@@ -94,6 +142,7 @@ class FlatMapOperator(FunctionOperator):
         function, emit = self._flat_map, self.output.emit
         outs: list[Any] = []
         times: list[int] = []
+        append = appending(outs, self.isolate)
         remaining = iter(records)
         try:
             for record, timestamp in zip(remaining, timestamps or repeat(NO_TIMESTAMP)):  # noqa: B905 (repeat is endless)
@@ -101,11 +150,12 @@ class FlatMapOperator(FunctionOperator):
                 if results is None:
                     continue
                 for out in results:
-                    outs.append(out)
+                    append(out)
                     times.append(timestamp)
                     if len(outs) >= OUTPUT_RECORDS:
                         emit(outs, times if timestamps is not None else None)
                         outs, times = [], []
+                        append = appending(outs, self.isolate)
         except OperatorFailure:
             raise
         except Exception as error:
@@ -151,6 +201,7 @@ def run_process(
     emit = operator.output.emit_mixed
     outs: list[Any] = []
     times: list[int] = []
+    append = appending(outs, operator.isolate)
     remaining = iter(records)
     try:
         for record, timestamp in zip(remaining, timestamps or repeat(NO_TIMESTAMP)):  # noqa: B905 (repeat is endless)
@@ -159,11 +210,12 @@ def run_process(
             if results is None:
                 continue
             for out in results:
-                outs.append(out)
+                append(out)
                 times.append(timestamp)
             if len(outs) >= OUTPUT_RECORDS:
                 emit(outs, times if timestamps is not None else None)
                 outs, times = [], []
+                append = appending(outs, operator.isolate)
     except OperatorFailure:
         raise
     except Exception as error:

@@ -56,6 +56,14 @@ class TimestampsOperator(Operator):
         self._generator = supplier() if supplier is not None else None
         self._last_activity_ms = self.context.clock.wall_ms()
 
+    def position(self) -> Any:
+        """What the generator has promised (I6)."""
+        return [self._max_timestamp, self._last_emitted]
+
+    def seek(self, position: Any) -> None:
+        self._max_timestamp, self._last_emitted = position
+        self.current_watermark = self._last_emitted
+
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
         times = self._timestamps(records, timestamps)
         self._idle = False

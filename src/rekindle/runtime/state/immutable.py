@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-_ATOMS: Final = frozenset(
+ATOMS: Final = frozenset(
     {type(None), bool, int, float, complex, str, bytes, Decimal, Fraction, date, datetime, time, timedelta, UUID}
 )
 # Fields of frozen classes; None for a class that is not known to be immutable.
@@ -26,7 +26,7 @@ def is_immutable(value: Any) -> bool:
     (True, False)
     """
     kind = type(value)
-    if kind in _ATOMS:
+    if kind in ATOMS:
         return True
     if kind is tuple or kind is frozenset:
         return all(map(is_immutable, value))

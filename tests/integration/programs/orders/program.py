@@ -55,7 +55,7 @@ class Collector(KeyedProcessFunction):
         self.orders = runtime_context.get_list_state(ListStateDescriptor("orders", Order))
 
     def process_element(self, value: Priced, ctx: Any) -> Iterator[Spent]:
-        from taxes import with_tax  # type: ignore[import-not-found]  # only the slots have it
+        from taxes import with_tax  # only the slots have it
 
         assert type(value.order) is Order, "the class of a record is the class that this function sees"
         basket = (self.basket.value() or Basket()).add(value)

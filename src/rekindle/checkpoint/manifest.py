@@ -1,0 +1,206 @@
+"""`_metadata`: what a checkpoint or savepoint consists of. msgpack behind a header; never pickle (I20).
+
+    magic (8 bytes) | format version (u16) | length of the body (u64) | CRC-32 of all this and the body (u32) | body
+
+Everything is little endian. New fields have defaults and go last, so that older manifests still load; a change that
+older versions would misread takes a new format version.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, Final
+
+import msgspec
+
+from rekindle.errors import CorruptCheckpointError
+
+MAGIC: Final = b"REKINDLE"
+FORMAT_VERSION: Final = 1
+_LEADING: Final = struct.Struct("<8sHQ")
+_CHECKSUM: Final = struct.Struct("<I")
+HEADER_BYTES: Final = _LEADING.size + _CHECKSUM.size
+
+
+class FileRef(msgspec.Struct, array_like=True, frozen=True):
+    """Bytes in a state file; the path is relative to the manifest's root (`paths.root_of`)."""
+
+    path: str
+    offset: Annotated[int, msgspec.Meta(ge=0)]
+    length: Annotated[int, msgspec.Meta(ge=0)]
+    crc32: int
+
+
+#: Bytes of state: inside the manifest when they are few, else in a file.
+Blob = bytes | FileRef
+
+
+class PartKind(StrEnum):
+    """What a part of a key group stands on: nothing, or the parts before it."""
+
+    FULL = "full"
+    DELTA = "delta"
+
+
+class KeyedPart(msgspec.Struct, array_like=True, frozen=True):
+    """What one snapshot says about one key group. `order` is the checkpoint that wrote it: parts are applied in it."""
+
+    key_group: int
+    kind: PartKind
+    order: int
+    blob: Blob
+
+
+class SubtaskState(msgspec.Struct, frozen=True):
+    """Everything that one subtask of an operator has in a checkpoint."""
+
+    subtask: int
+    #: Its input had ended (I9).
+    finished: bool = False
+    keyed: list[KeyedPart] = []
+    timers: list[KeyedPart] = []
+    raw_keyed: list[KeyedPart] = []
+    #: Lists and broadcast maps, as `rescale.encode_operator_part` writes them.
+    operator_state: Blob | None = None
+    #: Whether some of these lists go to every subtask.
+    union: bool = False
+    raw_operator: list[Blob] = []
+    #: Splits and positions, as `rescale.SourceState` writes them.
+    source: Blob | None = None
+    #: Watermark, round-robin positions and the like, as `rescale.TaskState` writes them; with a chain's head.
+    task: Blob | None = None
+    #: What a two-phase sink has still to commit (I18).
+    committables: list[Blob] = []
+    #: Bytes that this checkpoint wrote, and bytes that it consists of.
+    new_bytes: int = 0
+    full_bytes: int = 0
+
+    def blobs(self) -> Iterator[Blob]:
+        """Every blob."""
+        for parts in (self.keyed, self.timers, self.raw_keyed):
+            for part in parts:
+                yield part.blob
+        for single in (self.operator_state, self.source, self.task):
+            if single is not None:
+                yield single
+        yield from self.raw_operator
+        yield from self.committables
+
+
+class OperatorState(msgspec.Struct, frozen=True):
+    """The subtasks of one operator, by index."""
+
+    uid: str
+    name: str
+    parallelism: int
+    max_parallelism: int
+    subtasks: list[SubtaskState]
+
+
+class ManifestKind(StrEnum):
+    """Who keeps it: the job, or the user."""
+
+    CHECKPOINT = "checkpoint"
+    SAVEPOINT = "savepoint"
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """A checkpoint or savepoint.
+
+    >>> manifest = Manifest(ManifestKind.CHECKPOINT, 7, "0" * 32, "orders", "00000001-0a1b2c3d", 1, 1_700_000_000_000)
+    >>> decode(encode(manifest)) == manifest
+    True
+    """
+
+    kind: ManifestKind
+    checkpoint_id: int
+    job_id: str
+    job_name: str
+    timeline: str
+    attempt: int
+    timestamp_ms: int
+    duration_ms: int = 0
+    operators: list[OperatorState] = []
+    format_version: int = FORMAT_VERSION
+
+    def blobs(self) -> Iterator[Blob]:
+        """Every blob of every subtask."""
+        for operator in self.operators:
+            for subtask in operator.subtasks:
+                yield from subtask.blobs()
+
+    def references(self) -> Iterator[FileRef]:
+        """Every reference into a file."""
+        return (blob for blob in self.blobs() if isinstance(blob, FileRef))
+
+    def files(self) -> dict[str, int]:
+        """The files that it needs, and how long each must be at least.
+
+        >>> Manifest(ManifestKind.CHECKPOINT, 7, "", "", "", 1, 0).files()
+        {}
+        """
+        needed: dict[str, int] = {}
+        for ref in self.references():
+            needed[ref.path] = max(needed.get(ref.path, 0), ref.offset + ref.length)
+        return needed
+
+    def new_bytes(self) -> int:
+        """Bytes of state that this checkpoint wrote."""
+        return sum(subtask.new_bytes for operator in self.operators for subtask in operator.subtasks)
+
+    def full_bytes(self) -> int:
+        """Bytes of state that it consists of."""
+        return sum(subtask.full_bytes for operator in self.operators for subtask in operator.subtasks)
+
+
+_encode_body = msgspec.msgpack.Encoder().encode
+_decode_body = msgspec.msgpack.Decoder(Manifest).decode
+
+
+def blob_size(blob: Blob) -> int:
+    """Bytes of state behind a blob.
+
+    >>> blob_size(b"abc"), blob_size(FileRef("shared/x", 10, 5, 0))
+    (3, 5)
+    """
+    return blob.length if isinstance(blob, FileRef) else len(blob)
+
+
+def encode(manifest: Manifest) -> bytes:
+    """The bytes of `_metadata`."""
+    body = _encode_body(manifest)
+    leading = _LEADING.pack(MAGIC, manifest.format_version, len(body))
+    return leading + _CHECKSUM.pack(zlib.crc32(body, zlib.crc32(leading))) + body
+
+
+def decode(data: bytes, where: str = "The checkpoint's metadata") -> Manifest:
+    """A manifest, or a CorruptCheckpointError that says, beginning with `where`, why these bytes are none.
+
+    >>> decode(b"PK is an archive, not a manifest", "orders/chk-7/_metadata")
+    Traceback (most recent call last):
+    rekindle.errors.CorruptCheckpointError: orders/chk-7/_metadata was not written by Rekindle.
+    """
+    if data[: len(MAGIC)] != MAGIC[: len(data)]:
+        raise CorruptCheckpointError(f"{where} was not written by Rekindle.")
+    if len(data) < HEADER_BYTES:
+        raise CorruptCheckpointError(f"{where} is truncated: {len(data)} bytes are not even its header.")
+    leading = data[: _LEADING.size]
+    _, version, length = _LEADING.unpack(leading)
+    (checksum,) = _CHECKSUM.unpack_from(data, _LEADING.size)
+    body = memoryview(data)[HEADER_BYTES:]
+    if version > FORMAT_VERSION:
+        raise CorruptCheckpointError(
+            f"{where} has format {version}, which a newer version of Rekindle wrote; this one reads up to "
+            f"{FORMAT_VERSION}: use the version that wrote it."
+        )
+    if len(body) < length:
+        raise CorruptCheckpointError(f"{where} is truncated: {len(body)} of {length} bytes are there.")
+    if len(body) > length or version < 1 or zlib.crc32(body, zlib.crc32(leading)) != checksum:
+        raise CorruptCheckpointError(f"{where} is damaged: its checksum does not fit its content.")
+    try:
+        return _decode_body(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise CorruptCheckpointError(f"{where} is damaged: {error}.") from error

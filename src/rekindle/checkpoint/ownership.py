@@ -1,0 +1,108 @@
+"""Which driver may publish and delete checkpoints of a job (I14): the one with the newest claim.
+
+Every attempt of every driver claims the next number under the job's name. The number is the attempt's id, so attempts
+count over all drivers, and the claim is a fence: a driver whose claim is not the newest any more is refused.
+
+A driver that takes over claims first and looks for the latest checkpoint afterwards; one that publishes looks at the
+claims again after it has published, and before it tells anyone. So either the new driver sees the checkpoint, or the
+old one sees the claim and commits nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Final
+
+import msgspec
+
+from rekindle.checkpoint.paths import new_timeline, owner_attempt, owner_path, owners_folder
+from rekindle.checkpoint.store import Store
+from rekindle.errors import CheckpointError, MissingFileError, OwnershipLostError
+
+FORMAT_VERSION: Final = 1
+# Claims of one's own that stay, beside the newest: a driver that is just claiming must find its number taken.
+_CLAIMS_KEPT: Final = 4
+_ROUNDS: Final = 100
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A driver's attempt, and the timeline that it writes to."""
+
+    version: int
+    attempt: int
+    timeline: str
+    job_name: str
+    job_id: str
+    #: Who claims, for the sentence that the older driver ends with: host and process.
+    driver: str
+    claimed_ms: int
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Claim).decode
+
+
+def claim_first(store: Store, job_name: str, job_id: str, driver: str, now_ms: int) -> Claim:
+    """The first attempt of a driver: takes over from whoever had the job, and begins a timeline."""
+    for _ in range(_ROUNDS):
+        attempt = (newest_attempt(store, job_name) or 0) + 1
+        claim = Claim(FORMAT_VERSION, attempt, new_timeline(attempt), job_name, job_id, driver, now_ms)
+        # Between the look and the claim others may have come and gone: it counts only if it is the newest now.
+        if _put(store, claim) and newest_attempt(store, job_name) == attempt:
+            return claim
+    raise CheckpointError(f"The checkpoints of job '{job_name}' at {store.url} are claimed by others all the time.")
+
+
+def claim_next(store: Store, claim: Claim, now_ms: int) -> Claim:
+    """Another attempt of the same driver, on the same timeline; OwnershipLostError when another driver has come."""
+    check_owner(store, claim)
+    again = msgspec.structs.replace(claim, attempt=claim.attempt + 1, claimed_ms=now_ms)
+    if not _put(store, again):
+        check_owner(store, claim)
+        raise CheckpointError(f"Attempt {again.attempt} of job '{claim.job_name}' could not be claimed.")
+    check_owner(store, again)
+    _forget_older(store, again)
+    return again
+
+
+def check_owner(store: Store, claim: Claim) -> None:
+    """OwnershipLostError when the claim is not the newest any more."""
+    newest = newest_attempt(store, claim.job_name)
+    if newest == claim.attempt:
+        return
+    if newest is None:
+        raise OwnershipLostError(
+            f"The checkpoints of job '{claim.job_name}' at {store.url} were removed while the job ran: it cannot "
+            "write any more."
+        )
+    raise OwnershipLostError(_taken_over(store, claim, newest))
+
+
+def newest_attempt(store: Store, job_name: str) -> int | None:
+    """The number of the newest claim, if there is any."""
+    attempts = (owner_attempt(entry.path) for entry in store.list(owners_folder(job_name)))
+    return max((attempt for attempt in attempts if attempt is not None), default=None)
+
+
+def _put(store: Store, claim: Claim) -> bool:
+    path, data = owner_path(claim.job_name, claim.attempt), _encode(claim)
+    # When the answer to a write is lost, the store's client asks again and finds its own file.
+    return store.put_if_absent(path, data) or store.read(path) == data
+
+
+def _forget_older(store: Store, claim: Claim) -> None:
+    for entry in store.list(owners_folder(claim.job_name)):
+        attempt = owner_attempt(entry.path)
+        if attempt is not None and attempt < claim.attempt - _CLAIMS_KEPT:
+            store.delete(entry.path)
+
+
+def _taken_over(store: Store, claim: Claim, newest: int) -> str:
+    who = "another driver"
+    with contextlib.suppress(MissingFileError, msgspec.DecodeError):
+        other = _decode(store.read(owner_path(claim.job_name, newest)))
+        who = f"the driver {other.driver} (job id {other.job_id})"
+    return (
+        f"The checkpoints of job '{claim.job_name}' at {store.url} now belong to {who}, so this driver stops: only the "
+        "newest one may write. Give one of the jobs another name or directory if both are to run."
+    )

@@ -1,0 +1,226 @@
+"""The layout of what is on disk (I14), and its one owner: nobody else puts a path together or takes one apart.
+
+    <directory>/<job name>/owners/<attempt>                        who may publish and delete: the newest one
+    <directory>/<job name>/<timeline>/chk-<n>/_metadata            a checkpoint, complete when this is there
+    <directory>/<job name>/<timeline>/shared/<n>-<attempt>-<operator>-<subtask>.state
+    <directory>/savepoint-<job id>-<random>/_metadata              a savepoint, with its state files beside it
+
+A manifest names state files relative to its root: the timeline's folder, or the savepoint's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass
+from typing import Final
+
+METADATA: Final = "_metadata"
+_SHARED: Final = "shared"
+_OWNERS: Final = "owners"
+_ATTEMPT_DIGITS: Final = 8
+_LONGEST_NAME: Final = 100
+_SHORT_JOB_ID: Final = 6
+
+_PLAIN: Final = re.compile(rb"[A-Za-z0-9_.-]")
+_CHECKPOINT: Final = re.compile(r"chk-(\d+)")
+_STATE_FILE: Final = re.compile(r"(\d+)-(\d+)-(.+)-(\d+)\.state")
+_TIMELINE: Final = re.compile(r"\d{8,}-[0-9a-f]{8}")
+_PARTIAL: Final = re.compile(r"\.[0-9a-f]{8}\.part$")
+
+
+@dataclass(frozen=True, order=True)
+class StateFileName:
+    """What a state file's name says.
+
+    >>> StateFileName.parse("shared/7-2-ab12-0.state")
+    StateFileName(checkpoint_id=7, attempt=2, operator='ab12', subtask=0)
+    >>> str(StateFileName.of(7, 2, "my operator", 0))
+    '7-2-my=20operator-0.state'
+    """
+
+    checkpoint_id: int
+    attempt: int
+    operator: str  # the escaped uid
+    subtask: int
+
+    def __str__(self) -> str:
+        return f"{self.checkpoint_id}-{self.attempt}-{self.operator}-{self.subtask}.state"
+
+    @classmethod
+    def of(cls, checkpoint_id: int, attempt: int, uid: str, subtask: int) -> StateFileName:
+        """The file that a subtask of an operator writes for a checkpoint."""
+        return cls(checkpoint_id, attempt, escaped(uid), subtask)
+
+    @classmethod
+    def parse(cls, path: str) -> StateFileName | None:
+        """From a path, also that of a file that a crash left half written; None if it is no state file."""
+        match = _STATE_FILE.fullmatch(_PARTIAL.sub("", path).rpartition("/")[2])
+        if match is None:
+            return None
+        checkpoint_id, attempt, operator, subtask = match.groups()
+        return cls(int(checkpoint_id), int(attempt), operator, int(subtask))
+
+
+@dataclass(frozen=True)
+class CheckpointPath:
+    """Where a checkpoint of a timeline is.
+
+    >>> CheckpointPath.parse("orders/00000001-0a1b2c3d/chk-7/_metadata")
+    CheckpointPath(job='orders', timeline='00000001-0a1b2c3d', checkpoint_id=7)
+    """
+
+    job: str  # the folder: the escaped name
+    timeline: str
+    checkpoint_id: int
+
+    def __str__(self) -> str:
+        return "/".join(filter(None, (self.job, self.timeline, f"chk-{self.checkpoint_id}")))
+
+    @classmethod
+    def parse(cls, path: str) -> CheckpointPath | None:
+        """From the path of a checkpoint or of its metadata; None if it is none. Folders above may be missing."""
+        parts = path.removesuffix("/" + METADATA).split("/")
+        match = _CHECKPOINT.fullmatch(parts[-1])
+        if match is None:
+            return None
+        timeline = parts[-2] if len(parts) > 1 else ""
+        return cls("/".join(parts[:-2]), timeline, int(match[1]))
+
+
+def escaped(name: str) -> str:
+    """`name` as a folder or part of a file name: reversible unless it is very long, and never a path of its own.
+
+    >>> escaped("orders v1/EU"), escaped(".."), len(escaped("x" * 1000))
+    ('orders=20v1=2FEU', '=2E.', 117)
+    """
+    data = name.encode("utf-8", "surrogatepass")
+    text = "".join(chr(byte) if _PLAIN.match(bytes([byte])) else f"={byte:02X}" for byte in data)
+    if text.startswith("."):
+        text = "=2E" + text[1:]
+    if len(text) > _LONGEST_NAME:
+        text = f"{text[:_LONGEST_NAME]}={hashlib.blake2b(data, digest_size=8).hexdigest()}"
+    return text or "="
+
+
+def new_timeline(attempt: int) -> str:
+    """A timeline's id: ordered by the attempt that begins it, and never the same again, even in a directory that was
+    emptied (sinks outside remember it).
+
+    >>> new_timeline(12).startswith("00000012-")
+    True
+    """
+    return f"{attempt:0{_ATTEMPT_DIGITS}d}-{secrets.token_hex(4)}"
+
+
+def job_folder(job_name: str) -> str:
+    """Everything of a job."""
+    return escaped(job_name)
+
+
+def timeline_folder(job_name: str, timeline: str) -> str:
+    """The root of a timeline's manifests."""
+    return f"{job_folder(job_name)}/{timeline}"
+
+
+def shared_folder(job_name: str, timeline: str) -> str:
+    """The state files of a timeline."""
+    return f"{timeline_folder(job_name, timeline)}/{_SHARED}"
+
+
+def checkpoint_folder(job_name: str, timeline: str, checkpoint_id: int) -> str:
+    """What a checkpoint is called to people.
+
+    >>> checkpoint_folder("orders", "00000001-0a1b2c3d", 7)
+    'orders/00000001-0a1b2c3d/chk-7'
+    """
+    return str(CheckpointPath(job_folder(job_name), timeline, checkpoint_id))
+
+
+def metadata_path(folder: str) -> str:
+    """The manifest of a checkpoint's or savepoint's folder."""
+    return f"{folder}/{METADATA}" if folder else METADATA
+
+
+def shared_reference(name: StateFileName) -> str:
+    """A state file of a timeline, relative to the manifest's root."""
+    return f"{_SHARED}/{name}"
+
+
+def savepoint_reference(name: StateFileName) -> str:
+    """A state file of a savepoint, relative to the manifest's root.
+
+    >>> name = StateFileName.of(7, 2, "ab12", 0)
+    >>> savepoint_reference(name), shared_reference(name)
+    ('7-2-ab12-0.state', 'shared/7-2-ab12-0.state')
+    """
+    return str(name)
+
+
+def below(root: str, reference: str) -> str:
+    """A manifest's reference as a path of the store."""
+    return f"{root}/{reference}" if root else reference
+
+
+def root_of(folder: str) -> str:
+    """The root that a checkpoint's or savepoint's manifest names its files from.
+
+    >>> root_of("orders/00000001-0a1b2c3d/chk-7"), root_of("savepoint-0a1b2c-1d2e3f")
+    ('orders/00000001-0a1b2c3d', 'savepoint-0a1b2c-1d2e3f')
+    """
+    checkpoint = CheckpointPath.parse(folder)
+    return folder if checkpoint is None else "/".join(filter(None, (checkpoint.job, checkpoint.timeline)))
+
+
+def new_savepoint_folder(job_id: str) -> str:
+    """A name that no other savepoint has.
+
+    >>> new_savepoint_folder("0a1b2c3d" * 4).startswith("savepoint-0a1b2c-")
+    True
+    """
+    return f"savepoint-{job_id[:_SHORT_JOB_ID]}-{secrets.token_hex(6)}"
+
+
+def owners_folder(job_name: str) -> str:
+    """The claims of the job's drivers."""
+    return f"{job_folder(job_name)}/{_OWNERS}"
+
+
+def owner_path(job_name: str, attempt: int) -> str:
+    """The claim of an attempt.
+
+    >>> owner_path("orders", 3), owner_attempt("orders/owners/00000003")
+    ('orders/owners/00000003', 3)
+    """
+    return f"{owners_folder(job_name)}/{attempt:0{_ATTEMPT_DIGITS}d}"
+
+
+def owner_attempt(path: str) -> int | None:
+    """The attempt that a claim is for; None if it is no claim."""
+    name = path.rpartition("/")[2]
+    return int(name) if name.isdecimal() else None
+
+
+def is_partial(path: str) -> bool:
+    """Whether a crash left this file half written.
+
+    >>> is_partial("orders/t/chk-1/_metadata.0a1b2c3d.part"), is_partial("orders/t/chk-1/_metadata")
+    (True, False)
+    """
+    return _PARTIAL.search(path) is not None
+
+
+def is_timeline(name: str) -> bool:
+    """Whether a folder of a job is a timeline.
+
+    >>> is_timeline("00000001-0a1b2c3d"), is_timeline("owners")
+    (True, False)
+    """
+    return _TIMELINE.fullmatch(name) is not None
+
+
+def timeline_order(timeline: str) -> tuple[int, str]:
+    """Sorts timelines by the attempt that began them."""
+    digits = timeline.partition("-")[0]
+    return (int(digits) if digits.isdecimal() else 0, timeline)

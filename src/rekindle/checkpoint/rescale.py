@@ -1,0 +1,279 @@
+"""Who gets what of a checkpoint, at the same or another parallelism. Pure.
+
+State of keys goes by key group, operator state as its lists say, splits of a source are pooled and dealt out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import msgspec
+
+from rekindle.checkpoint.deltas import by_key_group
+from rekindle.checkpoint.manifest import Blob, KeyedPart, Manifest, OperatorState, PartKind, SubtaskState
+from rekindle.checkpoint.operator_parts import split_share
+from rekindle.errors import CorruptCheckpointError, IncompatibleStateError, SerializationError
+
+FORMAT_VERSION: Final = 1
+
+
+@dataclass(frozen=True)
+class OperatorTarget:
+    """An operator of the program that is to be restored."""
+
+    uid: str
+    name: str
+    parallelism: int
+    max_parallelism: int
+
+
+class SubtaskRestore(msgspec.Struct, frozen=True):
+    """What one new subtask takes: references only, so it is small enough to send. `restore.read_subtask` reads it."""
+
+    uid: str
+    subtask: int
+    parallelism: int
+    #: Whether the parallelism differs from the checkpoint's: then lists hold what all old subtasks had, in order.
+    rescaled: bool
+    finished: bool = False
+    keyed: list[KeyedPart] = []
+    timers: list[KeyedPart] = []
+    raw_keyed: list[KeyedPart] = []
+    #: Of this subtask alone, or of all old ones in order, None for those that had none.
+    operator_state: list[Blob | None] = []
+    raw_operator: list[Blob] = []
+    source: list[Blob] = []
+    task: list[Blob] = []
+    committables: list[Blob] = []
+
+
+def key_group_range(max_parallelism: int, parallelism: int, subtask: int) -> range:
+    """The key groups that a subtask owns: Flink's formula, the same that routes records.
+
+    >>> [key_group_range(128, 3, i) for i in range(3)]
+    [range(0, 43), range(43, 86), range(86, 128)]
+    """
+    assert 0 <= subtask < parallelism <= max_parallelism, (subtask, parallelism, max_parallelism)
+    start = (subtask * max_parallelism + parallelism - 1) // parallelism
+    end = ((subtask + 1) * max_parallelism - 1) // parallelism
+    return range(start, end + 1)
+
+
+def assign(
+    manifest: Manifest, targets: Iterable[OperatorTarget], *, allow_non_restored_state: bool = False
+) -> Mapping[str, list[SubtaskRestore]]:
+    """uid -> what each of its subtasks takes; operators without state in the checkpoint are not in it.
+
+    IncompatibleStateError names an operator whose state does not fit, or whose state nobody takes.
+    """
+    by_uid = {target.uid: target for target in targets}
+    gone = [state for state in manifest.operators if state.uid not in by_uid and any(map(_has_state, state.subtasks))]
+    if gone and not allow_non_restored_state:
+        raise IncompatibleStateError(_gone_sentence(manifest, gone))
+    return {state.uid: assign_operator(state, by_uid[state.uid]) for state in manifest.operators if state.uid in by_uid}
+
+
+def assign_operator(state: OperatorState, target: OperatorTarget) -> list[SubtaskRestore]:
+    """What each new subtask of one operator takes."""
+    _check_fits(state, target)
+    old = sorted(state.subtasks, key=lambda subtask: subtask.subtask)
+    if [subtask.subtask for subtask in old] != list(range(state.parallelism)):
+        raise CorruptCheckpointError(f"The checkpoint lacks subtasks of operator '{state.name}'.")
+    rescaled = state.parallelism != target.parallelism
+    union = any(subtask.union for subtask in old)
+    keyed = _by_owner(state, target, [part for s in old for part in s.keyed])
+    timers = _by_owner(state, target, [part for s in old for part in s.timers])
+    raw_keyed = _by_owner(state, target, [part for s in old for part in s.raw_keyed])
+    return [
+        SubtaskRestore(
+            uid=target.uid,
+            subtask=subtask,
+            parallelism=target.parallelism,
+            rescaled=rescaled,
+            finished=all(s.finished for s in old) if rescaled else old[subtask].finished,
+            keyed=keyed[subtask],
+            timers=timers[subtask],
+            raw_keyed=raw_keyed[subtask],
+            operator_state=_operator_blobs(old if rescaled or union else [old[subtask]]),
+            raw_operator=_dealt([s.raw_operator for s in old], target.parallelism, subtask),
+            source=[s.source for s in (old if rescaled else [old[subtask]]) if s.source is not None],
+            task=[s.task for s in (old if rescaled else [old[subtask]]) if s.task is not None],
+            committables=_dealt([s.committables for s in old], target.parallelism, subtask),
+        )
+        for subtask in range(target.parallelism)
+    ]
+
+
+def stored_max_parallelism(manifest: Manifest) -> dict[str, int]:
+    """uid -> key groups in the checkpoint: what an operator takes whose maximum parallelism the program leaves open."""
+    return {state.uid: state.max_parallelism for state in manifest.operators}
+
+
+# -- key groups --------------------------------------------------------------------------------------------------------
+
+
+def _check_fits(state: OperatorState, target: OperatorTarget) -> None:
+    if not any(subtask.keyed or subtask.timers or subtask.raw_keyed for subtask in state.subtasks):
+        return
+    if target.parallelism > state.max_parallelism:
+        raise IncompatibleStateError(
+            f"Operator '{target.name}' cannot run with parallelism {target.parallelism}: its state has "
+            f"{state.max_parallelism} key groups, so at most {state.max_parallelism} subtasks can share it."
+        )
+    if target.max_parallelism != state.max_parallelism:
+        raise IncompatibleStateError(
+            f"Operator '{target.name}' has maximum parallelism {target.max_parallelism}, but its state was saved with "
+            f"{state.max_parallelism}: call set_max_parallelism({state.max_parallelism}) to restore it."
+        )
+
+
+def _by_owner(state: OperatorState, target: OperatorTarget, parts: Sequence[KeyedPart]) -> list[list[KeyedPart]]:
+    """The parts of each new subtask, by key group, the full one first."""
+    groups = by_key_group(parts)
+    for group, own in groups.items():
+        full_first = [part.kind is PartKind.FULL for part in own] == [True] + [False] * (len(own) - 1)
+        if not full_first or not 0 <= group < state.max_parallelism or len({part.order for part in own}) < len(own):
+            raise CorruptCheckpointError(f"The parts of key group {group} of operator '{state.name}' do not fit.")
+    if not groups:
+        return [[] for _ in range(target.parallelism)]
+    ranges = [key_group_range(state.max_parallelism, target.parallelism, i) for i in range(target.parallelism)]
+    return [[part for group in own for part in groups.get(group, ())] for own in ranges]
+
+
+# -- lists -------------------------------------------------------------------------------------------------------------
+
+
+def _operator_blobs(old: Sequence[SubtaskState]) -> list[Blob | None]:
+    blobs = [subtask.operator_state for subtask in old]
+    return blobs if any(blob is not None for blob in blobs) else []
+
+
+def _dealt(lists: Sequence[Sequence[Blob]], parallelism: int, subtask: int) -> list[Blob]:
+    return split_share(lists, parallelism, subtask)
+
+
+# -- sources -----------------------------------------------------------------------------------------------------------
+
+
+class SplitState(msgspec.Struct, array_like=True, frozen=True):
+    """A split of a source and how far it was read, both in the tagged encoding; None: the source has no splits."""
+
+    split: bytes | None
+    position: bytes
+
+
+class SourceState(msgspec.Struct, array_like=True, frozen=True):
+    """What a source's subtask has in a checkpoint.
+
+    >>> SourceState.decode(SourceState([SplitState(b"s", b"p")]).encode()).splits
+    [SplitState(split=b's', position=b'p')]
+    """
+
+    splits: list[SplitState]
+    version: int = FORMAT_VERSION
+
+    def encode(self) -> bytes:
+        """As bytes."""
+        return _encode(self)
+
+    @staticmethod
+    def decode(data: bytes) -> SourceState:
+        """From bytes."""
+        return _decoded(data, _decode_source, "The positions of a source")
+
+
+def source_share(states: Sequence[SourceState], name: str, parallelism: int, subtask: int) -> SourceState:
+    """One new subtask's splits when the parallelism differs: all of them, pooled in order and dealt in turn.
+
+    >>> old = [SourceState([SplitState(b"a", b""), SplitState(b"b", b"")]), SourceState([SplitState(b"c", b"")])]
+    >>> [split.split for split in source_share(old, "numbers", 3, 1).splits]
+    [b'b']
+    """
+    pooled = [split for state in states for split in state.splits]
+    if any(split.split is None for split in pooled):
+        raise IncompatibleStateError(
+            f"Source '{name}' keeps an offset per subtask, not per split, so it cannot be restored with parallelism "
+            f"{parallelism}: restore it with the parallelism it was saved with, or collect with split=..."
+        )
+    return SourceState(pooled[subtask::parallelism])
+
+
+# -- tasks -------------------------------------------------------------------------------------------------------------
+
+
+class TaskState(msgspec.Struct, array_like=True, frozen=True):
+    """What a task itself, beside its operators, has in a checkpoint (I1, I6)."""
+
+    watermark: int
+    idle: bool = False
+    #: Channels, round-robin positions, generators: in the tagged encoding, for the same parallelism only.
+    details: bytes | None = None
+    version: int = FORMAT_VERSION
+
+    def encode(self) -> bytes:
+        """As bytes."""
+        return _encode(self)
+
+    @staticmethod
+    def decode(data: bytes) -> TaskState:
+        """From bytes."""
+        return _decoded(data, _decode_task, "The watermarks of a task")
+
+
+def task_share(states: Sequence[TaskState]) -> TaskState:
+    """A new task's state when the parallelism differs: the minimum, so that nothing late becomes early (I6).
+
+    >>> task_share([TaskState(10, idle=True, details=b"x"), TaskState(7)])
+    TaskState(watermark=7, idle=False, details=None, version=1)
+    """
+    return TaskState(min(state.watermark for state in states), all(state.idle for state in states))
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_source = msgspec.msgpack.Decoder(SourceState)
+_decode_task = msgspec.msgpack.Decoder(TaskState)
+
+
+_S = TypeVar("_S", SourceState, TaskState)
+
+
+def _decoded(data: bytes, decoder: msgspec.msgpack.Decoder[_S], what: str) -> _S:
+    try:
+        state = decoder.decode(data)
+    except msgspec.DecodeError as error:
+        raise SerializationError(f"{what} are damaged: {error}") from error
+    if state.version != FORMAT_VERSION:
+        raise SerializationError(
+            f"{what} have format {state.version}; this version of Rekindle reads {FORMAT_VERSION}: use the version "
+            "that wrote it."
+        )
+    return state
+
+
+# -- what nobody takes -------------------------------------------------------------------------------------------------
+
+
+def _has_state(subtask: SubtaskState) -> bool:
+    """Whether something would be lost; a task's watermarks alone are nothing."""
+    return any(
+        (
+            subtask.keyed,
+            subtask.timers,
+            subtask.raw_keyed,
+            subtask.operator_state is not None,
+            subtask.raw_operator,
+            subtask.source is not None,
+            subtask.committables,
+        )
+    )
+
+
+def _gone_sentence(manifest: Manifest, gone: Sequence[OperatorState]) -> str:
+    names = ", ".join(f"'{state.name}' (uid {state.uid})" for state in gone)
+    what = "operator" if len(gone) == 1 else "operators"
+    return (
+        f"The {manifest.kind} {manifest.checkpoint_id} has state of the {what} {names}, which the program has no more: "
+        "give the operators their uid() back, or allow that this state is dropped (allow_non_restored_state)."
+    )

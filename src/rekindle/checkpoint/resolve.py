@@ -1,0 +1,187 @@
+"""Which checkpoint to restore: found, read, and verified before anything is built on it (I16)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rekindle.checkpoint.manifest import Manifest, decode
+from rekindle.checkpoint.paths import (
+    METADATA,
+    CheckpointPath,
+    StateFileName,
+    below,
+    is_timeline,
+    job_folder,
+    metadata_path,
+    root_of,
+    timeline_order,
+)
+from rekindle.checkpoint.statefile import read_blobs
+from rekindle.checkpoint.store import FileEntry, Store, open_store
+from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError, MissingFileError
+
+LATEST = "latest"
+
+
+@dataclass(frozen=True)
+class LoadedCheckpoint:
+    """A manifest that was verified, and where its files are."""
+
+    manifest: Manifest
+    #: The checkpoint's folder in the store.
+    path: str
+    #: What the manifest's references are relative to.
+    root: str
+
+
+@dataclass(frozen=True)
+class Location:
+    """A checkpoint or savepoint that the user named, and the store to read it from."""
+
+    store: Store
+    path: str
+
+
+def locate(url: str, options: Mapping[str, str] | None = None) -> Location:
+    """The store and the path in it for the URL or path of a checkpoint, a savepoint, or the `_metadata` of one.
+
+    The store begins two folders above a checkpoint's timeline, as far as there are any, so that older checkpoints of
+    the same job can be offered instead.
+
+    >>> location = locate("file:///checkpoints/orders/00000001-0a1b2c3d/chk-7")
+    >>> location.store.url, location.path
+    ('file:///checkpoints', 'orders/00000001-0a1b2c3d/chk-7')
+    >>> locate("file:///moved/savepoint-0a1b2c-1d2e3f/_metadata").path
+    'savepoint-0a1b2c-1d2e3f'
+    """
+    scheme, separator, rest = (os.path.abspath(url) if url and "://" not in url else url).rpartition("://")
+    absolute = "/" if rest.startswith("/") else ""
+    parts = [part for part in rest.split("/") if part]
+    if parts and parts[-1] == METADATA:
+        parts.pop()
+    if not parts:
+        raise CheckpointNotFoundError(f"'{url}' names no checkpoint.")
+    # The first part of an object store's URL is its bucket.
+    fixed = 1 if separator and scheme not in ("file", "memory") else 0
+    is_checkpoint = CheckpointPath.parse(parts[-1]) is not None
+    in_layout = is_checkpoint and len(parts) > 1 and is_timeline(parts[-2])
+    depth = 3 if in_layout else 2 if is_checkpoint else 1
+    begin = max(fixed, len(parts) - depth)
+    store = open_store(f"{scheme}{separator}{absolute}{'/'.join(parts[:begin])}" or ".", options)
+    return Location(store, "/".join(parts[begin:]))
+
+
+def list_checkpoints(store: Store, job_name: str) -> list[str]:
+    """The folders of a job's complete checkpoints, oldest first: by timeline, then by id."""
+    return [str(found) for found in _complete(store.list(job_folder(job_name)))]
+
+
+def latest(store: Store, job_name: str) -> str | None:
+    """The newest complete checkpoint of a job, if there is one."""
+    return next(reversed(list_checkpoints(store, job_name)), None)
+
+
+def highest_checkpoint_id(store: Store, job_name: str) -> int:
+    """The highest id that any attempt has used, also for a checkpoint that was never completed; 0: none."""
+    highest = 0
+    for entry in store.list(job_folder(job_name)):
+        name, checkpoint = StateFileName.parse(entry.path), CheckpointPath.parse(entry.path.rpartition("/")[0])
+        if name is not None:
+            highest = max(highest, name.checkpoint_id)
+        elif checkpoint is not None:
+            highest = max(highest, checkpoint.checkpoint_id)
+    return highest
+
+
+def load(store: Store, path: str, job_name: str | None = None, *, deep: bool = False) -> LoadedCheckpoint:
+    """A checkpoint or savepoint by its folder, or `latest` of a job: every file it needs is there and long enough.
+
+    `deep` reads every byte and compares the checksums too. CorruptCheckpointError says what is wrong, and names the
+    newest older good checkpoint of the same job as `alternative`.
+    """
+    if path == LATEST:
+        assert job_name is not None, "the latest checkpoint of which job?"
+        newest = latest(store, job_name)
+        if newest is None:
+            raise CheckpointNotFoundError(f"There is no checkpoint of job '{job_name}' at {store.url}.")
+        path = newest
+    path = path.removesuffix("/" + METADATA).rstrip("/")
+    try:
+        return _verified(store, path, deep)
+    except CorruptCheckpointError as error:
+        raise _with_alternative(store, path, error, deep) from error
+
+
+def newest_good_before(store: Store, path: str, *, deep: bool = False) -> str | None:
+    """The newest checkpoint of the same job that is older than the one at `path` and whole."""
+    damaged = CheckpointPath.parse(path)
+    if damaged is None:
+        return None
+    order = _order(damaged)
+    older = [found for found in _complete(store.list(damaged.job)) if _order(found) < order]
+    for found in reversed(older):
+        try:
+            return _verified(store, str(found), deep).path
+        except (CorruptCheckpointError, CheckpointNotFoundError):
+            continue
+    return None
+
+
+def _with_alternative(store: Store, path: str, error: CorruptCheckpointError, deep: bool) -> CorruptCheckpointError:
+    alternative = newest_good_before(store, path, deep=deep)
+    advice = (
+        f"the newest older good checkpoint is {alternative}: set execution.state-recovery.path to it, knowing that "
+        "output since then may be written again"
+        if alternative is not None
+        else "there is no older good checkpoint beside it"
+    )
+    return CorruptCheckpointError(f"{error} It cannot be restored; {advice}.", alternative=alternative)
+
+
+def _verified(store: Store, path: str, deep: bool) -> LoadedCheckpoint:
+    where = metadata_path(path)
+    try:
+        data = store.read(where)
+    except MissingFileError as error:
+        raise CheckpointNotFoundError(
+            f"There is no complete checkpoint or savepoint at '{path}' in {store.url}: it has no {METADATA}."
+        ) from error
+    manifest = decode(data, where)
+    root = root_of(path)
+    _check_files(store, root, manifest)
+    if deep:
+        for _ in read_blobs(store, root, list(manifest.references())):
+            pass
+    return LoadedCheckpoint(manifest, path, root)
+
+
+def _check_files(store: Store, root: str, manifest: Manifest) -> None:
+    needed = manifest.files()
+    folders = {below(root, reference).rpartition("/")[0] for reference in needed}
+    sizes = {entry.path: entry.size for folder in folders for entry in store.list(folder)}
+    for reference, size in needed.items():
+        path = below(root, reference)
+        if path not in sizes:
+            raise CorruptCheckpointError(f"The state file {path} is missing.")
+        if sizes[path] < size:
+            raise CorruptCheckpointError(
+                f"The state file {path} is truncated: it has {sizes[path]} bytes and should have {size} or more."
+            )
+
+
+def _complete(entries: list[FileEntry]) -> list[CheckpointPath]:
+    return sorted(_published(entries), key=_order)
+
+
+def _published(entries: list[FileEntry]) -> Iterator[CheckpointPath]:
+    for entry in entries:
+        folder, _, name = entry.path.rpartition("/")
+        found = CheckpointPath.parse(folder) if name == METADATA else None
+        if found is not None:
+            yield found
+
+
+def _order(checkpoint: CheckpointPath) -> tuple[tuple[int, str], int]:
+    return timeline_order(checkpoint.timeline), checkpoint.checkpoint_id

@@ -1,0 +1,88 @@
+"""What may be deleted. Pure: `publish.remove` does it, and only for the job's owner (I14).
+
+Only the own timeline is touched, and only what no kept checkpoint needs. Savepoints belong to the user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from rekindle.checkpoint.manifest import Manifest, ManifestKind
+from rekindle.checkpoint.paths import (
+    CheckpointPath,
+    StateFileName,
+    below,
+    checkpoint_folder,
+    is_partial,
+    metadata_path,
+    timeline_folder,
+)
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Paths of the store that may go, the manifests before the files."""
+
+    manifests: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    #: The checkpoints that these manifests are of.
+    checkpoint_ids: list[int] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.manifests or self.files)
+
+
+def outdated(manifests: Sequence[Manifest], timeline: str, retained: int, bases: Collection[int] = ()) -> Removal:
+    """What goes when the newest `retained` checkpoints of a timeline are kept.
+
+    `manifests` are the completed ones, oldest first. `bases` are the checkpoints that those under way stand on: they
+    stay as long, with what they need.
+    """
+    assert retained >= 0, retained
+    own = [m for m in manifests if m.kind is ManifestKind.CHECKPOINT and m.timeline == timeline]
+    kept: list[Manifest] = []
+    dropped: list[Manifest] = []
+    for place, manifest in enumerate(own):
+        stays = place >= len(own) - retained or manifest.checkpoint_id in bases
+        (kept if stays else dropped).append(manifest)
+    return Removal(
+        manifests=[metadata_path(checkpoint_folder(m.job_name, timeline, m.checkpoint_id)) for m in dropped],
+        files=sorted(_needed(dropped) - _needed(kept)),
+        checkpoint_ids=[m.checkpoint_id for m in dropped],
+    )
+
+
+def orphans(
+    files: Iterable[str], kept: Iterable[Manifest], job_name: str, timeline: str, attempt: int, settled_below: int = 0
+) -> Removal:
+    """Files below the timeline that nobody will ever need: of older attempts, and of settled checkpoints of this one.
+
+    `kept` are the timeline's checkpoints that exist and stay. `settled_below`: checkpoints of this attempt with a lower
+    id are complete or aborted. Unknown files are left alone.
+    """
+    needed = _needed(kept)
+    root = timeline_folder(job_name, timeline) + "/"
+    gone = []
+    for path in files:
+        if not path.startswith(root) or path in needed:
+            continue
+        name = StateFileName.parse(path)
+        if name is not None:
+            of_the_past = name.attempt < attempt or (name.attempt == attempt and name.checkpoint_id < settled_below)
+        else:
+            # A manifest that a crash left half written.
+            checkpoint = CheckpointPath.parse(path.rpartition("/")[0])
+            of_the_past = is_partial(path) and checkpoint is not None and checkpoint.checkpoint_id < settled_below
+        if of_the_past:
+            gone.append(path)
+    return Removal(files=sorted(gone))
+
+
+def _needed(manifests: Iterable[Manifest]) -> set[str]:
+    return {
+        below(timeline_folder(manifest.job_name, manifest.timeline), reference)
+        for manifest in manifests
+        if manifest.kind is ManifestKind.CHECKPOINT
+        for reference in manifest.files()
+    }

@@ -1,0 +1,183 @@
+"""State as parts of files: few large writes, few large reads, and a checksum on each part."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Final, Protocol, TypeVar
+
+from rekindle.checkpoint.manifest import Blob, FileRef
+from rekindle.checkpoint.paths import below
+from rekindle.checkpoint.store import Store
+from rekindle.errors import CheckpointError, CorruptCheckpointError, MissingFileError
+
+#: A subtask's state up to this size lies in the manifest and costs no file.
+INLINE_BYTES: Final = 4 << 10
+# Few and large: beside a busy thread each write waits for the interpreter's lock.
+_BLOCK_BYTES: Final = 8 << 20
+# Reading over a gap this small costs less than asking again.
+_GAP_BYTES: Final = 64 << 10
+
+T = TypeVar("T")
+
+
+class PartWriter(Protocol):
+    """Puts parts of state away; each comes with a tag that says what it is."""
+
+    def write(self, parts: Iterable[tuple[T, bytes]]) -> list[tuple[T, Blob]]:
+        """The same parts, in the same order, as blobs that a manifest can hold."""
+        ...
+
+
+class StateFileWriter:
+    """Puts the parts of one subtask into one file, or into the manifest when they are small altogether.
+
+    Parts are taken one by one as the file is written: they need not all be in memory.
+
+    >>> from rekindle.checkpoint.stores.memory import MemoryStore
+    >>> store = MemoryStore()
+    >>> StateFileWriter(store, "orders/t", "shared/1-1-op-0.state", inline_bytes=3).write([("a", b"12"), ("b", b"34")])
+    [('a', FileRef(path='shared/1-1-op-0.state', offset=0, length=2, crc32=1330857165)), ...]
+    >>> store.read("orders/t/shared/1-1-op-0.state")
+    b'1234'
+    """
+
+    def __init__(self, store: Store, root: str, reference: str, *, inline_bytes: int = INLINE_BYTES) -> None:
+        """`root` is the manifest's, `reference` the file's path below it (`paths.shared_reference`)."""
+        self._store = store
+        self._path = below(root, reference)
+        self._reference = reference
+        self._inline_bytes = inline_bytes
+
+    def write(self, parts: Iterable[tuple[T, bytes]]) -> list[tuple[T, Blob]]:
+        """Write the file, durably, unless everything fits into the manifest."""
+        first: list[tuple[T, bytes]] = []
+        size = 0
+        remaining = iter(parts)
+        for tag, data in remaining:
+            first.append((tag, data))
+            size += len(data)
+            if size > self._inline_bytes:
+                break
+        else:
+            return list(first)
+        written: list[tuple[T, Blob]] = []
+        self._store.put(self._path, self._blocks(chain(first, remaining), written))
+        return written
+
+    def _blocks(self, parts: Iterable[tuple[T, bytes]], written: list[tuple[T, Blob]]) -> Iterator[bytes]:
+        block: list[bytes] = []
+        waiting = offset = 0
+        for tag, data in parts:
+            written.append((tag, FileRef(self._reference, offset, len(data), zlib.crc32(data))))
+            offset += len(data)
+            waiting += len(data)
+            block.append(data)
+            if waiting >= _BLOCK_BYTES:
+                yield b"".join(block)
+                block, waiting = [], 0
+        if block:
+            yield b"".join(block)
+
+
+class InlineWriter:
+    """Keeps the parts of one subtask in the manifest: for checkpoints in the driver's memory.
+
+    >>> InlineWriter("'count' (1/2)", max_bytes=3).write([("a", b"12"), ("b", b"34")])
+    Traceback (most recent call last):
+    rekindle.errors.CheckpointError: The state of 'count' (1/2) is larger than 3 bytes, ...
+    """
+
+    def __init__(self, owner: str, max_bytes: int) -> None:
+        self._owner = owner
+        self._max_bytes = max_bytes
+
+    def write(self, parts: Iterable[tuple[T, bytes]]) -> list[tuple[T, Blob]]:
+        """The parts as they are; refused by name when they are too large."""
+        kept: list[tuple[T, Blob]] = []
+        size = 0
+        for tag, data in parts:
+            size += len(data)
+            if size > self._max_bytes:
+                raise CheckpointError(
+                    f"The state of {self._owner} is larger than {self._max_bytes} bytes, the most that a checkpoint in "
+                    "the driver's memory holds: set execution.checkpointing.dir to a directory."
+                )
+            kept.append((tag, data))
+        return kept
+
+
+def read_blob(store: Store, root: str, blob: Blob) -> bytes:
+    """The bytes behind a blob; CorruptCheckpointError when they are not what was written."""
+    if not isinstance(blob, FileRef):
+        return blob
+    return _verified(_fetch(store, root, blob.path, blob.offset, blob.length), blob, root)
+
+
+def read_blobs(store: Store, root: str, blobs: Sequence[Blob]) -> Iterator[bytes]:
+    """The bytes behind each blob, in order. What lies close together in a file is read together, and kept as long as
+    it is needed: cheap when blobs follow the order of their files, as the parts of key groups do.
+    """
+    refs = [blob for blob in blobs if isinstance(blob, FileRef)]
+    windows = _windows(refs)
+    users = Counter(windows[ref] for ref in refs)
+    held: dict[FileRef, bytes] = {}
+    for blob in blobs:
+        if not isinstance(blob, FileRef):
+            yield blob
+            continue
+        window = windows[blob]
+        if window not in held:
+            held[window] = _fetch(store, root, window.path, window.offset, window.length)
+        begin = blob.offset - window.offset
+        data = held[window][begin : begin + blob.length]
+        users[window] -= 1
+        if not users[window]:
+            del held[window]
+        yield _verified(data, blob, root)
+
+
+def _windows(refs: Iterable[FileRef]) -> dict[FileRef, FileRef]:
+    """For each reference the larger piece of its file that it is read with."""
+    windows: dict[FileRef, FileRef] = {}
+    group: list[FileRef] = []
+    end = 0
+
+    def close() -> None:
+        if group:
+            first = group[0]
+            window = FileRef(first.path, first.offset, end - first.offset, 0)
+            windows.update(dict.fromkeys(group, window))
+            group.clear()
+
+    for ref in sorted(set(refs), key=lambda ref: (ref.path, ref.offset, ref.length)):
+        ref_end = ref.offset + ref.length
+        if group and (
+            ref.path != group[0].path or ref.offset > end + _GAP_BYTES or ref_end - group[0].offset > _BLOCK_BYTES
+        ):
+            close()
+        end = max(end, ref_end) if group else ref_end
+        group.append(ref)
+    close()
+    return windows
+
+
+def _fetch(store: Store, root: str, reference: str, offset: int, length: int) -> bytes:
+    path = below(root, reference)
+    try:
+        return store.read(path, offset, length)
+    except MissingFileError as error:
+        raise CorruptCheckpointError(f"The state file {path} is missing.") from error
+
+
+def _verified(data: bytes, ref: FileRef, root: str) -> bytes:
+    path = below(root, ref.path)
+    if len(data) != ref.length:
+        raise CorruptCheckpointError(f"The state file {path} is truncated: it ends within bytes that are needed.")
+    if zlib.crc32(data) != ref.crc32:
+        raise CorruptCheckpointError(
+            f"The state file {path} is damaged: the checksum of the {ref.length} bytes at {ref.offset} does not fit."
+        )
+    return data

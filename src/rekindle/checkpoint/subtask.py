@@ -1,0 +1,91 @@
+"""One subtask's snapshot on its way into a manifest: bytes in, `SubtaskState` out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from rekindle.checkpoint.deltas import carried_over
+from rekindle.checkpoint.manifest import Blob, KeyedPart, PartKind, SubtaskState, blob_size
+from rekindle.checkpoint.operator_parts import holds_union
+from rekindle.checkpoint.statefile import PartWriter
+
+#: (key group, part) as snapshots give them.
+GroupParts = Iterable[tuple[int, bytes]]
+
+
+@dataclass
+class SubtaskParts:
+    """What the futures of a snapshot brought. Parts of key groups may be generators: they are encoded as they are
+    written, a delta or a full part for each key group that has something new.
+    """
+
+    subtask: int
+    checkpoint_id: int
+    finished: bool = False
+    keyed_full: GroupParts = ()
+    keyed_delta: GroupParts = ()
+    timers: GroupParts = ()
+    raw_keyed: GroupParts = ()
+    operator_state: bytes | None = None
+    raw_operator: list[bytes] = field(default_factory=list)
+    source: bytes | None = None
+    task: bytes | None = None
+    committables: list[bytes] = field(default_factory=list)
+
+    def tagged(self) -> Iterator[tuple[tuple[str, int], bytes]]:
+        """Every part as ((field of SubtaskState, key group or place), bytes), keyed ones in order of key group."""
+        for name in ("keyed_full", "keyed_delta", "timers", "raw_keyed"):
+            for group, data in getattr(self, name):
+                yield (name, group), data
+        for name in ("operator_state", "source", "task"):
+            data = getattr(self, name)
+            if data is not None:
+                yield (name, 0), data
+        for name in ("raw_operator", "committables"):
+            for place, data in enumerate(getattr(self, name)):
+                yield (name, place), data
+
+
+def write_subtask(writer: PartWriter, parts: SubtaskParts) -> SubtaskState:
+    """Put the parts away; the answer holds what is new only, for `on_top_of` to complete."""
+    blobs: dict[str, list[tuple[int, Blob]]] = {}
+    for (name, place), blob in writer.write(parts.tagged()):
+        blobs.setdefault(name, []).append((place, blob))
+
+    def keyed(name: str, kind: PartKind) -> list[KeyedPart]:
+        return [KeyedPart(group, kind, parts.checkpoint_id, blob) for group, blob in blobs.get(name, ())]
+
+    def single(name: str) -> Blob | None:
+        return blobs[name][0][1] if name in blobs else None
+
+    state = SubtaskState(
+        subtask=parts.subtask,
+        finished=parts.finished,
+        keyed=keyed("keyed_full", PartKind.FULL) + keyed("keyed_delta", PartKind.DELTA),
+        timers=keyed("timers", PartKind.FULL),
+        raw_keyed=keyed("raw_keyed", PartKind.FULL),
+        operator_state=single("operator_state"),
+        union=parts.operator_state is not None and holds_union(parts.operator_state),
+        raw_operator=[blob for _, blob in blobs.get("raw_operator", ())],
+        source=single("source"),
+        task=single("task"),
+        committables=[blob for _, blob in blobs.get("committables", ())],
+    )
+    size = sum(map(blob_size, state.blobs()))
+    return msgspec.structs.replace(state, new_bytes=size, full_bytes=size)
+
+
+def on_top_of(base: SubtaskState | None, new: SubtaskState) -> SubtaskState:
+    """A subtask's whole state: its new parts, and the keyed parts of the checkpoint that they stand on.
+
+    `base` is the same subtask's state in the completed checkpoint that the snapshot's trigger named; None: the
+    snapshot stands on nothing.
+    """
+    if base is not None and base.subtask != new.subtask:
+        raise AssertionError(f"subtask {new.subtask} on top of subtask {base.subtask}")
+    keyed = carried_over(base.keyed if base is not None else (), new.keyed)
+    whole = msgspec.structs.replace(new, keyed=keyed)
+    return msgspec.structs.replace(whole, full_bytes=sum(map(blob_size, whole.blobs())))

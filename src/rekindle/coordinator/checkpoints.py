@@ -1,0 +1,706 @@
+"""Which checkpoint to trigger, publish, abort and forget. Pure: values in, decisions out; the shell carries them out.
+
+A checkpoint is TRIGGERED when its barrier sets out with an epoch, ACKNOWLEDGING once that epoch counted (the cut
+stands, I3), PUBLISHING once every subtask has acknowledged, and COMPLETED once its `_metadata` is there. Until then it
+can be ABORTED; while it is being published only the store's word ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from rekindle.common.job_status import JobStatus
+from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+
+#: (chain, subtask): who acknowledges.
+Subtask = tuple[int, int]
+
+_MAX_REQUESTS = 1000
+#: How many aborted ids are remembered, to tell a late acknowledgement's files from a completed checkpoint's.
+_REMEMBERED_ABORTS = 64
+
+
+class CheckpointFailureReason(Enum):
+    """Why a checkpoint, or a request for one, came to nothing: Flink's names and texts.
+
+    >>> CheckpointFailureReason.CHECKPOINT_EXPIRED.text
+    'Checkpoint expired before completing.'
+    """
+
+    text: str
+    counts: bool  # against the tolerable failures
+
+    def __new__(cls, text: str, counts: bool) -> CheckpointFailureReason:
+        reason = object.__new__(cls)
+        reason._value_ = reason.text = text
+        reason.counts = counts
+        return reason
+
+    TOO_MANY_CHECKPOINT_REQUESTS = ("The maximum number of queued checkpoint requests exceeded", False)
+    NOT_ALL_REQUIRED_TASKS_RUNNING = ("Not all required tasks are currently running.", False)
+    IO_EXCEPTION = ("An Exception occurred while triggering the checkpoint. IO-problem detected.", True)
+    CHECKPOINT_ASYNC_EXCEPTION = ("Asynchronous task checkpoint failed.", True)
+    CHECKPOINT_EXPIRED = ("Checkpoint expired before completing.", True)
+    CHECKPOINT_SUBSUMED = ("Checkpoint has been subsumed.", False)
+    CHECKPOINT_DECLINED = ("Checkpoint was declined.", True)
+    CHECKPOINT_COORDINATOR_SHUTDOWN = ("CheckpointCoordinator shutdown.", False)
+    CHECKPOINT_COORDINATOR_SUSPEND = ("Checkpoint Coordinator is suspending.", False)
+    JOB_FAILOVER_REGION = ("FailoverRegion is restarting.", False)
+    TASK_FAILURE = ("Task has failed.", False)
+    FINALIZE_CHECKPOINT_FAILURE = ("Failure to finalize checkpoint.", True)
+    TRIGGER_CHECKPOINT_FAILURE = ("Trigger checkpoint failure.", False)
+
+
+class CheckpointKind(Enum):
+    """What a checkpoint is for."""
+
+    CHECKPOINT = "CHECKPOINT"  # periodic, or asked for by hand
+    FINAL = "FINAL"  # the last one of a bounded job (I9)
+    SAVEPOINT = "SAVEPOINT"
+    STOP = "SYNC_SAVEPOINT"  # stop with savepoint (I17)
+
+    @property
+    def is_savepoint(self) -> bool:
+        """Whether it belongs to the user: self-contained, never subsumed, never deleted by the job."""
+        return self in (CheckpointKind.SAVEPOINT, CheckpointKind.STOP)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the job ends with it: input is held, and every commit is awaited."""
+        return self in (CheckpointKind.FINAL, CheckpointKind.STOP)
+
+    @property
+    def is_in_line(self) -> bool:
+        """Whether it subsumes the lower ones, is told to listeners, and may be where a restart begins."""
+        return self is not CheckpointKind.SAVEPOINT
+
+
+class CheckpointState(Enum):
+    """Where a checkpoint is in its life."""
+
+    TRIGGERED = "TRIGGERED"
+    ACKNOWLEDGING = "ACKNOWLEDGING"
+    PUBLISHING = "PUBLISHING"
+    COMPLETED = "COMPLETED"
+    ABORTED = "ABORTED"
+
+
+#: The life of a checkpoint; the diagram in the docs is drawn from it.
+TRANSITIONS: dict[CheckpointState, frozenset[CheckpointState]] = {
+    CheckpointState.TRIGGERED: frozenset({CheckpointState.ACKNOWLEDGING, CheckpointState.ABORTED}),
+    CheckpointState.ACKNOWLEDGING: frozenset({CheckpointState.PUBLISHING, CheckpointState.ABORTED}),
+    CheckpointState.PUBLISHING: frozenset({CheckpointState.COMPLETED, CheckpointState.ABORTED}),
+    CheckpointState.COMPLETED: frozenset(),
+    CheckpointState.ABORTED: frozenset(),
+}
+
+#: The ends of a job after which its checkpoints stay, by what the user asked for; as in Flink.
+RETAINED_AT_END: dict[ExternalizedCheckpointRetention, frozenset[JobStatus]] = {
+    ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION: frozenset(
+        {JobStatus.CANCELED, JobStatus.FAILED, JobStatus.SUSPENDED}
+    ),
+    ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION: frozenset({JobStatus.FAILED, JobStatus.SUSPENDED}),
+    ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS: frozenset({JobStatus.SUSPENDED}),
+}
+
+
+@dataclass(frozen=True)
+class CheckpointPolicy:
+    """The settings of checkpoints; an interval of -1: none but those asked for by hand."""
+
+    interval_ms: int = -1
+    timeout_ms: int = 600_000
+    min_pause_ms: int = 0
+    max_concurrent: int = 1
+    tolerable_failures: int = 0
+    num_retained: int = 1
+    retention: ExternalizedCheckpointRetention = ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+    final_retry_ms: int = 1000  # so that a store that fails at once is not asked in a loop
+
+    @property
+    def enabled(self) -> bool:
+        """Whether checkpoints are made without being asked for."""
+        return self.interval_ms > 0
+
+    @staticmethod
+    def from_settings(settings: Mapping[str, Any]) -> CheckpointPolicy:
+        """The policy in a plan's settings (`graph.settings`)."""
+        return CheckpointPolicy(
+            interval_ms=settings["checkpoint_interval_ms"],
+            timeout_ms=settings["checkpoint_timeout_ms"],
+            min_pause_ms=settings["checkpoint_min_pause_ms"],
+            max_concurrent=settings["checkpoint_max_concurrent"],
+            tolerable_failures=settings["checkpoint_tolerable_failures"],
+            num_retained=settings.get("checkpoint_num_retained", 1),
+            retention=ExternalizedCheckpointRetention[settings["checkpoint_retention"]],
+        )
+
+
+@dataclass(frozen=True)
+class CheckpointRequest:
+    """A checkpoint that somebody asked for; `token` says to whom the `Answer` goes."""
+
+    token: str
+    kind: CheckpointKind
+    location: str | None = None  # savepoints: the directory to write into
+    format_type: str | None = None  # savepoints: CANONICAL or NATIVE
+    drain: bool = False  # STOP: end event time and finish the operators first
+
+
+@dataclass(frozen=True)
+class PendingCheckpoint:
+    """A checkpoint under way."""
+
+    id: int
+    kind: CheckpointKind
+    state: CheckpointState
+    triggered_ms: float
+    timestamp_ms: int
+    subtasks: frozenset[Subtask]
+    awaiting: frozenset[Subtask]
+    request: CheckpointRequest | None = None
+
+    def moved(self, state: CheckpointState) -> PendingCheckpoint:
+        """The same in another state."""
+        assert state in TRANSITIONS[self.state], f"checkpoint {self.id}: {self.state} -> {state}"
+        return replace(self, state=state)
+
+    @property
+    def can_expire(self) -> bool:
+        """Whether a subtask, or its epoch, is still waited for."""
+        return self.state is CheckpointState.TRIGGERED or bool(self.awaiting)
+
+
+@dataclass(frozen=True)
+class CompletedCheckpoint:
+    """A checkpoint that exists."""
+
+    id: int
+    kind: CheckpointKind
+    location: str
+    timestamp_ms: int
+
+    def is_same(self, other: CompletedCheckpoint | None) -> bool:
+        """Whether both are the same files: ids alone repeat over timelines."""
+        return other is not None and (self.id, self.location) == (other.id, other.location)
+
+
+# -- decisions --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """Send this barrier with the next epoch. `base_id`: the last completed checkpoint, on which deltas stand (I12)."""
+
+    id: int
+    kind: CheckpointKind
+    timestamp_ms: int
+    base_id: int | None
+    subtasks: frozenset[Subtask]
+    request: CheckpointRequest | None
+
+
+@dataclass(frozen=True)
+class Publish:
+    """Every subtask has acknowledged: write `_metadata`, then say `published` or `publish_failed`."""
+
+    checkpoint: PendingCheckpoint
+
+
+@dataclass(frozen=True)
+class Completed:
+    """The checkpoint exists."""
+
+    checkpoint: CompletedCheckpoint
+
+
+@dataclass(frozen=True)
+class NotifyComplete:
+    """Tell these subtasks; they commit and, when the job ends with it, say so (`commit_acknowledged`)."""
+
+    id: int
+    subtasks: frozenset[Subtask]
+    acknowledge: bool
+
+
+@dataclass(frozen=True)
+class Aborted:
+    """The checkpoint is as if never triggered: tell these subtasks, delete what they wrote."""
+
+    id: int
+    kind: CheckpointKind
+    reason: CheckpointFailureReason
+    message: str
+    subtasks: frozenset[Subtask]
+    base_id: int | None
+
+
+@dataclass(frozen=True)
+class Discard:
+    """Delete these completed checkpoints; nothing needs them any more."""
+
+    checkpoints: tuple[CompletedCheckpoint, ...]
+
+
+@dataclass(frozen=True)
+class DiscardLate:
+    """Delete what this subtask wrote for a checkpoint that was aborted before it acknowledged."""
+
+    id: int
+    subtask: Subtask
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a request came to: the checkpoint, or the reason why there is none."""
+
+    token: str
+    checkpoint: CompletedCheckpoint | None = None
+    reason: CheckpointFailureReason | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class FailJob:
+    """The attempt fails; the restart strategy has the next word."""
+
+    id: int
+    reason: CheckpointFailureReason
+    message: str
+
+
+@dataclass(frozen=True)
+class ResumeInput:
+    """A stop with savepoint came to nothing: the job goes on (I17)."""
+
+    id: int
+
+
+@dataclass(frozen=True)
+class EndJob:
+    """Everything is committed: close the functions; the job is FINISHED."""
+
+    id: int | None
+
+
+Decision = (
+    Trigger
+    | Publish
+    | Completed
+    | NotifyComplete
+    | Aborted
+    | Discard
+    | DiscardLate
+    | Answer
+    | FailJob
+    | ResumeInput
+    | EndJob
+)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The job's last checkpoint is complete; these subtasks have still to say that they committed."""
+
+    checkpoint: CompletedCheckpoint
+    awaiting: frozenset[Subtask]
+    request: CheckpointRequest | None
+
+
+@dataclass(frozen=True)
+class CheckpointLedger:
+    """Everything the driver knows about a job's checkpoints, over all its attempts.
+
+    Every method gives the ledger that follows and the decisions, in the order in which to carry them out. Times are
+    monotonic milliseconds; `wall_ms` is what people and user functions see.
+
+    >>> ledger = CheckpointLedger(CheckpointPolicy(interval_ms=1000), frozenset({(0, 0)}))
+    >>> ledger, _ = ledger.attempt_started(now_ms=0)
+    >>> ledger.trigger(now_ms=999, wall_ms=5)[1]
+    ()
+    >>> ledger, (trigger,) = ledger.trigger(now_ms=1000, wall_ms=6)
+    >>> ledger, _ = ledger.cut_stands(trigger.id)
+    >>> ledger, (publish,) = ledger.acknowledge(trigger.id, (0, 0))
+    >>> ledger, (completed, notify) = ledger.published(publish.checkpoint.id, "chk-1", now_ms=1010)
+    >>> notify
+    NotifyComplete(id=1, subtasks=frozenset({(0, 0)}), acknowledge=False)
+    """
+
+    policy: CheckpointPolicy
+    subtasks: frozenset[Subtask]
+    last_id: int = 0
+    base_id: int | None = None
+    running: bool = False
+    due_ms: float = 0.0
+    last_completion_ms: float | None = None
+    failures: int = 0  # in a row
+    pending: tuple[PendingCheckpoint, ...] = ()
+    requests: tuple[CheckpointRequest, ...] = ()
+    completed: tuple[CompletedCheckpoint, ...] = ()  # the job's own, oldest first; at most `num_retained`
+    restore_point: CompletedCheckpoint | None = None  # where a restart begins
+    aborted_ids: tuple[int, ...] = ()
+    final_due_ms: float | None = None  # the input has ended; the final checkpoint is due then
+    ending: Ending | None = None
+    ended: JobStatus | None = None
+
+    # -- attempts -----------------------------------------------------------------------------------------------------
+
+    def attempt_started(self, now_ms: float, restored: CompletedCheckpoint | None = None) -> Step:
+        """Every function is open, its state is that of `restored`. Not while `publishing`: ask the store first.
+
+        Deltas stand on `restored` only if this job made it: another timeline's files are not its own (I14).
+        """
+        assert not self.publishing, "the outcome of a publication decides from where to restart"
+        own = any(each.is_same(restored) for each in self.completed)
+        ledger = replace(
+            self,
+            last_id=max(self.last_id, restored.id if restored else 0),
+            base_id=restored.id if restored and own else None,
+            running=True,
+            due_ms=now_ms + self.policy.interval_ms,
+            completed=tuple(each for each in self.completed if restored and each.id <= restored.id),
+            restore_point=restored,
+            final_due_ms=None,
+            ending=None,
+        )
+        ending = self.ending if self.ending is not None and self.ending.checkpoint.is_same(restored) else None
+        if restored is not None and (restored.kind is CheckpointKind.FINAL or ending is not None):
+            # Only commits are left to do (I9, I17).
+            return ledger._end_with(restored, ending.request if ending else None)
+        return ledger, ()
+
+    def attempt_failed(self, message: str = "") -> Step:
+        """The attempt is over, its tasks are gone. What is being published stays until the store has spoken."""
+        ledger = replace(self, running=False, final_due_ms=None)
+        return ledger._abort_rest(CheckpointFailureReason.JOB_FAILOVER_REGION, message)
+
+    def job_ended(self, status: JobStatus) -> Step:
+        """The job is over: nothing pends any more, and its checkpoints go unless the policy keeps them."""
+        ledger = replace(self, running=False, final_due_ms=None, ended=status)
+        ledger, decisions = ledger._abort_rest(CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN, "")
+        if ledger.ending is not None and ledger.ending.awaiting and ledger.ending.request is not None:
+            decisions = (*decisions, _half_stopped(ledger.ending.request, ledger.ending.checkpoint))
+        ledger, more = replace(ledger, ending=None)._retire()
+        return ledger, (*decisions, *more)
+
+    def input_ended(self, now_ms: float) -> Step:
+        """Every source is exhausted and every operator finished: the final checkpoint is due (I9)."""
+        if not self.policy.enabled:
+            return self, (EndJob(None),)
+        return replace(self, final_due_ms=now_ms), ()
+
+    # -- triggers -----------------------------------------------------------------------------------------------------
+
+    def request(self, request: CheckpointRequest) -> Step:
+        """Somebody asks for a checkpoint or savepoint; `trigger` gives it a turn, neither interval nor pause matter."""
+        reasons = CheckpointFailureReason
+        if not self.running:
+            return self, (_refuse(request, reasons.NOT_ALL_REQUIRED_TASKS_RUNNING),)
+        if self.holds_input or any(each.kind is CheckpointKind.STOP for each in self.requests):
+            return self, (_refuse(request, reasons.CHECKPOINT_COORDINATOR_SUSPEND, "The job is about to end."),)
+        if len(self.requests) >= _MAX_REQUESTS:
+            return self, (_refuse(request, reasons.TOO_MANY_CHECKPOINT_REQUESTS),)
+        return replace(self, requests=(*self.requests, request)), ()
+
+    def trigger(self, now_ms: float, wall_ms: int) -> Step:
+        """The checkpoint that the next epoch carries, if any: at most one `Trigger`."""
+        chosen = self._choose(now_ms)
+        if chosen is None:
+            return self, ()
+        kind, request = chosen
+        checkpoint = PendingCheckpoint(
+            id=self.last_id + 1,
+            kind=kind,
+            state=CheckpointState.TRIGGERED,
+            triggered_ms=now_ms,
+            timestamp_ms=wall_ms,
+            subtasks=self.subtasks,
+            awaiting=self.subtasks,
+            request=request,
+        )
+        ledger = replace(
+            self,
+            last_id=checkpoint.id,
+            pending=(*self.pending, checkpoint),
+            requests=_without(self.requests, request),
+        )
+        if kind is CheckpointKind.CHECKPOINT and request is None:
+            # A fixed rate: a start that was late does not make the next one late, unless by a whole interval.
+            due_ms = self.due_ms + self.policy.interval_ms
+            ledger = replace(ledger, due_ms=due_ms if due_ms > now_ms else now_ms + self.policy.interval_ms)
+        return ledger, (Trigger(checkpoint.id, kind, wall_ms, self.base_id, self.subtasks, request),)
+
+    def next_wake_ms(self, now_ms: float) -> float | None:
+        """When to call `expire` and `trigger` again if nothing happens before; None: when something happens."""
+        moments = [each.triggered_ms + self.policy.timeout_ms for each in self.pending if each.can_expire]
+        turn_ms = self._next_turn_ms(now_ms)
+        moments += [] if turn_ms is None else [turn_ms]
+        return max(now_ms, min(moments)) if moments else None
+
+    @property
+    def holds_input(self) -> bool:
+        """Whether the job stands still: its last checkpoint is under way or being committed (I9, I17)."""
+        return self.ending is not None or any(each.kind.is_last for each in self.pending)
+
+    @property
+    def publishing(self) -> tuple[PendingCheckpoint, ...]:
+        """What only the store's word can end."""
+        return tuple(each for each in self.pending if each.state is CheckpointState.PUBLISHING)
+
+    def _choose(self, now_ms: float) -> tuple[CheckpointKind, CheckpointRequest | None] | None:
+        turn_ms = self._next_turn_ms(now_ms)
+        if turn_ms is None or turn_ms > now_ms:
+            return None
+        request = self._next_request()
+        if request is not None:
+            return request.kind, request
+        return (CheckpointKind.CHECKPOINT if self.final_due_ms is None else CheckpointKind.FINAL), None
+
+    def _next_turn_ms(self, now_ms: float) -> float | None:
+        """When the next checkpoint may set out, as far as time alone decides."""
+        if not self.running or self.holds_input:
+            return None
+        if self._next_request() is not None:
+            return now_ms
+        if self.final_due_ms is not None:
+            return self.final_due_ms
+        if not self.policy.enabled or len(self.pending) >= self.policy.max_concurrent:
+            return None
+        paused_ms = 0.0 if self.last_completion_ms is None else self.last_completion_ms + self.policy.min_pause_ms
+        return max(self.due_ms, paused_ms)
+
+    def _next_request(self) -> CheckpointRequest | None:
+        """Savepoints go first and wait for nothing; checkpoints asked for by hand wait for a free place."""
+        savepoints = [each for each in self.requests if each.kind.is_savepoint]
+        if savepoints:
+            return savepoints[0]
+        free = len(self.pending) < self.policy.max_concurrent
+        return self.requests[0] if self.requests and free else None
+
+    # -- what the tasks and the clock say -----------------------------------------------------------------------------
+
+    def cut_stands(self, checkpoint_id: int) -> Step:
+        """The epoch that carried the barrier counted (I3); before that no acknowledgement is worth anything."""
+        checkpoint = self._find(checkpoint_id)
+        if checkpoint is None:
+            return self, ()
+        return self._put(checkpoint.moved(CheckpointState.ACKNOWLEDGING))._publish_ready()
+
+    def acknowledge(self, checkpoint_id: int, subtask: Subtask) -> Step:
+        """A subtask's snapshot is in the store; late and repeated words change nothing."""
+        checkpoint = self._find(checkpoint_id)
+        if checkpoint is None:
+            return self, (DiscardLate(checkpoint_id, subtask),) if checkpoint_id in self.aborted_ids else ()
+        assert subtask in checkpoint.subtasks, f"checkpoint {checkpoint_id} has no subtask {subtask}"
+        return self._put(replace(checkpoint, awaiting=checkpoint.awaiting - {subtask}))._publish_ready()
+
+    def decline(
+        self,
+        checkpoint_id: int,
+        subtask: Subtask,
+        message: str,
+        now_ms: float,
+        reason: CheckpointFailureReason = CheckpointFailureReason.CHECKPOINT_DECLINED,
+    ) -> Step:
+        """A subtask could not make its snapshot: the checkpoint is aborted."""
+        checkpoint = self._find(checkpoint_id)
+        if checkpoint is None or subtask not in checkpoint.awaiting:
+            return self, ()
+        return self._abort(checkpoint, reason, message, now_ms)
+
+    def abort(self, checkpoint_id: int, reason: CheckpointFailureReason, message: str, now_ms: float) -> Step:
+        """The driver could not go on with it (no savepoint directory, no epoch)."""
+        checkpoint = self._find(checkpoint_id)
+        if checkpoint is None or checkpoint.state is CheckpointState.PUBLISHING:
+            return self, ()
+        return self._abort(checkpoint, reason, message, now_ms)
+
+    def expire(self, now_ms: float) -> Step:
+        """Abort what takes longer than the timeout."""
+        late = [
+            each for each in self.pending if each.can_expire and now_ms - each.triggered_ms >= self.policy.timeout_ms
+        ]
+        return self._abort_each(late, CheckpointFailureReason.CHECKPOINT_EXPIRED, "", now_ms)
+
+    def commit_acknowledged(self, checkpoint_id: int, subtask: Subtask) -> Step:
+        """A subtask has heard of the job's last checkpoint and committed; of others nobody waits for that."""
+        ending = self.ending
+        if ending is None or ending.checkpoint.id != checkpoint_id or not ending.awaiting:
+            return self, ()
+        ending = replace(ending, awaiting=ending.awaiting - {subtask})
+        return replace(self, ending=ending), _end_of(ending)
+
+    # -- publication --------------------------------------------------------------------------------------------------
+
+    def published(self, checkpoint_id: int, location: str, now_ms: float) -> Step:
+        """`_metadata` is there: nothing undoes the checkpoint now, and it subsumes those before it."""
+        pending = self._get(checkpoint_id)
+        pending.moved(CheckpointState.COMPLETED)
+        done = CompletedCheckpoint(checkpoint_id, pending.kind, location, pending.timestamp_ms)
+        ledger = replace(self._drop(pending), last_completion_ms=now_ms)
+        ledger, told = ledger._stand(done, pending.request)
+        ledger, subsumed = ledger._subsume(done, now_ms)
+        ledger, retired = ledger._retire()
+        ledger, ready = ledger._publish_ready()
+        return ledger, (Completed(done), *told, *subsumed, *retired, *ready)
+
+    def publish_failed(self, checkpoint_id: int, message: str, now_ms: float) -> Step:
+        """`_metadata` is certainly not there; a store that gave no clear answer must be asked before this is said."""
+        pending = self._get(checkpoint_id)
+        assert pending.state is CheckpointState.PUBLISHING, f"checkpoint {checkpoint_id} is not being published"
+        reason = CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE
+        ledger, decisions = self._abort(pending, reason, message, now_ms)
+        ledger, more = ledger._publish_ready()
+        return ledger, (*decisions, *more)
+
+    def _publish_ready(self) -> Step:
+        """One at a time in line, lowest first, so that no lower id completes after a higher one."""
+        ledger, decisions = self, list[Decision]()
+        for each in self.pending:
+            taken = each.kind.is_in_line and any(other.kind.is_in_line for other in ledger.publishing)
+            if each.state is CheckpointState.ACKNOWLEDGING and not each.awaiting and not taken:
+                ledger = ledger._put(each.moved(CheckpointState.PUBLISHING))
+                decisions.append(Publish(ledger._get(each.id)))
+        return ledger, tuple(decisions)
+
+    def _stand(self, done: CompletedCheckpoint, request: CheckpointRequest | None) -> Step:
+        """What a completed checkpoint changes for the job, and who hears of it."""
+        answers = () if request is None else (Answer(request.token, done),)
+        if not done.kind.is_in_line:
+            return self, answers
+        ledger = replace(self, failures=0, restore_point=done)
+        if not done.kind.is_savepoint:
+            ledger = replace(ledger, base_id=done.id, completed=(*ledger.completed, done))
+        if done.kind.is_last:
+            return ledger._end_with(done, request)
+        notices = (NotifyComplete(done.id, self.subtasks, acknowledge=False),) if self.running else ()
+        return ledger, (*notices, *answers)
+
+    def _end_with(self, last: CompletedCheckpoint, request: CheckpointRequest | None) -> Step:
+        ending = Ending(last, self.subtasks, request)
+        ledger = replace(self, ending=ending)
+        if not self.running:
+            return ledger, ()
+        return ledger, (NotifyComplete(last.id, self.subtasks, acknowledge=True), *_end_of(ending))
+
+    def _subsume(self, done: CompletedCheckpoint, now_ms: float) -> Step:
+        lower = [each for each in self.pending if each.id < done.id and not each.kind.is_savepoint]
+        reason = CheckpointFailureReason.CHECKPOINT_SUBSUMED
+        return self._abort_each(
+            lower if done.kind.is_in_line else [], reason, f"Checkpoint {done.id} came first.", now_ms
+        )
+
+    def _retire(self) -> Step:
+        """Of the completed ones the newest stay, as many as the policy says; after the job's end all or none."""
+        over = self.ended is not None and self.ended not in RETAINED_AT_END[self.policy.retention]
+        kept = () if over else self.completed[-self.policy.num_retained :]
+        gone = self.completed[: len(self.completed) - len(kept)]
+        return replace(self, completed=kept), ((Discard(gone),) if gone else ())
+
+    # -- aborts -------------------------------------------------------------------------------------------------------
+
+    def _abort(
+        self, checkpoint: PendingCheckpoint, reason: CheckpointFailureReason, message: str, now_ms: float
+    ) -> Step:
+        checkpoint.moved(CheckpointState.ABORTED)
+        ledger = replace(self._drop(checkpoint), aborted_ids=(*self.aborted_ids, checkpoint.id)[-_REMEMBERED_ABORTS:])
+        told = self.subtasks if self.running else frozenset[Subtask]()
+        aborted = Aborted(checkpoint.id, checkpoint.kind, reason, message, told, self.base_id)
+        request = checkpoint.request
+        answers = () if request is None else (_refuse(request, reason, message),)
+        if not self.running:
+            return ledger, (aborted, *answers)
+        ledger, consequences = ledger._after_failure(checkpoint, reason, message, now_ms)
+        return ledger, (aborted, *answers, *consequences)
+
+    def _after_failure(
+        self, checkpoint: PendingCheckpoint, reason: CheckpointFailureReason, message: str, now_ms: float
+    ) -> Step:
+        """A savepoint's failure is its caller's; a checkpoint's counts, and enough in a row fail the job."""
+        text = f"Checkpoint {checkpoint.id} failed: {_sentence(reason, message)}"
+        if checkpoint.kind is CheckpointKind.STOP:
+            drained = checkpoint.request is not None and checkpoint.request.drain
+            return self, (FailJob(checkpoint.id, reason, text) if drained else ResumeInput(checkpoint.id),)
+        ledger = self
+        if checkpoint.kind is CheckpointKind.FINAL:
+            ledger = replace(ledger, final_due_ms=now_ms + self.policy.final_retry_ms)
+        if checkpoint.kind.is_savepoint or not reason.counts:
+            return ledger, ()
+        if self.failures < self.policy.tolerable_failures:
+            return replace(ledger, failures=self.failures + 1), ()
+        text = f"Exceeded checkpoint tolerable failure threshold ({self.policy.tolerable_failures}). {text}"
+        return replace(ledger, failures=0), (FailJob(checkpoint.id, reason, text),)
+
+    def _abort_each(
+        self, doomed: Iterable[PendingCheckpoint], reason: CheckpointFailureReason, message: str, now_ms: float
+    ) -> Step:
+        ledger, decisions = self, list[Decision]()
+        for each in doomed:
+            ledger, more = ledger._abort(each, reason, message, now_ms)
+            decisions += more
+        return ledger, tuple(decisions)
+
+    def _abort_rest(self, reason: CheckpointFailureReason, message: str) -> Step:
+        """The tasks are gone: abort all but what is being published, and say so to those who wait for a turn."""
+        assert not self.running, "a running attempt aborts with its time"
+        doomed = [each for each in self.pending if each.state is not CheckpointState.PUBLISHING]
+        ledger, decisions = self._abort_each(doomed, reason, message, 0.0)
+        refused = [_refuse(each, reason, message) for each in self.requests]
+        return replace(ledger, requests=()), (*decisions, *refused)
+
+    # -- the pending ones ---------------------------------------------------------------------------------------------
+
+    def _find(self, checkpoint_id: int) -> PendingCheckpoint | None:
+        return next((each for each in self.pending if each.id == checkpoint_id), None)
+
+    def _get(self, checkpoint_id: int) -> PendingCheckpoint:
+        checkpoint = self._find(checkpoint_id)
+        assert checkpoint is not None, f"checkpoint {checkpoint_id} is not pending"
+        return checkpoint
+
+    def _put(self, checkpoint: PendingCheckpoint) -> CheckpointLedger:
+        return replace(self, pending=tuple(checkpoint if each.id == checkpoint.id else each for each in self.pending))
+
+    def _drop(self, checkpoint: PendingCheckpoint) -> CheckpointLedger:
+        return replace(self, pending=tuple(each for each in self.pending if each.id != checkpoint.id))
+
+
+#: The ledger that follows, and what to do.
+Step = tuple[CheckpointLedger, tuple[Decision, ...]]
+
+
+def _without(
+    requests: tuple[CheckpointRequest, ...], request: CheckpointRequest | None
+) -> tuple[CheckpointRequest, ...]:
+    if request is None:
+        return requests
+    at = requests.index(request)
+    return requests[:at] + requests[at + 1 :]
+
+
+def _sentence(reason: CheckpointFailureReason, message: str) -> str:
+    return f"{reason.text} {message}".rstrip()
+
+
+def _refuse(request: CheckpointRequest, reason: CheckpointFailureReason, message: str = "") -> Answer:
+    return Answer(request.token, None, reason, _sentence(reason, message))
+
+
+def _end_of(ending: Ending) -> tuple[Decision, ...]:
+    if ending.awaiting:
+        return ()
+    answers = () if ending.request is None else (Answer(ending.request.token, ending.checkpoint),)
+    return (*answers, EndJob(ending.checkpoint.id))
+
+
+def _half_stopped(request: CheckpointRequest, savepoint: CompletedCheckpoint) -> Answer:
+    return Answer(
+        request.token,
+        savepoint,
+        CheckpointFailureReason.TASK_FAILURE,
+        f"A savepoint has been created at {savepoint.location}, but the job ended while it was stopping: the "
+        "savepoint is consistent, and a job started from it commits what was not committed yet.",
+    )

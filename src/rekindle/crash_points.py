@@ -1,0 +1,137 @@
+"""The named places where a test may kill a process: one before and one after each step of the checkpoint protocol.
+
+`REKINDLE_CRASH_AT` names the point: `after-publish`, `before-upload:3` (the third time this process gets there),
+`after-cut@driver`, `before-commit:2@slot`, `before-restore@slot1` (only slot 1).
+`REKINDLE_CRASH_ONCE` names a file that the dying process creates: while it exists nobody dies, so that the processes
+of the next attempt, which inherit the environment, live.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from dataclasses import dataclass
+from enum import Enum
+
+from rekindle.errors import ConfigurationError
+
+CRASH_AT = "REKINDLE_CRASH_AT"
+CRASH_ONCE = "REKINDLE_CRASH_ONCE"
+
+_SPEC = re.compile(r"(?P<point>[a-z-]+)(?::(?P<times>[1-9][0-9]*))?(?:@(?P<process>driver|slot)(?P<slot>[0-9]+)?)?")
+
+
+class CrashPoint(Enum):
+    """Where a process may be killed; the value is the name in `REKINDLE_CRASH_AT`.
+
+    >>> CrashPoint("before-publish").sentence
+    'Every subtask has acknowledged; `_metadata` is not written yet.'
+    """
+
+    sentence: str
+
+    def __new__(cls, name: str, sentence: str) -> CrashPoint:
+        point = object.__new__(cls)
+        point._value_ = name
+        point.sentence = sentence
+        return point
+
+    BEFORE_CUT = ("before-cut", "The driver has chosen a checkpoint; the epoch that carries its barrier has not begun.")
+    AFTER_CUT = ("after-cut", "The epoch that carried the barrier counted; the cut stands.")
+    BEFORE_SNAPSHOT = ("before-snapshot", "The barrier is at a task; its synchronous part has not begun.")
+    AFTER_SNAPSHOT = ("after-snapshot", "A task's synchronous part is over; the next epoch's input may come.")
+    BEFORE_UPLOAD = ("before-upload", "A task's asynchronous part is about to write to the store.")
+    AFTER_UPLOAD = ("after-upload", "A task's files are in the store; nobody knows of them yet.")
+    BEFORE_ACKNOWLEDGEMENT = ("before-acknowledgement", "A task is about to tell the driver where its snapshot is.")
+    AFTER_ACKNOWLEDGEMENT = ("after-acknowledgement", "A task has told the driver where its snapshot is.")
+    BEFORE_PUBLISH = ("before-publish", "Every subtask has acknowledged; `_metadata` is not written yet.")
+    AFTER_PUBLISH = ("after-publish", "`_metadata` is there: the checkpoint exists, and nobody was told.")
+    BEFORE_NOTIFY = ("before-notify", "The driver is about to tell the tasks that a checkpoint completed.")
+    AFTER_NOTIFY = ("after-notify", "The driver has told the tasks that a checkpoint completed.")
+    BEFORE_COMMIT = ("before-commit", "A task is about to commit what a completed checkpoint covers.")
+    AFTER_COMMIT = ("after-commit", "A task has committed; the driver does not know it.")
+    BEFORE_RESTORE = ("before-restore", "A task is about to read its state from a checkpoint.")
+    AFTER_RESTORE = ("after-restore", "A task has its state back; no record was processed.")
+
+
+@dataclass
+class _Armed:
+    point: CrashPoint
+    times_left: int
+    driver: bool | None  # None: any process
+    slot: int | None  # None: any slot
+    once: str | None
+
+
+def _parse(text: str, once: str | None) -> _Armed:
+    match = _SPEC.fullmatch(text)
+    names = {point.value: point for point in CrashPoint}
+    if match is None or match["point"] not in names or (match["process"] == "driver" and match["slot"]):
+        raise ConfigurationError(
+            f"{CRASH_AT}={text!r} is not a crash point: write NAME, NAME:n, NAME@driver, NAME@slot or NAME:n@slotI, "
+            f"NAME being one of {', '.join(names)}."
+        )
+    return _Armed(
+        point=names[match["point"]],
+        times_left=int(match["times"] or 1),
+        driver=None if match["process"] is None else match["process"] == "driver",
+        slot=None if match["slot"] is None else int(match["slot"]),
+        once=once,
+    )
+
+
+_armed: _Armed | None = None
+_own_slot: int | None = None  # None: this process is the driver
+
+
+def arm(text: str | None, once: str | None = None) -> None:
+    """Set the crash point of this process; None disarms. `once` is the file of `REKINDLE_CRASH_ONCE`.
+
+    >>> arm("after-publish:2@driver")
+    >>> arm(None)
+    """
+    global _armed
+    _armed = _parse(text, once) if text else None
+
+
+def arm_from_environment() -> None:
+    """Set the crash point that the environment names, or none; done once when this module is imported."""
+    arm(os.environ.get(CRASH_AT), os.environ.get(CRASH_ONCE))
+
+
+def this_is_slot(slot: int | None) -> None:
+    """Say that this process is a slot; unsaid, or None, it is the driver."""
+    global _own_slot
+    _own_slot = slot
+
+
+def reach(point: CrashPoint) -> None:
+    """Die here if this is the armed point, this the chosen process and this the chosen time; else nothing."""
+    if _armed is not None and _armed.point is point:
+        _count_down(_armed)
+
+
+def _count_down(armed: _Armed) -> None:
+    if armed.driver is not None and armed.driver is not (_own_slot is None):
+        return
+    if armed.slot is not None and armed.slot != _own_slot:
+        return
+    armed.times_left -= 1
+    if armed.times_left == 0 and _first(armed.once):
+        # SIGKILL, not an exit: nothing is flushed, closed or cleaned up, as when the machine goes.
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _first(once: str | None) -> bool:
+    """Whether nobody died before; leaves the file that says so."""
+    if once is None:
+        return True
+    try:
+        os.close(os.open(once, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except FileExistsError:
+        return False
+    return True
+
+
+arm_from_environment()

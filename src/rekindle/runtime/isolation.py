@@ -1,0 +1,77 @@
+"""Emitted is emitted: what user code changes afterwards must not change a record that is on its way.
+
+As in Flink, a record that can change is copied when it leaves a function, unless object reuse is enabled. Records of
+declared immutable types cost nothing, others a look; only what can really change is copied.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+import types
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from rekindle.common.typeinfo import TypeInformation
+from rekindle.runtime.state.immutable import ATOMS, is_immutable
+
+Isolate = Callable[[Any], Any]
+
+
+def isolate(value: Any) -> Any:
+    """The value itself if nothing can change it, else a copy.
+
+    >>> shared = {"n": 1}
+    >>> emitted = isolate(("key", shared))
+    >>> shared["n"] = 2
+    >>> emitted
+    ('key', {'n': 1})
+    """
+    kind = type(value)
+    if kind in ATOMS or (kind is tuple and ATOMS.issuperset(map(type, value))) or is_immutable(value):
+        return value
+    try:
+        return pickle.loads(pickle.dumps(value, 5))
+    except Exception:
+        return _deep_copy(value)
+
+
+def _deep_copy(value: Any) -> Any:
+    try:
+        return copy.deepcopy(value)
+    except Exception:
+        return value  # it can neither be copied nor travel: it lives and dies inside this chain
+
+
+def isolator(type_info: TypeInformation | None, object_reuse: bool) -> Isolate | None:
+    """How records of a type are isolated; None if they need not be."""
+    if object_reuse or (type_info is not None and hint_is_immutable(type_info.python_type())):
+        return None
+    return isolate
+
+
+def hint_is_immutable(hint: Any) -> bool:
+    """Whether values of a declared type can never change.
+
+    >>> hint_is_immutable(tuple[str, int | None]), hint_is_immutable(tuple[str, list[int]]), hint_is_immutable(None)
+    (True, False, False)
+    """
+    if hint is None:
+        return False  # undeclared
+    if hint in ATOMS:
+        return True
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union, tuple) and arguments:
+        return all(argument in (Ellipsis, type(None)) or hint_is_immutable(argument) for argument in arguments)
+    if not isinstance(hint, type):
+        return False
+    frozen = (
+        hint.__struct_config__.frozen
+        if issubclass(hint, msgspec.Struct)
+        else dataclasses.is_dataclass(hint) and hint.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    )
+    return bool(frozen) and all(map(hint_is_immutable, typing.get_type_hints(hint).values()))

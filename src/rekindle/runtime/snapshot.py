@@ -1,0 +1,223 @@
+"""One operator's part of a checkpoint, and its way back.
+
+At the barrier, in this order: timers (raw keyed state), the user's `snapshot_state`, managed operator state, managed
+keyed state. Each kind of state gives a future: what is prepared at the barrier is encoded and written later. Whatever
+fails cancels the futures, closes the context and declines the checkpoint; later errors are kept as suppressed ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from rekindle.checkpoint.rescale import SourceState, TaskState
+from rekindle.checkpoint.subtask import SubtaskParts
+from rekindle.datastream.functions import KeyedStateStore
+from rekindle.datastream.functions.checkpointed import FunctionInitializationContext, FunctionSnapshotContext
+from rekindle.datastream.state import OperatorStateStore
+from rekindle.errors import RekindleError
+from rekindle.protocol import CheckpointOrder
+from rekindle.runtime.context import OperatorContext
+
+T = TypeVar("T")
+
+#: A key group is written whole once in so many checkpoints: a few at a time, so that no checkpoint pays for all (I12).
+REWRITE_EVERY = 16
+
+_CUSTOM_RAW_KEYED = (
+    "Attempting to snapshot timers to raw keyed state, but this operator has custom raw keyed state to write."
+)
+
+
+class SnapshotFuture(Generic[T]):
+    """Work that was prepared at the barrier and is done once, later; cancelled work is never done."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work: Callable[[], T] | None = work
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the work was given up."""
+        return self._work is None
+
+    def run(self) -> T:
+        """Do the work."""
+        assert self._work is not None, "cancelled, or run before"
+        work, self._work = self._work, None
+        return work()
+
+    def cancel(self) -> None:
+        """Give the work up and let go of what it holds."""
+        self._work = None
+
+
+GroupParts = Iterable[tuple[int, bytes]]
+
+
+@dataclass
+class KeyedParts:
+    """Managed keyed state: key groups that are written whole, and what changed in the others."""
+
+    full: GroupParts = ()
+    delta: GroupParts = ()
+
+
+@dataclass
+class OperatorSnapshotFutures:
+    """Four futures, one per kind of state; None where an operator has none of that kind."""
+
+    raw_keyed: SnapshotFuture[GroupParts] | None = None
+    raw_operator: SnapshotFuture[list[bytes]] | None = None
+    managed_operator: SnapshotFuture[bytes] | None = None
+    managed_keyed: SnapshotFuture[KeyedParts] | None = None
+    source: bytes | None = None
+    task: bytes | None = None
+
+    def cancel(self) -> None:
+        """Give all of them up."""
+        for future in (self.raw_keyed, self.raw_operator, self.managed_operator, self.managed_keyed):
+            if future is not None:
+                future.cancel()
+
+    def parts(self, subtask: int, checkpoint_id: int, finished: bool) -> SubtaskParts:
+        """The asynchronous part: run the futures."""
+        keyed = self.managed_keyed.run() if self.managed_keyed else KeyedParts()
+        return SubtaskParts(
+            subtask=subtask,
+            checkpoint_id=checkpoint_id,
+            finished=finished,
+            keyed_full=keyed.full,
+            keyed_delta=keyed.delta,
+            timers=self.raw_keyed.run() if self.raw_keyed else (),
+            operator_state=self.managed_operator.run() if self.managed_operator else None,
+            raw_operator=self.raw_operator.run() if self.raw_operator else [],
+            source=self.source,
+            task=self.task,
+        )
+
+
+class SnapshotDeclinedError(RekindleError):
+    """Reason CHECKPOINT_DECLINED; the cause is chained, errors while cleaning up are in `suppressed`."""
+
+    def __init__(self, checkpoint_id: int, operator: str, suppressed: list[Exception]) -> None:
+        super().__init__(f"Could not complete snapshot {checkpoint_id} for operator {operator}.")
+        self.operator = operator
+        self.suppressed = suppressed
+
+
+class SnapshotContext(FunctionSnapshotContext):
+    """What a function sees of a checkpoint; closed when its turn is over."""
+
+    def __init__(self, order: CheckpointOrder) -> None:
+        self._order = order
+        self.closed = False
+
+    def get_checkpoint_id(self) -> int:
+        return self._order.id
+
+    def get_checkpoint_timestamp(self) -> int:
+        return self._order.timestamp_ms
+
+    def close(self) -> None:
+        """The function's turn is over."""
+        self.closed = True
+
+
+class InitializationContext(FunctionInitializationContext):
+    """What a function sees when it begins, anew or from a checkpoint."""
+
+    def __init__(self, context: OperatorContext, restored_id: int | None) -> None:
+        self._context = context
+        self._restored_id = restored_id
+
+    def is_restored(self) -> bool:
+        return self._restored_id is not None
+
+    def get_restored_checkpoint_id(self) -> int | None:
+        return self._restored_id
+
+    def get_operator_state_store(self) -> OperatorStateStore:
+        return self._context.operator_state
+
+    def get_keyed_state_store(self) -> KeyedStateStore:
+        return self._context.runtime_context()
+
+
+@dataclass
+class SnapshotSource:
+    """What an operator brings to its snapshot: the engine's parts, and the user's method."""
+
+    name: str
+    context: OperatorContext
+    user_snapshot: Callable[[SnapshotContext], None]
+    custom_raw_keyed_state: bool = False
+    source: Callable[[], SourceState | None] = field(default=lambda: None)
+    task: Callable[[], TaskState | None] = field(default=lambda: None)
+
+
+def take_snapshot(operator: SnapshotSource, order: CheckpointOrder) -> OperatorSnapshotFutures:
+    """The synchronous part of one operator."""
+    futures = OperatorSnapshotFutures()
+    context = SnapshotContext(order)
+    try:
+        _snapshot_timers(operator, futures)
+        operator.user_snapshot(context)
+        _snapshot_operator_state(operator.context, futures)
+        _snapshot_keyed_state(operator.context, order, futures)
+        source, task = operator.source(), operator.task()
+        futures.source = source.encode() if source is not None else None
+        futures.task = task.encode() if task is not None else None
+    except Exception as error:
+        suppressed: list[Exception] = []
+        for clean_up in (futures.cancel, context.close):
+            try:
+                clean_up()
+            except Exception as later:
+                suppressed.append(later)
+        raise SnapshotDeclinedError(order.id, operator.name, suppressed) from error
+    context.close()
+    return futures
+
+
+def _snapshot_timers(operator: SnapshotSource, futures: OperatorSnapshotFutures) -> None:
+    timers = operator.context.timers
+    if timers is None:
+        return
+    assert operator.context.keyed is not None, "timers need a keyed backend"
+    if operator.custom_raw_keyed_state:
+        raise RuntimeError(_CUSTOM_RAW_KEYED)
+    captured = timers.snapshot()
+    futures.raw_keyed = SnapshotFuture(captured.encode)
+
+
+def _snapshot_operator_state(context: OperatorContext, futures: OperatorSnapshotFutures) -> None:
+    if context.operator_state.registered_names():
+        encoded = context.operator_state.snapshot()  # what user code can still change is encoded here (I13)
+        futures.managed_operator = SnapshotFuture(lambda: encoded)
+
+
+def _snapshot_keyed_state(context: OperatorContext, order: CheckpointOrder, futures: OperatorSnapshotFutures) -> None:
+    keyed = context.keyed
+    if keyed is None:
+        return
+    if order.base_id is None or order.savepoint:
+        captured = list(keyed.snapshot_full())
+        if not order.savepoint:
+            keyed.snapshot_delta(order.id, None)  # the next one stands on this
+        futures.managed_keyed = SnapshotFuture(lambda: KeyedParts(full=_encoded(captured)))
+        return
+    whole = [group for group in keyed.key_groups if (group + order.id) % REWRITE_EVERY == 0]
+    rewritten = list(keyed.snapshot_full(whole))
+    delta = keyed.snapshot_delta(order.id, order.base_id)
+    chosen = set(whole)
+
+    def parts() -> KeyedParts:
+        changed = ((group, data) for group, data in delta.encode() if group not in chosen)
+        return KeyedParts(full=_encoded(rewritten), delta=changed)
+
+    futures.managed_keyed = SnapshotFuture(parts)
+
+
+def _encoded(captured: list[Any]) -> Iterator[tuple[int, bytes]]:
+    return ((group.key_group, group.encode()) for group in captured)

@@ -1,0 +1,71 @@
+"""The asynchronous part of snapshots: one thread per slot encodes, writes and acknowledges while epochs go on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from time import monotonic
+
+import msgspec
+
+from rekindle.checkpoint.paths import StateFileName, shared_reference
+from rekindle.checkpoint.statefile import InlineWriter, PartWriter, StateFileWriter
+from rekindle.checkpoint.store import Store, open_store
+from rekindle.crash_points import CrashPoint, reach
+from rekindle.protocol import Message, SnapshotDeclined, SnapshotTaken, Storage
+from rekindle.runtime.task import TaskSnapshot
+
+_LOG = logging.getLogger(__name__)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Uploader:
+    """Takes snapshots over from the tasks, in order, and answers to the driver for each."""
+
+    def __init__(self, storage: Storage, attempt: int, send: Callable[[Message], None]) -> None:
+        self._storage = storage
+        self._attempt = attempt
+        self._send = send
+        self.store: Store | None = open_store(storage.url) if storage.url is not None else None
+        self._waiting: SimpleQueue[tuple[TaskSnapshot, float, float]] = SimpleQueue()
+        threading.Thread(target=self._run, name="snapshot upload", daemon=True).start()
+
+    def put(self, snapshot: TaskSnapshot, start_delay_ms: float, sync_ms: float) -> None:
+        """Hand a snapshot over; returns at once."""
+        self._waiting.put((snapshot, start_delay_ms, sync_ms))
+
+    def _run(self) -> None:
+        while True:
+            snapshot, start_delay_ms, sync_ms = self._waiting.get()
+            try:
+                self._send(self._write(snapshot, start_delay_ms, sync_ms))
+            except Exception as error:
+                _LOG.warning("%s: snapshot %d failed: %s", snapshot.task.name, snapshot.order.id, error)
+                chain, subtask = snapshot.task.chain.id, snapshot.task.subtask
+                self._send(SnapshotDeclined(snapshot.order.id, chain, subtask, f"{snapshot.task.name}: {error}", True))
+            reach(CrashPoint.AFTER_ACKNOWLEDGEMENT)
+
+    def _write(self, snapshot: TaskSnapshot, start_delay_ms: float, sync_ms: float) -> SnapshotTaken:
+        started = monotonic()
+        reach(CrashPoint.BEFORE_UPLOAD)
+        states = snapshot.write(lambda uid, name: self._writer(snapshot, uid, name))
+        reach(CrashPoint.AFTER_UPLOAD)
+        answer = SnapshotTaken(
+            checkpoint=snapshot.order.id,
+            chain=snapshot.task.chain.id,
+            subtask=snapshot.task.subtask,
+            states=[(uid, _encode(state)) for uid, state in states],
+            start_delay_ms=start_delay_ms,
+            sync_ms=sync_ms,
+            async_ms=(monotonic() - started) * 1000,
+        )
+        reach(CrashPoint.BEFORE_ACKNOWLEDGEMENT)
+        return answer
+
+    def _writer(self, snapshot: TaskSnapshot, uid: str, name: str) -> PartWriter:
+        if self.store is None:
+            return InlineWriter(name, self._storage.max_inline_bytes)
+        file = StateFileName.of(snapshot.order.id, self._attempt, uid, snapshot.task.subtask)
+        return StateFileWriter(self.store, self._storage.root, shared_reference(file))

@@ -1,0 +1,147 @@
+"""Whoever dies, freezes or is interrupted: nothing of a job outlives it, and the driver says what happened (part 4)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.running_program import RunningProgram, is_alive, seconds_until_gone, stopped
+
+pytestmark = pytest.mark.timeout(300)
+
+SLOTS_GONE_S = 2.0
+ALL_GONE_S = 5.0
+ERROR_S = 5.0
+HEARTBEAT_TIMEOUT_S = 2.0
+HEARTBEATS = ("heartbeat.interval=200 ms", "heartbeat.timeout=2 s")
+DRIVER_JVM = "org.apache.spark.deploy.SparkSubmit"
+EXECUTOR_JVM = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
+
+
+@contextmanager
+def endless(tmp_path: Path, master: str, *arguments: str) -> Iterator[RunningProgram]:
+    with RunningProgram("endless.py", master, os.fspath(tmp_path), *arguments) as program:
+        yield program
+
+
+def wait_until_flowing(program: RunningProgram, job: str) -> list[psutil.Process]:
+    """Returns the slots of a job when records reach both sinks."""
+    for subtask in range(2):
+        program.wait_for_line(f"{job}: flowing in {subtask}")
+    slots = program.slots()
+    assert [slot.info["cmdline"][-2:] for slot in slots] == [[job, "0"], [job, "1"]]
+    return slots
+
+
+def slot_directories(program: RunningProgram) -> list[str]:
+    return [name for name in os.listdir(program.temporary) if name.startswith("rekindle-slot-")]
+
+
+def assert_nothing_left(program: RunningProgram, killed_at: float) -> None:
+    seconds_until_gone(program.processes(), killed_at, ALL_GONE_S)
+    assert slot_directories(program) == []
+
+
+# -- killed -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_killed_driver_leaves_nothing_even_when_a_slot_holds_the_interpreters_lock(tmp_path: Path) -> None:
+    with endless(tmp_path, "local[2]", "stuck") as program:
+        slots = wait_until_flowing(program, "stuck")
+        wait_until_busy(slots[0])
+        assert len(slot_directories(program)) == 2
+        killed_at = time.monotonic()
+        program.send_signal(signal.SIGKILL)
+        seconds_until_gone(slots, killed_at, SLOTS_GONE_S)
+        assert_nothing_left(program, killed_at)
+
+
+def test_a_killed_jvm_of_the_driver_ends_the_job(tmp_path: Path) -> None:
+    with endless(tmp_path, "local[2]", "orphaned", "next") as program:
+        slots = wait_until_flowing(program, "orphaned")
+        (jvm,) = program.java(DRIVER_JVM)
+        killed_at = time.monotonic()
+        jvm.kill()
+        seconds_until_gone(slots, killed_at, SLOTS_GONE_S)
+        said = program.wait_for_line("orphaned: ", "Error: ", deadline_s=ERROR_S)
+        assert time.monotonic() - killed_at < ERROR_S
+        assert "SlotLostError" in said or "ClusterError" in said
+        # pyspark and py4j complain about their broken connections; none of it is an error of ours.
+        assert program.wait(deadline_s=ERROR_S) == 0
+        assert "next: ClusterError: Spark's driver process (a JVM) has ended: start the program again." in program.out
+        assert not any("/rekindle/" in line for line in program.errors), "\n".join(program.errors)
+        assert_nothing_left(program, time.monotonic())
+
+
+@pytest.mark.cluster
+def test_a_killed_executor_and_then_a_killed_driver_of_a_cluster(tmp_path: Path) -> None:
+    with endless(tmp_path, "local-cluster[2,1,1024]", "first", "second") as program:
+        slots = wait_until_flowing(program, "first")
+        executors = program.java(EXECUTOR_JVM)
+        assert len(executors) == 2
+        victim = next(parent for parent in slots[1].parents() if parent in executors)
+        lost = [slot for slot in slots if victim in slot.parents()]
+        killed_at = time.monotonic()
+        victim.kill()
+        seconds_until_gone(lost, killed_at, SLOTS_GONE_S)
+        said = program.wait_for_line("first: SlotLostError: Slot ", deadline_s=ERROR_S)
+        assert any(f"(process {slot.pid} " in said for slot in lost)
+        seconds_until_gone(slots, killed_at, ERROR_S)
+
+        # The session lives on with another executor, and so does the program.
+        slots = wait_until_flowing(program, "second")
+        killed_at = time.monotonic()
+        program.send_signal(signal.SIGKILL)
+        seconds_until_gone(slots, killed_at, SLOTS_GONE_S)
+        assert_nothing_left(program, killed_at)
+
+
+# -- silent, and interrupted ------------------------------------------------------------------------------------------
+
+
+def test_a_silent_slot_a_silent_driver_and_ctrl_c(tmp_path: Path) -> None:
+    """One program, so one session: what is stopped keeps its connections, as on the two sides of a cut network."""
+    with endless(tmp_path, "local[2]", "slot", "driver", "interrupted", *HEARTBEATS) as program:
+        slots = wait_until_flowing(program, "slot")
+        with stopped(slots[1]):
+            stopped_at = time.monotonic()
+            said = program.wait_for_line("slot: SlotLostError: Slot 1 (", deadline_s=HEARTBEAT_TIMEOUT_S + ERROR_S)
+            assert "it sent no heartbeat for 2 s" in said
+            seconds_until_gone(slots, stopped_at, HEARTBEAT_TIMEOUT_S + ERROR_S)
+
+        slots = wait_until_flowing(program, "driver")
+        driver = psutil.Process(program.pid)
+        with stopped(driver):
+            stopped_at = time.monotonic()
+            seconds_until_gone(slots, stopped_at, HEARTBEAT_TIMEOUT_S + 1.0)
+            assert time.monotonic() - stopped_at > HEARTBEAT_TIMEOUT_S / 2, "a short silence is no reason to end"
+        program.wait_for_line("driver: SlotLostError: Slot ", deadline_s=ERROR_S)
+
+        wait_until_flowing(program, "interrupted")
+        program.interrupt()
+        status = program.wait(deadline_s=ALL_GONE_S)
+        ended_at = time.monotonic()
+        assert status in (-signal.SIGINT, 128 + signal.SIGINT)
+        assert {"interrupted-0.closed", "interrupted-1.closed"} <= set(os.listdir(tmp_path))
+        assert program.errors[0] == "Traceback (most recent call last):"
+        assert program.errors[-1] == "KeyboardInterrupt"
+        assert len(program.errors) < 20, "one short traceback:\n" + "\n".join(program.errors)
+        assert_nothing_left(program, ended_at)
+        assert os.listdir(program.temporary) == []
+
+
+def wait_until_busy(slot: psutil.Process) -> None:
+    """Until the slot has used the processor without a pause: it is in its regular expression."""
+    deadline = time.monotonic() + 30.0
+    while is_alive(slot):
+        if slot.cpu_percent(interval=0.2) > 40:
+            return
+        assert time.monotonic() < deadline, "the slot is not busy"
+    raise AssertionError("the slot ended")

@@ -1,0 +1,320 @@
+"""Jobs that fail and come back: every record counted exactly once, whatever died."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rekindle.common import Configuration, JobStatus, RestartStrategies, Types, WatermarkStrategy
+from rekindle.datastream import (
+    CheckpointedFunction,
+    CheckpointListener,
+    KeyedProcessFunction,
+    ListCheckpointed,
+    MapFunction,
+    SinkFunction,
+    SourceFunction,
+    StreamExecutionEnvironment,
+)
+from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from rekindle.errors import JobExecutionError
+
+PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
+RECORDS, KEYS, PER_SECOND = 6000, 10, 3000
+EXPECTED = sorted((key, count) for key in range(KEYS) for count in range(1, RECORDS // KEYS + 1))
+
+
+def environment(directory: Path | None, interval_ms: int = 300, parallelism: int = 2, **settings: str):
+    keys = {"rekindle.progress": "off", **settings}
+    if directory is not None:
+        keys["execution.checkpointing.dir"] = str(directory)
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys))
+    env.set_parallelism(parallelism)
+    env.enable_checkpointing(interval_ms)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 50))
+    return env
+
+
+class Count(KeyedProcessFunction):
+    """Counts per key; fails as told."""
+
+    def __init__(self, fail_at: int | None = None, every_attempt: bool = False):
+        self.fail_at = fail_at
+        self.every_attempt = every_attempt
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+        self.fails = self.every_attempt or runtime_context.get_attempt_number() == 0
+        self.seen = 0
+
+    def process_element(self, value, ctx):
+        self.seen += 1
+        if self.fails and self.seen == self.fail_at:
+            raise RuntimeError(f"record number {self.seen} on purpose")
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield value % KEYS, count
+
+
+def counted(env, function, name: str):
+    source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(PER_SECOND))
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int)
+    stream = numbers.key_by(lambda n: n % KEYS, int).process(function, PAIR)
+    with stream.execute_and_collect(name) as results:
+        return list(results)
+
+
+@pytest.mark.parametrize("fail_at", [100, 2000])
+def test_a_function_that_fails_once_changes_nothing_in_the_result(spark, tmp_path, fail_at):
+    assert sorted(counted(environment(tmp_path), Count(fail_at), "fails once")) == EXPECTED
+
+
+def test_checkpoints_in_the_drivers_memory(spark):
+    assert sorted(counted(environment(None), Count(1500), "in memory")) == EXPECTED
+
+
+def test_without_restarts_the_job_fails_with_that_error(spark, tmp_path):
+    env = environment(tmp_path)
+    env.set_restart_strategy(RestartStrategies.no_restart())
+    with pytest.raises(JobExecutionError, match="record number 100 on purpose"):
+        counted(env, Count(100), "no restart")
+
+
+def test_one_that_fails_in_every_attempt_exhausts_the_strategy(spark, tmp_path):
+    with pytest.raises(JobExecutionError, match="record number 5 on purpose") as caught:
+        counted(environment(tmp_path), Count(5, every_attempt=True), "exhausted")
+    assert any("used up the 3 restarts" in note for note in caught.value.__notes__)
+
+
+def slots_of(job_name: str) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter(["cmdline", "name"]):
+        line = process.info["cmdline"] or []
+        if "rekindle.runtime.slot" in line and job_name in line and process.info["name"] != "rekindle-guard":
+            found.append(process)
+    return found
+
+
+def test_slots_killed_at_any_moment(spark, tmp_path):
+    """SIGKILL, three times, while the job runs: the result is the undisturbed one."""
+    killed = []
+    done = threading.Event()
+
+    def kill_now_and_then() -> None:
+        while len(killed) < 3 and not done.wait(1.2):
+            for victim in slots_of("killed slots")[:1]:
+                victim.send_signal(signal.SIGKILL)
+                killed.append(victim.pid)
+
+    killer = threading.Thread(target=kill_now_and_then)
+    killer.start()
+    try:
+        results = counted(environment(tmp_path), Count(), "killed slots")
+    finally:
+        done.set()
+        killer.join()
+    assert sorted(results) == EXPECTED
+    assert killed, "nobody was killed: the job was too quick for this test"
+
+
+def test_finished_jobs_leave_no_checkpoint_files(spark, tmp_path):
+    counted(environment(tmp_path), Count(), "cleaned")
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and "owners" not in path.parts]
+    assert left == []
+
+
+class Offsets(SourceFunction):
+    """Offsets kept by the engine; hears what is complete."""
+
+    def __init__(self, directory: str):
+        self.directory = directory
+        self.running = True
+
+    def run(self, ctx):
+        self.ctx = ctx
+        start = 0 if ctx.restored_offset is None else ctx.restored_offset + 1
+        Path(self.directory, f"started-at-{start}").touch()
+        for number in range(start, 3000):
+            if not self.running:
+                return
+            ctx.collect(number, offset=number)
+            if number % 20 == 0:
+                time.sleep(0.02)
+
+    def cancel(self):
+        self.running = False
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        Path(self.directory, f"completed-{checkpoint_id}-{self.ctx.completed_offset(checkpoint_id)}").touch()
+
+
+def test_a_source_functions_offsets(spark, tmp_path):
+    """I8: the offset in the snapshot is that of the last record before the barrier."""
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    env = environment(tmp_path / "checkpoints", interval_ms=200)
+    numbers = env.add_source(Offsets(str(marks)), type_info=int)
+    stream = numbers.key_by(lambda n: n % KEYS, int).process(Count(1200), PAIR)
+    with stream.execute_and_collect("offsets") as results:
+        assert sorted(results) == sorted((key, count) for key in range(KEYS) for count in range(1, 301))
+    starts = sorted(int(path.name.rsplit("-", 1)[1]) for path in marks.glob("started-at-*"))
+    assert starts[0] == 0
+    assert len(starts) == 2
+    completed = [path.name.split("-")[1:] for path in marks.glob("completed-*")]
+    assert completed
+    offsets = [int(offset) for _, offset in sorted(completed, key=lambda each: int(each[0])) if offset != "None"]
+    assert offsets == sorted(offsets)
+
+
+class Buffering(SinkFunction, CheckpointedFunction, CheckpointListener):
+    """The text's buffering sink, with a file per event."""
+
+    def __init__(self, directory: str, threshold: int):
+        self.directory = directory
+        self.threshold = threshold
+
+    def open(self, runtime_context):
+        self.subtask = runtime_context.get_index_of_this_subtask()
+
+    def initialize_state(self, context):
+        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("buffered", Types.STRING()))
+        self.buffered = list(self.state.get()) if context.is_restored() else []
+
+    def snapshot_state(self, context):
+        self.state.update(self.buffered)
+        self.note(f"snapshot-{context.get_checkpoint_id()}", self.buffered)
+
+    def invoke(self, value, context):
+        self.buffered.append(value)
+        if len(self.buffered) == self.threshold:
+            self.note(f"flush-{value}", self.buffered)
+            self.buffered = []
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        self.note(f"complete-{checkpoint_id}", [])
+
+    def note(self, what, elements):
+        Path(self.directory, f"{what}-{self.subtask}").write_text(" ".join(elements))
+
+
+class Words(SourceFunction):
+    """a1 to a12, one by one; a word waits until the checkpoint that the trace has before it is complete."""
+
+    AFTER_CHECKPOINT = {3: 1, 8: 2, 9: 3, 12: 4}
+
+    def run(self, ctx):
+        self.completed = 0
+        self.changed = threading.Condition()
+        self.running = True
+        for number in range(1, 13):
+            with self.changed:
+                self.changed.wait_for(lambda n=number: self.completed >= self.AFTER_CHECKPOINT.get(n, 0))
+            ctx.collect(f"a{number}")
+        with self.changed:
+            self.changed.wait_for(lambda: self.completed >= 5)
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        with self.changed:
+            self.completed = checkpoint_id
+            self.changed.notify_all()
+
+    def cancel(self):
+        with self.changed:
+            self.completed = 99
+            self.changed.notify_all()
+
+
+def test_the_trace_of_the_buffering_sink(spark, tmp_path):
+    """Mission, section 4: parallelism 2, threshold 5, words a1 to a12, a checkpoint now and then."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    env = environment(tmp_path / "checkpoints", interval_ms=1500)
+    env.add_source(Words(), type_info=str).rebalance().add_sink(Buffering(str(notes), 5)).set_parallelism(2)
+    env.execute("trace")
+
+    def noted(what: str) -> list[str]:
+        return [(notes / f"{what}-{subtask}").read_text() for subtask in (0, 1)]
+
+    assert noted("snapshot-1") == ["a2", "a1"]
+    assert noted("snapshot-2") == ["a2 a4 a6", "a1 a3 a5 a7"]
+    assert noted("snapshot-3") == ["a2 a4 a6 a8", "a1 a3 a5 a7"]
+    assert (notes / "flush-a9-1").read_text() == "a1 a3 a5 a7 a9"
+    assert (notes / "flush-a10-0").read_text() == "a2 a4 a6 a8 a10"
+    assert noted("snapshot-4") == ["", "a11"]
+    assert noted("snapshot-5") == ["a12", "a11"]
+
+
+class SlowSnapshot(MapFunction, ListCheckpointed):
+    """Sleeps two seconds in its snapshot and notes when."""
+
+    def __init__(self, path: str):
+        self.path = path
+
+    def map(self, value):
+        return value
+
+    def snapshot_state(self, checkpoint_id, timestamp):
+        started = time.time()
+        time.sleep(1.0)
+        with open(self.path, "a") as file:
+            file.write(f"{checkpoint_id} {started} {time.time()}\n")
+        return []
+
+    def restore_state(self, state):
+        pass
+
+
+@pytest.mark.parametrize("chained", [True, False])
+def test_chained_operators_snapshot_in_turn_and_split_ones_side_by_side(spark, tmp_path, chained):
+    env = environment(tmp_path / "checkpoints", interval_ms=500, parallelism=1)
+    source = DataGeneratorSource(lambda n: n, 3000, RateLimiterStrategy.per_second(1000))
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int)
+    first = numbers.map(SlowSnapshot(str(tmp_path / "first")), int)
+    second = (first if chained else first.rebalance()).map(SlowSnapshot(str(tmp_path / "second")), int)
+    second.add_sink(lambda n: None)
+    env.execute("chained" if chained else "split")
+    spans = {}
+    for name in ("first", "second"):
+        for line in (tmp_path / name).read_text().splitlines():
+            checkpoint_id, begin, end = line.split()
+            spans.setdefault(int(checkpoint_id), {})[name] = (float(begin), float(end))
+    first_span, second_span = spans[1]["first"], spans[1]["second"]
+    if chained:
+        assert second_span[1] <= first_span[0], "tail to head: the sink's side first"
+    else:
+        assert first_span[0] < second_span[1]
+        assert second_span[0] < first_span[1]
+
+
+def test_cancelled_and_resumed_from_latest_at_another_parallelism(spark, tmp_path):
+    """Retained on cancellation; the program run again goes on from there, with three subtasks instead of two."""
+    keys = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+    env = environment(tmp_path, **keys)
+    source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(PER_SECOND))
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int).uid("numbers")
+    stream = numbers.key_by(lambda n: n % KEYS, int).process(Count(), PAIR).uid("count")
+    first = []
+    with stream.execute_and_collect("resumed") as results:
+        for result in results:
+            first.append(result)
+            if len(first) > RECORDS // 3:
+                break
+        client = results._job
+    client.result().exception()
+    assert client.status() is JobStatus.CANCELED
+    env = environment(tmp_path, parallelism=3, **keys, **{"execution.state-recovery.path": "latest"})
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int).uid("numbers")
+    stream = numbers.key_by(lambda n: n % KEYS, int).process(Count(), PAIR).uid("count")
+    with stream.execute_and_collect("resumed") as results:
+        second = list(results)
+    assert not set(first) & set(second), "what a completed checkpoint contains is not handed out again"
+    for key in range(KEYS):
+        counts = sorted(count for each, count in second if each == key)
+        assert counts == list(range(counts[0], RECORDS // KEYS + 1)), "nothing lost, nothing twice"
+        assert counts[0] > 1, "it began anew"

@@ -1,0 +1,193 @@
+"""Nothing that a kept checkpoint needs is ever deleted, and what nobody needs goes."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import msgspec
+from hypothesis import given
+
+from rekindle.checkpoint.manifest import (
+    FileRef,
+    KeyedPart,
+    Manifest,
+    ManifestKind,
+    OperatorState,
+    PartKind,
+    SubtaskState,
+)
+from rekindle.checkpoint.ownership import claim_next
+from rekindle.checkpoint.paths import StateFileName, checkpoint_folder, metadata_path, shared_reference
+from rekindle.checkpoint.publish import remove
+from rekindle.checkpoint.resolve import list_checkpoints, load
+from rekindle.checkpoint.retention import orphans, outdated
+from rekindle.checkpoint.stores.memory import MemoryStore
+from rekindle.checkpoint.subtask import SubtaskParts
+from tests.unit.checkpoint.samples import NOW_MS, contents, manifest_of, published, take_over, written
+
+TIMELINE, OTHER = "00000001-0a1b2c3d", "00000002-0a1b2c3d"
+
+
+def manifest(checkpoint_id: int, files: list[int], timeline: str = TIMELINE, savepoint: bool = False) -> Manifest:
+    """A checkpoint that needs the state files that the checkpoints `files` wrote."""
+    keyed = [
+        KeyedPart(0, PartKind.FULL, n, FileRef(shared_reference(StateFileName.of(n, 1, "op", 0)), 0, 1, 0))
+        for n in files
+    ]
+    return Manifest(
+        ManifestKind.SAVEPOINT if savepoint else ManifestKind.CHECKPOINT,
+        checkpoint_id,
+        "id",
+        "orders",
+        timeline,
+        1,
+        0,
+        operators=[OperatorState("op", "count", 1, 128, [SubtaskState(0, keyed=keyed)])],
+    )
+
+
+def path_of(number: int, timeline: str = TIMELINE) -> str:
+    return f"orders/{timeline}/shared/{number}-1-op-0.state"
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Manifest]:
+    """Checkpoints of which each needs its own file and some of those before; savepoints and other timelines between."""
+    count = draw(st.integers(0, 8))
+    result = []
+    for number in range(1, count + 1):
+        older = draw(st.sets(st.integers(1, number), max_size=4))
+        timeline = draw(st.sampled_from([TIMELINE, TIMELINE, TIMELINE, OTHER]))
+        result.append(manifest(number, sorted({*older, number}), timeline, draw(st.booleans()) and number % 3 == 0))
+    return result
+
+
+@given(histories(), st.integers(0, 4), st.sets(st.integers(1, 8), max_size=3))
+def test_never_what_a_kept_checkpoint_needs(history: list[Manifest], retained: int, bases: set[int]) -> None:
+    removal = outdated(history, TIMELINE, retained, bases)
+    own = [m for m in history if m.kind is ManifestKind.CHECKPOINT and m.timeline == TIMELINE]
+    dropped = [m for m in own if m.checkpoint_id in removal.checkpoint_ids]
+    kept = [m for m in own if m not in dropped]
+    # Exactly the newest, and what those under way stand on, stay.
+    assert {m.checkpoint_id for m in kept} == {m.checkpoint_id for m in own[len(own) - min(retained, len(own)) :]} | (
+        bases & {m.checkpoint_id for m in own}
+    )
+    assert removal.manifests == [metadata_path(checkpoint_folder("orders", TIMELINE, m.checkpoint_id)) for m in dropped]
+    # Nothing that they need goes, everything that only the others needed does, and nothing else.
+    needed = {f"orders/{TIMELINE}/{file}" for m in kept for file in m.files()}
+    gone = set(removal.files)
+    assert not gone & needed
+    assert gone | needed >= {f"orders/{TIMELINE}/{file}" for m in dropped for file in m.files()}
+    assert all(path.startswith(f"orders/{TIMELINE}/shared/") for path in gone)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 3)), min_size=1, max_size=12), st.integers(1, 3))
+def test_after_any_life_every_kept_checkpoint_still_loads(steps: list[tuple[bool, int]], retained: int) -> None:
+    """Checkpoints full or on top of the last, with removal after each, on a real store."""
+    store = MemoryStore()
+    claim = take_over(store)
+    completed: list[Manifest] = []
+    for number, (delta, group) in enumerate(steps, start=1):
+        base = completed[-1] if delta and completed else None
+        keyed = [(group, b"%d" % number)] if base else [(n, b"%d" % number) for n in range(4)]
+        completed.append(published(store, claim, number, keyed, base))
+        removal = outdated(completed, claim.timeline, retained)
+        remove(store, claim, removal)
+        completed = [m for m in completed if m.checkpoint_id not in removal.checkpoint_ids]
+        assert len(completed) == min(number, retained)
+        for path in list_checkpoints(store, "orders"):
+            load(store, path, deep=True)
+    needed = {f"orders/{claim.timeline}/{file}" for m in completed for file in m.files()}
+    assert {path for path in contents(store) if "/shared/" in path} == needed
+
+
+def test_shared_files_go_with_the_last_that_needs_them() -> None:
+    history = [manifest(1, [1]), manifest(2, [1, 2]), manifest(3, [1, 3]), manifest(4, [4])]
+    assert outdated(history[:2], TIMELINE, 1).files == []
+    assert outdated(history[1:3], TIMELINE, 1).files == [path_of(2)]
+    assert outdated(history[2:], TIMELINE, 1).files == [path_of(1), path_of(3)]
+
+
+def test_what_a_checkpoint_under_way_stands_on_stays() -> None:
+    history = [manifest(1, [1]), manifest(2, [2])]
+    removal = outdated(history, TIMELINE, 1, bases={1})
+    assert not removal
+    assert outdated(history, TIMELINE, 1).files == [path_of(1)]
+
+
+def test_savepoints_are_the_users() -> None:
+    history = [manifest(1, [1], savepoint=True), manifest(2, [2]), manifest(3, [3], savepoint=True), manifest(4, [4])]
+    removal = outdated(history, TIMELINE, 1)
+    assert removal.checkpoint_ids == [2]
+    assert removal.files == [path_of(2)]
+
+
+def test_none_retained_removes_all_of_the_own_timeline() -> None:
+    history = [manifest(1, [1], OTHER), manifest(2, [2]), manifest(3, [2, 3])]
+    removal = outdated(history, TIMELINE, 0)
+    assert removal.checkpoint_ids == [2, 3]
+    assert removal.files == [path_of(2), path_of(3)]
+
+
+# -- orphans -----------------------------------------------------------------------------------------------------------
+
+
+def name(checkpoint_id: int, attempt: int, timeline: str = TIMELINE) -> str:
+    return f"orders/{timeline}/{shared_reference(StateFileName.of(checkpoint_id, attempt, 'op', 0))}"
+
+
+def test_orphans_are_of_the_past_and_of_nobody() -> None:
+    kept = [manifest(5, [5])]
+    gone = [
+        name(6, 1),  # of a crashed attempt, never completed
+        name(4, 2) + ".0a1b2c3d.part",  # half written by it
+        name(7, 3),  # of this attempt, aborted
+        f"orders/{TIMELINE}/chk-7/_metadata.0a1b2c3d.part",
+    ]
+    stays = [
+        name(5, 1),  # needed
+        name(8, 3),  # under way
+        name(9, 3) + ".0a1b2c3d.part",  # being written
+        name(6, 4),  # of a newer attempt
+        name(6, 1, OTHER),  # of another timeline
+        f"orders/{TIMELINE}/chk-5/_metadata",
+        f"orders/{TIMELINE}/chk-8/_metadata.0a1b2c3d.part",
+        f"orders/{TIMELINE}/notes.txt",
+        "orders/owners/00000001",
+        "another/shared/1-1-op-0.state",
+    ]
+    assert sorted(orphans([*stays, *gone], kept, "orders", TIMELINE, attempt=3, settled_below=8).files) == sorted(gone)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4)), max_size=15),
+    histories(),
+    st.integers(1, 4),
+    st.integers(0, 7),
+)
+def test_orphans_are_never_needed(
+    files: list[tuple[int, int]], kept: list[Manifest], attempt: int, settled_below: int
+) -> None:
+    paths = [name(checkpoint_id, of_attempt) for checkpoint_id, of_attempt in files]
+    gone = set(orphans(paths, kept, "orders", TIMELINE, attempt, settled_below).files)
+    needed = {f"orders/{m.timeline}/{file}" for m in kept if m.kind is ManifestKind.CHECKPOINT for file in m.files()}
+    assert not gone & needed
+    for path, (checkpoint_id, of_attempt) in zip(paths, files, strict=True):
+        settled = of_attempt < attempt or (of_attempt == attempt and checkpoint_id < settled_below)
+        assert (path in gone) == (settled and path not in needed)
+
+
+def test_a_crashed_attempt_leaves_nothing_behind_after_the_next_one_swept() -> None:
+    store = MemoryStore()
+    first = take_over(store)
+    done = published(store, first, 1)
+    written(store, first, SubtaskParts(0, 2, keyed_full=[(0, b"lost")]))
+    second = claim_next(store, first, NOW_MS)
+    current = written(store, second, SubtaskParts(0, 3, keyed_full=[(0, b"under way")]))
+    swept = orphans([e.path for e in store.list()], [done], "orders", second.timeline, second.attempt)
+    remove(store, second, swept)
+    assert [path.rpartition("/")[2] for path in swept.files] == ["2-1-op-0.state"]
+    operators = [msgspec.structs.replace(done.operators[0], subtasks=[current])]
+    assert manifest_of(second, 3, operators).files().keys() <= {
+        path.removeprefix(f"orders/{second.timeline}/") for path in contents(store)
+    }
+    load(store, list_checkpoints(store, "orders")[-1], deep=True)
