@@ -318,3 +318,19 @@ def test_cancelled_and_resumed_from_latest_at_another_parallelism(spark, tmp_pat
         counts = sorted(count for each, count in second if each == key)
         assert counts == list(range(counts[0], RECORDS // KEYS + 1)), "nothing lost, nothing twice"
         assert counts[0] > 1, "it began anew"
+
+
+def test_a_dataframe_source_is_read_on_from_its_position(spark, tmp_path):
+    """I10: its position is the set of partitions that the checkpoint does not contain yet."""
+    frame = spark.range(0, 4000, 1, 40).selectExpr("id")
+    env = environment(tmp_path, interval_ms=100)
+    numbers = env.from_dataframe(frame).map(slowly, Types.LONG())
+    stream = numbers.key_by(lambda n: n % KEYS, int).process(Count(1200), PAIR)
+    with stream.execute_and_collect("frame") as results:
+        assert sorted(results) == sorted((key, count) for key in range(KEYS) for count in range(1, 401))
+
+
+def slowly(row):
+    if row.id % 50 == 0:
+        time.sleep(0.05)
+    return row.id

@@ -171,6 +171,9 @@ class Attempt:
 
     def run(self, dataframes: list[PartitionedInput]) -> None:
         """Run to the end of the input. Raises the cause of a failure, or JobCancelledError."""
+        for each in dataframes:
+            unread = self._checkpointing.unread_partitions(each.node)
+            each.remaining = each.remaining if unread is None else unread
         self._dataframes = dataframes
         try:
             self._start_slots()
@@ -291,7 +294,7 @@ class Attempt:
     def _coordinate(self, work: EpochWork) -> None:
         """After an epoch that counted: its cut stands, and perhaps the input has ended."""
         if work.order is not None:
-            self._checkpointing.cut_stands(work.order)
+            self._checkpointing.cut_stands(work.order, {each.node: each.remaining for each in self._dataframes})
         if not self._unfinished and not self._input_ended:
             self._input_ended = True
             self._checkpointing.input_ended()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -19,8 +19,9 @@ from rekindle.checkpoint.manifest import Manifest, ManifestKind, OperatorState, 
 from rekindle.checkpoint.ownership import Claim, claim_first, claim_next
 from rekindle.checkpoint.paths import timeline_folder
 from rekindle.checkpoint.publish import publish, remove
-from rekindle.checkpoint.rescale import OperatorTarget, SubtaskRestore, assign
+from rekindle.checkpoint.rescale import OperatorTarget, SourceState, SplitState, SubtaskRestore, assign
 from rekindle.checkpoint.retention import orphans, outdated
+from rekindle.checkpoint.statefile import read_blob
 from rekindle.checkpoint.store import Store, check_usable
 from rekindle.checkpoint.subtask import on_top_of
 from rekindle.clock import Clock
@@ -43,7 +44,7 @@ from rekindle.coordinator.checkpoints import (
     Trigger,
 )
 from rekindle.crash_points import CrashPoint, reach
-from rekindle.errors import CheckpointError, OwnershipLostError, StoreError
+from rekindle.errors import CheckpointError, IncompatibleStateError, OwnershipLostError, StoreError
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.protocol import (
     CheckpointAborted,
@@ -55,6 +56,7 @@ from rekindle.protocol import (
     SnapshotTaken,
     Storage,
 )
+from rekindle.serde import tagged_dumps, tagged_loads
 
 _LOG = logging.getLogger("rekindle.checkpoint")
 _decode_state = msgspec.msgpack.Decoder(SubtaskState).decode
@@ -101,6 +103,7 @@ class Checkpointing:
     _acknowledged: dict[int, dict[tuple[int, int], SnapshotTaken]] = field(default_factory=dict)
     _bases: dict[int, int | None] = field(default_factory=dict)
     _manifests: dict[int, Manifest] = field(default_factory=dict)
+    _unread: dict[int, dict[int, tuple[int, ...]]] = field(default_factory=dict)
     _send: Callable[[Message], None] = lambda message: None
     #: Told when a cut stands and when its checkpoint is complete: results wait in between.
     on_cut: Callable[[int], None] = lambda checkpoint_id: None
@@ -129,6 +132,7 @@ class Checkpointing:
             self._claim = claim_next(self.store, self._claim, now_ms)
         self._acknowledged.clear()
         self._bases.clear()
+        self._unread.clear()
         self._sweep()
         return self._basis(self._claim)
 
@@ -191,8 +195,9 @@ class Checkpointing:
                 return CheckpointOrder(decision.id, decision.timestamp_ms, base_id, decision.kind.is_savepoint)
         return None
 
-    def cut_stands(self, order: CheckpointOrder) -> None:
-        """The epoch that carried the barrier counted."""
+    def cut_stands(self, order: CheckpointOrder, unread: Mapping[int, Sequence[int]]) -> None:
+        """The epoch that carried the barrier counted. `unread`: the partitions left of each DataFrame source (I10)."""
+        self._unread[order.id] = {node: tuple(partitions) for node, partitions in unread.items()}
         reach(CrashPoint.AFTER_CUT)
         self.on_cut(order.id)
         self._do(self.ledger.cut_stands(order.id))
@@ -240,6 +245,7 @@ class Checkpointing:
             case Aborted():
                 _LOG.warning("Checkpoint %d was aborted: %s %s", decision.id, decision.reason.text, decision.message)
                 self._acknowledged.pop(decision.id, None)
+                self._unread.pop(decision.id, None)
                 self._send(CheckpointAborted(decision.id))
             case Discard():
                 self._discard(decision.checkpoints)
@@ -287,8 +293,49 @@ class Checkpointing:
                 OperatorState(node.uid, node.name, node.parallelism, node.max_parallelism, states[node.uid])
                 for node in self.plan.nodes
                 if node.uid in states
-            ],
+            ]
+            + self._frames(checkpoint.id),
         )
+
+    def _frames(self, checkpoint_id: int) -> list[OperatorState]:
+        """The positions of DataFrame sources, which the driver reads itself."""
+        return [
+            OperatorState(
+                self.plan.nodes[node].uid,
+                self.plan.nodes[node].name,
+                1,
+                self.plan.nodes[node].max_parallelism,
+                [SubtaskState(0, finished=not partitions, source=_partitions_left(partitions))],
+            )
+            for node, partitions in self._unread.pop(checkpoint_id, {}).items()
+        ]
+
+    def unread_partitions(self, node: int) -> list[int] | None:
+        """The partitions of a DataFrame source that the restored checkpoint does not contain; None: it has none."""
+        point = self.ledger.restore_point
+        manifest = self._manifests.get(point.id) if point is not None else None
+        store, root = self.store, ""
+        if manifest is None and self.recovery is not None:
+            self._refuse_rescaled_frames(self.recovery.loaded.manifest)
+            manifest, store, root = self.recovery.loaded.manifest, self.recovery.store, self.recovery.loaded.root
+        uid = self.plan.nodes[node].uid
+        for operator in manifest.operators if manifest is not None else ():
+            blob = operator.subtasks[0].source
+            if operator.uid == uid and blob is not None:
+                splits = SourceState.decode(read_blob(store, root, blob)).splits
+                return [int(tagged_loads(split.position)) for split in splits]
+        return None
+
+    def _refuse_rescaled_frames(self, manifest: Manifest) -> None:
+        """Which partitions have ended is known per channel, and channels do not survive a change of parallelism."""
+        saved = {operator.uid: operator.parallelism for operator in manifest.operators}
+        for node in self.plan.nodes:
+            old = saved.get(node.uid, node.parallelism)
+            if node.kind is not OperatorKind.SOURCE_DATAFRAME and old != node.parallelism:
+                raise IncompatibleStateError(
+                    f"A job with a DataFrame source can only be restored with the parallelism it was saved with: set "
+                    f"that of '{node.name}' to {old}."
+                )
 
     def _discard(self, checkpoints: Sequence[CompletedCheckpoint]) -> None:
         assert self._claim is not None
@@ -308,6 +355,10 @@ class Checkpointing:
         files = [entry.path for entry in self.store.list(timeline_folder(claim.job_name, claim.timeline))]
         kept = self._manifests.values()
         remove(self.store, claim, orphans(files, kept, claim.job_name, claim.timeline, claim.attempt))
+
+
+def _partitions_left(partitions: Sequence[int]) -> bytes:
+    return SourceState([SplitState(tagged_dumps(str(each)), tagged_dumps(each)) for each in partitions]).encode()
 
 
 def _subtasks(plan: JobPlan) -> list[tuple[int, int]]:
