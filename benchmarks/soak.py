@@ -64,9 +64,8 @@ def sample() -> Sample:
     processes = driver.children(recursive=True)
     slots = [each for each in processes if "rekindle.runtime.slot" in " ".join(_command(each))]
     jvms = [each for each in processes if each.name() == "java"]
-    temporary = Path(tempfile.gettempdir())
-    directories = [folder for slot in slots for folder in temporary.glob("rekindle-slot-*")]
-    managers = [folder for pattern in ("blockmgr-*", "*/blockmgr-*") for folder in temporary.glob(pattern)]
+    directories = _folders("rekindle-slot-")
+    managers = _folders("blockmgr-")
     return Sample(
         driver_mib=driver.memory_info().rss / MIB,
         jvm_mib=sum(each.memory_info().rss for each in jvms) / MIB,
@@ -74,7 +73,7 @@ def sample() -> Sample:
         threads=driver.num_threads() + sum(each.num_threads() for each in [*jvms, *slots]),
         open_files=driver.num_fds() + sum(each.num_fds() for each in [*jvms, *slots]),
         shuffle_files=sum(1 for folder in managers for name in _files(folder) if name.name.startswith("shuffle_")),
-        slot_directory_mib=sum(_size(path) for folder in set(directories) for path in _files(folder)) / MIB,
+        slot_directory_mib=sum(_size(path) for folder in directories for path in _files(folder)) / MIB,
     )
 
 
@@ -83,6 +82,16 @@ def _command(process: psutil.Process) -> list[str]:
         return process.cmdline()
     except psutil.Error:
         return []
+
+
+def _folders(prefix: str) -> list[Path]:
+    """Folders of that name in the temporary directory, or one below it; others come and go meanwhile."""
+    found = []
+    for parent, names, _ in os.walk(tempfile.gettempdir()):
+        found += [Path(parent, name) for name in names if name.startswith(prefix)]
+        if Path(parent) != Path(tempfile.gettempdir()):
+            names.clear()
+    return found
 
 
 def _files(folder: Path) -> list[Path]:

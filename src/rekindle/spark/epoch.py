@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 from collections.abc import Sequence
 
@@ -18,6 +19,8 @@ _RAISED_IN_PUMP = re.compile(r"^(?:rekindle\.(?:errors|wire)\.)(\w+): (.+)$", re
 _PYTHON_ERROR = re.compile(r"^((?:\w+\.)*\w+(?:Error|Exception|Interrupt|Exit))(?:: (.+))?$", re.MULTILINE)
 _CANCELLED = re.compile(r"SPARK_JOB_CANCELLED|killed via the Web UI|Job \d+ cancelled|Stage \d+ was cancelled")
 _STOPPED = re.compile(r"SparkContext (?:was|has been) ?shut ?down|stopped SparkContext")
+#: What Rekindle itself needs in a worker; a borrowed session may use another interpreter than its program.
+_MISSING = re.compile(r"No module named '(msgspec|cloudpickle|pyarrow)")
 #: A job that is being submitted at this very moment is not there to be cancelled yet: ask again.
 _CANCEL_INTERVAL_S = 0.05
 _CANCEL_DEADLINE_S = 5.0
@@ -108,6 +111,11 @@ def explain_failure(message: str, job_name: str) -> RekindleError:
         return JobCancelledError(f"The job '{job_name}' was cancelled in Spark (its page, or cancelJobGroup).")
     if "No module named 'rekindle" in message:
         return ClusterError("Spark's Python workers cannot import rekindle: install it on every worker machine.")
+    if missing := _MISSING.search(message):
+        return ClusterError(
+            f"Spark's Python workers cannot import {missing[1]}, which Rekindle needs: before the session is made, set"
+            f" PYSPARK_PYTHON to this program's own interpreter, {sys.executable}."
+        )
     if errors_in_python := _PYTHON_ERROR.findall(message):
         name, text = errors_in_python[-1]
         return ClusterError(f"A Spark task of the job '{job_name}' failed: {name}{': ' + text if text else '.'}")
