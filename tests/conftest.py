@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 import uuid
 from collections.abc import Iterator
@@ -22,6 +23,10 @@ LEFTOVER_DEADLINE_S = 10.0
 DROPPINGS = ("spark-warehouse", "metastore_db", "derby.log", "artifacts", ".hypothesis")
 
 hypothesis.configuration.set_hypothesis_home_dir(REPOSITORY / ".pytest_cache" / "hypothesis")
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # A shell that started us in the background has switched Ctrl-C off; programs that tests start would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 hypothesis.settings.register_profile("rekindle", deadline=None, database=None, print_blob=True)
 hypothesis.settings.load_profile("rekindle")
 

@@ -76,7 +76,7 @@ def test_a_killed_jvm_of_the_driver_ends_the_job(tmp_path: Path) -> None:
         # pyspark and py4j complain about their broken connections; none of it is an error of ours.
         assert program.wait(deadline_s=ERROR_S) == 0
         assert "next: ClusterError: Spark's driver process (a JVM) has ended: start the program again." in program.out
-        assert not any("/rekindle/" in line for line in program.errors), "\n".join(program.errors)
+        assert not any("/src/rekindle/" in line for line in program.errors), "\n".join(program.errors)
         assert_nothing_left(program, time.monotonic())
 
 
