@@ -26,6 +26,8 @@ _LOG = logging.getLogger("rekindle.graph")
 
 #: Stands in a stripped plan where a key selector or partitioner was: `is_keyed` still tells the truth.
 SHIPPED = "shipped apart"
+#: The one entry of `main_names` that holds all of them; no name in a module looks like this.
+_EVERY_NAME = "*"
 
 
 @dataclass(frozen=True)
@@ -105,11 +107,21 @@ def _dump(operator: str, value: Any) -> bytes:
 
 
 def _main_names() -> dict[str, bytes]:
-    """Classes and functions of the program itself, so that records of these classes find them in a slot."""
+    """Classes and functions of the program itself, so that records of these classes find them in a slot.
+
+    All in one piece, so that what they share travels once; one by one only if one of them cannot travel.
+    """
+    names = {
+        name: value
+        for name, value in vars(sys.modules["__main__"]).items()
+        if isinstance(value, type | FunctionType) and value.__module__ == "__main__"
+    }
+    try:
+        return {_EVERY_NAME: cloud_dumps(names)}
+    except Exception as error:
+        _LOG.debug("the names of __main__ are shipped one by one: %s", error)
     found: dict[str, bytes] = {}
-    for name, value in vars(sys.modules["__main__"]).items():
-        if not isinstance(value, type | FunctionType) or value.__module__ != "__main__":
-            continue
+    for name, value in names.items():
         try:
             found[name] = cloud_dumps(value)
         except Exception as error:
@@ -187,6 +199,7 @@ def _install_main(names: Mapping[str, bytes]) -> None:
     sys.modules["__main__"] = main
     for name, data in names.items():
         try:
-            setattr(main, name, pickle.loads(data))
+            loaded = pickle.loads(data)
+            main.__dict__.update(loaded if name == _EVERY_NAME else {name: loaded})
         except Exception as error:
             _LOG.warning("__main__.%s of the program cannot be used here: %s", name, error)

@@ -225,3 +225,14 @@ def test_a_key_that_cannot_be_one_is_named():
             writer.emit(["record"], None)
         assert isinstance(caught.value.__cause__, InvalidKeyError)
         assert word in str(caught.value.__cause__)
+
+
+def test_no_chunk_is_larger_than_it_may_be():
+    outbox = Outbox(1 << 20, None)
+    writer = SingleTargetWriter(target(1, chunk_records=4), outbox, 0, marks_to_all=False)
+    writer.emit([0], [0])
+    writer.emit(list(range(1, 11)), list(range(1, 11)))
+    writer.flush()
+    chunks = [decode_row(row, read_header(row), codec_for(None)) for _, row in outbox.drain()]
+    assert [chunk.records for chunk in chunks] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10]]
+    assert [chunk.timestamps for chunk in chunks] == [chunk.records for chunk in chunks]

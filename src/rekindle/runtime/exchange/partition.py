@@ -107,6 +107,17 @@ class EdgeWriter(ABC):
                 channel.marks.append(mark)
 
     def _extend(self, channel: _Channel, records: Sequence[Any], timestamps: Sequence[int] | None) -> None:
+        """Add to a channel's buffer and send what is full: no chunk is larger than it may be."""
+        start, most = 0, self.edge.chunk_records
+        while len(records) - start > (room := most - len(channel.records)):
+            until = start + room
+            self._add(channel, records[start:until], timestamps[start:until] if timestamps is not None else None)
+            start = until
+        if start:
+            records, timestamps = records[start:], timestamps[start:] if timestamps is not None else None
+        self._add(channel, records, timestamps)
+
+    def _add(self, channel: _Channel, records: Sequence[Any], timestamps: Sequence[int] | None) -> None:
         held = len(channel.records)
         if timestamps is not None:
             if channel.timestamps is None:
