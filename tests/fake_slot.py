@@ -14,7 +14,7 @@ from pathlib import Path
 from rekindle import protocol, wire
 from rekindle.coordinator.cluster import SlotAddress
 from rekindle.errors import ProtocolError
-from rekindle.spark.pump import this_boot_id
+from rekindle.wire import this_boot_id
 
 #: (the hello, rows in) -> (destination, row) pairs.
 Behaviour = Callable[[protocol.PumpHello, list[bytes]], Iterable[tuple[int, bytes]]]

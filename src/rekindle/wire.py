@@ -134,3 +134,12 @@ def _secured(sock: socket.socket, secret: bytes, role: bytes, other: bytes) -> C
         connection.close()
         raise
     return connection
+
+
+def this_boot_id() -> str:
+    """Tells machines apart: every start of a kernel has an id of its own."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return socket.gethostname()

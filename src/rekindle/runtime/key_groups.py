@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 from zlib import crc32
 
+from rekindle.checkpoint.rescale import key_group_range
 from rekindle.runtime.keys import canonical_bytes
+
+__all__ = ["KeyRouter", "key_group", "key_group_range", "key_hash", "subtask_for_key_group"]
 
 _ROUTER_ENTRIES: Final = 1 << 18
 
@@ -49,18 +52,6 @@ def key_group(key: Any, max_parallelism: int) -> int:
     (True, True)
     """
     return key_hash(key) % max_parallelism
-
-
-def key_group_range(max_parallelism: int, parallelism: int, subtask: int) -> range:
-    """The key groups that a subtask owns.
-
-    >>> [key_group_range(128, 3, i) for i in range(3)]
-    [range(0, 43), range(43, 86), range(86, 128)]
-    """
-    assert 0 <= subtask < parallelism <= max_parallelism, (subtask, parallelism, max_parallelism)
-    start = (subtask * max_parallelism + parallelism - 1) // parallelism
-    end = ((subtask + 1) * max_parallelism - 1) // parallelism
-    return range(start, end + 1)
 
 
 def subtask_for_key_group(group: int, max_parallelism: int, parallelism: int) -> int:

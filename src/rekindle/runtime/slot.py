@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import socket
 import sys
 import threading
 import traceback
@@ -118,7 +117,7 @@ class Slot:
             slot=launch.slot,
             pid=os.getpid(),
             host=self._control.local_address(),
-            boot_id=boot_id(),
+            boot_id=wire.this_boot_id(),
             unix_path=self._pumps.unix_path,
             tcp_port=self._pumps.tcp_port,
         )
@@ -326,15 +325,6 @@ def _begin(
         reach(CrashPoint.AFTER_RESTORE)
     task.initialize(deploy.restored_id)
     task.open()
-
-
-def boot_id() -> str:
-    """Which running kernel this is: pumps use the unix socket only on the same one."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return socket.gethostname()
 
 
 def main() -> None:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import gc
 import os
-import socket
 import struct
 from collections.abc import Iterable, Iterator
 
 from rekindle.errors import ProtocolError, SlotLostError
 from rekindle.protocol import END_OF_STAGE, TO_DRIVER, PumpHello, decode_pump_reply, encode_pump
-from rekindle.wire import Connection, ConnectionClosedError, connect_tcp, connect_unix
+from rekindle.wire import Connection, ConnectionClosedError, connect_tcp, connect_unix, this_boot_id
 
 _DESTINATION = struct.Struct("<I")
 _PREFIX_BYTES = _DESTINATION.size
@@ -109,15 +108,6 @@ def connect_to_slot(host: str, boot_id: str, unix_path: str, tcp_port: int, secr
     if not tcp_port:
         raise ConnectionRefusedError("it listens on its own machine only")
     return connect_tcp(host, tcp_port, secret)
-
-
-def this_boot_id() -> str:
-    """Tells machines apart: every start of a kernel has an id of its own."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return socket.gethostname()
 
 
 def _reason(error: OSError) -> str:
