@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal
 
-from rekindle.coordinator.checkpoints import CheckpointKind
+from rekindle.coordinator.checkpoint_types import (
+    CheckpointKind,
+)
 
 DEFAULT_HISTORY = 10
 #: Percentiles look at so many of the last completed checkpoints; minimum, maximum and average at all.

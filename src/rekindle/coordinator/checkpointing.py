@@ -26,22 +26,26 @@ from rekindle.checkpoint.store import Store, check_usable
 from rekindle.checkpoint.subtask import on_top_of
 from rekindle.clock import Clock
 from rekindle.common.job_status import JobStatus
-from rekindle.coordinator.checkpoints import (
+from rekindle.coordinator.checkpoint_decisions import (
     Aborted,
-    CheckpointKind,
-    CheckpointLedger,
-    CheckpointPolicy,
     Completed,
-    CompletedCheckpoint,
     Decision,
     Discard,
     EndJob,
     FailJob,
     NotifyComplete,
-    PendingCheckpoint,
     Publish,
-    Step,
     Trigger,
+)
+from rekindle.coordinator.checkpoint_types import (
+    CheckpointKind,
+    CheckpointPolicy,
+    CompletedCheckpoint,
+    PendingCheckpoint,
+)
+from rekindle.coordinator.checkpoints import (
+    CheckpointLedger,
+    Step,
 )
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, IncompatibleStateError, OwnershipLostError, StoreError

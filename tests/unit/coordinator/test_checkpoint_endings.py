@@ -5,21 +5,25 @@ from __future__ import annotations
 import pytest
 
 from rekindle.common.job_status import JobStatus
-from rekindle.coordinator.checkpoints import (
+from rekindle.coordinator.checkpoint_decisions import (
     Aborted,
     Answer,
-    CheckpointFailureReason,
-    CheckpointKind,
-    CheckpointLedger,
-    CheckpointPolicy,
-    CheckpointRequest,
-    CompletedCheckpoint,
     Decision,
     EndJob,
     FailJob,
     NotifyComplete,
     Publish,
     ResumeInput,
+)
+from rekindle.coordinator.checkpoint_types import (
+    CheckpointFailureReason,
+    CheckpointKind,
+    CheckpointPolicy,
+    CheckpointRequest,
+    CompletedCheckpoint,
+)
+from rekindle.coordinator.checkpoints import (
+    CheckpointLedger,
     Step,
 )
 

@@ -7,26 +7,30 @@ from typing import TypeVar
 import pytest
 
 from rekindle.common.job_status import JobStatus
-from rekindle.coordinator.checkpoints import (
-    RETAINED_AT_END,
-    TRANSITIONS,
+from rekindle.coordinator.checkpoint_decisions import (
     Aborted,
     Answer,
-    CheckpointFailureReason,
-    CheckpointKind,
-    CheckpointLedger,
-    CheckpointPolicy,
-    CheckpointRequest,
-    CheckpointState,
-    CompletedCheckpoint,
     Decision,
     Discard,
     DiscardLate,
     FailJob,
     NotifyComplete,
     Publish,
-    Step,
     Trigger,
+)
+from rekindle.coordinator.checkpoint_types import (
+    RETAINED_AT_END,
+    TRANSITIONS,
+    CheckpointFailureReason,
+    CheckpointKind,
+    CheckpointPolicy,
+    CheckpointRequest,
+    CheckpointState,
+    CompletedCheckpoint,
+)
+from rekindle.coordinator.checkpoints import (
+    CheckpointLedger,
+    Step,
 )
 from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 

@@ -12,15 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rekindle.common.job_status import JobStatus
-from rekindle.coordinator.checkpoints import (
+from rekindle.coordinator.checkpoint_decisions import (
     Aborted,
     Answer,
-    CheckpointFailureReason,
-    CheckpointKind,
-    CheckpointLedger,
-    CheckpointPolicy,
-    CheckpointRequest,
-    CheckpointState,
     Completed,
     Decision,
     Discard,
@@ -30,8 +24,18 @@ from rekindle.coordinator.checkpoints import (
     NotifyComplete,
     Publish,
     ResumeInput,
-    Step,
     Trigger,
+)
+from rekindle.coordinator.checkpoint_types import (
+    CheckpointFailureReason,
+    CheckpointKind,
+    CheckpointPolicy,
+    CheckpointRequest,
+    CheckpointState,
+)
+from rekindle.coordinator.checkpoints import (
+    CheckpointLedger,
+    Step,
 )
 
 SUBTASKS = frozenset({(0, 0), (0, 1), (1, 0)})

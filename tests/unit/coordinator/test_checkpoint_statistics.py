@@ -17,7 +17,9 @@ from rekindle.coordinator.checkpoint_statistics import (
     Summary,
     percentile,
 )
-from rekindle.coordinator.checkpoints import CheckpointKind
+from rekindle.coordinator.checkpoint_types import (
+    CheckpointKind,
+)
 
 Kind = CheckpointKind
 KEYED, SOURCE = "90bea66de1c231edf33913ecd54406c1", "cbc357ccb763df2852fee8c4fc7d55f2"
