@@ -153,13 +153,22 @@ class LogLine(Message, frozen=True):
     text: str
 
 
+class OperatorSnapshotTaken(msgspec.Struct, frozen=True, array_like=True):
+    """One operator's part of a snapshot: its encoded `checkpoint.manifest.SubtaskState`, and the time it took."""
+
+    uid: str
+    state: bytes
+    sync_ms: float
+    async_ms: float
+
+
 class SnapshotTaken(Message, frozen=True):
-    """A task's snapshot is in the store. `states` holds (operator uid, encoded `checkpoint.manifest.SubtaskState`)."""
+    """A task's snapshot is in the store."""
 
     checkpoint: int
     chain: int
     subtask: int
-    states: list[tuple[str, bytes]]
+    operators: list[OperatorSnapshotTaken]
     start_delay_ms: float
     sync_ms: float
     async_ms: float
@@ -230,12 +239,17 @@ def decode_from_driver(data: bytes) -> DriverMessage:
 
 
 class CheckpointOrder(msgspec.Struct, frozen=True):
-    """The barrier that an epoch carries. Deltas stand on `base_id`, the last completed checkpoint (I12)."""
+    """The barrier that an epoch carries. Deltas stand on `base_id`, the last completed checkpoint (I12).
+
+    A savepoint is written below `storage` instead of the job's own. With `drain` the sources end at this barrier.
+    """
 
     id: int
     timestamp_ms: int
     base_id: int | None = None
     savepoint: bool = False
+    storage: Storage | None = None
+    drain: bool = False
 
 
 class PumpHello(msgspec.Struct, frozen=True):

@@ -281,9 +281,10 @@ class Checkpointing:
         words = self._acknowledged[checkpoint.id].values()
         states: dict[str, list[SubtaskState]] = {}
         for word in words:
-            for uid, data in word.states:
-                state = _decode_state(data)
-                states.setdefault(uid, []).append(on_top_of(_base_of(base, uid, state.subtask), state))
+            for operator in word.operators:
+                state = _decode_state(operator.state)
+                whole = on_top_of(_base_of(base, operator.uid, state.subtask), state)
+                states.setdefault(operator.uid, []).append(whole)
         return Manifest(
             kind=ManifestKind.CHECKPOINT,
             checkpoint_id=checkpoint.id,

@@ -91,22 +91,34 @@ class TaskRestore:
 
 
 @dataclass(frozen=True)
+class WrittenSnapshot:
+    """One operator's part of a snapshot, in the store."""
+
+    uid: str
+    state: SubtaskState
+    sync_ms: float
+    async_ms: float
+
+
+@dataclass(frozen=True)
 class TaskSnapshot:
     """A task's snapshot after its synchronous part."""
 
     task: Task
     order: CheckpointOrder
-    operators: list[tuple[Operator, OperatorSnapshotFutures]]
+    operators: list[tuple[Operator, OperatorSnapshotFutures, float]]  # with the milliseconds of the synchronous part
     finished: bool
 
-    def write(self, writer_for: Callable[[str, str], PartWriter]) -> list[tuple[str, SubtaskState]]:
+    def write(self, writer_for: Callable[[str, str], PartWriter]) -> list[WrittenSnapshot]:
         """The asynchronous part: encode and put away; `writer_for(operator uid, name for people)`."""
-        states = []
-        for operator, futures in self.operators:
+        written = []
+        for operator, futures, sync_ms in self.operators:
+            started = monotonic()
             parts = futures.parts(self.task.subtask, self.order.id, self.finished)
             writer = writer_for(operator.node.uid, operator.context.task_name)
-            states.append((operator.node.uid, write_subtask(writer, parts)))
-        return states
+            state = write_subtask(writer, parts)
+            written.append(WrittenSnapshot(operator.node.uid, state, sync_ms, (monotonic() - started) * 1000))
+        return written
 
 
 class Task:
@@ -273,13 +285,15 @@ class Task:
     def snapshot(self, order: CheckpointOrder) -> TaskSnapshot:
         """The synchronous part, from tail to head (I2); the futures that it gives are for the uploading thread."""
         reach(CrashPoint.BEFORE_SNAPSHOT)
-        taken: list[tuple[Operator, OperatorSnapshotFutures]] = []
+        taken: list[tuple[Operator, OperatorSnapshotFutures, float]] = []
         try:
             for node_id in reversed(self.chain.nodes):
                 operator = self._operators[node_id]
-                taken.append((operator, take_snapshot(self._snapshot_source(operator), order)))
+                started = monotonic()
+                futures = take_snapshot(self._snapshot_source(operator), order)
+                taken.append((operator, futures, (monotonic() - started) * 1000))
         except SnapshotDeclinedError:
-            for _, futures in taken:
+            for _, futures, _ in taken:
                 futures.cancel()
             raise
         finally:
@@ -353,6 +367,9 @@ class Task:
                 self._head.hold_for_cut()
                 self._held_for = budget.checkpoint.id
             records_in = self._pull(self._head, budget)
+            if budget.checkpoint is not None and budget.checkpoint.drain and not self._head.finished:
+                self._head.end_of_input()
+                self.finished = True
         else:
             records_in = sum(self._feed(header, row) for header, row in self.inbox.drain())
         self._on_processing_time()

@@ -10,11 +10,11 @@ from time import monotonic
 
 import msgspec
 
-from rekindle.checkpoint.paths import StateFileName, shared_reference
+from rekindle.checkpoint.paths import StateFileName, savepoint_reference, shared_reference
 from rekindle.checkpoint.statefile import InlineWriter, PartWriter, StateFileWriter
 from rekindle.checkpoint.store import Store, open_store
 from rekindle.crash_points import CrashPoint, reach
-from rekindle.protocol import Message, SnapshotDeclined, SnapshotTaken, Storage
+from rekindle.protocol import Message, OperatorSnapshotTaken, SnapshotDeclined, SnapshotTaken, Storage
 from rekindle.runtime.task import TaskSnapshot
 
 _LOG = logging.getLogger(__name__)
@@ -29,6 +29,7 @@ class Uploader:
         self._attempt = attempt
         self._send = send
         self.store: Store | None = open_store(storage.url) if storage.url is not None else None
+        self._savepoints: tuple[str, Store] | None = None  # the store of the last savepoint
         self._waiting: SimpleQueue[tuple[TaskSnapshot, float, float]] = SimpleQueue()
         threading.Thread(target=self._run, name="snapshot upload", daemon=True).start()
 
@@ -50,13 +51,15 @@ class Uploader:
     def _write(self, snapshot: TaskSnapshot, start_delay_ms: float, sync_ms: float) -> SnapshotTaken:
         started = monotonic()
         reach(CrashPoint.BEFORE_UPLOAD)
-        states = snapshot.write(lambda uid, name: self._writer(snapshot, uid, name))
+        written = snapshot.write(lambda uid, name: self._writer(snapshot, uid, name))
         reach(CrashPoint.AFTER_UPLOAD)
         answer = SnapshotTaken(
             checkpoint=snapshot.order.id,
             chain=snapshot.task.chain.id,
             subtask=snapshot.task.subtask,
-            states=[(uid, _encode(state)) for uid, state in states],
+            operators=[
+                OperatorSnapshotTaken(each.uid, _encode(each.state), each.sync_ms, each.async_ms) for each in written
+            ],
             start_delay_ms=start_delay_ms,
             sync_ms=sync_ms,
             async_ms=(monotonic() - started) * 1000,
@@ -65,7 +68,16 @@ class Uploader:
         return answer
 
     def _writer(self, snapshot: TaskSnapshot, uid: str, name: str) -> PartWriter:
+        file = StateFileName.of(snapshot.order.id, self._attempt, uid, snapshot.task.subtask)
+        if snapshot.order.storage is not None:
+            storage = snapshot.order.storage
+            return StateFileWriter(self._savepoint_store(storage), storage.root, savepoint_reference(file))
         if self.store is None:
             return InlineWriter(name, self._storage.max_inline_bytes)
-        file = StateFileName.of(snapshot.order.id, self._attempt, uid, snapshot.task.subtask)
         return StateFileWriter(self.store, self._storage.root, shared_reference(file))
+
+    def _savepoint_store(self, storage: Storage) -> Store:
+        assert storage.url is not None, "savepoints are files"
+        if self._savepoints is None or self._savepoints[0] != storage.url:
+            self._savepoints = storage.url, open_store(storage.url)
+        return self._savepoints[1]
