@@ -47,6 +47,8 @@ class SubtaskRestore(msgspec.Struct, frozen=True):
     source: list[Blob] = []
     task: list[Blob] = []
     committables: list[Blob] = []
+    #: Sizes of the files that hold this, where the subtask may go on with them.
+    file_bytes: dict[str, int] = {}
 
 
 def key_group_range(max_parallelism: int, parallelism: int, subtask: int) -> range:
@@ -101,21 +103,29 @@ def assign_operator(state: OperatorState, target: OperatorTarget) -> list[Subtas
             source=[s.source for s in (old if rescaled else [old[subtask]]) if s.source is not None],
             task=[s.task for s in (old if rescaled else [old[subtask]]) if s.task is not None],
             committables=_dealt([s.committables for s in old], target.parallelism, subtask),
+            file_bytes={} if rescaled else old[subtask].file_bytes,
         )
         for subtask in range(target.parallelism)
     ]
 
 
 def stored_max_parallelism(manifest: Manifest) -> dict[str, int]:
-    """uid -> key groups in the checkpoint: what an operator takes whose maximum parallelism the program leaves open."""
-    return {state.uid: state.max_parallelism for state in manifest.operators}
+    """uid -> key groups in the checkpoint: what an operator takes whose maximum parallelism the program leaves open.
+
+    Operators without state of keys are not in it: nothing binds them.
+    """
+    return {state.uid: state.max_parallelism for state in manifest.operators if _has_key_groups(state)}
 
 
 # -- key groups --------------------------------------------------------------------------------------------------------
 
 
+def _has_key_groups(state: OperatorState) -> bool:
+    return any(subtask.keyed or subtask.timers or subtask.raw_keyed for subtask in state.subtasks)
+
+
 def _check_fits(state: OperatorState, target: OperatorTarget) -> None:
-    if not any(subtask.keyed or subtask.timers or subtask.raw_keyed for subtask in state.subtasks):
+    if not _has_key_groups(state):
         return
     if target.parallelism > state.max_parallelism:
         raise IncompatibleStateError(
@@ -275,5 +285,6 @@ def _gone_sentence(manifest: Manifest, gone: Sequence[OperatorState]) -> str:
     what = "operator" if len(gone) == 1 else "operators"
     return (
         f"The {manifest.kind} {manifest.checkpoint_id} has state of the {what} {names}, which the program has no more: "
-        "give the operators their uid() back, or allow that this state is dropped (allow_non_restored_state)."
+        "give the operators their uid() back, or allow that this state is dropped with "
+        "execution.state-recovery.ignore-unclaimed-state."
     )

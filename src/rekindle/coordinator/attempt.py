@@ -9,38 +9,27 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
-from rekindle.coordinator.balance import imbalance
-from rekindle.coordinator.checkpointing import Checkpointing, SlotWord
+from rekindle.common.accumulators import merge_encoded
+from rekindle.coordinator.checkpointing import Checkpointing
 from rekindle.coordinator.cluster import Cluster, EpochRun, SlotAddress
 from rekindle.coordinator.control import ControlIdentity, ControlServer
-from rekindle.coordinator.failure import close_failed, output_closed, slot_lost, task_failed
-from rekindle.coordinator.logs import write_log_line
+from rekindle.coordinator.epoch_reports import EpochSummary, finished_tasks, summarised
+from rekindle.coordinator.failure import close_failed, slot_lost
 from rekindle.coordinator.pacing import EpochLimits, Pace
-from rekindle.errors import ClusterError, JobCancelledError, ProtocolError, RekindleError
+from rekindle.coordinator.voices import SlotVoices
+from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.protocol import (
     CancelTasks,
     CheckpointOrder,
-    Closed,
     CloseTasks,
-    Committed,
     Deploy,
-    Deployed,
-    LogLine,
-    Ready,
-    SlotHello,
     SlotLaunch,
-    SlotMessage,
-    SnapshotDeclined,
-    SnapshotTaken,
-    StageReport,
-    TaskFailed,
 )
-from rekindle.serde import tagged_loads
 
 _LOG = logging.getLogger("rekindle.job")
 #: How long to wait, after Spark reported a failure, for the slot's own word about the cause.
@@ -71,18 +60,6 @@ class EpochWork:
     order: CheckpointOrder | None
 
 
-@dataclass(frozen=True)
-class EpochSummary:
-    """What observers (progress line, tests, pages) learn about an epoch that counted."""
-
-    epoch: int
-    duration_ms: float
-    records_in: int
-    records_out: int
-    watermark: int | None
-    more: bool
-
-
 @dataclass
 class PartitionedInput:
     """A DataFrame source's position: the partitions that are not read yet (I10)."""
@@ -102,23 +79,6 @@ class Observer(Protocol):
     def on_started(self) -> None: ...
     def on_epoch(self, summary: EpochSummary) -> None: ...
     def on_ended(self) -> None: ...
-
-
-@dataclass
-class _Shared:
-    """What reader threads write and the attempt's thread waits for; guarded by one condition."""
-
-    changed: threading.Condition = field(default_factory=threading.Condition)
-    hellos: dict[int, SlotHello] = field(default_factory=dict)
-    deployed: set[int] = field(default_factory=set)
-    closed: dict[int, Closed] = field(default_factory=dict)
-    reports: dict[tuple[int, int], StageReport] = field(default_factory=dict)  # (slot, stage) of the current epoch
-    epoch: int = 0
-    ready: bool = False
-    words: list[SlotWord] = field(default_factory=list)  # about checkpoints, for the attempt's thread
-    closing: bool = False
-    cancelled: bool = False
-    failure: RekindleError | None = None
 
 
 class Attempt:
@@ -143,7 +103,7 @@ class Attempt:
         self._settings = settings
         self._observer = observer
         self._deliver = deliver
-        self._shared = _Shared()
+        self._voices = SlotVoices(plan.job_name, self._cancel_epoch)
         self._identity = ControlIdentity(checkpointing.job_id, self._number, plan.slots, os.urandom(32))
         self._stage_names = tuple(
             ", ".join(chain.name for chain in plan.chains if chain.stage == stage) for stage in range(plan.stages)
@@ -152,8 +112,8 @@ class Attempt:
         self._server = ControlServer(
             self._host,
             self._identity,
-            self._on_message,
-            self._on_gone,
+            self._voices.on_message,
+            self._voices.on_gone,
             (settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms),
         )
         self._unfinished = {
@@ -165,23 +125,23 @@ class Attempt:
         self._dataframes: list[PartitionedInput] = []
         self._input_ended = False
         self._canceller: threading.Thread | None = None
-        self.accumulators: dict[str, float | int] = {}
+        self.accumulators: dict[str, Any] = {}
 
     # -- the whole run ------------------------------------------------------------------------------------------------
 
     def run(self, dataframes: list[PartitionedInput]) -> None:
         """Run to the end of the input. Raises the cause of a failure, or JobCancelledError."""
-        for each in dataframes:
-            unread = self._checkpointing.unread_partitions(each.node)
-            each.remaining = each.remaining if unread is None else unread
         self._dataframes = dataframes
         try:
+            for each in dataframes:
+                unread = self._checkpointing.unread_partitions(each.node)
+                each.remaining = each.remaining if unread is None else unread
             self._start_slots()
             self._deploy()
             self._checkpointing.started(self._server.broadcast)
             self._observer.on_started()
             self._run_epochs()
-            self._close_tasks(_NEVER, give_up=lambda: self._shared.cancelled)  # a sink's last flush may take long
+            self._close_tasks(_NEVER, give_up=lambda: self._voices.cancelled)  # a sink's last flush may take long
             self._check_closed()
         except BaseException as error:
             self._shut_down_after(error)
@@ -193,11 +153,13 @@ class Attempt:
 
     def cancel(self) -> None:
         """Ask the attempt to end; safe from any thread."""
-        with self._shared.changed:
-            self._shared.cancelled = True
-            self._shared.changed.notify_all()
+        self._voices.cancel()
         self._server.broadcast(CancelTasks())
         self._cluster.cancel_epoch()
+
+    def wake(self) -> None:
+        """Somebody has asked for a checkpoint; safe from any thread."""
+        self._voices.wake()
 
     def _start_slots(self) -> None:
         settings, identity = self._settings, self._identity
@@ -222,12 +184,12 @@ class Attempt:
         try:
             self._cluster.start_slots(launches)
         except JobCancelledError:
-            self._check_failure()  # a slot's failure stops the start of the others: it has priority
+            self._voices.check()  # a slot's failure stops the start of the others: it has priority
             raise
-        self._wait(
-            lambda: len(self._shared.hellos) == self._plan.slots,
+        self._voices.wait(
+            lambda: len(self._voices.hellos) == self._plan.slots,
             settings.slot_start_timeout_s,
-            lambda: f"slots {sorted(set(range(self._plan.slots)) - set(self._shared.hellos))} did not report",
+            lambda: f"slots {sorted(set(range(self._plan.slots)) - set(self._voices.hellos))} did not report",
         )
 
     def _deploy(self) -> None:
@@ -238,11 +200,17 @@ class Attempt:
             self._server.send(
                 slot,
                 Deploy(
-                    self._program, basis.storage, basis.restored_id, basis.restore_url, basis.restore_root, restores
+                    self._program,
+                    basis.storage,
+                    basis.restored_id,
+                    basis.restore_url,
+                    basis.restore_root,
+                    restores,
+                    basis.store_options,
                 ),
             )
-        self._wait(
-            lambda: len(self._shared.deployed) == self._plan.slots,
+        self._voices.wait(
+            lambda: len(self._voices.deployed) == self._plan.slots,
             None,
             lambda: "",
         )
@@ -255,22 +223,10 @@ class Attempt:
             placed.setdefault(slot, []).append(_encode_restore(restore))
         return placed
 
-    def _wait(self, done: Callable[[], bool], timeout_s: float | None, complaint: Callable[[], str]) -> None:
-        deadline = None if timeout_s is None else monotonic() + timeout_s
-        shared = self._shared
-        with shared.changed:
-            while not done():
-                self._check_failure()
-                left = None if deadline is None else deadline - monotonic()
-                if left is not None and left <= 0:
-                    raise ClusterError(f"After {timeout_s:.0f} s {complaint()}.")
-                shared.changed.wait(left)
-
-    def _check_failure(self) -> None:
-        if self._shared.failure is not None:
-            raise self._shared.failure
-        if self._shared.cancelled:
-            raise JobCancelledError(f"Job '{self._plan.job_name}' was cancelled.")
+    def _cancel_epoch(self) -> None:
+        """A running Spark job need not go on; called from a reader's thread."""
+        self._canceller = threading.Thread(target=self._cluster.cancel_epoch, name="cancel epoch", daemon=True)
+        self._canceller.start()
 
     # -- epochs -------------------------------------------------------------------------------------------------------
 
@@ -294,21 +250,20 @@ class Attempt:
     def _coordinate(self, work: EpochWork) -> None:
         """After an epoch that counted: its cut stands, and perhaps the input has ended."""
         if work.order is not None:
-            self._checkpointing.cut_stands(work.order, {each.node: each.remaining for each in self._dataframes})
+            self._checkpointing.cut_stands(work.order, self._unread())
         if not self._unfinished and not self._input_ended:
             self._input_ended = True
             self._checkpointing.input_ended()
 
+    def _unread(self) -> dict[int, list[int]]:
+        return {each.node: each.remaining for each in self._dataframes}
+
     def _next_run(self, work: EpochWork, pace: Pace) -> EpochRun:
-        with self._shared.changed:
-            self._shared.epoch += 1
-            self._shared.ready = False
-            self._shared.reports.clear()
         return EpochRun(
             job_id=self._identity.job_id,
             job_name=self._plan.job_name,
             attempt=self._number,
-            epoch=self._shared.epoch,
+            epoch=self._voices.next_epoch(),
             stage_names=self._stage_names,
             slots=self._addresses(),
             secret=self._identity.secret,
@@ -325,89 +280,69 @@ class Attempt:
 
         No Spark job runs while there is nothing to do and no checkpoint is due.
         """
-        shared, checkpointing = self._shared, self._checkpointing
+        voices, checkpointing = self._voices, self._checkpointing
         while True:
             self._hear_words()
+            checkpointing.take_requests()
             if checkpointing.ended:
                 return None
-            order = checkpointing.next_order()
+            order = checkpointing.next_order(self._unread())
             if order is not None:
                 return EpochWork(order)
-            with shared.changed:
-                self._check_failure()
-                wanted = (backlog or shared.ready) and not checkpointing.ledger.holds_input
+            with voices.changed:
+                self._voices.check()
+                wanted = (backlog or voices.ready) and not checkpointing.ledger.holds_input
                 pause_ms = pace.pause_ms((monotonic() - last_start) * 1000, backlog) if wanted else None
                 if pause_ms == 0.0:
                     return EpochWork(None)
-                if not shared.words:
+                if not voices.words and not checkpointing.desk.has_requests:
                     waits = [wait for wait in (pause_ms, checkpointing.wait_ms()) if wait is not None]
-                    shared.changed.wait(min(waits) / 1000 if waits else None)
+                    voices.changed.wait(min(waits) / 1000 if waits else None)
 
     def _hear_words(self) -> None:
         """What slots said about checkpoints meanwhile."""
-        with self._shared.changed:
-            words, self._shared.words = self._shared.words, []
-        for word in words:
+        for word in self._voices.take_words():
             self._checkpointing.hear(word)
 
     def _run_epoch(self, run: EpochRun) -> list[bytes]:
         try:
             rows = self._cluster.run_epoch(run)
         except JobCancelledError:
-            self._check_failure()  # a slot's failure cancels the Spark job too: it has priority
+            self._voices.check()  # a slot's failure cancels the Spark job too: it has priority
             raise
         except ClusterError as error:
             self._explain(error)
             raise
-        self._check_failure()
+        self._voices.check()
         return rows
 
     def _explain(self, error: ClusterError) -> None:
         """Spark says that the job failed; the slot's own word, if it comes, is the better story."""
         try:
-            self._wait(lambda: False, _EXPLANATION_S, str)
+            self._voices.wait(lambda: False, _EXPLANATION_S, str)
         except ClusterError as better:
-            if better is self._shared.failure:
+            if better is self._voices.failure:
                 raise better from error
 
     def _conclude(self, run: EpochRun, duration_ms: float) -> EpochSummary:
         """The epoch counts only if every slot reported every stage, the counts balance and all are alive (I3)."""
-        shared, plan = self._shared, self._plan
+        voices, plan = self._voices, self._plan
         expected = plan.slots * plan.stages
-        self._wait(
-            lambda: len(shared.reports) == expected,
+        self._voices.wait(
+            lambda: len(voices.reports) == expected,
             self._settings.heartbeat_timeout_ms / 1000,
-            lambda: f"only {len(shared.reports)} of {expected} stage reports of epoch {run.epoch} had come",
+            lambda: f"only {len(voices.reports)} of {expected} stage reports of epoch {run.epoch} had come",
         )
         missing = set(range(plan.slots)) - self._server.alive()
         if missing:
             raise ClusterError(f"Epoch {run.epoch} does not count: slots {sorted(missing)} were gone at its end.")
-        reports = list(shared.reports.values())
-        dataframe_edges = {
-            edge.id for edge in plan.edges if plan.nodes[edge.source].kind is OperatorKind.SOURCE_DATAFRAME
-        }
-        wrong = imbalance(
-            [count for report in reports for count in report.sent],
-            [count for report in reports for count in report.received if count.edge not in dataframe_edges],
-        )
-        if wrong is not None:
-            raise ProtocolError(f"Epoch {run.epoch} does not count: {wrong}.")
-        tasks = [task for report in reports for task in report.tasks]
-        self._unfinished -= {(task.chain, task.subtask) for task in tasks if task.finished}
-        sources = {chain.id for chain in plan.chains if chain.stage == 0}
-        watermarks = [task.watermark for task in tasks if not task.finished]
-        return EpochSummary(
-            epoch=run.epoch,
-            duration_ms=duration_ms,
-            records_in=sum(task.records_in for task in tasks if task.chain in sources)
-            + sum(count.records for report in reports for count in report.received if count.edge in dataframe_edges),
-            records_out=sum(task.records_sunk for task in tasks),
-            watermark=min(watermarks, default=None),
-            more=any(report.more for report in reports),
-        )
+        reports = list(voices.reports.values())
+        summary = summarised(plan, run.epoch, duration_ms, reports)
+        self._unfinished -= finished_tasks(reports)
+        return summary
 
     def _addresses(self) -> tuple[SlotAddress, ...]:
-        hellos = self._shared.hellos
+        hellos = self._voices.hellos
         return tuple(
             SlotAddress(hellos[slot].host, hellos[slot].boot_id, hellos[slot].unix_path, hellos[slot].tcp_port)
             for slot in range(self._plan.slots)
@@ -416,93 +351,41 @@ class Attempt:
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def _close_tasks(self, timeout_s: float, give_up: Callable[[], bool] = lambda: False) -> None:
-        shared = self._shared
-        with shared.changed:
-            shared.closing = True
+        voices = self._voices
+        with voices.changed:
+            voices.closing = True
         self._server.broadcast(CloseTasks())
         deadline = monotonic() + (math.inf if timeout_s == _NEVER else timeout_s)
-        with shared.changed:
-            while len(shared.closed) < len(shared.hellos) and shared.failure is None and not give_up():
+        with voices.changed:
+            while len(voices.closed) < len(voices.hellos) and voices.failure is None and not give_up():
                 left = deadline - monotonic()
-                if left <= 0 or not (self._server.connected() - set(shared.closed)):
+                if left <= 0 or not (self._server.connected() - set(voices.closed)):
                     break
-                shared.changed.wait(min(left, 0.2))
-        for closed in shared.closed.values():
-            for name, amount in tagged_loads(closed.accumulators).items():
-                self.accumulators[name] = self.accumulators.get(name, 0) + amount
+                voices.changed.wait(min(left, 0.2))
+        self.accumulators = dict(merge_encoded(closed.accumulators for closed in voices.closed.values()))
 
     def _check_closed(self) -> None:
         """What a sink held back until its close() is lost when that failed or did not come: that is no success."""
-        self._check_failure()
+        self._voices.check()
         if errors := self._close_errors():
             raise close_failed(self._plan.job_name, errors)
-        hellos = self._shared.hellos
-        for slot in sorted(hellos.keys() - self._shared.closed.keys()):
+        hellos = self._voices.hellos
+        for slot in sorted(hellos.keys() - self._voices.closed.keys()):
             raise slot_lost(self._plan.job_name, slot, hellos[slot], "it ended before its functions were closed")
 
     def _close_errors(self) -> list[str]:
-        return [error for _, closed in sorted(self._shared.closed.items()) for error in closed.errors]
+        return [error for _, closed in sorted(self._voices.closed.items()) for error in closed.errors]
 
     def _shut_down_after(self, error: BaseException) -> None:
         """After a failure: let functions close if they can; what does not end in time dies with its lifeline."""
-        if self._shared.closing:
+        if self._voices.closing:
             return  # it failed at its end: everyone has been asked to close
         cancelled = isinstance(error, JobCancelledError)
         self._cluster.cancel_epoch()
         self._server.broadcast(CancelTasks())
         timeout_s = self._settings.cancellation_timeout_s if cancelled else _FAILED_CLOSE_S
-        with self._shared.changed:
-            self._shared.failure = None
+        with self._voices.changed:
+            self._voices.failure = None
         self._close_tasks(timeout_s)
         for complaint in self._close_errors():
             _LOG.warning("%s", complaint)
-
-    # -- reader threads -----------------------------------------------------------------------------------------------
-
-    def _on_message(self, slot: int, message: SlotMessage) -> None:
-        if isinstance(message, LogLine):
-            self._write(message)
-            return
-        shared = self._shared
-        with shared.changed:
-            match message:
-                case SlotHello():
-                    shared.hellos[slot] = message
-                case Deployed():
-                    shared.deployed.add(slot)
-                case Ready():
-                    shared.ready = True
-                case StageReport() if message.epoch == shared.epoch:
-                    shared.reports[slot, message.stage] = message
-                case Closed():
-                    shared.closed[slot] = message
-                case SnapshotTaken() | SnapshotDeclined() | Committed():
-                    shared.words.append(message)
-                case TaskFailed():
-                    self._fail(task_failed(self._plan.job_name, message))
-            shared.changed.notify_all()
-
-    def _write(self, line: LogLine) -> None:
-        try:
-            write_log_line(line)
-        except (OSError, ValueError) as error:  # a broken pipe (`| head`), a full disk, a closed stream
-            shared = self._shared
-            with shared.changed:
-                self._fail(output_closed(self._plan.job_name, line.stream, error))
-                shared.changed.notify_all()
-
-    def _on_gone(self, slot: int, why: str) -> None:
-        shared = self._shared
-        with shared.changed:
-            if not shared.closing:
-                self._fail(slot_lost(self._plan.job_name, slot, shared.hellos.get(slot), why))
-            shared.changed.notify_all()
-
-    def _fail(self, error: RekindleError) -> None:
-        """The first failure is the story; a running Spark job need not go on."""
-        if self._shared.failure is None and not self._shared.closing:
-            self._shared.failure = error
-            self._canceller = threading.Thread(target=self._cluster.cancel_epoch, name="cancel epoch", daemon=True)
-            self._canceller.start()
-
-

@@ -9,46 +9,49 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
-import msgspec
-
-from rekindle.checkpoint import resolve
-from rekindle.checkpoint.manifest import Manifest, ManifestKind, OperatorState, SubtaskState
-from rekindle.checkpoint.ownership import Claim, claim_first, claim_next
-from rekindle.checkpoint.paths import timeline_folder
-from rekindle.checkpoint.publish import publish, remove
-from rekindle.checkpoint.rescale import OperatorTarget, SourceState, SplitState, SubtaskRestore, assign
-from rekindle.checkpoint.retention import orphans, outdated
+from rekindle.checkpoint.fallback import GoingBack, choose_restore
+from rekindle.checkpoint.manifest import Manifest, ManifestKind
+from rekindle.checkpoint.ownership import Claim, check_owner, claim_first, claim_next
+from rekindle.checkpoint.paths import below, new_savepoint_folder, timeline_folder
+from rekindle.checkpoint.publish import publish, put_metadata, remove
+from rekindle.checkpoint.rescale import OperatorTarget, SourceState, SubtaskRestore, assign
+from rekindle.checkpoint.resolve import LoadedCheckpoint
+from rekindle.checkpoint.retention import Removal, orphans, outdated
 from rekindle.checkpoint.statefile import read_blob
 from rekindle.checkpoint.store import Store, check_usable
-from rekindle.checkpoint.subtask import on_top_of
+from rekindle.checkpoint.stores.options import open_configured
 from rekindle.clock import Clock
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.checkpoint_decisions import (
     Aborted,
+    Answer,
     Completed,
     Decision,
     Discard,
+    DiscardLate,
     EndJob,
     FailJob,
     NotifyComplete,
     Publish,
+    ResumeInput,
     Trigger,
 )
 from rekindle.coordinator.checkpoint_types import (
+    CheckpointFailureReason,
     CheckpointKind,
     CheckpointPolicy,
     CompletedCheckpoint,
     PendingCheckpoint,
 )
-from rekindle.coordinator.checkpoints import (
-    CheckpointLedger,
-    Step,
-)
+from rekindle.coordinator.checkpoints import CheckpointLedger, Step
+from rekindle.coordinator.manifests import Acknowledged, SubtaskWord, refuse_rescaled_frames
+from rekindle.coordinator.requests import RequestDesk
+from rekindle.coordinator.tracking import CheckpointTracker
 from rekindle.crash_points import CrashPoint, reach
-from rekindle.errors import CheckpointError, IncompatibleStateError, OwnershipLostError, StoreError
+from rekindle.errors import CheckpointError, CorruptCheckpointError, OwnershipLostError, StoreError
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.protocol import (
     CheckpointAborted,
@@ -60,11 +63,9 @@ from rekindle.protocol import (
     SnapshotTaken,
     Storage,
 )
-from rekindle.serde import tagged_dumps, tagged_loads
+from rekindle.serde import tagged_loads
 
 _LOG = logging.getLogger("rekindle.checkpoint")
-_decode_state = msgspec.msgpack.Decoder(SubtaskState).decode
-_encode = msgspec.msgpack.Encoder().encode
 #: Flink's bound for state in the JobManager's memory.
 MAX_INLINE_BYTES = 5 << 20
 
@@ -81,14 +82,28 @@ class AttemptBasis:
     restore_url: str | None = None
     restore_root: str = ""
     restores: tuple[SubtaskRestore, ...] = ()
+    store_options: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
 
 
-@dataclass
+@dataclass(frozen=True)
 class RestoredFrom:
-    """The checkpoint from which the job was started by hand, and its store."""
+    """A complete checkpoint or savepoint, and its store."""
 
     store: Store
-    loaded: resolve.LoadedCheckpoint
+    loaded: LoadedCheckpoint
+
+
+@dataclass(frozen=True)
+class _SavepointPlace:
+    """Where a savepoint under way is written."""
+
+    store: Store
+    folder: str
+
+    @property
+    def url(self) -> str:
+        """What users restore from."""
+        return f"{self.store.url.rstrip('/')}/{self.folder}"
 
 
 @dataclass
@@ -100,13 +115,22 @@ class Checkpointing:
     store: Store
     clock: Clock
     in_memory: bool
-    recovery: RestoredFrom | None = None
+    #: Finds what the user wants to start from. Asked after the first claim: what an older driver publishes before it
+    #: sees the claim is then found, and what it publishes later it commits to nobody (I14).
+    recover: Callable[[], RestoredFrom | None] = lambda: None
+    #: Of object stores, by kind; with secrets.
+    store_options: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
     ledger: CheckpointLedger = field(init=False)
+    tracker: CheckpointTracker = field(init=False)
+    desk: RequestDesk = field(default_factory=RequestDesk)
     ended: bool = False
+    _recovery: RestoredFrom | None = None
+    _stopped: RestoredFrom | None = None  # the savepoint that the job is ending with
     _claim: Claim | None = None
-    _acknowledged: dict[int, dict[tuple[int, int], SnapshotTaken]] = field(default_factory=dict)
+    _acknowledged: dict[int, dict[tuple[int, int], SubtaskWord]] = field(default_factory=dict)
     _bases: dict[int, int | None] = field(default_factory=dict)
     _manifests: dict[int, Manifest] = field(default_factory=dict)
+    _savepoints: dict[int, _SavepointPlace] = field(default_factory=dict)
     _unread: dict[int, dict[int, tuple[int, ...]]] = field(default_factory=dict)
     _send: Callable[[Message], None] = lambda message: None
     #: Told when a cut stands and when its checkpoint is complete: results wait in between.
@@ -116,6 +140,7 @@ class Checkpointing:
     def __post_init__(self) -> None:
         policy = CheckpointPolicy.from_settings(self.plan.settings)
         self.ledger = CheckpointLedger(policy, frozenset(_subtasks(self.plan)))
+        self.tracker = CheckpointTracker(self.plan)
 
     @property
     def enabled(self) -> bool:
@@ -132,6 +157,7 @@ class Checkpointing:
             if not self.in_memory:
                 check_usable(self.store)
             self._claim = claim_first(self.store, self.plan.job_name, self.job_id, driver, now_ms)
+            self._recovery = self.recover()
         else:
             self._claim = claim_next(self.store, self._claim, now_ms)
         self._acknowledged.clear()
@@ -142,19 +168,26 @@ class Checkpointing:
 
     def _basis(self, claim: Claim) -> AttemptBasis:
         root = timeline_folder(claim.job_name, claim.timeline)
-        url = None if self.in_memory else self.store.url
-        storage = Storage(url, root, MAX_INLINE_BYTES)
+        storage = Storage(None if self.in_memory else self.store.url, root, MAX_INLINE_BYTES)
+        source = self._restored()
+        if source is None:
+            return AttemptBasis(claim.attempt, storage, store_options=self.store_options)
+        url = None if self.in_memory and source.store is self.store else source.store.url
+        loaded = source.loaded
+        restores = self._assigned(loaded.manifest)
+        restored_id = loaded.manifest.checkpoint_id
+        return AttemptBasis(claim.attempt, storage, restored_id, url, loaded.root, restores, self.store_options)
+
+    def _restored(self) -> RestoredFrom | None:
+        """Where the next attempt begins: the job's own latest checkpoint, else what the user named."""
         point = self.ledger.restore_point
         if point is not None and point.id in self._manifests:
-            manifest = self._manifests[point.id]
-            return AttemptBasis(claim.attempt, storage, point.id, url, root, self._assigned(manifest))
-        if self.recovery is not None:
-            loaded = self.recovery.loaded
-            restores = self._assigned(loaded.manifest)
-            return AttemptBasis(
-                claim.attempt, storage, loaded.manifest.checkpoint_id, self.recovery.store.url, loaded.root, restores
-            )
-        return AttemptBasis(claim.attempt, storage)
+            assert self._claim is not None
+            root = timeline_folder(self._claim.job_name, self._claim.timeline)
+            return RestoredFrom(self.store, LoadedCheckpoint(self._manifests[point.id], point.location, root))
+        if point is not None and self._stopped is not None:
+            return self._stopped
+        return self._recovery
 
     def _assigned(self, manifest: Manifest) -> tuple[SubtaskRestore, ...]:
         targets = [
@@ -169,11 +202,13 @@ class Checkpointing:
         self._send = send
         self.ended = False
         restored = self.ledger.restore_point
-        if restored is None and self.recovery is not None:
-            manifest = self.recovery.loaded.manifest
-            restored = CompletedCheckpoint(
-                manifest.checkpoint_id, CheckpointKind.CHECKPOINT, self.recovery.loaded.path, manifest.timestamp_ms
-            )
+        if restored is None and self._recovery is not None:
+            manifest, path = self._recovery.loaded.manifest, self._recovery.loaded.path
+            is_savepoint = manifest.kind is ManifestKind.SAVEPOINT
+            kind = CheckpointKind.SAVEPOINT if is_savepoint else CheckpointKind.CHECKPOINT
+            restored = CompletedCheckpoint(manifest.checkpoint_id, kind, path, manifest.timestamp_ms)
+        if restored is not None:
+            self.tracker.restored(restored, self.clock.wall_ms())
         self._do(self.ledger.attempt_started(_now_ms(), restored))
 
     def failed(self, message: str) -> None:
@@ -181,23 +216,80 @@ class Checkpointing:
         self._send = lambda message: None
         self._do(self.ledger.attempt_failed(message))
 
+    def go_back(self, damage: CorruptCheckpointError) -> None:
+        """The checkpoint of the last attempt turned out to be damaged: begin the next one from an older one (I16).
+
+        Raises CorruptCheckpointError when there is none, or when the job may not go back by itself.
+        """
+        damaged = self._restored()
+        if damaged is None:
+            raise damage
+        going_back = GoingBack.of(self.plan, running=bool(self._manifests))  # results are handed out with checkpoints
+        older = choose_restore(damaged.store, damaged.loaded.path, damage, going_back)
+        own = next((each for each in self.ledger.completed if each.location == older.path), None)
+        self.ledger = replace(self.ledger, restore_point=own)
+        self._manifests = {id_: each for id_, each in self._manifests.items() if own is not None and id_ <= own.id}
+        self._stopped = None
+        if own is None:
+            self._recovery = RestoredFrom(damaged.store, older)
+
     def job_ended(self, status: JobStatus) -> None:
         """The job is over: keep or remove what the policy says."""
-        self._do(self.ledger.job_ended(status))
+        try:
+            self._do(self.ledger.job_ended(status))
+        finally:
+            self.desk.close(f"Job '{self.plan.job_name}' has ended ({status.name}).")
 
     # -- between epochs -----------------------------------------------------------------------------------------------
 
-    def next_order(self) -> CheckpointOrder | None:
-        """The barrier that the next epoch carries, if one is due."""
+    def take_requests(self) -> None:
+        """What users asked for meanwhile."""
+        for request in self.desk.take():
+            self._do(self.ledger.request(request))
+
+    def next_order(self, unread: Mapping[int, Sequence[int]]) -> CheckpointOrder | None:
+        """The barrier of the next epoch, if one is due. `unread`: the partitions left of each DataFrame source."""
         self._do(self.ledger.expire(_now_ms()))
         self.ledger, decisions = self.ledger.trigger(_now_ms(), self.clock.wall_ms())
         for decision in decisions:
             if isinstance(decision, Trigger):
-                base_id = decision.base_id if self.enabled else None
-                self._bases[decision.id] = base_id
-                reach(CrashPoint.BEFORE_CUT)
-                return CheckpointOrder(decision.id, decision.timestamp_ms, base_id, decision.kind.is_savepoint)
+                self.tracker.triggered(decision, _now_ms())
+                return self._order(decision, any(unread.values()))
         return None
+
+    def _order(self, trigger: Trigger, frames_left: bool) -> CheckpointOrder | None:
+        drain = trigger.request is not None and trigger.request.drain
+        storage: Storage | None = None
+        if trigger.kind.is_savepoint:
+            try:
+                if drain and frames_left:
+                    raise CheckpointError(
+                        "A job whose DataFrame source is not read to its end cannot be drained: stop it without drain."
+                    )
+                storage = self._savepoint_storage(trigger)
+            except (StoreError, CheckpointError) as error:
+                reason = CheckpointFailureReason.IO_EXCEPTION
+                self._do(self.ledger.abort(trigger.id, reason, str(error), _now_ms()))
+                return None
+        base_id = trigger.base_id if self.enabled and not trigger.kind.is_savepoint else None
+        self._bases[trigger.id] = base_id
+        reach(CrashPoint.BEFORE_CUT)
+        return CheckpointOrder(
+            trigger.id, trigger.timestamp_ms, base_id, trigger.kind.is_savepoint, storage=storage, drain=drain
+        )
+
+    def _savepoint_storage(self, trigger: Trigger) -> Storage:
+        asked = trigger.request.location if trigger.request is not None else None
+        directory = asked or self.plan.settings.get("savepoint_directory")
+        if not directory:
+            raise CheckpointError(
+                "There is no directory for the savepoint: name one, or set execution.checkpointing.savepoint-dir."
+            )
+        store = open_configured(directory, self.store_options)
+        check_usable(store)
+        place = _SavepointPlace(store, new_savepoint_folder(self.job_id))
+        self._savepoints[trigger.id] = place
+        return Storage(store.url, place.folder, MAX_INLINE_BYTES)
 
     def cut_stands(self, order: CheckpointOrder, unread: Mapping[int, Sequence[int]]) -> None:
         """The epoch that carried the barrier counted. `unread`: the partitions left of each DataFrame source (I10)."""
@@ -211,10 +303,15 @@ class Checkpointing:
         subtask = word.chain, word.subtask
         match word:
             case SnapshotTaken():
-                self._acknowledged.setdefault(word.checkpoint, {})[subtask] = word
+                base_id = self._bases.get(word.checkpoint)
+                whole = SubtaskWord.on_top(self._manifests.get(base_id) if base_id is not None else None, word)
+                self._acknowledged.setdefault(word.checkpoint, {})[subtask] = whole
+                self.tracker.acknowledged(whole, _now_ms())
                 self._do(self.ledger.acknowledge(word.checkpoint, subtask))
             case SnapshotDeclined():
-                self._do(self.ledger.decline(word.checkpoint, subtask, word.message, _now_ms()))
+                reasons = CheckpointFailureReason
+                reason = reasons.CHECKPOINT_ASYNC_EXCEPTION if word.asynchronous else reasons.CHECKPOINT_DECLINED
+                self._do(self.ledger.decline(word.checkpoint, subtask, word.message, _now_ms(), reason))
             case Committed():
                 self._do(self.ledger.commit_acknowledged(word.checkpoint, subtask))
 
@@ -240,107 +337,100 @@ class Checkpointing:
             case Publish(checkpoint=checkpoint):
                 self._publish(checkpoint)
             case Completed(checkpoint=done):
-                _LOG.info("Completed checkpoint %d for job %s (%s).", done.id, self.job_id, done.location)
-                self.on_completed(done.id)
+                _LOG.info("Completed %s %d for job %s (%s).", _called(done.kind), done.id, self.job_id, done.location)
+                self.tracker.completed(done)
+                if done.kind.is_in_line:
+                    self.on_completed(done.id)
             case NotifyComplete():
                 reach(CrashPoint.BEFORE_NOTIFY)
                 self._send(CheckpointCompleted(decision.id, decision.acknowledge))
                 reach(CrashPoint.AFTER_NOTIFY)
             case Aborted():
-                _LOG.warning("Checkpoint %d was aborted: %s %s", decision.id, decision.reason.text, decision.message)
-                self._acknowledged.pop(decision.id, None)
-                self._unread.pop(decision.id, None)
-                self._send(CheckpointAborted(decision.id))
+                self._abort(decision)
             case Discard():
                 self._discard(decision.checkpoints)
+            case DiscardLate():
+                self._forget(decision.id)
+            case Answer():
+                self.desk.answer(decision)
             case FailJob():
                 raise CheckpointError(f"Checkpoint {decision.id} failed: {decision.reason.text} {decision.message}")
+            case ResumeInput():
+                _LOG.warning("Job '%s' was not stopped and goes on.", self.plan.job_name)
             case EndJob():
                 self.ended = True
+
+    def _abort(self, aborted: Aborted) -> None:
+        subsumed = aborted.reason is CheckpointFailureReason.CHECKPOINT_SUBSUMED
+        _LOG.log(
+            logging.INFO if subsumed else logging.WARNING,
+            "%s %d was aborted: %s %s",
+            _called(aborted.kind).capitalize(),
+            aborted.id,
+            aborted.reason.text,
+            aborted.message,
+        )
+        self.tracker.aborted(aborted, _now_ms())
+        self._bases.pop(aborted.id, None)
+        self._unread.pop(aborted.id, None)
+        self._send(CheckpointAborted(aborted.id))
+        self._forget(aborted.id)
 
     def _publish(self, checkpoint: PendingCheckpoint) -> None:
         assert self._claim is not None
         manifest = self._manifest(checkpoint)
         reach(CrashPoint.BEFORE_PUBLISH)
         try:
-            folder = publish(self.store, self._claim, manifest)
+            if checkpoint.kind.is_savepoint:
+                location = self._publish_savepoint(checkpoint, manifest)
+            else:
+                location = publish(self.store, self._claim, manifest)
+                self._manifests[checkpoint.id] = manifest
         except OwnershipLostError:
             raise
         except (StoreError, CheckpointError) as error:
             self._do(self.ledger.publish_failed(checkpoint.id, str(error), _now_ms()))
             return
         reach(CrashPoint.AFTER_PUBLISH)
-        self._manifests[checkpoint.id] = manifest
         self._acknowledged.pop(checkpoint.id, None)
-        self._do(self.ledger.published(checkpoint.id, folder, _now_ms()))
+        self._do(self.ledger.published(checkpoint.id, location, _now_ms()))
+
+    def _publish_savepoint(self, checkpoint: PendingCheckpoint, manifest: Manifest) -> str:
+        """Self-contained: every file that it needs is in its folder (I17)."""
+        assert self._claim is not None
+        place = self._savepoints[checkpoint.id]
+        check_owner(self.store, self._claim)
+        put_metadata(place.store, place.folder, manifest)
+        check_owner(self.store, self._claim)
+        del self._savepoints[checkpoint.id]
+        if checkpoint.kind is CheckpointKind.STOP:
+            self._stopped = RestoredFrom(place.store, LoadedCheckpoint(manifest, place.folder, place.folder))
+        return place.url
 
     def _manifest(self, checkpoint: PendingCheckpoint) -> Manifest:
         assert self._claim is not None
-        base_id = self._bases.pop(checkpoint.id, None)
-        base = self._manifests.get(base_id) if base_id is not None else None
-        words = self._acknowledged[checkpoint.id].values()
-        states: dict[str, list[SubtaskState]] = {}
-        for word in words:
-            for operator in word.operators:
-                state = _decode_state(operator.state)
-                whole = on_top_of(_base_of(base, operator.uid, state.subtask), state)
-                states.setdefault(operator.uid, []).append(whole)
-        return Manifest(
-            kind=ManifestKind.CHECKPOINT,
-            checkpoint_id=checkpoint.id,
-            job_id=self.job_id,
-            job_name=self.plan.job_name,
-            timeline=self._claim.timeline,
-            attempt=self._claim.attempt,
-            timestamp_ms=checkpoint.timestamp_ms,
-            duration_ms=round(_now_ms() - checkpoint.triggered_ms),
-            operators=[
-                OperatorState(node.uid, node.name, node.parallelism, node.max_parallelism, states[node.uid])
-                for node in self.plan.nodes
-                if node.uid in states
-            ]
-            + self._frames(checkpoint.id),
-        )
-
-    def _frames(self, checkpoint_id: int) -> list[OperatorState]:
-        """The positions of DataFrame sources, which the driver reads itself."""
-        return [
-            OperatorState(
-                self.plan.nodes[node].uid,
-                self.plan.nodes[node].name,
-                1,
-                self.plan.nodes[node].max_parallelism,
-                [SubtaskState(0, finished=not partitions, source=_partitions_left(partitions))],
-            )
-            for node, partitions in self._unread.pop(checkpoint_id, {}).items()
-        ]
+        self._bases.pop(checkpoint.id, None)
+        words = list(self._acknowledged[checkpoint.id].values())
+        acknowledged = Acknowledged(words, self._unread.pop(checkpoint.id, {}))
+        duration_ms = round(_now_ms() - checkpoint.triggered_ms)
+        return acknowledged.manifest(self.plan, self._claim, checkpoint, duration_ms)
 
     def unread_partitions(self, node: int) -> list[int] | None:
         """The partitions of a DataFrame source that the restored checkpoint does not contain; None: it has none."""
-        point = self.ledger.restore_point
-        manifest = self._manifests.get(point.id) if point is not None else None
-        store, root = self.store, ""
-        if manifest is None and self.recovery is not None:
-            self._refuse_rescaled_frames(self.recovery.loaded.manifest)
-            manifest, store, root = self.recovery.loaded.manifest, self.recovery.store, self.recovery.loaded.root
+        source = self._restored()
+        if source is None:
+            return None
+        if source is self._recovery:
+            refuse_rescaled_frames(self.plan, source.loaded.manifest)
         uid = self.plan.nodes[node].uid
-        for operator in manifest.operators if manifest is not None else ():
+        for operator in source.loaded.manifest.operators:
             blob = operator.subtasks[0].source
             if operator.uid == uid and blob is not None:
-                splits = SourceState.decode(read_blob(store, root, blob)).splits
+                splits = SourceState.decode(read_blob(source.store, source.loaded.root, blob)).splits
                 return [int(tagged_loads(split.position)) for split in splits]
         return None
 
-    def _refuse_rescaled_frames(self, manifest: Manifest) -> None:
-        """Which partitions have ended is known per channel, and channels do not survive a change of parallelism."""
-        saved = {operator.uid: operator.parallelism for operator in manifest.operators}
-        for node in self.plan.nodes:
-            old = saved.get(node.uid, node.parallelism)
-            if node.kind is not OperatorKind.SOURCE_DATAFRAME and old != node.parallelism:
-                raise IncompatibleStateError(
-                    f"A job with a DataFrame source can only be restored with the parallelism it was saved with: set "
-                    f"that of '{node.name}' to {old}."
-                )
+    # -- what goes ----------------------------------------------------------------------------------------------------
 
     def _discard(self, checkpoints: Sequence[CompletedCheckpoint]) -> None:
         assert self._claim is not None
@@ -351,19 +441,37 @@ class Checkpointing:
         removal = outdated(ordered, self._claim.timeline, len(kept), bases)
         for id_ in removal.checkpoint_ids:
             self._manifests.pop(id_, None)
+        self.tracker.discarded(removal.checkpoint_ids)
         remove(self.store, self._claim, removal)
+
+    def _forget(self, checkpoint_id: int) -> None:
+        """Delete what subtasks wrote for a checkpoint that came to nothing; no other needs it (I12)."""
+        words = self._acknowledged.pop(checkpoint_id, {}).values()
+        place = self._savepoints.get(checkpoint_id)
+        files = {each for word in words for each in word.files_of(checkpoint_id)}
+        try:
+            if place is not None:
+                place.store.delete(*(entry.path for entry in place.store.list(place.folder)))
+            elif files and self._claim is not None:
+                root = timeline_folder(self._claim.job_name, self._claim.timeline)
+                remove(self.store, self._claim, Removal(files=[below(root, each) for each in sorted(files)]))
+        except StoreError as error:
+            _LOG.warning("Files of the aborted checkpoint %d could not be deleted: %s", checkpoint_id, error)
 
     def _sweep(self) -> None:
         """Files of attempts that died before their checkpoint was complete."""
         assert self._claim is not None
         claim = self._claim
+        for checkpoint_id in list(self._savepoints):
+            self._forget(checkpoint_id)
+            del self._savepoints[checkpoint_id]
         files = [entry.path for entry in self.store.list(timeline_folder(claim.job_name, claim.timeline))]
         kept = self._manifests.values()
         remove(self.store, claim, orphans(files, kept, claim.job_name, claim.timeline, claim.attempt))
 
 
-def _partitions_left(partitions: Sequence[int]) -> bytes:
-    return SourceState([SplitState(tagged_dumps(str(each)), tagged_dumps(each)) for each in partitions]).encode()
+def _called(kind: CheckpointKind) -> str:
+    return "savepoint" if kind.is_savepoint else "checkpoint"
 
 
 def _subtasks(plan: JobPlan) -> list[tuple[int, int]]:
@@ -373,13 +481,6 @@ def _subtasks(plan: JobPlan) -> list[tuple[int, int]]:
         for subtask in range(chain.parallelism)
         if plan.nodes[chain.head].kind is not OperatorKind.SOURCE_DATAFRAME
     ]
-
-
-def _base_of(base: Manifest | None, uid: str, subtask: int) -> SubtaskState | None:
-    if base is None:
-        return None
-    operator = next((each for each in base.operators if each.uid == uid), None)
-    return next((each for each in operator.subtasks if each.subtask == subtask), None) if operator else None
 
 
 def _now_ms() -> float:

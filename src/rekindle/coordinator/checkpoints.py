@@ -129,9 +129,10 @@ class CheckpointLedger:
 
     def input_ended(self, now_ms: float) -> Step:
         """Every source is exhausted and every operator finished: the final checkpoint is due (I9)."""
-        if not self.policy.enabled:
-            return self, (EndJob(None),)
-        return replace(self, final_due_ms=now_ms), ()
+        if self.policy.enabled:
+            return replace(self, final_due_ms=now_ms), ()
+        # A drained job's input ends with its last savepoint, which still has to be completed.
+        return self, () if self.holds_input else (EndJob(None),)
 
     # -- triggers -----------------------------------------------------------------------------------------------------
 

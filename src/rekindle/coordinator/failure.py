@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rekindle.errors import JobExecutionError, SlotLostError
+from rekindle.errors import CorruptCheckpointError, JobExecutionError, RekindleError, SlotLostError
 from rekindle.graph.modules import with_own_paths
 from rekindle.protocol import SlotHello, TaskFailed
 
 
-def task_failed(job_name: str, failed: TaskFailed) -> JobExecutionError:
+def task_failed(job_name: str, failed: TaskFailed) -> RekindleError:
     """The error that `execute()` raises when a task failed."""
+    if failed.damage is not None:
+        return CorruptCheckpointError(failed.damage)
     where = f"operator '{failed.operator}', subtask {failed.subtask + 1} (task '{failed.task}')"
     record = f", at record {failed.record}" if failed.record is not None else ""
     traceback = with_own_paths(failed.traceback.rstrip())

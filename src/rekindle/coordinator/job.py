@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
+from rekindle.common.checkpoint_statistics import CheckpointOverview
 from rekindle.common.job_execution_result import JobExecutionResult
 from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
-from rekindle.coordinator.attempt import Attempt, AttemptSettings, EpochSummary, Observer, PartitionedInput
+from rekindle.coordinator.attempt import Attempt, AttemptSettings, Observer, PartitionedInput
+from rekindle.coordinator.checkpoint_types import CheckpointKind, CompletedCheckpoint
 from rekindle.coordinator.checkpointing import Checkpointing
 from rekindle.coordinator.cluster import Cluster
+from rekindle.coordinator.epoch_reports import EpochSummary
 from rekindle.coordinator.lifecycle import may_follow
 from rekindle.coordinator.restart import FailureHistory, GiveUp, RestartStrategy
 from rekindle.coordinator.results import ResultQueue
@@ -25,9 +28,12 @@ from rekindle.errors import (
     IncompatibleStateError,
     JobCancelledError,
     OwnershipLostError,
+    RekindleError,
     SerializationError,
 )
 from rekindle.graph.nodes import JobPlan
+
+T = TypeVar("T")
 
 _LOG = logging.getLogger("rekindle.job")
 #: A restart would meet them again, or must not come.
@@ -35,7 +41,6 @@ _FINAL_ERRORS = (
     JobCancelledError,
     OwnershipLostError,
     IncompatibleStateError,
-    CorruptCheckpointError,
     SerializationError,
 )
 
@@ -67,6 +72,22 @@ class _HeldResults:
         self.cut.clear()
 
 
+def _then(asked: Future[CompletedCheckpoint], take: Callable[[CompletedCheckpoint], T]) -> Future[T]:
+    """The part of an answer that its asker wants."""
+    wanted: Future[T] = Future()
+
+    def settle(answered: Future[CompletedCheckpoint]) -> None:
+        if not wanted.set_running_or_notify_cancel():
+            return
+        if (error := answered.exception()) is not None:
+            wanted.set_exception(error)
+        else:
+            wanted.set_result(take(answered.result()))
+
+    asked.add_done_callback(settle)
+    return wanted
+
+
 class JobMaster:
     """Runs a job on its own thread. Implements `common.job_client.JobHandle`."""
 
@@ -82,6 +103,7 @@ class JobMaster:
         self._results_held = _HeldResults()
         spec.checkpointing.on_cut = self._on_cut
         spec.checkpointing.on_completed = self._on_completed
+        spec.checkpointing.desk.on_request = self._wake
         self._attempt: Attempt | None = None
         self._future: Future[JobExecutionResult] = Future()
         self._results = ResultQueue()
@@ -128,6 +150,46 @@ class JobMaster:
         """What `execute_and_collect` reads, batch by batch, as it comes."""
         return self._results.batches()
 
+    # -- checkpoints by hand ------------------------------------------------------------------------------------------
+
+    def trigger_checkpoint(self) -> Future[int]:
+        """A checkpoint now; its id, when it is complete."""
+        asked = self._spec.checkpointing.desk.ask(CheckpointKind.CHECKPOINT)
+        return _then(asked, lambda checkpoint: checkpoint.id)
+
+    def trigger_savepoint(self, directory: str | None = None) -> Future[str]:
+        """A savepoint, below `directory` or the configured one; its path, when it is complete. The job goes on."""
+        asked = self._spec.checkpointing.desk.ask(CheckpointKind.SAVEPOINT, directory)
+        return _then(asked, lambda savepoint: savepoint.location)
+
+    def stop_with_savepoint(self, drain: bool, directory: str | None = None) -> Future[str]:
+        """A savepoint with which the job ends (I17); its path, when everything is committed."""
+        asked = self._spec.checkpointing.desk.ask(CheckpointKind.STOP, directory, drain)
+        return _then(asked, lambda savepoint: savepoint.location)
+
+    def cancel_with_savepoint(self, directory: str | None = None) -> Future[str]:
+        """A savepoint, then a cancellation; its path, when the job has ended. Without a savepoint the job goes on."""
+        path: Future[str] = Future()
+
+        def cancelled(savepoint: Future[str]) -> None:
+            if (error := savepoint.exception()) is not None:
+                path.set_exception(error)
+                return
+            self.cancel().add_done_callback(lambda _: path.set_result(savepoint.result()))
+
+        self.trigger_savepoint(directory).add_done_callback(cancelled)
+        return path
+
+    def checkpoint_statistics(self) -> CheckpointOverview:
+        """What the checkpoints took."""
+        return self._spec.checkpointing.tracker.overview()
+
+    def _wake(self) -> None:
+        with self._lock:
+            attempt = self._attempt
+        if attempt is not None:
+            attempt.wake()
+
     # -- thread -------------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -162,6 +224,10 @@ class JobMaster:
             try:
                 self._run_attempt()
                 return None
+            except CorruptCheckpointError as error:
+                refusal = self._go_back(error)
+                if refusal is not None:
+                    return refusal
             except _FINAL_ERRORS as error:
                 return error
             except Exception as error:
@@ -180,6 +246,17 @@ class JobMaster:
                     return JobCancelledError(f"Job '{self._spec.plan.job_name}' was cancelled.")
             except BaseException as error:
                 return error
+
+    def _go_back(self, damage: CorruptCheckpointError) -> BaseException | None:
+        """From the damaged checkpoint to an older one, at once; the error if that may not be (I16)."""
+        self._results_held.clear()
+        try:
+            self._spec.checkpointing.failed(str(damage))
+            self._spec.checkpointing.go_back(damage)
+        except RekindleError as refusal:
+            return refusal
+        self._move(JobStatus.RESTARTING)
+        return None
 
     def _run_attempt(self) -> None:
         spec = self._spec

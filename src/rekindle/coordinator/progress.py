@@ -7,7 +7,7 @@ from time import monotonic
 from typing import TextIO
 
 from rekindle.clock import Clock
-from rekindle.coordinator.attempt import EpochSummary
+from rekindle.coordinator.epoch_reports import EpochSummary
 
 _PLAIN_EVERY_S = 5.0
 _LIVE_EVERY_S = 0.2

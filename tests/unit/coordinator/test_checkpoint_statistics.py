@@ -6,10 +6,9 @@ import math
 
 import pytest
 
-from rekindle.coordinator.checkpoint_statistics import (
+from rekindle.common.checkpoint_statistics import (
     NO_BUFFERS,
     CheckpointCounts,
-    CheckpointRecorder,
     CheckpointStatus,
     OperatorSnapshot,
     RestoredCheckpoint,
@@ -17,9 +16,8 @@ from rekindle.coordinator.checkpoint_statistics import (
     Summary,
     percentile,
 )
-from rekindle.coordinator.checkpoint_types import (
-    CheckpointKind,
-)
+from rekindle.coordinator.checkpoint_statistics import CheckpointRecorder
+from rekindle.coordinator.checkpoint_types import CheckpointKind
 
 Kind = CheckpointKind
 KEYED, SOURCE = "90bea66de1c231edf33913ecd54406c1", "cbc357ccb763df2852fee8c4fc7d55f2"

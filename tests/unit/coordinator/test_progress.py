@@ -7,7 +7,7 @@ import io
 import pytest
 
 from rekindle.coordinator import progress
-from rekindle.coordinator.attempt import EpochSummary
+from rekindle.coordinator.epoch_reports import EpochSummary
 from rekindle.coordinator.progress import Progress
 from rekindle.testing import ManualClock
 

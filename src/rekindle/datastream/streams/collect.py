@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
 
+from rekindle.common.job_client import JobClient
 from rekindle.datastream.launcher import CollectingJob
 
 
@@ -53,6 +54,10 @@ class CloseableIterator:
         except KeyboardInterrupt:
             self.close()
             raise
+
+    def get_job_client(self) -> JobClient:
+        """The job behind the results: its savepoints, its status."""
+        return JobClient(self._job)
 
     def close(self) -> None:
         """Cancel the job if it still runs."""

@@ -1,0 +1,266 @@
+"""Checkpoints and savepoints by hand, stopping with one, and starting from one that was moved (I17)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rekindle.common import Configuration, JobStatus, RestartStrategies, Types, WatermarkStrategy
+from rekindle.datastream import (
+    CheckpointedFunction,
+    CheckpointListener,
+    KeyedProcessFunction,
+    MapFunction,
+    StreamExecutionEnvironment,
+)
+from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from rekindle.datastream.state import ValueStateDescriptor
+from rekindle.errors import CheckpointError, IncompatibleStateError, JobCancelledError
+
+PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
+RECORDS, KEYS, PER_SECOND = 6000, 10, 2000
+DEADLINE_S = 60
+EXPECTED = sorted((key, count) for key in range(KEYS) for count in range(1, RECORDS // KEYS + 1))
+
+
+class Count(KeyedProcessFunction):
+    """Counts per key and tells the count; at the end of event time, how far it came, as a negative number."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        ctx.timer_service().register_event_time_timer((1 << 62))
+        yield ctx.get_current_key(), count
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), -self.count.value()
+
+
+class Told(MapFunction, CheckpointListener):
+    """Writes down of which checkpoints it hears."""
+
+    def __init__(self, folder: Path):
+        self.folder = str(folder)
+
+    def map(self, value):
+        return value
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        (Path(self.folder) / f"complete-{checkpoint_id}").touch()
+
+
+class FailingSnapshot(MapFunction, CheckpointedFunction):
+    """Its snapshots fail while the file is there."""
+
+    def __init__(self, switch: Path):
+        self.switch = str(switch)
+
+    def map(self, value):
+        return value
+
+    def initialize_state(self, context):
+        pass
+
+    def snapshot_state(self, context):
+        if Path(self.switch).exists():
+            raise RuntimeError("no snapshot on purpose")
+
+
+def environment(tmp_path: Path, parallelism: int = 2, interval_ms: int | None = 300, **settings: str):
+    keys = {
+        "rekindle.progress": "off",
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+        "execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"),
+        **settings,
+    }
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys))
+    env.set_parallelism(parallelism)
+    if interval_ms is not None:
+        env.enable_checkpointing(interval_ms)
+        env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 50))
+    return env
+
+
+def counts(env, before_count=None, records: int = RECORDS):
+    source = DataGeneratorSource(lambda n: n, records, RateLimiterStrategy.per_second(PER_SECOND))
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int).uid("numbers")
+    if before_count is not None:
+        numbers = numbers.map(before_count, int).uid("before")
+    return numbers.key_by(lambda n: n % KEYS, int).process(Count(), PAIR).uid("count")
+
+
+class Running:
+    """A job whose results are read while it runs; `client` is its handle."""
+
+    def __init__(self, stream, name: str):
+        self.results = stream.execute_and_collect(name)
+        self.client = self.results.get_job_client()
+        self.seen = []
+
+    def read(self, count: int):
+        """Wait for so many results."""
+        for result in self.results:
+            self.seen.append(result)
+            if len(self.seen) >= count:
+                return
+
+    def rest(self):
+        """Everything, once the job has ended."""
+        self.seen.extend(self.results)
+        return self.seen
+
+
+def steps(results):
+    """The counts without what the end of event time added."""
+    return sorted(each for each in results if each[1] > 0)
+
+
+def test_a_savepoint_moved_elsewhere_restores_at_another_parallelism_while_its_job_goes_on(spark, tmp_path):
+    running = Running(counts(environment(tmp_path)), "goes on")
+    running.read(1000)
+    path = running.client.trigger_savepoint().result(DEADLINE_S)
+    assert steps(running.rest()) == EXPECTED, "the job goes on as if nothing had been"
+    folder = Path(path.removeprefix("file://"))
+    assert folder.parent == tmp_path / "savepoints"
+    moved = tmp_path / "elsewhere" / "kept"
+    shutil.move(folder, moved)
+    shutil.rmtree(tmp_path / "checkpoints")  # it needs nothing outside its folder
+    env = environment(tmp_path, 3, **{"execution.state-recovery.path": str(moved)})
+    again = steps(Running(counts(env), "moved").rest())
+    for key in range(KEYS):
+        own = [count for each, count in again if each == key]
+        assert own == list(range(own[0], RECORDS // KEYS + 1)), "nothing lost, nothing twice"
+        assert 1 < own[0] < RECORDS // KEYS
+    assert (moved / "_metadata").exists(), "savepoints belong to the user"
+
+
+@pytest.mark.parametrize("interval_ms", [300, None])
+def test_stopped_with_a_savepoint_and_continued(spark, tmp_path, interval_ms):
+    """Without drain: what both runs hand out is together exactly the undisturbed result."""
+    running = Running(counts(environment(tmp_path, interval_ms=interval_ms)), "stopped")
+    running.read(1000)
+    path = running.client.stop_with_savepoint(False).result(DEADLINE_S)
+    first = running.rest()
+    assert running.client.get_job_status().result() is JobStatus.FINISHED
+    assert all(count > 0 for _, count in first), "no timer fires"
+    env = environment(tmp_path, 1, interval_ms=interval_ms, **{"execution.state-recovery.path": path})
+    second = Running(counts(env), "stopped").rest()
+    assert steps(first + second) == EXPECTED
+    assert first
+    assert steps(second)
+
+
+def test_drained_everything_fires_and_nothing_is_left(spark, tmp_path):
+    running = Running(counts(environment(tmp_path)), "drained")
+    running.read(1000)
+    path = running.client.stop_with_savepoint(True).result(DEADLINE_S)
+    results = running.rest()
+    assert running.client.get_job_status().result() is JobStatus.FINISHED
+    last = {key: max(count for each, count in results if each == key) for key in range(KEYS)}
+    assert sorted(each for each in results if each[1] < 0) == sorted((key, -count) for key, count in last.items())
+    assert len(steps(results)) < RECORDS
+    env = environment(tmp_path, **{"execution.state-recovery.path": path})
+    assert Running(counts(env), "drained").rest() == []
+
+
+def test_a_savepoint_in_between_is_told_to_no_listener(spark, tmp_path):
+    told = tmp_path / "told"
+    told.mkdir()
+    running = Running(counts(environment(tmp_path, interval_ms=200), Told(told)), "told")
+    running.read(500)
+    path = running.client.trigger_savepoint().result(DEADLINE_S)
+    running.rest()
+    overview = running.client.get_checkpoint_statistics()
+    assert overview.latest_savepoint is not None
+    assert overview.latest_savepoint.external_path == path
+    heard = {int(each.name.removeprefix("complete-")) for each in told.iterdir()}
+    assert heard
+    assert overview.latest_savepoint.id not in heard
+
+
+def test_a_checkpoint_by_hand_and_what_it_took(spark, tmp_path):
+    """Without an interval: one by hand, with figures per task, subtask and operator."""
+    running = Running(counts(environment(tmp_path, interval_ms=None)), "by hand")
+    running.read(1000)
+    assert running.client.trigger_checkpoint().result(DEADLINE_S) == 1
+    assert running.client.trigger_checkpoint().result(DEADLINE_S) == 2
+    overview = running.client.get_checkpoint_statistics()
+    assert overview.counts.completed == 2
+    assert overview.latest_completed is not None
+    assert overview.latest_completed.id == 2
+    task = overview.latest_completed.tasks[-1]
+    assert task.num_acknowledged_subtasks == task.num_subtasks == 2
+    assert overview.latest_completed.state_size > 0
+    assert overview.latest_completed.end_to_end_duration_ms > 0
+    names = {op.operator for each in overview.latest_completed.acknowledged for op in each.snapshot.operators}
+    assert names == {"Source: numbers", "KEYED PROCESS", "Sink: Collect Stream Sink"}
+    assert running.client.cancel_with_savepoint().result(DEADLINE_S)
+    with pytest.raises(JobCancelledError):
+        running.rest()
+    assert running.client.get_job_status().result() is JobStatus.CANCELED
+    with pytest.raises(CheckpointError, match=r"has ended \(CANCELED\)"):
+        running.client.trigger_checkpoint().result(DEADLINE_S)
+
+
+def test_a_savepoint_that_fails_leaves_the_job_running(spark, tmp_path):
+    """I17, I19: no directory, an unwritable one, a snapshot that fails; the job goes on and its result is right."""
+    switch = tmp_path / "switch"
+    env = environment(tmp_path, **{"execution.checkpointing.tolerable-failed-checkpoints": "1000"})
+    running = Running(counts(env, FailingSnapshot(switch)), "fails")
+    running.read(300)
+    blocked = tmp_path / "a file"
+    blocked.touch()
+    with pytest.raises(CheckpointError, match="a file"):
+        running.client.trigger_savepoint(str(blocked)).result(DEADLINE_S)
+    switch.touch()
+    with pytest.raises(CheckpointError, match="no snapshot on purpose"):
+        running.client.stop_with_savepoint(False).result(DEADLINE_S)
+    assert not list((tmp_path / "savepoints").glob("*/*")), "nothing is left of it"
+    switch.unlink()
+    assert steps(running.rest()) == EXPECTED
+    assert running.client.get_job_status().result() is JobStatus.FINISHED
+
+
+def test_a_drain_that_fails_restarts_the_job_from_its_last_checkpoint(spark, tmp_path):
+    switch = tmp_path / "switch"
+    env = environment(tmp_path, **{"execution.checkpointing.tolerable-failed-checkpoints": "1000"})
+    running = Running(counts(env, FailingSnapshot(switch)), "drain fails")
+    running.read(300)
+    switch.touch()
+    with pytest.raises(CheckpointError, match="no snapshot on purpose"):
+        running.client.stop_with_savepoint(True).result(DEADLINE_S)
+    switch.unlink()
+    assert steps(running.rest()) == EXPECTED
+
+
+def test_without_any_directory_the_sentence_says_what_to_set(spark, tmp_path):
+    keys = {"rekindle.progress": "off"}
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys)).set_parallelism(1)
+    running = Running(counts(env, records=4000), "nowhere")
+    with pytest.raises(CheckpointError, match=r"execution\.checkpointing\.savepoint-dir"):
+        running.client.trigger_savepoint().result(DEADLINE_S)
+    assert len(steps(running.rest())) == 4000
+
+
+def test_state_whose_operator_is_gone_is_refused_unless_that_is_allowed(spark, tmp_path):
+    running = Running(counts(environment(tmp_path)), "gone")
+    running.read(500)
+    path = running.client.stop_with_savepoint(False).result(DEADLINE_S)
+    running.rest()
+
+    def only_numbers(**settings):
+        env = environment(tmp_path, **{"execution.state-recovery.path": path, **settings})
+        source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(50_000))
+        return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int).uid("numbers").map(abs, int)
+
+    with pytest.raises(IncompatibleStateError, match=r"'KEYED PROCESS'.*ignore-unclaimed-state"):
+        list(only_numbers().execute_and_collect("gone"))
+    allowed = {"execution.state-recovery.ignore-unclaimed-state": "true"}
+    left = list(only_numbers(**allowed).execute_and_collect("gone"))
+    assert 0 < len(left) < RECORDS
+    assert max(left) == RECORDS - 1

@@ -1,0 +1,205 @@
+"""The shell around the ledger: what is claimed, written, deleted, answered and told, without Spark or slots."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from rekindle.checkpoint import resolve
+from rekindle.checkpoint.ownership import claim_first
+from rekindle.checkpoint.paths import StateFileName, shared_reference
+from rekindle.checkpoint.statefile import StateFileWriter
+from rekindle.checkpoint.store import open_store
+from rekindle.checkpoint.stores.local import LocalStore
+from rekindle.checkpoint.subtask import SubtaskParts, write_subtask
+from rekindle.common import Configuration, JobStatus, Types
+from rekindle.coordinator.checkpoint_types import CheckpointKind
+from rekindle.coordinator.checkpointing import Checkpointing, RestoredFrom
+from rekindle.datastream import StreamExecutionEnvironment
+from rekindle.errors import CheckpointError, OwnershipLostError
+from rekindle.graph.build import build_plan
+from rekindle.protocol import (
+    CheckpointAborted,
+    CheckpointCompleted,
+    Committed,
+    OperatorSnapshotTaken,
+    SnapshotDeclined,
+    SnapshotTaken,
+)
+from rekindle.testing import ManualClock
+
+
+def plan_of(**settings: str):
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    env.set_parallelism(1).enable_checkpointing(10)
+    stream = env.from_collection([1, 2], Types.LONG()).map(lambda n: n, Types.LONG())
+    return build_plan(env._program("shell", stream._collect()))
+
+
+class Driver:
+    """A `Checkpointing` and the one task of its job, played by the test."""
+
+    def __init__(self, directory, recover=lambda: None, **settings: str) -> None:
+        self.plan = plan_of(**settings)
+        self.store = LocalStore(directory)
+        self.told: list = []
+        self.checkpointing = Checkpointing(
+            self.plan, "0" * 32, self.store, ManualClock(1), in_memory=False, recover=recover
+        )
+        self.begin()
+
+    def begin(self) -> None:
+        self.basis = self.checkpointing.begin_attempt()
+        self.checkpointing.started(self.told.append)
+
+    def cut(self):
+        """The next barrier, whose epoch counts."""
+        order = None
+        while order is None:
+            self.checkpointing.take_requests()
+            order = self.checkpointing.next_order({})
+        self.checkpointing.cut_stands(order, {})
+        return order
+
+    def word(self, order, data: bytes = b"state") -> SnapshotTaken:
+        """The task's snapshot, in the store."""
+        (chain,) = self.plan.chains
+        operators = []
+        for node in chain.nodes:
+            uid = self.plan.nodes[node].uid
+            name = StateFileName.of(order.id, self.basis.attempt, uid, 0)
+            if order.storage is None:
+                writer = StateFileWriter(self.store, self.basis.storage.root, shared_reference(name))
+            else:
+                place = open_store(order.storage.url)
+                writer = StateFileWriter(place, order.storage.root, str(name))
+            state = write_subtask(writer, SubtaskParts(0, order.id, raw_operator=[data]))
+            operators.append(OperatorSnapshotTaken(uid, msgspec.msgpack.encode(state), 1.0, 2.0))
+        return SnapshotTaken(order.id, chain.id, 0, operators, 0.0, 1.0, 2.0)
+
+    def files(self) -> list[str]:
+        return [entry.path for entry in self.store.list(self.basis.storage.root)]
+
+
+@pytest.fixture
+def driver(tmp_path) -> Driver:
+    return Driver(tmp_path / "checkpoints", **{"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")})
+
+
+def test_complete_when_published_and_told_afterwards(driver):
+    order = driver.cut()
+    assert not driver.told
+    driver.checkpointing.hear(driver.word(order))
+    assert driver.told == [CheckpointCompleted(1, False)]
+    loaded = resolve.load(driver.store, resolve.LATEST, "shell")
+    assert loaded.manifest.checkpoint_id == 1
+    overview = driver.checkpointing.tracker.overview()
+    assert overview.latest_completed is not None
+    (acknowledged,) = overview.latest_completed.acknowledged
+    assert [each.checkpointed_size for each in acknowledged.snapshot.operators] == [5] * 3
+    assert overview.latest_completed.state_size == 15
+
+
+def test_what_an_aborted_checkpoint_wrote_is_deleted_also_when_it_comes_late(driver):
+    """Nothing grows: an abort leaves no file, whoever was faster (I19)."""
+    order = driver.cut()
+    late = driver.word(order)
+    declined = SnapshotDeclined(order.id, late.chain, 0, "on purpose", False)
+    with pytest.raises(CheckpointError, match="tolerable"):
+        driver.checkpointing.hear(declined)
+    assert driver.told == [CheckpointAborted(1)]
+    driver.checkpointing.hear(late)
+    assert driver.files() == []
+    assert driver.checkpointing.tracker.overview().counts.failed == 1
+
+
+def test_a_savepoint_is_answered_with_its_place_and_told_to_nobody(driver, tmp_path):
+    """I17: it neither notifies nor becomes the place to restart from."""
+    asked = driver.checkpointing.desk.ask(CheckpointKind.SAVEPOINT)
+    order = driver.cut()
+    assert order.savepoint
+    driver.checkpointing.hear(driver.word(order))
+    savepoint = asked.result(0)
+    assert savepoint.location.startswith(f"file://{tmp_path}/savepoints/savepoint-")
+    assert driver.told == []
+    assert driver.checkpointing.ledger.restore_point is None
+    location = resolve.locate(savepoint.location)
+    assert resolve.load(location.store, location.path, deep=True).manifest.checkpoint_id == 1
+
+
+def test_a_stop_ends_when_the_commit_is_acknowledged_and_restarts_from_its_savepoint(driver):
+    asked = driver.checkpointing.desk.ask(CheckpointKind.STOP, drain=True)
+    order = driver.cut()
+    assert order.drain
+    driver.checkpointing.input_ended()
+    driver.checkpointing.hear(driver.word(order))
+    assert driver.told == [CheckpointCompleted(1, True)]
+    assert not driver.checkpointing.ended
+    assert not asked.done()
+    driver.checkpointing.failed("killed while it committed")
+    driver.begin()
+    assert driver.basis.restored_id == 1
+    assert driver.basis.restore_root.startswith("savepoint-")
+    assert driver.told[-1] == CheckpointCompleted(1, True), "only the commits are left to do"
+    (chain,) = driver.plan.chains
+    driver.checkpointing.hear(Committed(1, chain.id, 0))
+    assert driver.checkpointing.ended
+    assert asked.result(0).id == 1
+
+
+def test_the_files_of_a_savepoint_that_died_with_its_attempt_go(driver, tmp_path):
+    asked = driver.checkpointing.desk.ask(CheckpointKind.SAVEPOINT)
+    order = driver.cut()
+    driver.word(order)
+    driver.checkpointing.failed("a slot was killed")
+    with pytest.raises(CheckpointError, match="restarting"):
+        asked.result(0)
+    driver.begin()
+    assert not list((tmp_path / "savepoints").rglob("*.state"))
+
+
+def test_who_asks_after_the_end_is_told_so(driver):
+    waiting = driver.checkpointing.desk.ask(CheckpointKind.CHECKPOINT)
+    driver.checkpointing.job_ended(JobStatus.CANCELED)
+    with pytest.raises(CheckpointError, match="has ended"):
+        waiting.result(0)
+    with pytest.raises(CheckpointError, match="has ended"):
+        driver.checkpointing.desk.ask(CheckpointKind.CHECKPOINT).result(0)
+
+
+def test_who_gave_up_waiting_does_no_harm(driver):
+    asked = driver.checkpointing.desk.ask(CheckpointKind.CHECKPOINT)
+    assert asked.cancel()
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    assert driver.told == [CheckpointCompleted(1, False)]
+
+
+def test_the_latest_is_looked_for_after_the_claim(tmp_path):
+    """I14: what the older driver published before it saw the claim is found; else it would be committed twice."""
+    directory = tmp_path / "checkpoints"
+    older = Driver(directory)
+    order = older.cut()
+    found = []
+
+    def recover():
+        # The claim stands: from here on the older driver can publish, but not complete.
+        with pytest.raises(OwnershipLostError):
+            older.checkpointing.hear(older.word(order))
+        found.append(older.told)
+        path = resolve.latest(older.store, "shell")
+        return None if path is None else RestoredFrom(older.store, resolve.load(older.store, path))
+
+    newer = Driver(directory, recover)
+    assert found == [[]], "the older driver told nobody"
+    assert newer.basis.attempt == 2
+    assert newer.basis.restored_id is None
+
+
+def test_an_older_driver_cannot_complete_a_savepoint(driver, tmp_path):
+    """I14: the fence holds for savepoints too."""
+    driver.checkpointing.desk.ask(CheckpointKind.SAVEPOINT)
+    order = driver.cut()
+    claim_first(driver.store, "shell", "1" * 32, "another:1", 0)
+    with pytest.raises(OwnershipLostError, match="another:1"):
+        driver.checkpointing.hear(driver.word(order))
+    assert not list((tmp_path / "savepoints").rglob("_metadata"))
