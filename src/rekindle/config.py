@@ -209,7 +209,11 @@ OPTIONS: dict[str, ConfigOption[Any]] = {}
 PREFIX_OPTIONS: dict[str, str] = {
     "rekindle.spark.conf.": "Passed to the Spark session that Rekindle creates, without the prefix.",
     "pipeline.global-job-parameters.": "One of the job's own parameters.",
+    "rekindle.store.s3.": "A setting of obstore for s3:// stores that has no key of its own, by obstore's name for it.",
+    "rekindle.store.gs.": "A setting of obstore for gs:// stores, by obstore's name for it.",
 }
+#: Where the settings of object stores begin that have no key of their own.
+S3_STORE_PREFIX, GS_STORE_PREFIX = "rekindle.store.s3.", "rekindle.store.gs."
 
 
 def _option(
@@ -337,12 +341,70 @@ SAVEPOINT_DIRECTORY = _option(
     "state.savepoints.dir",
     "savepoints.state.backend.fs.dir",
 )
+S3_ENDPOINT = _option(
+    "s3.endpoint",
+    optional(parse_string),
+    None,
+    "The address of an S3-compatible server; without one, Amazon's.",
+    "fs.s3a.endpoint",
+)
+S3_REGION = _option(
+    "s3.endpoint.region",
+    optional(parse_string),
+    None,
+    "The region of the bucket; without one, that of the environment.",
+    "s3.region",
+    "fs.s3a.endpoint.region",
+)
+S3_ACCESS_KEY = _option(
+    "s3.access-key",
+    optional(parse_string),
+    None,
+    "The access key for S3; without one, what the environment of each process says (variables, instance profile).",
+    "s3.access.key",
+    "fs.s3a.access.key",
+)
+S3_SECRET_KEY = _option(
+    "s3.secret-key",
+    optional(parse_string),
+    None,
+    "The secret key for S3; it is never shown.",
+    "s3.secret.key",
+    "fs.s3a.secret.key",
+)
+S3_SESSION_TOKEN = _option(
+    "s3.session.token",
+    optional(parse_string),
+    None,
+    "The token of temporary keys for S3; it is never shown.",
+    "fs.s3a.session.token",
+)
+S3_PATH_STYLE = _option(
+    "s3.path.style.access",
+    optional(parse_bool),
+    None,
+    "Whether the bucket stands in the path of an S3 address instead of its host name; servers of one's own want that.",
+    "s3.path-style-access",
+    "fs.s3a.path.style.access",
+)
 CHECKPOINT_NUM_RETAINED = _option(
     "execution.checkpointing.num-retained",
     at_least(1),
     1,
     "How many completed checkpoints are kept.",
     "state.checkpoints.num-retained",
+)
+SINK_COMMITTER_RETRIES = _option(
+    "sink.committer.retries",
+    at_least(0),
+    10,
+    "How often a sink's commit is tried again before the job ends, or after a restore; then the job fails.",
+)
+SINK_COMMITTER_RETRY_DELAY = _option(
+    "rekindle.sink.committer.retry-delay",
+    parse_duration,
+    timedelta(milliseconds=100),
+    "The pause before the first of these retries; it doubles from one to the next, up to 5 s.",
 )
 CHECKPOINT_INCREMENTAL = _option(
     "execution.checkpointing.incremental",
@@ -393,6 +455,13 @@ RECOVERY_IGNORE_UNCLAIMED = _option(
     False,
     "Whether state that belongs to no operator of the job may be left behind.",
     "execution.savepoint.ignore-unclaimed-state",
+)
+RECOVERY_ALLOW_OLDER = _option(
+    "rekindle.state-recovery.allow-older-checkpoint",
+    parse_bool,
+    False,
+    "Whether a job with a sink that commits may begin from an older checkpoint when the newest one is damaged; what "
+    "was committed since then is committed again.",
 )
 STATE_BACKEND = _option(
     "state.backend.type",

@@ -53,6 +53,8 @@ class CrashPoint(Enum):
     AFTER_COMMIT = ("after-commit", "A task has committed; the driver does not know it.")
     BEFORE_RESTORE = ("before-restore", "A task is about to read its state from a checkpoint.")
     AFTER_RESTORE = ("after-restore", "A task has its state back; no record was processed.")
+    BEFORE_RECOMMIT = ("before-recommit", "A sink is about to commit again what the restored checkpoint holds.")
+    AFTER_RECOMMIT = ("after-recommit", "A sink has committed what the restored checkpoint holds; no record came yet.")
 
 
 @dataclass

@@ -31,6 +31,10 @@ class StateAccessError(RekindleError):
     """Keyed state was used where there is no current key."""
 
 
+class MissingTimestampError(RekindleError):
+    """An element without a timestamp where event time is needed."""
+
+
 class ClusterError(RekindleError):
     """Spark, or the machine below it, cannot do what the job needs."""
 
@@ -45,6 +49,14 @@ class SlotLostError(ClusterError):
 
 class ProtocolError(ClusterError):
     """A message that does not belong: wrong secret, old attempt, an epoch that was seen before."""
+
+
+class CommitError(RekindleError):
+    """A sink could not commit what a completed checkpoint covers; a restart commits it again (I18)."""
+
+
+class ConnectorError(RekindleError):
+    """What a source reads or a sink writes is missing, damaged, full or refuses; the message names it."""
 
 
 class JobExecutionError(RekindleError):
@@ -78,10 +90,16 @@ class CheckpointNotFoundError(CheckpointError):
 class CorruptCheckpointError(CheckpointError):
     """A checkpoint that is damaged, foreign or of a newer format (I16)."""
 
-    def __init__(self, message: str, *, alternative: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, alternative: str | None = None, path: str | None = None, damage: str | None = None
+    ) -> None:
         super().__init__(message)
         #: Where the newest older good checkpoint is, if there is one.
         self.alternative = alternative
+        #: The damaged one's folder in its store; None: nobody has looked for an alternative yet.
+        self.path = path
+        #: What is wrong with it, without advice.
+        self.damage = message if damage is None else damage
 
 
 class IncompatibleStateError(CheckpointError):

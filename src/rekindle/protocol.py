@@ -27,7 +27,8 @@ class Storage(msgspec.Struct, frozen=True):
 class Deploy(Message, frozen=True):
     """Build the tasks and open the functions. `program` is the cloudpickled `graph.shipping.ShippedJob`.
 
-    `restores` are encoded `checkpoint.rescale.SubtaskRestore`s of the subtasks that this slot hosts.
+    `restores` are encoded `checkpoint.rescale.SubtaskRestore`s of the subtasks that this slot hosts. `store_options`
+    are the settings of object stores by kind, with their secrets: they are in this message and in no other.
     """
 
     program: bytes
@@ -36,6 +37,10 @@ class Deploy(Message, frozen=True):
     restore_url: str | None = None
     restore_root: str = ""
     restores: list[bytes] = []
+    store_options: dict[str, dict[str, str]] = {}
+
+    def __repr__(self) -> str:
+        return f"Deploy({len(self.program)} bytes, restored_id={self.restored_id})"
 
 
 class CheckpointCompleted(Message, frozen=True):
@@ -141,6 +146,8 @@ class TaskFailed(Message, frozen=True):
     summary: str
     record: str | None
     user_code: bool
+    #: What is wrong with the checkpoint that the task was to restore (I16).
+    damage: str | None = None
 
 
 class LogLine(Message, frozen=True):

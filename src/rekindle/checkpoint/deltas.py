@@ -1,4 +1,4 @@
-"""What a checkpoint keeps of the one it stands on, and which key groups it should write anew (I12). Pure."""
+"""What a checkpoint keeps of the one it stands on (I12). Pure; `rewrites` says which key groups it writes anew."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rekindle.checkpoint.manifest import KeyedPart, PartKind, blob_size
+from rekindle.checkpoint.manifest import KeyedPart, PartKind
 
 
 def by_key_group(parts: Iterable[KeyedPart]) -> dict[int, list[KeyedPart]]:
@@ -38,20 +38,3 @@ def carried_over(base: Iterable[KeyedPart], new: Iterable[KeyedPart]) -> list[Ke
                 assert part.order > groups[group][-1].order, f"key group {group}: a delta below its base"
                 groups[group].append(part)
     return [part for group in sorted(groups) for part in groups[group]]
-
-
-def due_for_rewrite(parts: Iterable[KeyedPart], *, max_deltas: int, at_most: int) -> list[int]:
-    """The key groups that the next checkpoint should write whole: a few at a time, those that cost most first.
-
-    A key group is due when it has more than `max_deltas`, or when its deltas are larger than what they stand on.
-
-    >>> parts = [KeyedPart(7, PartKind.FULL, 1, b"abc"), KeyedPart(7, PartKind.DELTA, 2, b"defg")]
-    >>> due_for_rewrite(parts, max_deltas=10, at_most=4), due_for_rewrite(parts[:1], max_deltas=10, at_most=4)
-    ([7], [])
-    """
-    due: list[tuple[int, int, int]] = []
-    for group, own in by_key_group(parts).items():
-        full, deltas = blob_size(own[0].blob), sum(blob_size(part.blob) for part in own[1:])
-        if len(own) - 1 > max_deltas or deltas > full:
-            due.append((len(own), deltas, group))
-    return sorted(group for _, _, group in sorted(due, reverse=True)[:at_most])

@@ -77,6 +77,8 @@ class SubtaskState(msgspec.Struct, frozen=True):
     #: Bytes that this checkpoint wrote, and bytes that it consists of.
     new_bytes: int = 0
     full_bytes: int = 0
+    #: The size of each file that it needs: one that little is needed of is worth being written anew (`rewrites`).
+    file_bytes: dict[str, int] = {}
 
     def blobs(self) -> Iterator[Blob]:
         """Every blob."""

@@ -114,6 +114,15 @@ def new_timeline(attempt: int) -> str:
     return f"{attempt:0{_ATTEMPT_DIGITS}d}-{secrets.token_hex(4)}"
 
 
+def timeline_of(root: str) -> str:
+    """The timeline of a folder that `timeline_folder` gave.
+
+    >>> timeline_of(timeline_folder("orders", "00000001-0a1b2c3d"))
+    '00000001-0a1b2c3d'
+    """
+    return root.rpartition("/")[2]
+
+
 def job_folder(job_name: str) -> str:
     """Everything of a job."""
     return escaped(job_name)

@@ -99,7 +99,7 @@ def load(store: Store, path: str, job_name: str | None = None, *, deep: bool = F
     """A checkpoint or savepoint by its folder, or `latest` of a job: every file it needs is there and long enough.
 
     `deep` reads every byte and compares the checksums too. CorruptCheckpointError says what is wrong, and names the
-    newest older good checkpoint of the same job as `alternative`.
+    newest older good checkpoint of the same job, read to its last byte, as `alternative`.
     """
     if path == LATEST:
         assert job_name is not None, "the latest checkpoint of which job?"
@@ -111,7 +111,7 @@ def load(store: Store, path: str, job_name: str | None = None, *, deep: bool = F
     try:
         return _verified(store, path, deep)
     except CorruptCheckpointError as error:
-        raise _with_alternative(store, path, error, deep) from error
+        raise _with_alternative(store, path, error) from error
 
 
 def newest_good_before(store: Store, path: str, *, deep: bool = False) -> str | None:
@@ -129,15 +129,27 @@ def newest_good_before(store: Store, path: str, *, deep: bool = False) -> str | 
     return None
 
 
-def _with_alternative(store: Store, path: str, error: CorruptCheckpointError, deep: bool) -> CorruptCheckpointError:
-    alternative = newest_good_before(store, path, deep=deep)
+def url_of(store: Store, path: str) -> str:
+    """What a user writes to name a checkpoint of a store.
+
+    >>> from rekindle.checkpoint.store import open_store
+    >>> url_of(open_store("file:///checkpoints"), "orders/00000001-0a1b2c3d/chk-7")
+    'file:///checkpoints/orders/00000001-0a1b2c3d/chk-7'
+    """
+    return store.url + path if store.url.endswith("/") else f"{store.url}/{path}"
+
+
+def _with_alternative(store: Store, path: str, error: CorruptCheckpointError) -> CorruptCheckpointError:
+    alternative = newest_good_before(store, path, deep=True)
     advice = (
-        f"the newest older good checkpoint is {alternative}: set execution.state-recovery.path to it, knowing that "
-        "output since then may be written again"
+        f"the newest older good checkpoint is {url_of(store, alternative)}: set execution.state-recovery.path to it, "
+        "knowing that output since then may be written again"
         if alternative is not None
         else "there is no older good checkpoint beside it"
     )
-    return CorruptCheckpointError(f"{error} It cannot be restored; {advice}.", alternative=alternative)
+    return CorruptCheckpointError(
+        f"{error} It cannot be restored; {advice}.", alternative=alternative, path=path, damage=str(error)
+    )
 
 
 def _verified(store: Store, path: str, deep: bool) -> LoadedCheckpoint:

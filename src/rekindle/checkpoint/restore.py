@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rekindle.checkpoint.manifest import Blob, KeyedPart
 from rekindle.checkpoint.operator_parts import encode_operator_part, operator_share
 from rekindle.checkpoint.rescale import SourceState, SubtaskRestore, TaskState, source_share, task_share
-from rekindle.checkpoint.statefile import read_blob, read_blobs
+from rekindle.checkpoint.statefile import read_blob, read_blobs, read_pieces
 from rekindle.checkpoint.store import Store
 
 
@@ -21,7 +21,8 @@ class RestoredSubtask:
     raw_operator: list[bytes]
     source: SourceState | None
     task: TaskState | None
-    committables: list[bytes]
+    #: Each to be read once, piece by piece: `committables.read_committable`.
+    committables: list[Iterator[bytes]]
 
 
 def read_parts(store: Store, root: str, parts: Sequence[KeyedPart]) -> Iterator[tuple[int, bytes]]:
@@ -38,7 +39,7 @@ def read_subtask(store: Store, root: str, restore: SubtaskRestore, name: str) ->
         raw_operator=list(read_blobs(store, root, restore.raw_operator)),
         source=_source(store, root, restore, name),
         task=_task(store, root, restore),
-        committables=list(read_blobs(store, root, restore.committables)),
+        committables=[read_pieces(store, root, blob) for blob in restore.committables],
     )
 
 

@@ -23,10 +23,20 @@ _GAP_BYTES: Final = 64 << 10
 T = TypeVar("T")
 
 
+class Streamed(Protocol):
+    """A part that need not be in memory: its length is known, its content comes block by block."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[bytes]: ...
+
+
+Part = bytes | Streamed
+
+
 class PartWriter(Protocol):
     """Puts parts of state away; each comes with a tag that says what it is."""
 
-    def write(self, parts: Iterable[tuple[T, bytes]]) -> list[tuple[T, Blob]]:
+    def write(self, parts: Iterable[tuple[T, Part]]) -> list[tuple[T, Blob]]:
         """The same parts, in the same order, as blobs that a manifest can hold."""
         ...
 
@@ -51,9 +61,9 @@ class StateFileWriter:
         self._reference = reference
         self._inline_bytes = inline_bytes
 
-    def write(self, parts: Iterable[tuple[T, bytes]]) -> list[tuple[T, Blob]]:
+    def write(self, parts: Iterable[tuple[T, Part]]) -> list[tuple[T, Blob]]:
         """Write the file, durably, unless everything fits into the manifest."""
-        first: list[tuple[T, bytes]] = []
+        first: list[tuple[T, Part]] = []
         size = 0
         remaining = iter(parts)
         for tag, data in remaining:
@@ -62,22 +72,26 @@ class StateFileWriter:
             if size > self._inline_bytes:
                 break
         else:
-            return list(first)
+            return [(tag, _whole(data)) for tag, data in first]
         written: list[tuple[T, Blob]] = []
         self._store.put(self._path, self._blocks(chain(first, remaining), written))
         return written
 
-    def _blocks(self, parts: Iterable[tuple[T, bytes]], written: list[tuple[T, Blob]]) -> Iterator[bytes]:
+    def _blocks(self, parts: Iterable[tuple[T, Part]], written: list[tuple[T, Blob]]) -> Iterator[bytes]:
         block: list[bytes] = []
         waiting = offset = 0
         for tag, data in parts:
-            written.append((tag, FileRef(self._reference, offset, len(data), zlib.crc32(data))))
-            offset += len(data)
-            waiting += len(data)
-            block.append(data)
-            if waiting >= _BLOCK_BYTES:
-                yield b"".join(block)
-                block, waiting = [], 0
+            length = checksum = 0
+            for piece in (data,) if isinstance(data, bytes) else data:
+                length += len(piece)
+                checksum = zlib.crc32(piece, checksum)
+                waiting += len(piece)
+                block.append(piece)
+                if waiting >= _BLOCK_BYTES:
+                    yield b"".join(block)
+                    block, waiting = [], 0
+            written.append((tag, FileRef(self._reference, offset, length, checksum)))
+            offset += length
         if block:
             yield b"".join(block)
 
@@ -94,7 +108,7 @@ class InlineWriter:
         self._owner = owner
         self._max_bytes = max_bytes
 
-    def write(self, parts: Iterable[tuple[T, bytes]]) -> list[tuple[T, Blob]]:
+    def write(self, parts: Iterable[tuple[T, Part]]) -> list[tuple[T, Blob]]:
         """The parts as they are; refused by name when they are too large."""
         kept: list[tuple[T, Blob]] = []
         size = 0
@@ -105,8 +119,12 @@ class InlineWriter:
                     f"The state of {self._owner} is larger than {self._max_bytes} bytes, the most that a checkpoint in "
                     "the driver's memory holds: set execution.checkpointing.dir to a directory."
                 )
-            kept.append((tag, data))
+            kept.append((tag, _whole(data)))
         return kept
+
+
+def _whole(data: Part) -> bytes:
+    return data if isinstance(data, bytes) else b"".join(data)
 
 
 def read_blob(store: Store, root: str, blob: Blob) -> bytes:
@@ -137,6 +155,20 @@ def read_blobs(store: Store, root: str, blobs: Sequence[Blob]) -> Iterator[bytes
         if not users[window]:
             del held[window]
         yield _verified(data, blob, root)
+
+
+def read_pieces(store: Store, root: str, blob: Blob) -> Iterator[bytes]:
+    """The bytes behind a blob that may be large, piece by piece; whether they are right is known after the last."""
+    if not isinstance(blob, FileRef):
+        yield blob
+        return
+    checksum = length = 0
+    for begin in range(0, blob.length, _BLOCK_BYTES):
+        piece = _fetch(store, root, blob.path, blob.offset + begin, min(_BLOCK_BYTES, blob.length - begin))
+        checksum = zlib.crc32(piece, checksum)
+        length += len(piece)
+        yield piece
+    _verify(blob, root, length, checksum)
 
 
 def _windows(refs: Iterable[FileRef]) -> dict[FileRef, FileRef]:
@@ -173,11 +205,15 @@ def _fetch(store: Store, root: str, reference: str, offset: int, length: int) ->
 
 
 def _verified(data: bytes, ref: FileRef, root: str) -> bytes:
+    _verify(ref, root, len(data), zlib.crc32(data))
+    return data
+
+
+def _verify(ref: FileRef, root: str, length: int, checksum: int) -> None:
     path = below(root, ref.path)
-    if len(data) != ref.length:
+    if length != ref.length:
         raise CorruptCheckpointError(f"The state file {path} is truncated: it ends within bytes that are needed.")
-    if zlib.crc32(data) != ref.crc32:
+    if checksum != ref.crc32:
         raise CorruptCheckpointError(
             f"The state file {path} is damaged: the checksum of the {ref.length} bytes at {ref.offset} does not fit."
         )
-    return data

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from rekindle.checkpoint.deltas import carried_over
-from rekindle.checkpoint.manifest import Blob, KeyedPart, PartKind, SubtaskState, blob_size
+from rekindle.checkpoint.manifest import Blob, FileRef, KeyedPart, PartKind, SubtaskState, blob_size
 from rekindle.checkpoint.operator_parts import holds_union
-from rekindle.checkpoint.statefile import PartWriter
+from rekindle.checkpoint.statefile import Part, PartWriter
 
 #: (key group, part) as snapshots give them.
 GroupParts = Iterable[tuple[int, bytes]]
@@ -28,16 +29,19 @@ class SubtaskParts:
     keyed_full: GroupParts = ()
     keyed_delta: GroupParts = ()
     timers: GroupParts = ()
+    timers_delta: GroupParts = ()
     raw_keyed: GroupParts = ()
     operator_state: bytes | None = None
     raw_operator: list[bytes] = field(default_factory=list)
     source: bytes | None = None
     task: bytes | None = None
-    committables: list[bytes] = field(default_factory=list)
+    committables: Sequence[Part] = ()
+    #: Told what was written, before anybody else is.
+    on_written: Callable[[SubtaskState], None] = lambda state: None
 
-    def tagged(self) -> Iterator[tuple[tuple[str, int], bytes]]:
-        """Every part as ((field of SubtaskState, key group or place), bytes), keyed ones in order of key group."""
-        for name in ("keyed_full", "keyed_delta", "timers", "raw_keyed"):
+    def tagged(self) -> Iterator[tuple[tuple[str, int], Part]]:
+        """Every part as ((field of SubtaskState, key group or place), part), keyed ones in order of key group."""
+        for name in ("keyed_full", "keyed_delta", "timers", "timers_delta", "raw_keyed"):
             for group, data in getattr(self, name):
                 yield (name, group), data
         for name in ("operator_state", "source", "task"):
@@ -65,7 +69,7 @@ def write_subtask(writer: PartWriter, parts: SubtaskParts) -> SubtaskState:
         subtask=parts.subtask,
         finished=parts.finished,
         keyed=keyed("keyed_full", PartKind.FULL) + keyed("keyed_delta", PartKind.DELTA),
-        timers=keyed("timers", PartKind.FULL),
+        timers=keyed("timers", PartKind.FULL) + keyed("timers_delta", PartKind.DELTA),
         raw_keyed=keyed("raw_keyed", PartKind.FULL),
         operator_state=single("operator_state"),
         union=parts.operator_state is not None and holds_union(parts.operator_state),
@@ -75,17 +79,37 @@ def write_subtask(writer: PartWriter, parts: SubtaskParts) -> SubtaskState:
         committables=[blob for _, blob in blobs.get("committables", ())],
     )
     size = sum(map(blob_size, state.blobs()))
-    return msgspec.structs.replace(state, new_bytes=size, full_bytes=size)
+    state = msgspec.structs.replace(state, new_bytes=size, full_bytes=size, file_bytes=_file_bytes(state))
+    parts.on_written(state)
+    return state
+
+
+def _file_bytes(state: SubtaskState) -> dict[str, int]:
+    """Bytes per file that the state refers to."""
+    sizes: Counter[str] = Counter()
+    for blob in state.blobs():
+        if isinstance(blob, FileRef):
+            sizes[blob.path] += blob.length
+    return dict(sizes)
 
 
 def on_top_of(base: SubtaskState | None, new: SubtaskState) -> SubtaskState:
-    """A subtask's whole state: its new parts, and the keyed parts of the checkpoint that they stand on.
+    """A subtask's whole state: its new parts, and the keyed parts and timers of the checkpoint that they stand on.
 
     `base` is the same subtask's state in the completed checkpoint that the snapshot's trigger named; None: the
     snapshot stands on nothing.
     """
     if base is not None and base.subtask != new.subtask:
         raise AssertionError(f"subtask {new.subtask} on top of subtask {base.subtask}")
-    keyed = carried_over(base.keyed if base is not None else (), new.keyed)
-    whole = msgspec.structs.replace(new, keyed=keyed)
-    return msgspec.structs.replace(whole, full_bytes=sum(map(blob_size, whole.blobs())))
+    if base is None:
+        base = SubtaskState(new.subtask)
+    keyed = carried_over(base.keyed, new.keyed)
+    timers = carried_over(base.timers, new.timers)
+    whole = msgspec.structs.replace(new, keyed=keyed, timers=timers)
+    needed = _file_bytes(whole)
+    known = {**base.file_bytes, **new.file_bytes}
+    return msgspec.structs.replace(
+        whole,
+        full_bytes=sum(map(blob_size, whole.blobs())),
+        file_bytes={path: known.get(path, needed[path]) for path in needed},
+    )

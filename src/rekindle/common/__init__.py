@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+from rekindle.common.accumulators import (
+    Accumulator,
+    AverageAccumulator,
+    DoubleCounter,
+    DoubleMaximum,
+    DoubleMinimum,
+    Histogram,
+    IntCounter,
+    IntMaximum,
+    IntMinimum,
+    ListAccumulator,
+    LongCounter,
+    SimpleAccumulator,
+)
 from rekindle.common.completable_future import CompletableFuture
 from rekindle.common.config_options import ConfigOption, ConfigOptions
 from rekindle.common.configuration import Configuration
@@ -32,6 +46,18 @@ from rekindle.common.watermark_strategy import (
 )
 
 __all__ = [
+    "Accumulator",
+    "AverageAccumulator",
+    "DoubleCounter",
+    "DoubleMaximum",
+    "DoubleMinimum",
+    "Histogram",
+    "IntCounter",
+    "IntMaximum",
+    "IntMinimum",
+    "ListAccumulator",
+    "LongCounter",
+    "SimpleAccumulator",
     "ByteArraySchema",
     "CompletableFuture",
     "ConfigOption",

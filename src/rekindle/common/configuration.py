@@ -28,6 +28,13 @@ T = TypeVar("T")
 
 _log = logging.getLogger("rekindle")
 _own_keys = frozenset(OPTIONS)
+#: A key that contains one of these words holds a secret: Flink's list, and the keys of object stores.
+_SENSITIVE = (
+    *("password", "secret", "token", "access-key", "access.key", "access_key", "apikey", "api-key", "account.key"),
+    *("service-key", "service_account", "private_key", "customer_key"),
+    *("auth-params", "basic-auth", "jaas.config", "http-headers"),
+)
+_HIDDEN = "******"
 #: Flink keys without meaning here, of which this process has been told.
 _warned: set[str] = set()
 
@@ -198,9 +205,14 @@ class Configuration:
         return isinstance(other, Configuration) and self.to_dict() == other.to_dict()
 
     def __str__(self) -> str:
-        return "{" + ", ".join(f"{key}={value}" for key, value in self.to_dict().items()) + "}"
+        """For people: what is secret is not shown."""
+        return "{" + ", ".join(f"{key}={_shown(key, value)}" for key, value in self.to_dict().items()) + "}"
 
     __repr__ = __str__
+
+
+def _shown(key: str, value: str) -> str:
+    return _HIDDEN if any(word in key.lower() for word in _SENSITIVE) else value
 
 
 def _check_key(key: str) -> None:

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from rekindle.datastream.async_data_stream import AsyncDataStream
+from rekindle.datastream.async_retry_predicates import RetryPredicates
+from rekindle.datastream.async_retry_strategies import (
+    AsyncRetryStrategies,
+    ExponentialBackoffDelayRetryStrategy,
+    FixedDelayRetryStrategy,
+    NoRetryStrategy,
+    RetryPredicate,
+)
 from rekindle.datastream.checkpoint_config import CheckpointConfig
 from rekindle.datastream.checkpoint_storage import (
     CheckpointStorage,
@@ -11,18 +20,27 @@ from rekindle.datastream.checkpoint_storage import (
 )
 from rekindle.datastream.checkpointing_mode import CheckpointingMode
 from rekindle.datastream.data_stream import (
+    AllWindowedStream,
     BroadcastConnectedStream,
     BroadcastStream,
+    CachedDataStream,
     CloseableIterator,
     ConnectedStreams,
     DataStream,
     DataStreamSink,
+    IntervalJoin,
+    IntervalJoined,
     KeyedStream,
+    WindowedStream,
 )
 from rekindle.datastream.execution_mode import RuntimeExecutionMode
 from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from rekindle.datastream.functions import (
     AggregateFunction,
+    AllWindowFunction,
+    AsyncFunction,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
     CheckpointedFunction,
@@ -38,13 +56,17 @@ from rekindle.datastream.functions import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
+    KeyedStateFunction,
     KeyedStateStore,
     KeySelector,
     ListCheckpointed,
     MapFunction,
     ParallelSourceFunction,
     Partitioner,
+    ProcessAllWindowFunction,
     ProcessFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
     ReduceFunction,
     RichParallelSourceFunction,
     RichSinkFunction,
@@ -52,6 +74,8 @@ from rekindle.datastream.functions import (
     RuntimeContext,
     SinkFunction,
     SourceFunction,
+    TwoPhaseCommitSinkFunction,
+    WindowFunction,
 )
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
@@ -65,6 +89,26 @@ from rekindle.datastream.state_backend import (
 from rekindle.datastream.stream_execution_environment import StreamExecutionEnvironment
 from rekindle.datastream.time_domain import TimeDomain
 from rekindle.datastream.timerservice import TimerService
+from rekindle.datastream.window import (
+    CountEvictor,
+    CountTrigger,
+    CountWindow,
+    DeltaEvictor,
+    DeltaFunction,
+    DeltaTrigger,
+    Evictor,
+    GlobalWindow,
+    GlobalWindows,
+    MergingWindowAssigner,
+    ProcessingTimeoutTrigger,
+    TimeEvictor,
+    TimestampedValue,
+    TimeWindow,
+    Trigger,
+    TriggerResult,
+    Window,
+    WindowAssigner,
+)
 
 __all__ = [
     # environment
@@ -73,10 +117,15 @@ __all__ = [
     # streams
     "DataStream",
     "KeyedStream",
+    "WindowedStream",
+    "AllWindowedStream",
     "ConnectedStreams",
     "BroadcastStream",
     "BroadcastConnectedStream",
     "DataStreamSink",
+    "CachedDataStream",
+    "IntervalJoin",
+    "IntervalJoined",
     "CloseableIterator",
     "OutputTag",
     # functions
@@ -96,21 +145,58 @@ __all__ = [
     "KeyedProcessFunction",
     "CoProcessFunction",
     "KeyedCoProcessFunction",
+    "WindowFunction",
+    "AllWindowFunction",
+    "ProcessWindowFunction",
+    "ProcessAllWindowFunction",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "KeyedBroadcastProcessFunction",
+    "ProcessJoinFunction",
+    "KeyedStateFunction",
     "SourceFunction",
     "ParallelSourceFunction",
     "RichSourceFunction",
     "RichParallelSourceFunction",
     "SinkFunction",
     "RichSinkFunction",
+    "TwoPhaseCommitSinkFunction",
+    # async
+    "AsyncDataStream",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
+    "AsyncRetryStrategies",
+    "RetryPredicate",
+    "RetryPredicates",
+    "NoRetryStrategy",
+    "FixedDelayRetryStrategy",
+    "ExponentialBackoffDelayRetryStrategy",
     # functions that take part in checkpoints
     "CheckpointedFunction",
     "CheckpointListener",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
     "ListCheckpointed",
+    # windows
+    "Window",
+    "TimeWindow",
+    "CountWindow",
+    "GlobalWindow",
+    "WindowAssigner",
+    "MergingWindowAssigner",
+    "GlobalWindows",
+    "Trigger",
+    "TriggerResult",
+    "CountTrigger",
+    "DeltaTrigger",
+    "DeltaFunction",
+    "ProcessingTimeoutTrigger",
+    "Evictor",
+    "TimestampedValue",
+    "CountEvictor",
+    "TimeEvictor",
+    "DeltaEvictor",
     # time
     "TimeDomain",
     "TimerService",

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from rekindle.datastream.streams.broadcast import BroadcastConnectedStream, BroadcastStream
+from rekindle.datastream.streams.cached_stream import CachedDataStream
 from rekindle.datastream.streams.collect import CloseableIterator
 from rekindle.datastream.streams.connected_streams import ConnectedStreams
 from rekindle.datastream.streams.data_stream import DataStream
+from rekindle.datastream.streams.interval_join import IntervalJoin, IntervalJoined
 from rekindle.datastream.streams.keyed_stream import KeyedStream
 from rekindle.datastream.streams.sink import DataStreamSink
+from rekindle.datastream.streams.windowed_stream import AllWindowedStream, WindowedStream
 
 __all__ = [
+    "AllWindowedStream",
     "BroadcastConnectedStream",
     "BroadcastStream",
+    "CachedDataStream",
     "CloseableIterator",
     "ConnectedStreams",
     "DataStream",
     "DataStreamSink",
+    "IntervalJoin",
+    "IntervalJoined",
     "KeyedStream",
+    "WindowedStream",
 ]

@@ -11,6 +11,7 @@ from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.common.execution_config import ExecutionConfig
 from rekindle.common.restart_strategy import RestartStrategyConfiguration
+from rekindle.datastream.cached_files import CachedFile, cached_file
 from rekindle.datastream.checkpoint_config import CheckpointConfig
 from rekindle.datastream.checkpointing_mode import CheckpointingMode
 from rekindle.datastream.execution_mode import RuntimeExecutionMode
@@ -38,6 +39,7 @@ class EnvironmentSettings:
         self._restart_strategy: RestartStrategyConfiguration | None = None
         self._state_backend: StateBackend | None = None
         self._changelog: bool | None = None
+        self._cached_files: dict[str, CachedFile] = {}
 
     def get_config(self) -> ExecutionConfig:
         """The execution configuration."""
@@ -240,8 +242,16 @@ class EnvironmentSettings:
         _no_effect("add_classpaths()", "connectors are Python here; jars for Spark itself go into `spark.jars`")
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """Has no effect: PyFlink's functions cannot read cached files either."""
-        _no_effect("register_cached_file()", "ship the file with Spark's own `spark.files`")
+        """Give functions a file or directory: `runtime_context.get_distributed_cache().get_file(name)` is its path.
+
+        What is on this machine travels with the job, as it is when the job starts; a URL (`s3://`, `gs://`, `hdfs://`)
+        is fetched by every slot.
+
+        >>> EnvironmentSettings().register_cached_file("no/such/file", "model")
+        Traceback (most recent call last):
+        rekindle.errors.GraphError: register_cached_file('model'): there is no '...no/such/file'.
+        """
+        self._cached_files[name] = cached_file(file_path, name, executable)
 
 
 def _cores() -> int:

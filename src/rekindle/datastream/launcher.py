@@ -11,6 +11,7 @@ from rekindle.common.job_client import JobHandle
 from rekindle.common.typeinfo import TypeInformation
 
 if TYPE_CHECKING:
+    from rekindle.datastream.connectors.base import Source
     from rekindle.datastream.transformations import Program
 
 #: The entry point group and name that say which engine runs programs.
@@ -35,6 +36,7 @@ class Launcher(Protocol):
     explain: Callable[[Program], str]
     to_dataframe: Callable[[Program], Any]
     dataframe_type: Callable[[Any], TypeInformation]
+    materialize: Callable[[Program], Source[Any]]
 
 
 def load_launcher() -> Launcher:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rekindle import config
@@ -19,6 +20,7 @@ from rekindle.datastream.data_stream import DataStream
 from rekindle.datastream.environment_settings import EnvironmentSettings
 from rekindle.datastream.execution_mode import RuntimeExecutionMode
 from rekindle.datastream.functions import ParallelSourceFunction, SourceFunction
+from rekindle.datastream.streams.cached_stream import CachedDataStream, fill_caches
 from rekindle.datastream.transformations import Program, Transformation, Upstream, with_inputs
 from rekindle.datastream.validation import (
     check_function,
@@ -51,6 +53,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         super().__init__(configuration)
         self._transformations: list[Transformation] = []
         self._dataframes: dict[str, Any] = {}
+        self._caches: list[CachedDataStream] = []
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
@@ -140,7 +143,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
                 f"not {watermark_strategy!r}."
             )
         check_name("from_source(): source_name", source_name)
-        return self._from_reader(source, watermark_strategy, source_name, declared_type(where, type_info))
+        produced = declared_type(where, type_info) or source.get_produced_type()
+        return self._from_reader(source, watermark_strategy, source_name, produced)
 
     def from_dataframe(
         self,
@@ -239,14 +243,17 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         """Forget the program that was built so far."""
         self._transformations.clear()
         self._dataframes.clear()
+        for cached in self._caches:
+            cached.invalidate()
+        self._caches.clear()
 
     def _launch(self, job_name: str | None, collect: Transformation | None = None) -> launcher.CollectingJob:
-        handle = launcher.load_launcher().launch(self._program(job_name, collect))
+        handle = launcher.load_launcher().launch(self._program_to_run(job_name, collect))
         self._transformations.clear()
         return handle
 
     def _to_dataframe(self, job_name: str | None, collect: Transformation) -> Any:
-        program = self._program(job_name, collect)
+        program = self._program_to_run(job_name, collect)
         for transformation in with_inputs(program.transformations):
             if transformation.boundedness is Boundedness.CONTINUOUS_UNBOUNDED:
                 raise GraphError(
@@ -265,6 +272,16 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         except TimeoutError:
             _LOG.warning("The job did not end within %d ms after its cancellation.", timeout_ms)
 
+    def _program_to_run(self, job_name: str | None, collect: Transformation | None) -> Program:
+        """The program, after those of the caches that it reads first."""
+        program = self._program(job_name, collect)
+        if not self._caches:
+            return program
+        anew = Configuration(program.configuration)
+        anew.remove_config(config.RECOVERY_PATH.key)
+        fill_caches(self._caches, replace(program, configuration=anew))
+        return program
+
     def _program(self, job_name: str | None, collect: Transformation | None = None) -> Program:
         settings = self._configuration
         parallelism, max_parallelism = settings.get(config.PARALLELISM), settings.get(config.MAX_PARALLELISM)
@@ -282,6 +299,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             default_local_parallelism=self._default_local_parallelism,
             restart_strategy=self._restart_strategy,
             state_backend=self._state_backend,
+            cached_files=tuple(self._cached_files.values()),
             dataframes={handle: frame for handle, frame in self._dataframes.items() if handle in handles},
         )
 

@@ -14,6 +14,7 @@ from rekindle.common.configuration import Configuration
 from rekindle.common.execution_config import ExecutionConfig
 from rekindle.common.restart_strategy import RestartStrategyConfiguration
 from rekindle.common.typeinfo import TypeInformation
+from rekindle.datastream.cached_files import CachedFile
 from rekindle.datastream.checkpoint_config import CheckpointConfig
 from rekindle.datastream.execution_mode import RuntimeExecutionMode
 from rekindle.datastream.state_backend import StateBackend
@@ -93,3 +94,4 @@ class Program:
     restart_strategy: RestartStrategyConfiguration | None = None
     state_backend: StateBackend | None = None
     dataframes: Mapping[str, Any] = field(default_factory=dict)  # handle id -> DataFrame
+    cached_files: tuple[CachedFile, ...] = ()

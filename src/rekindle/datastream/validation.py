@@ -15,7 +15,11 @@ _METHOD_OF = {
     "FlatMapFunction": "flat_map()",
     "FilterFunction": "filter()",
     "ReduceFunction": "key_by(...).reduce()",
-    "AggregateFunction": "an AggregatingStateDescriptor",
+    "AggregateFunction": "window(...).aggregate() or an AggregatingStateDescriptor",
+    "WindowFunction": "window(...).apply()",
+    "ProcessWindowFunction": "window(...).process()",
+    "AllWindowFunction": "window_all(...).apply()",
+    "ProcessAllWindowFunction": "window_all(...).process()",
     "KeySelector": "key_by()",
     "Partitioner": "partition_custom()",
     "ProcessFunction": "process() on a stream that is not keyed",
@@ -26,9 +30,20 @@ _METHOD_OF = {
     "KeyedCoProcessFunction": "connect(...).key_by(...).process()",
     "BroadcastProcessFunction": "connect(broadcast_stream).process() on a stream that is not keyed",
     "KeyedBroadcastProcessFunction": "key_by(...).connect(broadcast_stream).process()",
+    "AsyncFunction": "AsyncDataStream.unordered_wait()",
+    "ProcessJoinFunction": "key_by(...).interval_join(...).between(...).process()",
     "SourceFunction": "add_source()",
     "SinkFunction": "add_sink()",
 }
+
+#: Methods of a `Sink`: name, number of arguments, whether every sink has it.
+_SINK_METHODS = (
+    ("create_writer", 1, True),
+    ("restore_writer", 2, False),
+    ("create_committer", 1, False),
+    ("get_committable_serializer", 0, False),
+    ("get_writer_state_serializer", 0, False),
+)
 
 
 def describe(function: Any) -> str:
@@ -81,6 +96,8 @@ def check_function(
         hint = _METHOD_OF.get(function_kind(function))
         use = f"; a {function_kind(function)} belongs in {hint}" if hint else ""
         raise GraphError(f"{where} takes {wanted}, not the {describe(function)}{use}.")
+    if callable(getattr(function, "create_writer", None)):
+        raise GraphError(f"{where} takes {wanted}, not {describe(function)}; a Sink belongs in sink_to().")
     if callable_arity is None:
         if isinstance(function, type) and issubclass(function, kinds):
             raise GraphError(f"{where} takes an instance, not the {describe(function)}: write {function.__name__}().")
@@ -119,6 +136,22 @@ def check_single_valued(where: str, function: Any) -> None:
         raise GraphError(f"{where} uses `yield`, but one value is expected of it: return it, or use flat_map().")
     if inspect.iscoroutinefunction(target):
         raise GraphError(f"{where} is `async`, but a plain function is expected here.")
+
+
+def check_sink(where: str, sink: Any) -> None:
+    """Refuse what makes no writer."""
+    if isinstance(sink, Function):
+        hint = _METHOD_OF.get(function_kind(sink))
+        use = f"; a {function_kind(sink)} belongs in {hint}" if hint else ""
+        raise GraphError(f"{where} takes a Sink, not the {describe(sink)}{use}.")
+    if isinstance(sink, type) and callable(getattr(sink, "create_writer", None)):
+        raise GraphError(f"{where} takes an instance, not the {describe(sink)}: write {sink.__name__}().")
+    for method, arity, required in _SINK_METHODS:
+        bound = getattr(sink, method, None)
+        if callable(bound):
+            check_arity(f"{where}: {type(sink).__name__}.{method}", bound, arity)
+        elif required:
+            raise GraphError(f"{where} takes a Sink, which has create_writer(context), not {describe(sink)}.")
 
 
 def declared_type(where: str, hint: Any) -> TypeInformation | None:

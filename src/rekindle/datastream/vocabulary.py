@@ -22,13 +22,17 @@ class OperatorKind(StrEnum):
     PROCESS = "process"
     REDUCE = "reduce"  # keyed
     KEYED_PROCESS = "keyed_process"
+    WINDOW = "window"  # keyed; function: WindowOperation
     CO_MAP = "co_map"
     CO_FLAT_MAP = "co_flat_map"
     CO_PROCESS = "co_process"
     KEYED_CO_PROCESS = "keyed_co_process"
     BROADCAST_PROCESS = "broadcast_process"
     KEYED_BROADCAST_PROCESS = "keyed_broadcast_process"
+    INTERVAL_JOIN_PROCESS = "interval_join_process"  # keyed; options: bounds in ms, tags of late records, input types
+    ASYNC_WAIT = "async_wait"  # function: AsyncFunctionDescriptor; options: {"input_type": of the elements in flight}
     SINK_FUNCTION = "sink_function"
+    SINK = "sink"  # function: Sink (creates a writer, and perhaps a committer)
     COLLECT = "collect"  # rows go to the driver as the Spark job's rows
 
     @property
@@ -39,12 +43,12 @@ class OperatorKind(StrEnum):
     @property
     def is_sink(self) -> bool:
         """Whether the node has no outputs."""
-        return self in (self.SINK_FUNCTION, self.COLLECT)
+        return self in (self.SINK_FUNCTION, self.SINK, self.COLLECT)
 
     @property
     def has_side_outputs(self) -> bool:
         """Whether the function may `yield tag, value`."""
-        return self.value.endswith("process")
+        return self.value.endswith("process") or self is self.WINDOW
 
 
 class Partitioning(StrEnum):

@@ -25,8 +25,15 @@ _LOG = logging.getLogger("rekindle.graph")
 _DEFAULT_GROUP = "default"
 
 
-def build_plan(program: Program, default_parallelism: int | None = None) -> JobPlan:
+def build_plan(
+    program: Program,
+    default_parallelism: int | None = None,
+    stored_max_parallelism: Mapping[str, int] | None = None,
+) -> JobPlan:
     """The plan of a program. `default_parallelism` is what the cluster offers to operators that set none.
+
+    `stored_max_parallelism` are the numbers of key groups, by uid, of the state that the job begins with: operators
+    whose maximum nobody set keep theirs.
 
     >>> from rekindle.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
@@ -38,7 +45,7 @@ def build_plan(program: Program, default_parallelism: int | None = None) -> JobP
     transformations = _with_watermarks(_operators(program))
     batch = _is_batch(program, transformations)
     parallelism = program.parallelism or default_parallelism or program.default_local_parallelism
-    nodes = _nodes(program, transformations, parallelism)
+    nodes = _nodes(program, transformations, parallelism, stored_max_parallelism or {})
     edges = _edges(transformations, nodes)
     nodes = _with_groups(transformations, nodes, edges)
     chains = _chains(program, nodes, edges)
@@ -125,15 +132,22 @@ def _is_batch(program: Program, transformations: Sequence[Transformation]) -> bo
 
 
 def _nodes(
-    program: Program, transformations: Sequence[Transformation], default_parallelism: int
+    program: Program, transformations: Sequence[Transformation], default_parallelism: int, stored: Mapping[str, int]
 ) -> tuple[OperatorNode, ...]:
     uids = assign_uids(transformations, program.execution_config.has_auto_generated_uids_enabled())
     parallelisms: dict[int, int] = {}
     nodes = []
     for index, each in enumerate(transformations):
-        parallelisms[each.number] = _parallelism(each, parallelisms, default_parallelism)
-        nodes.append(_node(index, each, uids[each.number], parallelisms[each.number], program.max_parallelism))
+        parallelism = parallelisms[each.number] = _parallelism(each, parallelisms, default_parallelism)
+        uid = uids[each.number]
+        maximum = each.max_parallelism or program.max_parallelism or _unset_maximum(parallelism, stored.get(uid))
+        nodes.append(_node(index, each, uid, parallelism, maximum))
     return tuple(nodes)
+
+
+def _unset_maximum(parallelism: int, stored: int | None) -> int:
+    """As many key groups as the state has; where these are too few, the restore says so by name."""
+    return stored if stored is not None and parallelism <= stored else default_max_parallelism(parallelism)
 
 
 def _parallelism(transformation: Transformation, known: Mapping[int, int], default: int) -> int:
@@ -146,9 +160,8 @@ def _parallelism(transformation: Transformation, known: Mapping[int, int], defau
 
 
 def _node(
-    index: int, transformation: Transformation, uid: str, parallelism: int, program_max: int | None
+    index: int, transformation: Transformation, uid: str, parallelism: int, maximum: int
 ) -> OperatorNode:
-    maximum = transformation.max_parallelism or program_max or default_max_parallelism(parallelism)
     if parallelism > maximum:
         raise GraphError(
             f"Operator '{transformation.name}' has parallelism {parallelism}, above its maximum of {maximum}."

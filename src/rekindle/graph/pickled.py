@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rekindle.common.typeinfo import TypeInformation
+from rekindle.datastream.windowing.operation import WindowOperation
 from rekindle.errors import GraphError
 from rekindle.graph.nodes import Chain, OperatorKind, OperatorNode, StreamEdge
 
@@ -34,6 +35,15 @@ def pickled_parts(nodes: Sequence[OperatorNode], edges: Sequence[StreamEdge], ch
             parts.append(f"records of '{node.name}' to the driver ({reason})")
         if node.kind is OperatorKind.REDUCE and reason is not None:
             parts.append(f"state of '{node.name}' ({reason})")
+        if isinstance(node.function, WindowOperation):
+            contents_reason = pickle_reason(node.function.stored_type())
+            if contents_reason is not None:
+                parts.append(f"windows of '{node.name}' ({contents_reason})")
+        if node.kind is OperatorKind.ASYNC_WAIT and pickle_reason(node.options["input_type"]) is not None:
+            parts.append(f"elements in flight in '{node.name}' ({pickle_reason(node.options['input_type'])})")
+        for side, input_type in zip(("left", "right"), node.options.get("join_types", ()), strict=False):
+            if pickle_reason(input_type) is not None:
+                parts.append(f"{side} elements buffered in '{node.name}' ({pickle_reason(input_type)})")
         for descriptor in node.options.get("broadcast_descriptors", ()):
             state_reason = pickle_reason(descriptor.type_info)
             if state_reason is not None:

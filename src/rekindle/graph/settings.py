@@ -7,6 +7,7 @@
 | auto_watermark_interval_ms | how often periodic watermark generators are asked; 0: never |
 | buffer_timeout_ms | the least time between the starts of two epochs; -1: epochs wait until there is much to do |
 | global_job_parameters | the job's own parameters, dict[str, str] |
+| cached_files | name and path of each, as they were registered |
 | state_pickle | `allow` or `refuse`: elements and state of undeclared types |
 | object_reuse | accepted, has no effect |
 | state_backend | `hashmap` or `rocksdb` |
@@ -18,6 +19,8 @@
 | checkpoint_mode, checkpoint_timeout_ms, checkpoint_min_pause_ms, checkpoint_max_concurrent, | |
 | checkpoint_tolerable_failures, checkpoint_retention, checkpoint_num_retained, checkpoint_directory, | |
 | savepoint_directory, allow_non_restored_state | as in Flink |
+| allow_older_checkpoint | whether a damaged checkpoint may be left for an older one although a sink commits (I16) |
+| commit_retries, commit_retry_delay_ms | of a sink's commits that can wait for no further checkpoint |
 """
 
 from __future__ import annotations
@@ -42,6 +45,7 @@ def _engine_settings(program: Program) -> dict[str, Any]:
         "auto_watermark_interval_ms": settings.get_millis(config.AUTO_WATERMARK_INTERVAL),
         "buffer_timeout_ms": buffer_timeout,
         "global_job_parameters": program.execution_config.get_global_job_parameters(),
+        "cached_files": [(file.name, file.path) for file in program.cached_files],
         "state_pickle": settings.get(config.STATE_PICKLE),
         "object_reuse": settings.get(config.OBJECT_REUSE),
         "state_backend": settings.get(config.STATE_BACKEND),
@@ -68,6 +72,9 @@ def _checkpoint_settings(program: Program, batch: bool) -> dict[str, Any]:
         "checkpoint_retention": checkpoints.get_externalized_checkpoint_retention().name,
         "checkpoint_num_retained": settings.get(config.CHECKPOINT_NUM_RETAINED),
         "allow_non_restored_state": settings.get(config.RECOVERY_IGNORE_UNCLAIMED),
+        "allow_older_checkpoint": settings.get(config.RECOVERY_ALLOW_OLDER),
         "checkpoint_directory": settings.get(config.CHECKPOINT_DIRECTORY),
         "savepoint_directory": settings.get(config.SAVEPOINT_DIRECTORY),
+        "commit_retries": settings.get(config.SINK_COMMITTER_RETRIES),
+        "commit_retry_delay_ms": settings.get_millis(config.SINK_COMMITTER_RETRY_DELAY),
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import pickle
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -17,6 +17,7 @@ from typing import Any
 from rekindle import config
 from rekindle.datastream.transformations import Program
 from rekindle.errors import SerializationError
+from rekindle.graph.cached_files import ShippedFile, ship_files
 from rekindle.graph.culprit import serialization_error
 from rekindle.graph.modules import PROGRAM_DIRECTORY, added_files, beside_the_program, script_directory
 from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, OperatorNode, StreamEdge
@@ -43,6 +44,7 @@ class ShippedJob:
     added_files: Mapping[str, bytes] = field(default_factory=dict)
     added_search: tuple[str, ...] = ()
     script_directory: str | None = None
+    cached_files: Sequence[ShippedFile] = ()
 
 
 # -- driver -----------------------------------------------------------------------------------------------------------
@@ -73,6 +75,7 @@ def ship(plan: JobPlan, program: Program) -> bytes:
         added_files=files,
         added_search=tuple(search),
         script_directory=script_directory(),
+        cached_files=ship_files(program.cached_files),
     )
     return pickle.dumps(job, protocol=5)
 
@@ -137,6 +140,7 @@ class InstalledJob:
 
     def __init__(self, shipped: ShippedJob) -> None:
         self._shipped = shipped
+        self.cached_files = shipped.cached_files
         self.plan: JobPlan = pickle.loads(shipped.plan)
 
     def load_function(self, node_id: int) -> Any:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from rekindle.clock import Clock
+from rekindle.common.accumulators import (
+    Accumulator,
+    DoubleCounter,
+    Histogram,
+    IntCounter,
+    LongCounter,
+    encode_accumulators,
+    merge_accumulators,
+)
 from rekindle.datastream.functions import RuntimeContext
+from rekindle.datastream.functions.base import DistributedCache
 from rekindle.datastream.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -16,6 +27,8 @@ from rekindle.datastream.state import (
     MapStateDescriptor,
     ReducingState,
     ReducingStateDescriptor,
+    State,
+    StateDescriptor,
     ValueState,
     ValueStateDescriptor,
 )
@@ -29,33 +42,41 @@ from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.operator import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 
+_A = TypeVar("_A", bound=Accumulator[Any, Any])
 
-@dataclass
+
 class Accumulators:
-    """Named sums of one slot; the driver adds the slots up."""
+    """The accumulators of one slot, each of one subtask, so of one thread; the driver merges them by name."""
 
-    values: dict[str, float | int] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, str], Accumulator[Any, Any]] = {}
 
-    def add(self, name: str, amount: float | int) -> None:
-        """Add to a named sum."""
-        self.values[name] = self.values.get(name, 0) + amount
+    def get(self, owner: str, name: str) -> Accumulator[Any, Any] | None:
+        """What a subtask has under a name."""
+        return self._held.get((owner, name))
+
+    def add(self, owner: str, name: str, accumulator: Accumulator[Any, Any]) -> None:
+        """A subtask's accumulator, which has that name from now on."""
+        self._held[owner, name] = accumulator
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The results of this slot by name."""
+        return merge_accumulators((name, held) for (_, name), held in self._held.items())
+
+    def encode(self) -> bytes:
+        """All of them, for the driver."""
+        return encode_accumulators((name, held) for (_, name), held in self._held.items())
 
 
-class IntCounter:
-    """Flink's accumulator of that name: a sum that reaches the job's result."""
+@dataclass(frozen=True)
+class JobIdentity:
+    """Whose attempt this is. Timeline and attempt together are never the same again: they name what is staged (I14)."""
 
-    def __init__(self, name: str, accumulators: Accumulators) -> None:
-        self._name = name
-        self._accumulators = accumulators
-        accumulators.add(name, 0)
-
-    def add(self, amount: int) -> None:
-        """Add to the sum of this slot."""
-        self._accumulators.add(self._name, amount)
-
-    def get_local_value(self) -> float | int:
-        """The sum of this slot so far."""
-        return self._accumulators.values[self._name]
+    name: str = ""
+    id: str = ""
+    timeline: str = ""
+    attempt: int = 0  # counts over all drivers of the job
 
 
 @dataclass
@@ -74,6 +95,15 @@ class OperatorContext:
     operator_state: OperatorStateBackend
     batch: bool
     object_reuse: bool = False
+    job: JobIdentity = field(default_factory=JobIdentity)
+    directory: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    cached_files: Mapping[str, str] = field(default_factory=dict)  # name -> path on this machine
+
+    @property
+    def checkpointed(self) -> bool:
+        """Whether checkpoints are made without being asked for, also at the end of the input."""
+        return int(self.settings.get("checkpoint_interval_ms", -1)) > 0
 
     @property
     def task_name(self) -> str:
@@ -115,9 +145,40 @@ class RuntimeContextImpl(RuntimeContext):
     def get_metrics_group(self) -> MetricGroup:
         return self._context.metrics
 
+    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+        owner = self._context.task_name
+        if not isinstance(accumulator, Accumulator):
+            raise TypeError(f"add_accumulator('{name}') takes an Accumulator, not {accumulator!r}")
+        if self._context.accumulators.get(owner, name) is not None:
+            raise ValueError(f"{owner} has an accumulator '{name}' already: get it with get_accumulator()")
+        self._context.accumulators.add(owner, name, accumulator)
+
+    def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
+        return self._context.accumulators.get(self._context.task_name, name)
+
     def get_int_counter(self, name: str) -> IntCounter:
-        """An accumulator: a named sum over all subtasks in the job's result."""
-        return IntCounter(name, self._context.accumulators)
+        return self._accumulator(name, IntCounter)
+
+    def get_long_counter(self, name: str) -> LongCounter:
+        return self._accumulator(name, LongCounter)
+
+    def get_double_counter(self, name: str) -> DoubleCounter:
+        return self._accumulator(name, DoubleCounter)
+
+    def get_histogram(self, name: str) -> Histogram:
+        return self._accumulator(name, Histogram)
+
+    def get_distributed_cache(self) -> DistributedCache:
+        return _SlotCache(self._context)
+
+    def _accumulator(self, name: str, kind: type[_A]) -> _A:
+        held = self.get_accumulator(name)
+        if held is None:
+            held = kind()
+            self.add_accumulator(name, held)
+        if not isinstance(held, kind):
+            raise TypeError(f"accumulator '{name}' is a {type(held).__name__}, not a {kind.__name__}")
+        return held
 
     def _keyed(self, state: str) -> HashMapKeyedBackend:
         if self._context.keyed is None:
@@ -126,6 +187,19 @@ class RuntimeContextImpl(RuntimeContext):
                 "call key_by(...) before it, or keep the value in a field of the function."
             )
         return self._context.keyed
+
+    def state_of(self, descriptor: StateDescriptor) -> State:
+        """The keyed state of any kind of descriptor."""
+        if isinstance(descriptor, ValueStateDescriptor):
+            return self.get_state(descriptor)
+        if isinstance(descriptor, ListStateDescriptor):
+            return self.get_list_state(descriptor)
+        if isinstance(descriptor, MapStateDescriptor):
+            return self.get_map_state(descriptor)
+        if isinstance(descriptor, ReducingStateDescriptor):
+            return self.get_reducing_state(descriptor)
+        assert isinstance(descriptor, AggregatingStateDescriptor), f"{descriptor!r} describes no keyed state"
+        return self.get_aggregating_state(descriptor)
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
         return self._keyed(state_descriptor.name).value_state(state_descriptor)
@@ -141,6 +215,20 @@ class RuntimeContextImpl(RuntimeContext):
 
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         return self._keyed(state_descriptor.name).aggregating_state(state_descriptor)
+
+
+class _SlotCache(DistributedCache):
+    """The files of the slot's own copy of the job."""
+
+    def __init__(self, context: OperatorContext) -> None:
+        self._context = context
+
+    def get_file(self, name: str) -> str:
+        path = self._context.cached_files.get(name)
+        if path is None:
+            known = ", ".join(f"'{each}'" for each in sorted(self._context.cached_files)) or "none"
+            raise KeyError(f"no cached file '{name}' was registered with register_cached_file(); there are: {known}")
+        return path
 
 
 class WatermarkHolder(Protocol):

@@ -7,7 +7,7 @@ import traceback
 from types import TracebackType
 
 import rekindle
-from rekindle.errors import RekindleError
+from rekindle.errors import CorruptCheckpointError, RekindleError
 from rekindle.protocol import TaskFailed
 from rekindle.runtime.operators.base import OperatorFailure
 from rekindle.runtime.task import Task
@@ -28,6 +28,7 @@ def describe_failure(name: str, task: Task | None, error: BaseException) -> Task
         summary=readable("".join(traceback.format_exception_only(cause)).strip()),
         record=readable(_shorten(failure.record)) if failure is not None and failure.has_record else None,
         user_code=_first_user_frame(cause.__traceback__) is not None,
+        damage=cause.damage if isinstance(cause, CorruptCheckpointError) else None,
     )
 
 

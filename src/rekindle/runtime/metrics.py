@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from rekindle.clock import Clock
 from rekindle.metrics import Counter, Distribution, Meter, MetricGroup
@@ -65,6 +66,19 @@ class TaskDistribution(Distribution):
         self.min = value if self.min is None else min(self.min, value)
         self.max = value if self.max is None else max(self.max, value)
 
+    def statistics(self) -> dict[str, float | None]:
+        """Count, sum, minimum, maximum and mean."""
+        mean = self.sum / self.count if self.count else None
+        return {"count": self.count, "sum": self.sum, "min": self.min, "max": self.max, "mean": mean}
+
+
+def _asked(gauge: Callable[[], Any]) -> Any:
+    """What a gauge of the user's says; an error of it is no reason to fail anything."""
+    try:
+        return gauge()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
 
 class TaskMetricGroup(MetricGroup):
     """Metrics by name under a scope; asking twice gives the same metric."""
@@ -77,6 +91,22 @@ class TaskMetricGroup(MetricGroup):
         self._meters: dict[str, TaskMeter] = {}
         self._gauges: dict[str, Callable[[], int]] = {}
         self._distributions: dict[str, TaskDistribution] = {}
+
+    def collect(self) -> dict[str, Any]:
+        """All metrics by their full name: counts, rates, what gauges say, statistics of distributions."""
+        prefix = ".".join(self._scope)
+        values: dict[str, Any] = {}
+        for name, counter in self._counters.items():
+            values[f"{prefix}.{name}"] = counter.get_count()
+        for name, meter in self._meters.items():
+            values[f"{prefix}.{name}"] = {"count": meter.get_count(), "rate": meter.get_rate()}
+        for name, gauge in self._gauges.items():
+            values[f"{prefix}.{name}"] = _asked(gauge)
+        for name, distribution in self._distributions.items():
+            values[f"{prefix}.{name}"] = distribution.statistics()
+        for group in self._groups.values():
+            values |= group.collect()
+        return values
 
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
         scope = (name,) if extra is None else (name, extra)

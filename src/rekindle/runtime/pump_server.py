@@ -8,6 +8,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from rekindle import wire
@@ -27,8 +28,9 @@ class StageHost(Protocol):
     def run_stage(self, hello: PumpHello) -> Iterator[tuple[int, bytes]]:
         """Run this slot's tasks of the stage; the rows that they send."""
 
-    def stage_released(self, hello: PumpHello) -> None:
-        """The pump has everything: Spark goes on (I2)."""
+    def releasing(self, hello: PumpHello) -> AbstractContextManager[None]:
+        """Around the last word to the pump: after it Spark goes on, and the next epoch's input may come (I2)."""
+        ...
 
 
 class StageFence:
@@ -105,8 +107,8 @@ class PumpServer:
             self._host.accept_row(row)
         for destination, row in self._host.run_stage(hello):
             connection.send(_DESTINATION.pack(destination), row)
-        connection.send(END_OF_STAGE)
-        self._host.stage_released(hello)
+        with self._host.releasing(hello):
+            connection.send(END_OF_STAGE)
 
 
 class StageAbortedError(Exception):

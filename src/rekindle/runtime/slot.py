@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import os
@@ -20,9 +21,10 @@ from typing import Any
 import msgspec
 
 from rekindle import wire
+from rekindle.checkpoint.paths import timeline_of
 from rekindle.checkpoint.rescale import SubtaskRestore
-from rekindle.checkpoint.store import open_store
 from rekindle.checkpoint.stores.memory import MemoryStore
+from rekindle.checkpoint.stores.options import open_configured
 from rekindle.clock import SystemClock
 from rekindle.crash_points import CrashPoint, reach, this_is_slot
 from rekindle.errors import JobCancelledError
@@ -51,7 +53,8 @@ from rekindle.protocol import (
     decode_launch,
     encode,
 )
-from rekindle.runtime.context import Accumulators
+from rekindle.runtime.cached_files import place_files
+from rekindle.runtime.context import Accumulators, JobIdentity
 from rekindle.runtime.exchange.chunk import read_header
 from rekindle.runtime.failures import describe_failure, user_traceback
 from rekindle.runtime.guardian import start_guardian
@@ -61,7 +64,6 @@ from rekindle.runtime.pump_server import PumpServer, StageAbortedError
 from rekindle.runtime.snapshot import SnapshotDeclinedError
 from rekindle.runtime.task import EpochBudget, EpochOutcome, SlotServices, Task, TaskRestore
 from rekindle.runtime.uploads import Uploader
-from rekindle.serde import tagged_dumps
 
 _LOG = logging.getLogger("rekindle.slot")
 _CANCELLED_CLOSE_S = 10.0
@@ -143,8 +145,8 @@ class Slot:
         try:
             job = install(deploy.program, self._directory)
             if deploy.storage is not None:
-                self._uploader = Uploader(deploy.storage, self._launch.attempt, self.send)
-            self._build(job)
+                self._uploader = Uploader(deploy.storage, self._launch.attempt, self.send, deploy.store_options)
+            self._build(job, deploy)
         except BaseException as error:
             _LOG.exception("deployment failed")
             self._fail(None, error)
@@ -162,8 +164,9 @@ class Slot:
                 thread.watch()
             self.send(Deployed())
 
-    def _build(self, job: InstalledJob) -> None:
-        plan = job.plan
+    def _build(self, job: InstalledJob, deploy: Deploy) -> None:
+        plan, launch = job.plan, self._launch
+        timeline = timeline_of(deploy.storage.root) if deploy.storage is not None else ""
         services = SlotServices(
             attempt=self._launch.restarts,
             clock=self._clock,
@@ -173,6 +176,8 @@ class Slot:
             load_edge_function=job.load_edge_function,
             load_selector=job.load_selector,
             wake=self._ready,
+            job=JobIdentity(launch.job_name, launch.job_id, timeline, launch.attempt),
+            cached_files=place_files(job.cached_files, self._directory),
         )
         for chain in plan.chains:
             for subtask in range(chain.parallelism):
@@ -192,17 +197,29 @@ class Slot:
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
-    def stage_released(self, hello: PumpHello) -> None:
-        """The pump is gone; whoever the barrier has reached takes its snapshot before the next epoch's input (I2)."""
-        order = hello.checkpoint
-        if order is None:
-            return
-        for thread in self._stages.get(hello.stage, []):
-            thread.submit(partial(self._snapshot, thread.task, order))
-            thread.watch()
+    @contextlib.contextmanager
+    def releasing(self, hello: PumpHello) -> Iterator[None]:
+        """Whoever the barrier has reached takes its snapshot once the pump is gone, and before the next input (I2).
+
+        The snapshots are in the mailboxes before the pump goes: what follows it cannot overtake them.
+        """
+        released = threading.Event()
+        if hello.checkpoint is not None:
+            for thread in self._stages.get(hello.stage, []):
+                self._notify(thread, partial(self._snapshot_when, released, thread.task, hello.checkpoint))
+        try:
+            yield
+        finally:
+            released.set()
+
+    def _snapshot_when(self, released: threading.Event, task: Task, order: CheckpointOrder) -> None:
+        released.wait()
+        self._snapshot(task, order)
 
     def _snapshot(self, task: Task, order: CheckpointOrder) -> None:
         assert self._uploader is not None, "a checkpoint without a place for it"
+        if task.given_up(order):
+            return
         started = monotonic()
         start_delay_ms = self._clock.wall_ms() - order.timestamp_ms
         try:
@@ -220,6 +237,8 @@ class Slot:
     def _commit(self, task: Task, completed: CheckpointCompleted) -> None:
         reach(CrashPoint.BEFORE_COMMIT)
         task.notify_complete(completed.id)
+        if completed.acknowledge:
+            task.settle()
         reach(CrashPoint.AFTER_COMMIT)
         if completed.acknowledge:
             self.send(Committed(completed.id, task.chain.id, task.subtask))
@@ -261,7 +280,7 @@ class Slot:
                 errors.append(f"{thread.task.name} did not end within {timeout_s:.0f} s: it was left as it was.")
         sys.stdout.flush()
         sys.stderr.flush()
-        self.send(Closed(tagged_dumps(self._accumulators.values), errors))
+        self.send(Closed(self._accumulators.encode(), errors))
 
     # -- stages of epochs ---------------------------------------------------------------------------------------------
 
@@ -319,7 +338,8 @@ def _begin(
     """On the task's thread: state back, functions initialised, functions opened."""
     if deploy.restored_id is not None:
         reach(CrashPoint.BEFORE_RESTORE)
-        store = open_store(deploy.restore_url) if deploy.restore_url is not None else MemoryStore()
+        url = deploy.restore_url
+        store = open_configured(url, deploy.store_options) if url is not None else MemoryStore()
         own = {uid: restore for (uid, subtask), restore in restores.items() if subtask == task.subtask}
         task.restore(TaskRestore(store, deploy.restore_root, own))
         reach(CrashPoint.AFTER_RESTORE)

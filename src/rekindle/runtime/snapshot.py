@@ -1,16 +1,19 @@
 """One operator's part of a checkpoint, and its way back.
 
 At the barrier, in this order: timers (raw keyed state), the user's `snapshot_state`, managed operator state, managed
-keyed state. Each kind of state gives a future: what is prepared at the barrier is encoded and written later. Whatever
-fails cancels the futures, closes the context and declines the checkpoint; later errors are kept as suppressed ones.
+keyed state; then what waits to be committed. Each kind of state gives a future: what is prepared at the barrier is
+encoded and written later. Whatever fails cancels the futures, closes the context and declines the checkpoint; later
+errors are kept as suppressed ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from rekindle.checkpoint.committables import StoredCommittable
+from rekindle.checkpoint.manifest import SubtaskState
 from rekindle.checkpoint.rescale import SourceState, TaskState
 from rekindle.checkpoint.subtask import SubtaskParts
 from rekindle.datastream.functions import KeyedStateStore
@@ -19,11 +22,10 @@ from rekindle.datastream.state import OperatorStateStore
 from rekindle.errors import RekindleError
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.context import OperatorContext
+from rekindle.runtime.state.format import CapturedGroup
+from rekindle.runtime.state.stored import SnapshotPlan
 
 T = TypeVar("T")
-
-#: A key group is written whole once in so many checkpoints: a few at a time, so that no checkpoint pays for all (I12).
-REWRITE_EVERY = 16
 
 _CUSTOM_RAW_KEYED = (
     "Attempting to snapshot timers to raw keyed state, but this operator has custom raw keyed state to write."
@@ -57,7 +59,7 @@ GroupParts = Iterable[tuple[int, bytes]]
 
 @dataclass
 class KeyedParts:
-    """Managed keyed state: key groups that are written whole, and what changed in the others."""
+    """Keyed state or timers: key groups that are written whole, and what changed in the others."""
 
     full: GroupParts = ()
     delta: GroupParts = ()
@@ -67,12 +69,15 @@ class KeyedParts:
 class OperatorSnapshotFutures:
     """Four futures, one per kind of state; None where an operator has none of that kind."""
 
-    raw_keyed: SnapshotFuture[GroupParts] | None = None
+    raw_keyed: SnapshotFuture[KeyedParts] | None = None
     raw_operator: SnapshotFuture[list[bytes]] | None = None
     managed_operator: SnapshotFuture[bytes] | None = None
     managed_keyed: SnapshotFuture[KeyedParts] | None = None
+    committables: Sequence[StoredCommittable] = ()
     source: bytes | None = None
     task: bytes | None = None
+    #: Told what was written.
+    on_written: Callable[[SubtaskState], None] = lambda state: None
 
     def cancel(self) -> None:
         """Give all of them up."""
@@ -83,17 +88,21 @@ class OperatorSnapshotFutures:
     def parts(self, subtask: int, checkpoint_id: int, finished: bool) -> SubtaskParts:
         """The asynchronous part: run the futures."""
         keyed = self.managed_keyed.run() if self.managed_keyed else KeyedParts()
+        timers = self.raw_keyed.run() if self.raw_keyed else KeyedParts()
         return SubtaskParts(
             subtask=subtask,
             checkpoint_id=checkpoint_id,
             finished=finished,
             keyed_full=keyed.full,
             keyed_delta=keyed.delta,
-            timers=self.raw_keyed.run() if self.raw_keyed else (),
+            timers=timers.full,
+            timers_delta=timers.delta,
             operator_state=self.managed_operator.run() if self.managed_operator else None,
             raw_operator=self.raw_operator.run() if self.raw_operator else [],
             source=self.source,
             task=self.task,
+            committables=self.committables,
+            on_written=self.on_written,
         )
 
 
@@ -137,6 +146,9 @@ class InitializationContext(FunctionInitializationContext):
     def get_restored_checkpoint_id(self) -> int | None:
         return self._restored_id
 
+    def is_checkpointing_enabled(self) -> bool:
+        return self._context.checkpointed
+
     def get_operator_state_store(self) -> OperatorStateStore:
         return self._context.operator_state
 
@@ -154,6 +166,7 @@ class SnapshotSource:
     custom_raw_keyed_state: bool = False
     source: Callable[[], SourceState | None] = field(default=lambda: None)
     task: Callable[[], TaskState | None] = field(default=lambda: None)
+    committables: Callable[[int], Sequence[StoredCommittable]] = field(default=lambda checkpoint_id: ())
 
 
 def take_snapshot(operator: SnapshotSource, order: CheckpointOrder) -> OperatorSnapshotFutures:
@@ -161,10 +174,12 @@ def take_snapshot(operator: SnapshotSource, order: CheckpointOrder) -> OperatorS
     futures = OperatorSnapshotFutures()
     context = SnapshotContext(order)
     try:
-        _snapshot_timers(operator, futures)
+        plan = _plan(operator.context, order, futures)
+        _snapshot_timers(operator, order, plan, futures)
         operator.user_snapshot(context)
         _snapshot_operator_state(operator.context, futures)
-        _snapshot_keyed_state(operator.context, order, futures)
+        _snapshot_keyed_state(operator.context, order, plan, futures)
+        futures.committables = operator.committables(order.id)
         source, task = operator.source(), operator.task()
         futures.source = source.encode() if source is not None else None
         futures.task = task.encode() if task is not None else None
@@ -180,15 +195,44 @@ def take_snapshot(operator: SnapshotSource, order: CheckpointOrder) -> OperatorS
     return futures
 
 
-def _snapshot_timers(operator: SnapshotSource, futures: OperatorSnapshotFutures) -> None:
+def _plan(context: OperatorContext, order: CheckpointOrder, futures: OperatorSnapshotFutures) -> SnapshotPlan | None:
+    """What is written whole on top of the checkpoint that this one stands on; None: everything, on top of nothing."""
+    if context.keyed is None or order.savepoint:
+        return None
+    stored, keys = context.keyed.stored, context.keyed.keys_per_group()
+    plan = stored.plan(order.base_id, keys) if order.base_id is not None else None
+    futures.on_written = stored.recorder(order.id, order.base_id if plan is not None else None, keys)
+    return plan
+
+
+def _snapshot_timers(
+    operator: SnapshotSource, order: CheckpointOrder, plan: SnapshotPlan | None, futures: OperatorSnapshotFutures
+) -> None:
     timers = operator.context.timers
     if timers is None:
         return
     assert operator.context.keyed is not None, "timers need a keyed backend"
     if operator.custom_raw_keyed_state:
         raise RuntimeError(_CUSTOM_RAW_KEYED)
-    captured = timers.snapshot()
-    futures.raw_keyed = SnapshotFuture(captured.encode)
+    if order.savepoint:
+        whole = timers.snapshot()
+    else:
+        if plan is not None and not plan.timers and order.base_id is not None:
+            delta = timers.snapshot_delta(order.id, order.base_id)
+            if delta is not None:
+                futures.raw_keyed = SnapshotFuture(lambda: KeyedParts(delta=delta.encode()))
+                return
+        whole = timers.snapshot_whole(order.id, order.base_id, _replaced_timers(operator.context, order, plan))
+    futures.raw_keyed = SnapshotFuture(lambda: KeyedParts(full=whole.encode()))
+
+
+def _replaced_timers(
+    context: OperatorContext, order: CheckpointOrder, plan: SnapshotPlan | None
+) -> Collection[int]:
+    """Key groups of which timers may be stored below."""
+    if order.base_id is None or context.keyed is None:
+        return ()
+    return plan.timer_groups if plan is not None else context.keyed.key_groups
 
 
 def _snapshot_operator_state(context: OperatorContext, futures: OperatorSnapshotFutures) -> None:
@@ -197,27 +241,24 @@ def _snapshot_operator_state(context: OperatorContext, futures: OperatorSnapshot
         futures.managed_operator = SnapshotFuture(lambda: encoded)
 
 
-def _snapshot_keyed_state(context: OperatorContext, order: CheckpointOrder, futures: OperatorSnapshotFutures) -> None:
+def _snapshot_keyed_state(
+    context: OperatorContext, order: CheckpointOrder, plan: SnapshotPlan | None, futures: OperatorSnapshotFutures
+) -> None:
     keyed = context.keyed
     if keyed is None:
         return
-    if order.base_id is None or order.savepoint:
-        captured = list(keyed.snapshot_full())
-        if not order.savepoint:
-            keyed.snapshot_delta(order.id, None)  # the next one stands on this
-        futures.managed_keyed = SnapshotFuture(lambda: KeyedParts(full=_encoded(captured)))
+    if plan is None:
+        whole = list(keyed.snapshot_full() if order.savepoint else keyed.snapshot_whole(order.id))
+        futures.managed_keyed = SnapshotFuture(lambda: KeyedParts(full=_encoded(whole)))
         return
-    whole = [group for group in keyed.key_groups if (group + order.id) % REWRITE_EVERY == 0]
-    rewritten = list(keyed.snapshot_full(whole))
-    delta = keyed.snapshot_delta(order.id, order.base_id)
-    chosen = set(whole)
-
-    def parts() -> KeyedParts:
-        changed = ((group, data) for group, data in delta.encode() if group not in chosen)
-        return KeyedParts(full=_encoded(rewritten), delta=changed)
-
-    futures.managed_keyed = SnapshotFuture(parts)
+    rewritten = list(keyed.snapshot_full(plan.key_groups))
+    delta = keyed.snapshot_delta(order.id, order.base_id, without=plan.key_groups)
+    futures.managed_keyed = SnapshotFuture(lambda: KeyedParts(full=_encoded(rewritten), delta=delta.encode()))
 
 
-def _encoded(captured: list[Any]) -> Iterator[tuple[int, bytes]]:
-    return ((group.key_group, group.encode()) for group in captured)
+def _encoded(captured: list[CapturedGroup]) -> Iterator[tuple[int, bytes]]:
+    """Each key group is let go when it is encoded: captured state and its bytes need not all be in memory."""
+    captured.reverse()
+    while captured:
+        group = captured.pop()
+        yield group.key_group, group.encode()

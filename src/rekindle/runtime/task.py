@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic, perf_counter
 from typing import Any
 
 from rekindle.checkpoint.manifest import SubtaskState
 from rekindle.checkpoint.rescale import SubtaskRestore, TaskState
-from rekindle.checkpoint.restore import read_parts, read_subtask
+from rekindle.checkpoint.restore import RestoredSubtask, read_parts, read_subtask
 from rekindle.checkpoint.statefile import PartWriter
 from rekindle.checkpoint.store import Store
 from rekindle.checkpoint.subtask import write_subtask
 from rekindle.clock import Clock
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import JobCancelledError
-from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, Partitioning, StreamEdge
+from rekindle.graph.nodes import MIN_WATERMARK, Chain, JobPlan, OperatorKind, Partitioning, StreamEdge
 from rekindle.protocol import CheckpointOrder, EdgeCount, TaskReport
-from rekindle.runtime.context import Accumulators, OperatorContext
+from rekindle.runtime.context import Accumulators, JobIdentity, OperatorContext
+from rekindle.runtime.cut import edge_names, seek_valve, seek_writers, valve_position, writer_positions
 from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Chunk, ChunkHeader, Mark, decode_row
 from rekindle.runtime.exchange.inbox import Inbox
 from rekindle.runtime.exchange.partition import (
@@ -40,6 +42,7 @@ from rekindle.runtime.operators.base import MAX_WATERMARK, Operator
 from rekindle.runtime.operators.factory import Blueprint, build_operator, selector_function
 from rekindle.runtime.operators.sources import SourceOperator
 from rekindle.runtime.operators.stateless import method_or_callable
+from rekindle.runtime.operators.windows.backend import windowed_backend
 from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotDeclinedError, SnapshotSource, take_snapshot
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.operator import OperatorStateBackend
@@ -60,6 +63,8 @@ class SlotServices:
     load_edge_function: Callable[[int, str], Any]  # (edge id, "key_selector" | "partitioner")
     load_selector: Callable[[int, int], Any]  # (node id, input index)
     wake: Callable[[], None]
+    job: JobIdentity = field(default_factory=JobIdentity)
+    cached_files: Mapping[str, str] = field(default_factory=dict)  # name -> path on this machine
 
 
 @dataclass(frozen=True)
@@ -129,11 +134,14 @@ class Task:
         self.subtask = subtask
         self.name = f"{chain.name} ({subtask + 1}/{chain.parallelism})"
         self.finished = False
+        self._input_ended = False
         self._plan = plan
         self._services = services
         self._cancelled = False
         self._checkpointed = plan.settings["checkpoint_interval_ms"] > 0
         self._held_for: int | None = None  # the checkpoint for whose cut the source stands still
+        self._last_barrier = 0
+        self._aborted_ahead: set[int] = set()  # checkpoints that were aborted before their barrier came
         self._error_between_epochs: BaseException | None = None
         buffer_bytes = int(plan.settings["memory_buffer_bytes"])
         self.inbox = Inbox(buffer_bytes, services.directory)
@@ -145,6 +153,8 @@ class Task:
         self._inputs = [edge for edge in plan.edges if edge.target == chain.head and edge.source not in chain.nodes]
         self._codecs: dict[int, ChunkCodec] = {edge.id: codec_for(edge.type_info) for edge in self._inputs}
         self._input_index = {edge.id: edge.input_index for edge in self._inputs}
+        self._edge_names = edge_names(plan)
+        self._ended_before = False  # before the checkpoint that was restored
         self._valve = WatermarkValve(channel for edge in self._inputs for channel in self._channels_of(edge))
 
     # -- building -----------------------------------------------------------------------------------------------------
@@ -158,7 +168,12 @@ class Task:
         timers: InternalTimers | None = None
         if node.is_keyed:
             key_codec = value_codec_for(node.key_type, allow_pickle=allow_pickle)
-            keyed = HashMapKeyedBackend(node.max_parallelism, groups, key_codec=key_codec, allow_pickle=allow_pickle)
+            if node.kind is OperatorKind.WINDOW:
+                keyed = windowed_backend(node, groups, allow_pickle, services.clock)
+            else:
+                keyed = HashMapKeyedBackend(
+                    node.max_parallelism, groups, key_codec=key_codec, allow_pickle=allow_pickle, clock=services.clock
+                )
             timers = InternalTimers(node.max_parallelism, groups, key_codec=key_codec, allow_pickle=allow_pickle)
         context = OperatorContext(
             node=node,
@@ -173,6 +188,10 @@ class Task:
             operator_state=OperatorStateBackend(self.subtask, allow_pickle=allow_pickle),
             batch=plan.batch,
             object_reuse=bool(plan.settings.get("object_reuse", False)),
+            cached_files=services.cached_files,
+            job=services.job,
+            directory=services.directory,
+            settings=plan.settings,
         )
         selectors = [
             services.load_selector(node_id, index) if selector is not None else None
@@ -243,44 +262,68 @@ class Task:
 
     def restore(self, restore: TaskRestore) -> None:
         """Before `open`: every operator's state, and what belongs to the cut itself."""
+        watermarks: list[tuple[Operator, int]] = []
         for node_id in reversed(self.chain.nodes):
             operator = self._operators[node_id]
             found = restore.subtasks.get(operator.node.uid)
-            if found is not None:
-                self._restore_operator(operator, found, restore)
+            if found is None:
+                continue
+            state = self._restore_operator(operator, found, restore)
+            if state.task is not None:
+                watermarks.append((operator, state.task.watermark))
+        for operator, watermark in watermarks:
+            # The end of time is only that of a task to which nothing can come any more.
+            if watermark < MAX_WATERMARK or self._ended_before:
+                operator.restore_watermark(watermark)
+        if self._ended_before:
+            for operator in self._operators.values():
+                operator.restore_ended()
 
-    def _restore_operator(self, operator: Operator, found: SubtaskRestore, restore: TaskRestore) -> None:
+    def _restore_operator(self, operator: Operator, found: SubtaskRestore, restore: TaskRestore) -> RestoredSubtask:
         context = operator.context
         if context.keyed is not None and context.timers is not None:
             context.keyed.restore(read_parts(restore.store, restore.root, found.keyed))
+            context.keyed.stored.restored(found)
             context.timers.restore(read_parts(restore.store, restore.root, found.timers))
         state = read_subtask(restore.store, restore.root, found, operator.name)
         if state.operator_state is not None:
             context.operator_state.restore(state.operator_state)
+        operator.restore_committables(state.committables)
         if state.source is not None:
             operator.restore_source(state.source, state.finished)
-        elif operator is self._head:
-            self.finished = state.finished
         if operator is self._head and state.task is not None:
-            self._seek(state.task)
+            self._seek(state.task, state.finished)
+        return state
 
-    def _seek(self, task: TaskState) -> None:
-        if task.details is None:
+    def _seek(self, task: TaskState, finished: bool) -> None:
+        """The head's part of the cut; a task that had ended has nothing more to say than that (I9)."""
+        if task.details is not None:
+            valve, writers, positions = tagged_loads(task.details)
+            seek_valve(self._valve, self._edge_names, valve)
+            seek_writers(self._writers, self._edge_names, writers)
+            for operator in self._operators.values():
+                if operator.node.uid in positions:
+                    operator.seek(positions[operator.node.uid])
+            finished = finished and self._valve.all_ended
+        else:
             self._valve.current = task.watermark
-            return
-        valve, writers, positions = tagged_loads(task.details)
-        self._valve.seek(valve)
-        for writer, position in zip(self._writers, writers, strict=False):
-            if position is not None:
-                writer.seek(position)
-        for operator in self._operators.values():
-            if operator.node.uid in positions:
-                operator.seek(positions[operator.node.uid])
+        if not finished and self._valve.current == MAX_WATERMARK:
+            self._valve.current = MIN_WATERMARK  # others send to this task now than those that had ended
+        self._ended_before = finished
+        self.finished = finished and not isinstance(self._head, SourceOperator)
 
-    def _task_state(self) -> TaskState:
+    def _task_state(self, operator: Operator) -> TaskState:
+        """An operator's watermark, wherever it stands in its chain next time; with the head all else of the cut."""
+        watermark = operator.current_watermark
+        if operator is not self._head:
+            return TaskState(watermark)
         positions = {each.node.uid: each.position() for each in self._operators.values() if each.position() is not None}
-        details = [self._valve.position(), [writer.position() for writer in self._writers], positions]
-        return TaskState(self._valve.current, self._valve.all_idle, tagged_dumps(details))
+        details = [
+            valve_position(self._valve, self._edge_names),
+            writer_positions(self._writers, self._edge_names),
+            positions,
+        ]
+        return TaskState(watermark, self._valve.all_idle, tagged_dumps(details))
 
     def snapshot(self, order: CheckpointOrder) -> TaskSnapshot:
         """The synchronous part, from tail to head (I2); the futures that it gives are for the uploading thread."""
@@ -290,6 +333,7 @@ class Task:
             for node_id in reversed(self.chain.nodes):
                 operator = self._operators[node_id]
                 started = monotonic()
+                operator.prepare_snapshot(order.id)
                 futures = take_snapshot(self._snapshot_source(operator), order)
                 taken.append((operator, futures, (monotonic() - started) * 1000))
         except SnapshotDeclinedError:
@@ -297,9 +341,7 @@ class Task:
                 futures.cancel()
             raise
         finally:
-            if isinstance(self._head, SourceOperator) and order.id == self._held_for:
-                self._held_for = None
-                self._head.release_after_cut()
+            self._passed(order)
         reach(CrashPoint.AFTER_SNAPSHOT)
         return TaskSnapshot(self, order, taken, self.finished)
 
@@ -310,7 +352,8 @@ class Task:
             user_snapshot=operator.snapshot_user_state,
             custom_raw_keyed_state=operator.custom_raw_keyed_state,
             source=operator.source_state,
-            task=self._task_state if operator is self._head else lambda: None,
+            task=partial(self._task_state, operator),
+            committables=operator.committables,
         )
 
     def notify_complete(self, checkpoint_id: int) -> None:
@@ -318,8 +361,29 @@ class Task:
         for node_id in reversed(self.chain.nodes):
             self._operators[node_id].notify_complete(checkpoint_id)
 
+    def settle(self) -> None:
+        """The job's last checkpoint was told: sinks leave nothing uncommitted (I9)."""
+        for node_id in reversed(self.chain.nodes):
+            self._operators[node_id].settle()
+
+    def given_up(self, order: CheckpointOrder) -> bool:
+        """Whether the checkpoint was aborted before its barrier came: then there is nothing to do for it."""
+        if order.id not in self._aborted_ahead:
+            return False
+        self._passed(order)
+        return True
+
+    def _passed(self, order: CheckpointOrder) -> None:
+        self._last_barrier = order.id
+        self._aborted_ahead = {each for each in self._aborted_ahead if each > order.id}
+        if isinstance(self._head, SourceOperator) and order.id == self._held_for:
+            self._held_for = None
+            self._head.release_after_cut()
+
     def notify_aborted(self, checkpoint_id: int) -> None:
         """Tell the operators, from tail to head."""
+        if checkpoint_id > self._last_barrier:
+            self._aborted_ahead.add(checkpoint_id)
         for node_id in reversed(self.chain.nodes):
             self._operators[node_id].notify_aborted(checkpoint_id)
 
@@ -349,8 +413,8 @@ class Task:
     def cancel(self) -> None:
         """Leave the epoch at the next batch; called from another thread."""
         self._cancelled = True
-        if isinstance(self._head, SourceOperator):
-            self._head.cancel()
+        for operator in self._operators.values():
+            operator.cancel()
 
     # -- epochs -------------------------------------------------------------------------------------------------------
 
@@ -361,6 +425,7 @@ class Task:
         started = perf_counter()
         received = self.inbox.counts()
         sunk_before = self._records_sunk()
+        ending = self._holds_end()
         self._on_processing_time()
         if isinstance(self._head, SourceOperator):
             if budget.checkpoint is not None:
@@ -369,10 +434,14 @@ class Task:
             records_in = self._pull(self._head, budget)
             if budget.checkpoint is not None and budget.checkpoint.drain and not self._head.finished:
                 self._head.end_of_input()
-                self.finished = True
+                self._input_ended = True
         else:
             records_in = sum(self._feed(header, row) for header, row in self.inbox.drain())
         self._on_processing_time()
+        if budget.checkpoint is not None and budget.checkpoint.drain:
+            for operator in self._operators.values():
+                operator.release_end()
+        self.finished = self.finished or ((ending or self._input_ended) and not self._holds_end())
         sent = self._end_epoch()
         report = TaskReport(
             chain=self.chain.id,
@@ -391,10 +460,14 @@ class Task:
     def _pull(self, source: SourceOperator, budget: EpochBudget) -> int:
         if source.finished:
             return 0
+        if self._ended_before:
+            source.finished = self.finished = True
+            self._say_again_that_it_ended()
+            return 0
         pulled = source.pull(budget.max_records, monotonic() + budget.target_ms / 1000, lambda: self._cancelled)
         if self._cancelled:
             raise JobCancelledError(f"{self.name} was cancelled")
-        self.finished = source.finished
+        self._input_ended = source.finished
         return pulled
 
     def _feed(self, header: ChunkHeader, row: bytes) -> int:
@@ -440,11 +513,24 @@ class Task:
 
     def _finish(self) -> None:
         if self.finished:
-            return  # it had ended before the checkpoint that was restored
+            self._say_again_that_it_ended()
+            return
+        if self._input_ended:
+            return
+        self._input_ended = True
         if self._head.current_watermark < MAX_WATERMARK:
             self._head.process_watermark(MAX_WATERMARK)
         self._head.emit_end()
-        self.finished = True
+
+    def _holds_end(self) -> bool:
+        """Whether some operator has not passed on the end of the input, because it waits for something of its own."""
+        return any(operator.end_held for operator in self._operators.values())
+
+    def _say_again_that_it_ended(self) -> None:
+        """After a restore, to tasks that may have forgotten it because their own parallelism is another now."""
+        for writer in self._writers:
+            writer.emit_watermark(MAX_WATERMARK)
+            writer.emit_end()
 
     def _on_processing_time(self) -> None:
         if self.finished:
@@ -480,7 +566,7 @@ class Task:
 
     def polls(self) -> bool:
         """Whether somebody must ask `has_input` again and again."""
-        return isinstance(self._head, SourceOperator) and not self.finished
+        return isinstance(self._head, SourceOperator) and not self.finished and not self._head.finished
 
     def next_due_ms(self) -> int | None:
         """Wall-clock time at which some operator wants an epoch."""

@@ -6,24 +6,21 @@ Timers are kept in buckets by time, the distinct times in a heap. Those of one t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
-import msgspec
-
-from rekindle.errors import SerializationError
-from rekindle.runtime.key_groups import key_group
 from rekindle.runtime.keys import canonical_bytes
 from rekindle.runtime.state.spec import Codec
+from rekindle.runtime.timer_parts import Timer, TimerChanges, TimerSnapshot, decode_timers
 from rekindle.serde import value_codec_for
 
-FORMAT_VERSION: Final = 1
+__all__ = ["InternalTimers", "Timer", "TimerQueue", "TimerSnapshot"]
+
 _STALE_ALLOWED: Final = 64
+# So many changes are kept in any case, above that no more than there are timers, twice.
+_CHANGES_ALLOWED: Final = 1 << 16
 
-
-# (time, key, namespace)
-Timer = tuple[int, Any, Any]
 # (key, namespace) in order of registration; the values mean nothing.
 _Bucket = dict[tuple[Any, Any], None]
 
@@ -31,9 +28,11 @@ _Bucket = dict[tuple[Any, Any], None]
 class TimerQueue:
     """Timers of one domain."""
 
-    __slots__ = ("_buckets", "_heap")
+    __slots__ = ("_buckets", "_heap", "_most_changes", "changes")
 
     def __init__(self) -> None:
+        self.changes = TimerChanges()
+        self._most_changes = _CHANGES_ALLOWED
         self._buckets: dict[int, _Bucket] = {}
         # Every time in `_buckets` that is not being fired just now, and times whose bucket is gone.
         self._heap: list[int] = []
@@ -44,7 +43,14 @@ class TimerQueue:
         if bucket is None:
             bucket = self._buckets[time] = {}
             heappush(self._heap, time)
-        bucket[key, namespace] = None
+        entry = key, namespace
+        if entry not in bucket:
+            bucket[entry] = None
+            touched = self.changes.open
+            if touched is not None:
+                touched[time, key, namespace] = None
+                if len(touched) > self._most_changes:
+                    self._bound_changes(len(touched))
 
     def delete(self, time: int, key: Any, namespace: Any = None) -> None:
         """Remove a timer, if it is there."""
@@ -52,6 +58,8 @@ class TimerQueue:
         if bucket is None or (key, namespace) not in bucket:
             return
         del bucket[key, namespace]
+        if self.changes.open is not None:
+            self.changes.open[time, key, namespace] = None
         if not bucket:
             del self._buckets[time]
             if len(self._heap) > 2 * len(self._buckets) + _STALE_ALLOWED:
@@ -86,7 +94,10 @@ class TimerQueue:
                     entry = waiting.pop()
                     if entry in bucket:
                         del bucket[entry]
-                        yield time, entry[0], entry[1]
+                        timer = time, entry[0], entry[1]
+                        if self.changes.open is not None:
+                            self.changes.open[timer] = None
+                        yield timer
                 elif bucket:
                     waiting.extend(_last_to_first(bucket))
                 else:
@@ -98,11 +109,36 @@ class TimerQueue:
                 if self._buckets.get(time) is bucket:
                     heappush(self._heap, time)
 
+    def buckets_due(self, limit: int) -> Iterator[tuple[int, list[tuple[Any, Any]]]]:
+        """Remove and yield what is due at `limit`, all timers of a time at once, in the order of `due`.
+
+        For whoever sets only timers of later times meanwhile, and deletes none that is due.
+        """
+        while (first := self.next_time()) is not None and first <= limit:
+            heappop(self._heap)
+            waiting = _last_to_first(self._buckets.pop(first))
+            waiting.reverse()
+            yield first, waiting
+
     def all(self) -> Iterator[Timer]:
         """Every timer, in no order."""
         for time, bucket in self._buckets.items():
             for key, namespace in bucket:
                 yield time, key, namespace
+
+    def split(self, timers: Iterable[Timer]) -> tuple[list[Timer], list[Timer]]:
+        """Those of the timers that are there, and those that are not."""
+        there: list[Timer] = []
+        gone: list[Timer] = []
+        for timer in timers:
+            time, key, namespace = timer
+            (there if (key, namespace) in self._buckets.get(time, ()) else gone).append(timer)
+        return there, gone
+
+    def _bound_changes(self, touched: int) -> None:
+        self._most_changes = 2 * len(self) + _CHANGES_ALLOWED
+        if touched > self._most_changes:
+            self.changes.give_up()
 
     def __len__(self) -> int:
         return sum(map(len, self._buckets.values()))
@@ -111,26 +147,27 @@ class TimerQueue:
 def _last_to_first(bucket: _Bucket) -> list[tuple[Any, Any]]:
     if len(bucket) == 1:
         return list(bucket)
+    kinds = {type(entry[0]) for entry in bucket}
+    if len(kinds) == 1 and not kinds.isdisjoint(_ORDERED_ALIKE) and _namespaces_ordered_alike(bucket):
+        return sorted(bucket, reverse=True)
     return sorted(bucket, key=_order, reverse=True)
+
+
+# Types whose values Python orders as their canonical bytes are ordered; sorting them is several times faster.
+_ORDERED_ALIKE: Final = frozenset({int, str})
+
+
+def _namespaces_ordered_alike(bucket: _Bucket) -> bool:
+    """Whether all namespaces are pairs of ints (time windows), or all the same."""
+    namespaces = {entry[1] for entry in bucket}
+    if len(namespaces) == 1:
+        return True
+    return all(type(each) is tuple and len(each) == 2 and type(each[0]) is type(each[1]) is int for each in namespaces)
 
 
 def _order(entry: tuple[Any, Any]) -> tuple[bytes, bytes]:
     key, namespace = entry
     return canonical_bytes(key), canonical_bytes(namespace)
-
-
-class TimerPart(msgspec.Struct, array_like=True, frozen=True):
-    """The timers of one key group: keys and namespaces once, timers as (time, place of key, place of namespace)."""
-
-    version: int
-    keys: list[bytes]
-    namespaces: list[bytes]
-    event: list[tuple[int, int, int]]
-    processing: list[tuple[int, int, int]]
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(TimerPart).decode
 
 
 class InternalTimers:
@@ -174,86 +211,62 @@ class InternalTimers:
         """The time of the first processing-time timer."""
         return self.processing.next_time()
 
-    def snapshot(self) -> TimerSnapshot:
-        """All timers at the cut; keys are immutable, so references are enough (I13)."""
-        return TimerSnapshot(
-            list(self.event.all()),
-            list(self.processing.all()),
-            self._max_parallelism,
-            self._key_codec,
-            self._namespace_codec,
+    def snapshot(self, also: Collection[int] = ()) -> TimerSnapshot:
+        """All timers as they are now; keys are immutable, so references are enough (I13)."""
+        return self._snapshot(list(self.event.all()), list(self.processing.all()), also=also)
+
+    def snapshot_whole(self, snapshot_id: int, since_completed_id: int | None, also: Collection[int]) -> TimerSnapshot:
+        """Cut: all timers. `also` are the key groups of which something is stored that this is to replace."""
+        for queue in (self.event, self.processing):
+            queue.changes.cut(snapshot_id, since_completed_id, whole=True)
+        return self.snapshot(also)
+
+    def snapshot_delta(self, snapshot_id: int, since_completed_id: int) -> TimerSnapshot | None:
+        """Cut: what changed since the completed snapshot; None, and no cut, when that is not known."""
+        queues = (self.event, self.processing)
+        if not all(queue.changes.reaches(since_completed_id) for queue in queues):
+            return None
+        event, processing = (
+            queue.split(queue.changes.cut(snapshot_id, since_completed_id, whole=False)) for queue in queues
         )
+        return self._snapshot(event[0], processing[0], removed=(event[1], processing[1]))
 
-    def restore(self, parts: Iterable[tuple[int, bytes]]) -> None:
-        """Load (key group, part); those of key groups that this subtask does not own are skipped."""
-        for group, data in parts:
-            if group not in self.key_groups:
-                continue
-            part = _decoded_part(group, data)
-            keys = list(map(self._key_codec.decode, part.keys))
-            namespaces = list(map(self._namespace_codec.decode, part.namespaces))
-            for queue, timers in ((self.event, part.event), (self.processing, part.processing)):
-                for time, key_place, namespace_place in timers:
-                    queue.register(time, keys[key_place], namespaces[namespace_place])
+    def snapshot_completed(self, snapshot_id: int) -> None:
+        """The snapshot is durable: later deltas stand on it."""
+        self.event.changes.completed(snapshot_id)
+        self.processing.changes.completed(snapshot_id)
 
+    def snapshot_aborted(self, snapshot_id: int) -> None:
+        """As if it had never been triggered: the next delta covers more."""
+        self.event.changes.aborted(snapshot_id)
+        self.processing.changes.aborted(snapshot_id)
 
-class TimerSnapshot:
-    """Timers at a cut; `encode` may run on another thread while processing goes on."""
-
-    def __init__(
+    def _snapshot(
         self,
         event: list[Timer],
         processing: list[Timer],
-        max_parallelism: int,
-        key_codec: Codec,
-        namespace_codec: Codec,
-    ) -> None:
-        self._event = event
-        self._processing = processing
-        self._max_parallelism = max_parallelism
-        self._key_codec = key_codec
-        self._namespace_codec = namespace_codec
+        removed: tuple[Iterable[Timer], Iterable[Timer]] = ((), ()),
+        also: Collection[int] = (),
+    ) -> TimerSnapshot:
+        codecs = self._key_codec, self._namespace_codec
+        return TimerSnapshot(event, processing, self._max_parallelism, *codecs, removed, also)
 
-    def encode(self) -> Iterator[tuple[int, bytes]]:
-        """(key group, part), ready for the store; key groups without timers have none."""
-        groups: dict[int, tuple[list[Timer], list[Timer]]] = {}
-        for domain, timers in enumerate((self._event, self._processing)):
-            for timer in timers:
-                group = key_group(timer[1], self._max_parallelism)
-                groups.setdefault(group, ([], []))[domain].append(timer)
-        for group in sorted(groups):
-            yield group, self._encode_group(*groups[group])
+    def restore(self, parts: Iterable[tuple[int, bytes]]) -> None:
+        """Load (key group, part): for each key group the full part first, then its deltas in order.
 
-    def _encode_group(self, event: list[Timer], processing: list[Timer]) -> bytes:
-        keys: dict[Any, int] = {}
-        namespaces: dict[Any, int] = {}
-
-        def places(timers: list[Timer]) -> list[tuple[int, int, int]]:
-            return [
-                (time, keys.setdefault(key, len(keys)), namespaces.setdefault(namespace, len(namespaces)))
-                for time, key, namespace in timers
-            ]
-
-        event_places, processing_places = places(event), places(processing)
-        return _encode(
-            TimerPart(
-                FORMAT_VERSION,
-                list(map(self._key_codec.encode, keys)),
-                list(map(self._namespace_codec.encode, namespaces)),
-                event_places,
-                processing_places,
-            )
-        )
-
-
-def _decoded_part(group: int, data: bytes) -> TimerPart:
-    try:
-        part = _decode(data)
-    except msgspec.DecodeError as error:
-        raise SerializationError(f"The timers of key group {group} are damaged: {error}") from error
-    if part.version != FORMAT_VERSION:
-        raise SerializationError(
-            f"The timers of key group {group} have format {part.version}; this version of Rekindle reads "
-            f"{FORMAT_VERSION}: use the version that wrote it."
-        )
-    return part
+        Parts of key groups that this subtask does not own are skipped.
+        """
+        for group, data in parts:
+            if group not in self.key_groups:
+                continue
+            timers = decode_timers(group, data, self._key_codec, self._namespace_codec)
+            for queue, added, removed in (
+                (self.event, timers.event, timers.removed_event),
+                (self.processing, timers.processing, timers.removed_processing),
+            ):
+                for timer in added:
+                    queue.register(*timer)
+                for timer in removed:
+                    queue.delete(*timer)
+        for queue in (self.event, self.processing):
+            queue.changes.restored()

@@ -12,7 +12,8 @@ import msgspec
 
 from rekindle.checkpoint.paths import StateFileName, savepoint_reference, shared_reference
 from rekindle.checkpoint.statefile import InlineWriter, PartWriter, StateFileWriter
-from rekindle.checkpoint.store import Store, open_store
+from rekindle.checkpoint.store import Store
+from rekindle.checkpoint.stores.options import StoreOptions, open_configured
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.protocol import Message, OperatorSnapshotTaken, SnapshotDeclined, SnapshotTaken, Storage
 from rekindle.runtime.task import TaskSnapshot
@@ -24,11 +25,14 @@ _encode = msgspec.msgpack.Encoder().encode
 class Uploader:
     """Takes snapshots over from the tasks, in order, and answers to the driver for each."""
 
-    def __init__(self, storage: Storage, attempt: int, send: Callable[[Message], None]) -> None:
+    def __init__(
+        self, storage: Storage, attempt: int, send: Callable[[Message], None], store_options: StoreOptions
+    ) -> None:
         self._storage = storage
         self._attempt = attempt
         self._send = send
-        self.store: Store | None = open_store(storage.url) if storage.url is not None else None
+        self._store_options = store_options
+        self.store: Store | None = open_configured(storage.url, store_options) if storage.url is not None else None
         self._savepoints: tuple[str, Store] | None = None  # the store of the last savepoint
         self._waiting: SimpleQueue[tuple[TaskSnapshot, float, float]] = SimpleQueue()
         threading.Thread(target=self._run, name="snapshot upload", daemon=True).start()
@@ -79,5 +83,5 @@ class Uploader:
     def _savepoint_store(self, storage: Storage) -> Store:
         assert storage.url is not None, "savepoints are files"
         if self._savepoints is None or self._savepoints[0] != storage.url:
-            self._savepoints = storage.url, open_store(storage.url)
+            self._savepoints = storage.url, open_configured(storage.url, self._store_options)
         return self._savepoints[1]

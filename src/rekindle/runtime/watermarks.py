@@ -54,12 +54,24 @@ class WatermarkValve:
     def end(self, channel: Channel) -> bool:
         """A channel ended; True when all have."""
         self._channels[channel].ended = True
-        return all(time.ended for time in self._channels.values())
+        return self.all_ended
 
     @property
     def all_idle(self) -> bool:
         """Whether nobody is left to wait for."""
         return all(time.idle for time in self._channels.values())
+
+    @property
+    def all_ended(self) -> bool:
+        """Whether nothing can come any more."""
+        return all(time.ended for time in self._channels.values())
+
+    def sources(self) -> dict[int, set[int]]:
+        """Edge -> the subtasks that send over it."""
+        found: dict[int, set[int]] = {}
+        for edge, source in self._channels:
+            found.setdefault(edge, set()).add(source)
+        return found
 
     def _moved(self) -> int | None:
         deciding = [time.watermark for time in self._channels.values() if not time.idle and time.aligned]

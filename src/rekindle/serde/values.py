@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec.msgpack import Ext
@@ -27,6 +27,14 @@ class ValueCodec(Protocol):
 
     def decode(self, data: Buffer) -> Any:
         """The value again."""
+        ...
+
+    def encode_all(self, values: list[Any]) -> bytes:
+        """A msgpack array of what `encode` gives for each value; None is nil. Much quicker than one by one."""
+        ...
+
+    def decode_all(self, data: Buffer) -> list[Any]:
+        """What `encode_all` wrote."""
         ...
 
 
@@ -55,9 +63,10 @@ class MsgpackValueCodec:
         self._from_wire = type_info.from_wire()
         exact = type_info.exact_class()
         self._classes = None if exact is None else frozenset({exact, type(None)})
-        element = type_info.python_type()
+        element: Any = type_info.python_type() | None  # type: ignore[operator]
         self._encode = msgspec.msgpack.Encoder().encode
-        self._decode = msgspec.msgpack.Decoder(element | None).decode  # type: ignore[operator]
+        self._decode = msgspec.msgpack.Decoder(element).decode
+        self._decode_all = msgspec.msgpack.Decoder(list[element]).decode
 
     def encode(self, value: Any) -> bytes:
         """The value as bytes; TypeMismatchError when it is not of the declared type."""
@@ -68,17 +77,44 @@ class MsgpackValueCodec:
         except CANNOT_ENCODE as error:
             raise TypeMismatchError(f"{value!r} does not fit its declared type {self._declared}: {error}.") from error
 
+    def encode_all(self, values: list[Any]) -> bytes:
+        """An array of them; TypeMismatchError when one is not of the declared type."""
+        try:
+            if self._classes is None or self._classes.issuperset(map(type, values)):
+                return self._encode(values if self._to_wire is None else _converted(self._to_wire, values))
+        except CANNOT_ENCODE:
+            pass
+        for value in values:
+            self.encode(value)  # one of them fails again, this time with a sentence
+        raise AssertionError(f"values of {self._declared} can be written one by one, but not together")
+
     def decode(self, data: Buffer) -> Any:
         """The value again; TypeMismatchError when the bytes do not fit the declared type."""
+        value = self._checked(self._decode, data)
+        return value if self._from_wire is None else self._from_wire(value)
+
+    def decode_all(self, data: Buffer) -> list[Any]:
+        """The values again; TypeMismatchError when one does not fit the declared type."""
+        values: list[Any] = self._checked(self._decode_all, data)
+        return values if self._from_wire is None else _converted(self._from_wire, values)
+
+    def _checked(self, decode: Callable[[Buffer], Any], data: Buffer) -> Any:
         try:
-            value = self._decode(data)
+            return decode(data)
         except msgspec.ValidationError as error:
             raise TypeMismatchError(
                 f"A stored value does not fit its declared type {self._declared}: {error}."
             ) from None
         except msgspec.DecodeError as error:
             raise SerializationError(f"A stored value of {self._declared} is damaged: {error}.") from error
-        return value if self._from_wire is None else self._from_wire(value)
+
+
+def _converted(convert: Callable[[Any], Any], values: list[Any]) -> list[Any]:
+    return [None if value is None else convert(value) for value in values]
+
+
+# What the tagged codec writes as it is; an int may be too large for that, which its encoder then says.
+_PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes})
 
 
 class TaggedValueCodec:
@@ -104,12 +140,28 @@ class TaggedValueCodec:
                 return _pickled(value)
             return tagged_dumps(value, self._types)  # fails again, this time with a sentence
 
+    def encode_all(self, values: list[Any]) -> bytes:
+        """An array of them; SerializationError names the path to what would need pickle."""
+        if _PLAIN.issuperset(map(type, values)):
+            try:
+                return encode(values)
+            except (OverflowError, UnicodeEncodeError):
+                pass
+        return encode([msgspec.Raw(self.encode(value)) for value in values])
+
     def decode(self, data: Buffer) -> Any:
         """The value again."""
         try:
             return self._decode(data)
         except msgspec.DecodeError as error:
             raise SerializationError(f"A stored value is damaged: {error}.") from error
+
+    def decode_all(self, data: Buffer) -> list[Any]:
+        """The values again."""
+        values = self.decode(data)
+        if type(values) is not list:
+            raise SerializationError("Stored values are damaged: they are no array.")
+        return values
 
 
 def _pickled(value: Any) -> bytes:

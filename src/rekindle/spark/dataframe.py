@@ -11,11 +11,12 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
+from rekindle.common.type_system.fields import values_of
 from rekindle.common.typeinfo import RowTypeInfo, TypeInformation, infer_type_info
 from rekindle.common.types import Row, make_row
 from rekindle.errors import ClusterError, TypeMismatchError
 from rekindle.spark import private
-from rekindle.spark.dataframe_types import arrow_schema, from_arrow, row_type_of, schema_of, values_of
+from rekindle.spark.dataframe_types import arrow_schema, from_arrow, row_type_of, schema_of
 from rekindle.spark.exchange import StageInput
 
 #: (partition, its rows) -> (destination slot, chunk) pairs; has to be picklable.

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import typing
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as st
 
-from rekindle.common.time import Instant
+from rekindle.common.type_system.fields import Conversion, fields_of
 from rekindle.common.typeinfo import (
     BasicType,
     BasicTypeInfo,
-    ClassTypeInfo,
     DateTypeInfo,
     EnumTypeInfo,
     ExternalTypeInfo,
@@ -24,16 +21,12 @@ from rekindle.common.typeinfo import (
     RowTypeInfo,
     TimestampTypeInfo,
     TimeTypeInfo,
-    TupleTypeInfo,
     TypeInformation,
     Types,
     infer_type_info,
 )
 from rekindle.common.types import Row, make_row
 from rekindle.errors import TypeMismatchError
-
-#: None where a value needs no conversion.
-Conversion: TypeAlias = Callable[[Any], Any] | None
 
 _PLAIN: dict[type[st.DataType], tuple[Callable[[], TypeInformation], Any]] = {
     st.BooleanType: (Types.BOOLEAN, pa.bool_()),
@@ -186,63 +179,6 @@ def spark_type_of(type_info: TypeInformation) -> st.DataType:
         f"Elements of the type {type_info!r} have no columns: give the last operator an output_type, for example"
         " Types.ROW_NAMED(['word', 'count'], [Types.STRING(), Types.LONG()])."
     )
-
-
-def fields_of(type_info: TypeInformation) -> list[tuple[str, TypeInformation]] | None:
-    """Names and types of the fields; None when it has none."""
-    if isinstance(type_info, RowTypeInfo):
-        return list(zip(type_info.get_field_names(), type_info.get_field_types(), strict=True))
-    if isinstance(type_info, TupleTypeInfo):
-        return [(f"f{index}", part) for index, part in enumerate(type_info.get_field_types())]
-    if isinstance(type_info, ClassTypeInfo):
-        hints = typing.get_type_hints(type_info.get_class())
-        return [(name, infer_type_info(hint)) for name, hint in hints.items() if not name.startswith("__")]
-    return None
-
-
-def to_arrow(type_info: TypeInformation) -> Conversion:
-    """From what the stream carries to what Arrow takes for it; the inverse of `from_arrow`."""
-    match type_info:
-        case ExternalTypeInfo():
-            return to_arrow(type_info._type_info)
-        case BasicTypeInfo() if type_info._basic_type is BasicType.INSTANT:
-            return _nullable(_datetime_of)
-        case EnumTypeInfo():
-            return _nullable(lambda member: member.value)
-        case ListTypeInfo() if (element := to_arrow(type_info.elem_type)) is not None:
-            return _nullable(lambda values: [element(value) for value in values])
-        case MapTypeInfo():
-            key, value = ((to_arrow(part) or _same) for part in type_info._parts)
-            return _nullable(lambda items: [(key(each), value(item)) for each, item in items.items()])
-    if (fields := fields_of(type_info)) is None:
-        return None
-    values = values_of(type_info)
-    names = [name for name, _ in fields]
-    return _nullable(lambda element: dict(zip(names, values(element), strict=True)))
-
-
-def values_of(type_info: TypeInformation) -> Callable[[Any], list[Any]]:
-    """The fields of an element in the order of its type, each as Arrow takes it."""
-    fields = fields_of(type_info)
-    if fields is None:
-        convert = to_arrow(type_info) or _same
-        return lambda element: [convert(element)]
-    names = [name for name, _ in fields]
-    parts = [to_arrow(part) or _same for _, part in fields]
-
-    def convert_all(values: typing.Iterable[Any]) -> list[Any]:
-        return [convert(value) for convert, value in zip(parts, values, strict=True)]
-
-    if isinstance(type_info, RowTypeInfo):
-        return lambda row: convert_all(row.get_fields_by_names(names) if isinstance(row, Row) else row)
-    if isinstance(type_info, TupleTypeInfo):
-        return convert_all
-    return lambda instance: convert_all(getattr(instance, name) for name in names)
-
-
-def _datetime_of(instant: Instant) -> dt.datetime:
-    epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-    return epoch + dt.timedelta(seconds=instant.seconds, microseconds=instant.nanos // 1000)
 
 
 def _nullable(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:

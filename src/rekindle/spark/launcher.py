@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from typing import Any
 
 from rekindle import config
-from rekindle.checkpoint import resolve
-from rekindle.checkpoint.store import Store, open_store
-from rekindle.checkpoint.stores.memory import MemoryStore
 from rekindle.clock import SystemClock
 from rekindle.common.job_id import JobID
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.coordinator.attempt import AttemptSettings, Observer, PartitionedInput
-from rekindle.coordinator.checkpointing import Checkpointing, RestoredFrom
+from rekindle.coordinator.checkpointing import Checkpointing
 from rekindle.coordinator.job import JobMaster, JobSpec
 from rekindle.coordinator.pacing import EpochLimits
 from rekindle.coordinator.progress import Progress
 from rekindle.coordinator.restart import restart_strategy
-from rekindle.datastream.transformations import Program, with_inputs
+from rekindle.datastream.transformations import Program, Transformation, with_inputs
+from rekindle.errors import ClusterError
 from rekindle.graph.build import build_plan
 from rekindle.graph.explain import explain as explain_plan
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.graph.plan_json import plan_json as plan_as_json
 from rekindle.graph.shipping import ship
+from rekindle.runtime.cached_rows import CachedRowsSource
 from rekindle.runtime.exchange.chunk import decode_row, read_header
 from rekindle.serde import codec_for
 from rekindle.spark import dataframe
 from rekindle.spark.cluster import DataFrameFeed, SparkCluster
 from rekindle.spark.feed import DataFrameChunks
 from rekindle.spark.shared_session import lease_session
+from rekindle.spark.storage import JobStorage
 
-_LOG = logging.getLogger("rekindle.job")
+__all__ = ["dataframe_type", "explain", "launch", "materialize", "plan_json", "to_dataframe"]
 
-__all__ = ["dataframe_type", "explain", "launch", "plan_json", "to_dataframe"]
+#: Records of a cache travel to every slot of the jobs that read it.
+_LARGEST_CACHE_BYTES = 1 << 30
 
 
 def launch(program: Program, observer: Observer | None = None) -> JobMaster:
@@ -42,12 +42,32 @@ def launch(program: Program, observer: Observer | None = None) -> JobMaster:
     return _launch(program, observer, keep_rows=False)
 
 
+def materialize(program: Program) -> CachedRowsSource:
+    """Run a bounded program and make its collected records a source for later ones."""
+    job = _launch(program, None, keep_rows=True)
+    rows: list[bytes] = []
+    for batch in job.results():
+        rows.extend(sorted(batch, key=lambda row: read_header(row)[:4]))
+        if sum(map(len, rows)) > _LARGEST_CACHE_BYTES:
+            job.cancel()
+            raise ClusterError(
+                f"cache() would keep more than {_LARGEST_CACHE_BYTES >> 20} MiB at the driver: write the stream to "
+                "files and read those, or compute it anew in each job."
+            )
+    job.result().result()
+    return CachedRowsSource(rows, _collect_of(program).output_type)
+
+
+def _collect_of(program: Program) -> Transformation:
+    return next(each for each in program.transformations if each.kind is OperatorKind.COLLECT)
+
+
 def to_dataframe(program: Program) -> Any:
     """Run a bounded program and make its collected records a DataFrame of the same session."""
     job = _launch(program, None, keep_rows=True)
     rows = [row for batch in job.results() for row in batch]
     job.result().result()
-    collect = next(each for each in program.transformations if each.kind is OperatorKind.COLLECT)
+    collect = _collect_of(program)
     session = lease_session(program.configuration).spark
     return dataframe.to_dataframe(session, rows, CollectedRows(collect.output_type), collect.output_type)
 
@@ -78,14 +98,16 @@ class CollectedRows:
 
 
 def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> JobMaster:
-    build_plan(program)  # what cannot be built fails before Spark is started
+    # What cannot be built, or begun from, fails before Spark is started.
+    storage = JobStorage.of(build_plan(program), program.configuration)
+    stored_max = storage.stored_max_parallelism()
     lease = lease_session(program.configuration)
     cores = lease.spark.sparkContext.defaultParallelism
     frames = {handle: dataframe.DataFrameInput(df) for handle, df in program.dataframes.items()}
     for transformation in with_inputs(program.transformations):
         if transformation.kind is OperatorKind.SOURCE_DATAFRAME:
             transformation.options["partitions"] = frames[transformation.options["dataframe"]].partitions
-    plan = build_plan(program, cores)
+    plan = build_plan(program, cores, stored_max)
     shipped = ship(plan, program)
     inputs = {
         node.id: frames[node.options["dataframe"]]
@@ -100,7 +122,7 @@ def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> Job
         plan=plan,
         program=shipped,
         settings=_attempt_settings(plan, cluster.is_on_this_machine),
-        checkpointing=_checkpointing(plan, program, str(job_id)),
+        checkpointing=_checkpointing(plan, storage, str(job_id)),
         restart=restart_strategy(
             program.restart_strategy, program.configuration, plan.settings["checkpoint_interval_ms"] > 0
         ),
@@ -111,29 +133,16 @@ def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> Job
     return JobMaster(spec, cluster, progress).start()
 
 
-def _checkpointing(plan: JobPlan, program: Program, job_id: str) -> Checkpointing:
-    directory = plan.settings["checkpoint_directory"]
-    store = open_store(directory) if directory else MemoryStore()
-    if not directory and plan.settings["checkpoint_interval_ms"] > 0:
-        _LOG.warning(
-            "Job '%s' keeps its checkpoints in the driver's memory: they are lost with it. Set "
-            "execution.checkpointing.dir to a directory that every executor and the driver reach.",
-            plan.job_name,
-        )
-    recovery = _recovery(program.configuration.get(config.RECOVERY_PATH), store, plan.job_name)
-    return Checkpointing(plan, job_id, store, SystemClock(), in_memory=not directory, recovery=recovery)
-
-
-def _recovery(path: str | None, store: Store, job_name: str) -> RestoredFrom | None:
-    if path is None:
-        return None
-    if path == resolve.LATEST:
-        if resolve.latest(store, job_name) is None:
-            _LOG.info("Job '%s' has no checkpoint yet: it begins anew.", job_name)
-            return None
-        return RestoredFrom(store, resolve.load(store, path, job_name))
-    location = resolve.locate(path)
-    return RestoredFrom(location.store, resolve.load(location.store, location.path))
+def _checkpointing(plan: JobPlan, storage: JobStorage, job_id: str) -> Checkpointing:
+    return Checkpointing(
+        plan,
+        job_id,
+        storage.store,
+        SystemClock(),
+        in_memory=storage.in_memory,
+        recover=storage.recover,
+        store_options=storage.options,
+    )
 
 
 class _RowDecoder:

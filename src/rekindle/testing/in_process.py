@@ -7,19 +7,27 @@ from __future__ import annotations
 
 import pickle
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
+from rekindle.checkpoint.rescale import stored_max_parallelism
 from rekindle.clock import Clock
 from rekindle.datastream.data_stream import DataStream
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import JobPlan, OperatorKind
-from rekindle.protocol import TO_DRIVER, EdgeCount
-from rekindle.runtime.context import Accumulators
+from rekindle.protocol import TO_DRIVER, CheckpointOrder, EdgeCount
+from rekindle.runtime.context import Accumulators, JobIdentity
 from rekindle.runtime.exchange.chunk import decode_row, read_header
-from rekindle.runtime.task import EpochBudget, SlotServices, Task
+from rekindle.runtime.snapshot import SnapshotDeclinedError
+from rekindle.runtime.task import EpochBudget, SlotServices, Task, TaskSnapshot
 from rekindle.serde import cloud_dumps, codec_for
 from rekindle.testing.clock import ManualClock
+from rekindle.testing.in_process_checkpoint import JOB_ID, TIMELINE, Basis, InProcessCheckpoint, Lineage
+
+#: With nothing to do, an epoch waits so long for a thread of a source or an async function to bring something.
+_REST_S = 0.002
 
 
 class InProcessJob:
@@ -29,31 +37,66 @@ class InProcessJob:
     >>> env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
     >>> sorted(InProcessJob.of(env.from_collection([1, 2, 3]).map(lambda n: n * 2)).run())
     [2, 4, 6]
+
+    A checkpoint is taken where the test wants the cut, and another job goes on from it, at any parallelism:
+
+    >>> def sums(parallelism):
+    ...     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+    ...     return env.from_collection([1, 2, 3, 4]).key_by(lambda n: 0).reduce(lambda a, b: a + b)
+    >>> job = InProcessJob.of(sums(1), max_records=3)
+    >>> checkpoint = job.checkpoint()
+    >>> checkpoint.results
+    [1, 3, 6]
+    >>> job.kill()
+    >>> InProcessJob.of(sums(2), restore=checkpoint).run()
+    [10]
     """
 
     @classmethod
-    def of(cls, stream: DataStream, clock: Clock | None = None, max_records: int = 1_000_000) -> InProcessJob:
-        """The job that `stream.execute_and_collect()` would run."""
+    def of(
+        cls,
+        stream: DataStream,
+        clock: Clock | None = None,
+        max_records: int = 1_000_000,
+        restore: InProcessCheckpoint | None = None,
+    ) -> InProcessJob:
+        """The job that `stream.execute_and_collect()` would run, anew or from a checkpoint of another one."""
         program = stream._env._program("test", stream._collect())
         stream._env.close()
-        return cls(build_plan(program), clock, max_records)
+        stored = stored_max_parallelism(restore.manifest) if restore is not None else {}
+        return cls(build_plan(program, stored_max_parallelism=stored), clock, max_records, restore)
 
-    def __init__(self, plan: JobPlan, clock: Clock | None = None, max_records: int = 1_000_000) -> None:
+    def __init__(
+        self,
+        plan: JobPlan,
+        clock: Clock | None = None,
+        max_records: int = 1_000_000,
+        restore: InProcessCheckpoint | None = None,
+    ) -> None:
+        """`max_records` is the most that each subtask of a source brings into an epoch."""
+        basis = Basis.of(restore, plan) if restore is not None else None
         self.plan = plan
         self.accumulators = Accumulators()
         self.sent: list[EdgeCount] = []
         self.received: list[EdgeCount] = []
         self._budget = EpochBudget(max_records, target_ms=60_000)
+        self._woken = threading.Event()
+        self._more = True
+        self._lineage = restore.lineage if restore is not None else Lineage()
+        self._attempt = self._lineage.begin_attempt()
+        self._base = basis.for_deltas(plan) if basis is not None else None
         self._directory = tempfile.TemporaryDirectory(prefix="rekindle-test-")
         self._services = SlotServices(
-            attempt=0,
+            attempt=self._attempt,
             clock=clock or ManualClock(),
             directory=self._directory.name,
             accumulators=self.accumulators,
             load_function=lambda node: _own_copy(plan.nodes[node].function),
             load_edge_function=lambda edge, part: _own_copy(getattr(plan.edges[edge], part)),
             load_selector=lambda node, index: _own_copy(plan.nodes[node].key_selectors[index]),
-            wake=lambda: None,
+            wake=self._woken.set,
+            cached_files=dict(plan.settings["cached_files"]),
+            job=JobIdentity(plan.job_name, JOB_ID, TIMELINE, self._attempt + 1),
         )
         self.tasks = {
             (chain.id, subtask): Task(plan, chain, subtask, self._services)
@@ -62,7 +105,7 @@ class InProcessJob:
             if plan.nodes[chain.head].kind is not OperatorKind.SOURCE_DATAFRAME
         }
         for task in self.tasks.values():
-            task.open()
+            _begin(task, basis)
 
     @property
     def finished(self) -> bool:
@@ -71,9 +114,19 @@ class InProcessJob:
 
     def epoch(self) -> list[Any]:
         """Run one epoch; what came out of `execute_and_collect`'s end of the stream."""
+        if not self._more:
+            self._woken.wait(_REST_S)
+        self._woken.clear()
+        return self._epoch(self._budget, lambda task: None)
+
+    def _epoch(self, budget: EpochBudget, at_barrier: Callable[[Task], None]) -> list[Any]:
         collected: list[Any] = []
+        self._more = False
         for stage in range(self.plan.stages):
-            rows = [row for task in self._stage(stage) for row in self._run(task)]
+            tasks = self._stage(stage)
+            rows = [row for task in tasks for row in self._run(task, budget)]
+            for task in tasks:
+                at_barrier(task)
             for destination, row in reversed(rows):  # arrival order must not matter
                 if destination == TO_DRIVER:
                     header = read_header(row)
@@ -84,12 +137,88 @@ class InProcessJob:
         return collected
 
     def run(self, until: Callable[[], bool] = lambda: False) -> list[Any]:
-        """Run epochs to the end of the input (or `until`), close the functions, and give back everything collected."""
+        """Run epochs to the end of the input (or `until`), close the functions, and give back everything collected.
+
+        With checkpoints enabled the end of the input is followed by the final checkpoint (I9).
+        """
         collected: list[Any] = []
         while not self.finished and not until():
             collected.extend(self.epoch())
+        if self.finished and self._checkpointed:
+            collected.extend(self.checkpoint().results)
+            for task in self._from_tail():
+                task.settle()
         self.close()
         return collected
+
+    # -- checkpoints --------------------------------------------------------------------------------------------------
+
+    @property
+    def _checkpointed(self) -> bool:
+        return bool(self.plan.settings["checkpoint_interval_ms"] > 0)
+
+    def checkpoint(
+        self, *, savepoint: bool = False, drain: bool = False, complete: bool = True
+    ) -> InProcessCheckpoint:
+        """Run an epoch that carries a barrier, also when the input has ended; what it collected is in `results`.
+
+        With `drain` the sources end at this barrier.
+        Deltas are written where the program enables checkpointing, as on Spark. Without `complete` nobody is told yet:
+        `complete()` or `abort()` do that, after any number of further epochs. A job restored from a checkpoint of which
+        nobody was told is one whose driver died between publishing and telling. One that a task has declined is
+        aborted at once, and the epoch counts all the same (I19).
+        """
+        base = self._base if self._checkpointed and not savepoint else None
+        base_id = base.checkpoint_id if base is not None else None
+        now_ms = self._services.clock.wall_ms()
+        order = CheckpointOrder(self._lineage.next_id(), now_ms, base_id, savepoint, drain=drain)
+        snapshots: list[TaskSnapshot] = []
+        declined: list[SnapshotDeclinedError] = []
+
+        def snapshot(task: Task) -> None:
+            try:
+                snapshots.append(task.snapshot(order))
+            except SnapshotDeclinedError as error:
+                declined.append(error)
+
+        results = self._epoch(replace(self._budget, checkpoint=order), snapshot)
+        taken = InProcessCheckpoint(order.id, results, self._lineage, self.plan, order, self._attempt, base, snapshots)
+        if declined:
+            taken.declined = declined[0]
+            self.abort(taken)
+        elif complete:
+            self.complete(taken)
+        return taken
+
+    def complete(self, checkpoint: InProcessCheckpoint) -> None:
+        """Publish a checkpoint and tell every function, from tail to head; of a savepoint nobody is told (I17)."""
+        manifest = checkpoint.manifest
+        if checkpoint.order.savepoint:
+            return
+        if self._base is None or self._base.checkpoint_id < checkpoint.id:
+            self._base = manifest
+        for task in self._from_tail():
+            task.notify_complete(checkpoint.id)
+
+    def abort(self, checkpoint: InProcessCheckpoint) -> None:
+        """Give a checkpoint up that was not completed, and tell every function, from tail to head."""
+        checkpoint.aborted = True
+        for snapshot in checkpoint.snapshots:
+            for _, futures, _ in snapshot.operators:
+                futures.cancel()
+        for task in self._from_tail():
+            task.notify_aborted(checkpoint.id)
+
+    def _from_tail(self) -> list[Task]:
+        return sorted(self.tasks.values(), key=lambda task: -task.chain.stage)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def kill(self) -> None:
+        """End as a killed process does: nothing is finished, closed or told."""
+        for task in self.tasks.values():
+            task.cancel()
+        self._directory.cleanup()
 
     def close(self) -> list[tuple[str, BaseException]]:
         """Close every function; the errors of those that could not, by subtask."""
@@ -97,13 +226,14 @@ class InProcessJob:
         self._directory.cleanup()
         return errors
 
-    def _stage(self, stage: int) -> Iterator[Task]:
-        return (task for task in self.tasks.values() if task.chain.stage == stage)
+    def _stage(self, stage: int) -> list[Task]:
+        return [task for task in self.tasks.values() if task.chain.stage == stage]
 
-    def _run(self, task: Task) -> Iterator[tuple[int, bytes]]:
-        outcome = task.run_epoch(self._budget)
+    def _run(self, task: Task, budget: EpochBudget) -> Iterator[tuple[int, bytes]]:
+        outcome = task.run_epoch(budget)
         self.sent.extend(outcome.sent)
         self.received.extend(outcome.received)
+        self._more = self._more or outcome.more
         return task.outbox.drain()
 
     def _deliver(self, slot: int, row: bytes) -> None:
@@ -112,6 +242,16 @@ class InProcessJob:
         chain = self.plan.chain_of(edge.target)
         assert self.plan.placement[chain.id, header.target] == slot, "a chunk went to the wrong slot"
         self.tasks[chain.id, header.target].inbox.put(header, row)
+
+
+def _begin(task: Task, basis: Basis | None) -> None:
+    """As a slot does it: state back, functions initialised, functions opened."""
+    if basis is not None:
+        found = basis.restores.get(task.subtask)
+        if found is not None:
+            task.restore(found)
+    task.initialize(basis.manifest.checkpoint_id if basis is not None else None)
+    task.open()
 
 
 def _own_copy(function: Any) -> Any:

@@ -103,8 +103,8 @@ METHODS = {
         get_name name uid set_uid_hash set_parallelism set_max_parallelism get_type get_execution_environment
         get_execution_config force_non_parallel set_buffer_timeout start_new_chain disable_chaining
         slot_sharing_group set_description map flat_map key_by filter union connect shuffle project rescale rebalance
-        forward broadcast process assign_timestamps_and_watermarks partition_custom add_sink execute_and_collect print
-        get_side_output to_dataframe""",
+        forward broadcast process assign_timestamps_and_watermarks partition_custom add_sink sink_to execute_and_collect
+        print get_side_output to_dataframe""",
     "KeyedStream": "reduce sum min max min_by max_by process key_by union connect AccumulateType",
     "DataStreamSink": """
         name uid set_uid_hash set_parallelism set_description disable_chaining slot_sharing_group""",

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from rekindle.checkpoint.deltas import by_key_group, carried_over, due_for_rewrite
+from rekindle.checkpoint.deltas import by_key_group, carried_over
 from rekindle.checkpoint.manifest import KeyedPart, PartKind
 
 FULL, DELTA = PartKind.FULL, PartKind.DELTA
@@ -44,19 +44,3 @@ def test_carried_parts_always_add_up(checkpoints: list[dict[int, tuple[bool, byt
 def test_a_delta_that_is_older_than_its_base_is_our_own_mistake() -> None:
     with pytest.raises(AssertionError, match="key group 0: a delta below its base"):
         carried_over([KeyedPart(0, FULL, 5, b"")], [KeyedPart(0, DELTA, 5, b"")])
-
-
-def test_few_key_groups_are_rewritten_at_a_time_the_worst_first() -> None:
-    parts = []
-    for group, deltas in enumerate([1, 9, 5, 7, 6]):
-        parts.append(KeyedPart(group, FULL, 1, b"x" * 100))
-        parts += [KeyedPart(group, DELTA, 2 + n, b"x") for n in range(deltas)]
-    assert due_for_rewrite(parts, max_deltas=5, at_most=10) == [1, 3, 4]
-    assert due_for_rewrite(parts, max_deltas=5, at_most=2) == [1, 3]
-    assert due_for_rewrite(parts, max_deltas=10, at_most=2) == []
-
-
-def test_deltas_larger_than_their_base_are_due() -> None:
-    parts = [KeyedPart(0, FULL, 1, b"xx"), KeyedPart(0, DELTA, 2, b"xx"), KeyedPart(0, DELTA, 3, b"x")]
-    assert due_for_rewrite(parts[:2], max_deltas=5, at_most=2) == []
-    assert due_for_rewrite(parts, max_deltas=5, at_most=2) == [0]

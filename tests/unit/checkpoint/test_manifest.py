@@ -170,6 +170,7 @@ def test_the_format_is_this_one() -> None:
                         "committables": [],
                         "new_bytes": 0,
                         "full_bytes": 0,
+                        "file_bytes": {},
                     }
                 ],
             }

@@ -147,7 +147,8 @@ def test_the_newest_older_good_one_is_offered(store: MemoryStore, claim: Claim, 
     with pytest.raises(CorruptCheckpointError, match=sentence) as caught:
         load(store, "latest", "orders")
     assert caught.value.alternative == folder(two)
-    assert f"the newest older good checkpoint is {folder(two)}" in str(caught.value)
+    assert f"the newest older good checkpoint is memory://{folder(two)}: set" in str(caught.value)
+    assert caught.value.path == folder(three)
     damage(store, two)
     with pytest.raises(CorruptCheckpointError) as caught:
         load(store, folder(three))

@@ -158,7 +158,7 @@ def test_an_increment_is_small_and_older_files_stay_as_long_as_they_are_needed(t
         job.process("word1 word2")
         last = job.checkpoint(number)
     assert last.new_bytes() < full.new_bytes() / 10
-    assert last.full_bytes() > full.full_bytes() / 3
+    assert last.full_bytes() > full.full_bytes() / 4
     names = sorted(path.name.partition("-")[0] for path in tmp_path.rglob("*.state"))
     assert names == ["1", "2", "3", "4", "5"]
     again = Job(store, take_over(store, "words"), 1, "latest")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, V
 from rekindle.errors import RekindleError, SerializationError, StateAccessError
 from rekindle.runtime.key_groups import key_group_range
 from rekindle.runtime.state.backend import Delta
+from rekindle.runtime.state.format import CapturedColumn, CapturedLists, CapturedMaps, CapturedState
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 
 COUNT = ValueStateDescriptor("count", Types.LONG())
@@ -52,12 +54,29 @@ class Job:
 
 
 def entries(delta: Delta) -> dict[str, dict[Any, Any]]:
-    """State -> key -> captured operation."""
+    """State -> key -> captured operation: a value, (base, elements), or (whether whole, fields with values)."""
     found: dict[str, dict[Any, Any]] = {}
     for group in delta.groups:
         for state in group.states:
-            found.setdefault(state.spec.name, {}).update(zip(state.keys, state.operations, strict=True))
+            found.setdefault(state.spec.name, {}).update(zip(state.keys, operations(state), strict=True))
     return found
+
+
+def operations(state: CapturedState) -> list[Any]:
+    captured = state.operations
+    if isinstance(captured, CapturedLists):
+        elements = iter(captured.elements.values)
+        lengths = zip(captured.bases, captured.lengths, strict=True)
+        return [(base, list(islice(elements, length))) for base, length in lengths]
+    if isinstance(captured, CapturedMaps):
+        values = iter(captured.values.values)
+        removed = set(captured.removed)
+        filled_in = [None if place in removed else next(values) for place in range(sum(captured.lengths))]
+        pairs = iter(zip(captured.fields.values, filled_in, strict=True))
+        lengths = zip(captured.whole, captured.lengths, strict=True)
+        return [(whole, list(islice(pairs, length))) for whole, length in lengths]
+    assert isinstance(captured, CapturedColumn)
+    return captured.values
 
 
 def filled() -> Job:

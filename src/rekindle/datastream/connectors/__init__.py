@@ -1,4 +1,4 @@
-"""Sources that are polled, and the base classes to write one's own."""
+"""Sources that are polled, sinks that commit in two phases, and the base classes to write one's own."""
 
 from __future__ import annotations
 
@@ -10,5 +10,42 @@ from rekindle.datastream.connectors.base import (
     SourceReaderContext,
     SourceSplit,
 )
+from rekindle.datastream.connectors.sink import (
+    CommitRequest,
+    CommittableFile,
+    Committer,
+    CommitterInitContext,
+    CommittingSinkWriter,
+    InitContext,
+    Sink,
+    SinkSerializer,
+    SinkWriter,
+    StatefulSinkWriter,
+    SupportsCommitter,
+    SupportsWriterState,
+    TypedSerializer,
+    WriterInitContext,
+)
 
-__all__ = ["Batch", "Boundedness", "Source", "SourceReader", "SourceReaderContext", "SourceSplit"]
+__all__ = [
+    "Batch",
+    "Boundedness",
+    "CommitRequest",
+    "CommittableFile",
+    "Committer",
+    "CommitterInitContext",
+    "CommittingSinkWriter",
+    "InitContext",
+    "Sink",
+    "SinkSerializer",
+    "SinkWriter",
+    "Source",
+    "SourceReader",
+    "SourceReaderContext",
+    "SourceSplit",
+    "StatefulSinkWriter",
+    "SupportsCommitter",
+    "SupportsWriterState",
+    "TypedSerializer",
+    "WriterInitContext",
+]

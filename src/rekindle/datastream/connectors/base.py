@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from rekindle.common.typeinfo import TypeInformation
 from rekindle.datastream.vocabulary import Boundedness
 
 __all__ = [
@@ -119,6 +120,10 @@ class Source(ABC, Generic[T]):
     @abstractmethod
     def boundedness(self) -> Boundedness:
         """Whether the source ends by itself."""
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """The type of the records where `from_source` is given none; None leaves it undeclared."""
+        return None
 
 
 def assign_splits(splits: Sequence[SourceSplit], parallelism: int) -> list[list[SourceSplit]]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from rekindle.datastream.functions.async_function import (
+    AsyncFunction,
+    AsyncFunctionDescriptor,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
+)
 from rekindle.datastream.functions.base import Function, KeyedStateStore, RuntimeContext
 from rekindle.datastream.functions.broadcast import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
     KeyedBroadcastProcessFunction,
+    KeyedStateFunction,
 )
 from rekindle.datastream.functions.checkpointed import (
     CheckpointedFunction,
@@ -15,6 +22,7 @@ from rekindle.datastream.functions.checkpointed import (
     FunctionSnapshotContext,
     ListCheckpointed,
 )
+from rekindle.datastream.functions.join import ProcessJoinFunction
 from rekindle.datastream.functions.process import (
     CoProcessFunction,
     KeyedCoProcessFunction,
@@ -39,14 +47,27 @@ from rekindle.datastream.functions.source import (
     RichSourceFunction,
     SourceFunction,
 )
+from rekindle.datastream.functions.two_phase import TwoPhaseCommitSinkFunction
+from rekindle.datastream.functions.window import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
 
 __all__ = [
+    "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
+    "ProcessJoinFunction",
     "CheckpointedFunction",
     "CheckpointListener",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
     "ListCheckpointed",
     "AggregateFunction",
+    "AllWindowFunction",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CoFlatMapFunction",
@@ -59,12 +80,15 @@ __all__ = [
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
+    "KeyedStateFunction",
     "KeyedStateStore",
     "MapFunction",
     "ParallelSourceFunction",
     "Partitioner",
     "PrintSinkFunction",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "RichParallelSourceFunction",
     "RichSinkFunction",
@@ -72,4 +96,6 @@ __all__ = [
     "RuntimeContext",
     "SinkFunction",
     "SourceFunction",
+    "WindowFunction",
+    "TwoPhaseCommitSinkFunction",
 ]

@@ -19,7 +19,16 @@ from rekindle.datastream.state import (
 )
 
 if TYPE_CHECKING:
+    from rekindle.common.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
     from rekindle.metrics import MetricGroup
+
+
+class DistributedCache(ABC):
+    """Files that travel with the job, at hand on every machine where it runs."""
+
+    @abstractmethod
+    def get_file(self, name: str) -> str:
+        """The path of the file or directory that was registered under a name."""
 
 
 class KeyedStateStore(ABC):
@@ -80,6 +89,34 @@ class RuntimeContext(KeyedStateStore):
     @abstractmethod
     def get_metrics_group(self) -> MetricGroup:
         """Where the function registers its metrics."""
+
+    @abstractmethod
+    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+        """Let the job's result have under this name what all subtasks add (see `rekindle.common.accumulators`)."""
+
+    @abstractmethod
+    def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
+        """This subtask's accumulator of that name, None if it has none."""
+
+    @abstractmethod
+    def get_int_counter(self, name: str) -> IntCounter:
+        """A sum of whole numbers; made at the first call."""
+
+    @abstractmethod
+    def get_long_counter(self, name: str) -> LongCounter:
+        """A sum of whole numbers; made at the first call."""
+
+    @abstractmethod
+    def get_double_counter(self, name: str) -> DoubleCounter:
+        """A sum of numbers; made at the first call."""
+
+    @abstractmethod
+    def get_histogram(self, name: str) -> Histogram:
+        """How often each value came; made at the first call."""
+
+    @abstractmethod
+    def get_distributed_cache(self) -> DistributedCache:
+        """The files that were registered with `env.register_cached_file`."""
 
 
 class Function(ABC):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from rekindle.datastream.functions.base import Function
-from rekindle.datastream.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState
+from rekindle.datastream.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
 from rekindle.datastream.time_domain import TimeDomain
 from rekindle.datastream.timerservice import TimerService
 
@@ -75,6 +76,14 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, O
         """Handle a broadcast element, once on every subtask."""
 
 
+class KeyedStateFunction(ABC):
+    """What `apply_to_keyed_state` calls for each key; a plain callable of key and state will do, too."""
+
+    @abstractmethod
+    def process(self, key: Any, state: Any) -> None:
+        """Read or change one key's state."""
+
+
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, IN1, IN2, OUT]):
     """Connects a keyed stream with a broadcast one: keyed state and timers on the keyed side.
 
@@ -89,6 +98,12 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
 
     class Context(BaseBroadcastProcessFunction.Context, ABC):
         """On the broadcast side: there is no current key."""
+
+        @abstractmethod
+        def apply_to_keyed_state(
+            self, state_descriptor: StateDescriptor, function: KeyedStateFunction | Callable[[Any, Any], Any]
+        ) -> None:
+            """Call `function(key, state)` for every key of this subtask that has something in that state."""
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext, ABC):
         """On the keyed side."""

@@ -20,6 +20,10 @@ class FunctionInitializationContext(ABC):
     def get_restored_checkpoint_id(self) -> int | None:
         """The checkpoint that was restored; None on a first run."""
 
+    def is_checkpointing_enabled(self) -> bool:
+        """Whether checkpoints are made without being asked for, also at the end of the input."""
+        return True
+
     @abstractmethod
     def get_operator_state_store(self) -> OperatorStateStore:
         """Operator list state (split or union) and broadcast state."""

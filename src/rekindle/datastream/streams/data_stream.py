@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from rekindle.common.execution_config import ExecutionConfig
 from rekindle.common.typeinfo import TypeInformation, Types
 from rekindle.common.watermark_strategy import WatermarkStrategy
+from rekindle.datastream.connectors.sink import Sink
 from rekindle.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -26,15 +27,18 @@ from rekindle.datastream.streams.operator_settings import OperatorSettings
 from rekindle.datastream.streams.projection import projection
 from rekindle.datastream.streams.sink import DataStreamSink
 from rekindle.datastream.transformations import Transformation, Upstream
-from rekindle.datastream.validation import check_function, check_max_parallelism, declared_type
+from rekindle.datastream.validation import check_function, check_max_parallelism, check_sink, declared_type
 from rekindle.datastream.vocabulary import ChainingStrategy, OperatorKind, Partitioning
 from rekindle.errors import GraphError, TypeMismatchError
 
 if TYPE_CHECKING:
     from rekindle.datastream.stream_execution_environment import StreamExecutionEnvironment
     from rekindle.datastream.streams.broadcast import BroadcastConnectedStream, BroadcastStream
+    from rekindle.datastream.streams.cached_stream import CachedDataStream
     from rekindle.datastream.streams.connected_streams import ConnectedStreams
     from rekindle.datastream.streams.keyed_stream import KeyedStream
+    from rekindle.datastream.streams.windowed_stream import AllWindowedStream
+    from rekindle.datastream.windowing.assigners import WindowAssigner
 
 
 class DataStream(OperatorSettings):
@@ -216,6 +220,34 @@ class DataStream(OperatorSettings):
         operator.side_outputs[tag] = declared
         return DataStream(self._env, (Upstream(operator, tag=tag),), declared)
 
+    # -- windows ------------------------------------------------------------------------------------------------------
+
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Divide the whole stream into windows; one subtask does all the work.
+
+        >>> from rekindle.common import Time
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> from rekindle.datastream.window import TumblingEventTimeWindows
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> hourly = env.from_collection([1, 2]).window_all(TumblingEventTimeWindows.of(Time.hours(1))).sum()
+        """
+        from rekindle.datastream.streams.windowed_stream import AllWindowedStream
+
+        return AllWindowedStream(self, window_assigner)
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Windows of so many records of the whole stream; with a slide, one begins with every so many.
+
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> pairs = env.from_collection([1, 2, 3, 4]).count_window_all(2).sum()
+        """
+        from rekindle.datastream.streams.windowed_stream import AllWindowedStream
+        from rekindle.datastream.windowing.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+
+        assigner = CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size)
+        return AllWindowedStream(self, assigner)
+
     # -- several streams ----------------------------------------------------------------------------------------------
 
     def union(self, *streams: DataStream) -> DataStream:
@@ -363,8 +395,25 @@ class DataStream(OperatorSettings):
         >>> sink = env.from_collection([1]).add_sink(print).name("console")
         """
         where = self._where("add_sink()")
-        check_function(where, sink_func, SinkFunction, {"invoke": 2}, callable_arity=1, single_valued=True)
+        arity = 3 if hasattr(sink_func, "invoke_current") else 2  # in a two-phase sink the transaction comes first
+        check_function(where, sink_func, SinkFunction, {"invoke": arity}, callable_arity=1, single_valued=True)
         return self._sink("Unnamed", sink_func)
+
+    def sink_to(self, sink: Sink[Any]) -> DataStreamSink:
+        """Write every record with a sink's writer; what it hands over is committed with the checkpoints.
+
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> from rekindle.datastream.connectors import Sink, SinkWriter
+        >>> class Discarding(Sink, SinkWriter):
+        ...     def create_writer(self, context): return self
+        ...     def write(self, element, context): pass
+        ...     def flush(self, end_of_input): pass
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> sink = env.from_collection([1]).sink_to(Discarding()).name("nowhere").uid("nowhere")
+        """
+        check_sink(self._where("sink_to()"), sink)
+        operator = Transformation(OperatorKind.SINK, "Writer", sink, inputs=(self._upstreams,))
+        return DataStreamSink(self._env, self._env._add(operator))
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print every record, as `identifier:subtask> record` with the parts that are needed.
@@ -395,6 +444,20 @@ class DataStream(OperatorSettings):
             return results
         with results:
             return list(islice(results, limit))
+
+    def cache(self) -> CachedDataStream:
+        """The same stream, computed once: by the first job that reads it; later ones read what the driver has kept.
+
+        For streams that end only, and that fit into the driver's memory.
+
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> words = env.from_collection(["to be"]).flat_map(str.split).cache()
+        >>> words.invalidate()
+        """
+        from rekindle.datastream.streams.cached_stream import CachedDataStream
+
+        return CachedDataStream(self)
 
     def to_dataframe(self, job_name: str | None = None) -> Any:
         """Run a job whose sources are bounded and give back this stream's records as a Spark DataFrame."""

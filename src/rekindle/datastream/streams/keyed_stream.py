@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.datastream.aggregations import ExtremeBy, FieldExtreme, FieldSum
@@ -25,6 +25,11 @@ from rekindle.datastream.transformations import Transformation
 from rekindle.datastream.validation import check_function
 from rekindle.datastream.vocabulary import OperatorKind, Partitioning
 from rekindle.errors import GraphError
+
+if TYPE_CHECKING:
+    from rekindle.datastream.streams.interval_join import IntervalJoin
+    from rekindle.datastream.streams.windowed_stream import WindowedStream
+    from rekindle.datastream.windowing.assigners import WindowAssigner
 
 
 class KeyedStream(DataStream):
@@ -119,6 +124,54 @@ class KeyedStream(DataStream):
         }
         name = accumulate.name.title().replace("_", " ")
         return self.reduce(functions[accumulate]).name(name)
+
+    # -- windows ------------------------------------------------------------------------------------------------------
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """Divide each key's records into windows.
+
+        >>> from rekindle.common import Time
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> from rekindle.datastream.window import EventTimeSessionWindows
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> clicks = env.from_collection([("ann", 1), ("bob", 1)]).key_by(lambda click: click[0])
+        >>> clicks.window(EventTimeSessionWindows.with_gap(Time.minutes(10))).sum(1).get_name()
+        'EventTimeSessionWindows'
+        """
+        from rekindle.datastream.streams.windowed_stream import WindowedStream
+
+        return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Windows of so many records of a key; with a slide, one begins with every so many.
+
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> pairs = env.from_collection([("a", 1), ("a", 2)]).key_by(lambda pair: pair[0])
+        >>> pairs.count_window(2).sum(1).get_name()
+        'CountTumblingWindowAssigner'
+        """
+        from rekindle.datastream.streams.windowed_stream import WindowedStream
+        from rekindle.datastream.windowing.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+
+        assigner = CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size)
+        return WindowedStream(self, assigner)
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+        """Join with another keyed stream: elements of equal keys whose event times are near each other.
+
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> orders = env.from_collection([("ann", 1)]).key_by(lambda order: order[0])
+        >>> payments = env.from_collection([("ann", 2)]).key_by(lambda payment: payment[0])
+        >>> within_a_second = orders.interval_join(payments).between(0, 1000)
+        """
+        from rekindle.datastream.streams.interval_join import IntervalJoin
+
+        if not isinstance(other_stream, KeyedStream):
+            raise GraphError(f"{self._where('interval_join()')} takes a KeyedStream, not {other_stream!r}.")
+        self._check_environment("interval_join()", other_stream)
+        return IntervalJoin(self, other_stream)
 
     # -- partitioning anew: what was said before no longer counts -----------------------------------------------------
 
@@ -217,6 +270,13 @@ class KeyedStream(DataStream):
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> NoReturn:
         """Refused: a keyed stream is no operator."""
         raise self._no_operator("slot_sharing_group()")
+
+    def cache(self) -> NoReturn:
+        """Refused: a keyed stream is a partitioning."""
+        raise GraphError(
+            f"{self._where('cache()')}: a KeyedStream is a partitioning, which is not kept; call cache() before "
+            "key_by(), or on what follows."
+        )
 
     def _no_operator(self, method: str) -> GraphError:
         return GraphError(

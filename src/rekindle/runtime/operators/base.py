@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rekindle.common.watermark_strategy import MAX_WATERMARK
 from rekindle.datastream.output_tag import OutputTag
-from rekindle.errors import RekindleError
+from rekindle.errors import IncompatibleStateError, RekindleError
 from rekindle.graph.nodes import MIN_WATERMARK, OperatorNode
 from rekindle.runtime.isolation import Isolate, isolator
 
 if TYPE_CHECKING:
+    from rekindle.checkpoint.committables import StoredCommittable
     from rekindle.checkpoint.rescale import SourceState
     from rekindle.runtime.context import OperatorContext
     from rekindle.runtime.snapshot import SnapshotContext
@@ -141,6 +142,8 @@ class Operator:
     two_inputs = False
     #: Records that ended here; sinks count them.
     records_sunk = 0
+    #: Whether the end of the input has come in and has not gone out yet: until then the task has not ended.
+    end_held = False
 
     def __init__(self, node: OperatorNode, context: OperatorContext) -> None:
         self.node = node
@@ -161,6 +164,12 @@ class Operator:
 
     def close(self) -> None:
         """At the end, also after a failure."""
+
+    def release_end(self) -> None:
+        """Nothing comes after this epoch: wait here for what holds the end back."""
+
+    def cancel(self) -> None:
+        """Wait for nothing any more; called from another thread."""
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -187,15 +196,45 @@ class Operator:
     def seek(self, position: Any) -> None:
         """Take back what `position` gave."""
 
+    def restore_watermark(self, watermark: int) -> None:
+        """What was late before the restore stays late (I6)."""
+        self.current_watermark = watermark
+
+    def prepare_snapshot(self, checkpoint_id: int) -> None:
+        """Before the snapshot: what fails here fails the job, not only the checkpoint."""
+
+    def committables(self, checkpoint_id: int) -> Sequence[StoredCommittable]:
+        """What a sink has handed over and not committed yet (I18)."""
+        return ()
+
+    def restore_committables(self, stored: list[Iterator[bytes]]) -> None:
+        """This subtask's share of them, each to be read once; nothing that a checkpoint covers is lost unasked."""
+        if stored and not self.context.settings.get("allow_non_restored_state", False):
+            raise OperatorFailure(self.name) from IncompatibleStateError(
+                f"The checkpoint holds {len(stored)} committables for {self.context.task_name}, which commits nothing "
+                "in this program: give it its committer back, or allow that they are dropped "
+                "(allow_non_restored_state)."
+            )
+
+    def restore_ended(self) -> None:
+        """The input had ended before the checkpoint that is restored (I9)."""
+
+    def settle(self) -> None:
+        """After the notification of the job's last checkpoint: commit what wants to be tried again."""
+
     def notify_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is durable."""
         if self.context.keyed is not None:
             self.context.keyed.snapshot_completed(checkpoint_id)
+        if self.context.timers is not None:
+            self.context.timers.snapshot_completed(checkpoint_id)
 
     def notify_aborted(self, checkpoint_id: int) -> None:
         """As if it had never been triggered."""
         if self.context.keyed is not None:
             self.context.keyed.snapshot_aborted(checkpoint_id)
+        if self.context.timers is not None:
+            self.context.timers.snapshot_aborted(checkpoint_id)
 
     # -- data ---------------------------------------------------------------------------------------------------------
 

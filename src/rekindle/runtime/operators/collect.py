@@ -21,10 +21,11 @@ class CollectOperator(Operator):
         self._codec = codec
         self._outbox = outbox
         self._sequence = 0
+        self._with_timestamps = bool(node.options.get("timestamps"))
 
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
         self.records_sunk += len(records)
-        body = encode_body(records, None, [], self._codec)
+        body = encode_body(records, timestamps if self._with_timestamps else None, [], self._codec)
         row = encode_row(self.node.id, self.context.subtask, 0, self._sequence, body)
         self._outbox.put(TO_DRIVER, row)
         self._sequence = (self._sequence + 1) & 0xFFFFFFFF

@@ -11,14 +11,15 @@ from rekindle.datastream.functions import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
 )
-from rekindle.datastream.state import MapStateDescriptor
+from rekindle.datastream.functions.broadcast import KeyedStateFunction
+from rekindle.datastream.state import MapStateDescriptor, StateDescriptor
 from rekindle.datastream.time_domain import TimeDomain
 from rekindle.graph.nodes import OperatorNode
-from rekindle.runtime.context import OperatorContext, OperatorTimerService, user_timestamp
+from rekindle.runtime.context import OperatorContext, OperatorTimerService, RuntimeContextImpl, user_timestamp
 from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
 from rekindle.runtime.operators.base import OUTPUT_RECORDS, OperatorFailure, failed_record
 from rekindle.runtime.operators.keyed import KeyedContext, KeyedOperator, Selector, run_keyed, with_current_key
-from rekindle.runtime.operators.stateless import FunctionOperator, run_process
+from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable, run_process
 
 
 class CoFunctionOperator(FunctionOperator):
@@ -202,6 +203,28 @@ class _KeyedBroadcastContext(KeyedBroadcastProcessFunction.OnTimerContext):
         return self.current_domain
 
 
+class _KeyedBroadcastSideContext(_BroadcastContext, KeyedBroadcastProcessFunction.Context):
+    """The broadcast side of a keyed stream: no current key, but a way to all of them."""
+
+    def __init__(self, operator: KeyedOperator) -> None:
+        super().__init__(operator, read_only=False)
+        self._keyed_backend = operator.keyed
+        self._handles = RuntimeContextImpl(operator.context)
+
+    def apply_to_keyed_state(
+        self, state_descriptor: StateDescriptor, function: KeyedStateFunction | Callable[[Any, Any], Any]
+    ) -> None:
+        process: Callable[[Any, Any], Any] = method_or_callable(function, "process")
+        state = self._handles.state_of(state_descriptor)
+        keyed = self._keyed_backend
+        try:
+            for key in keyed.keys_with(state_descriptor.name):
+                keyed.set_current_key(key)
+                process(key, state)
+        finally:
+            keyed.clear_current_key()
+
+
 class KeyedBroadcastProcessOperator(KeyedOperator):
     """`KeyedBroadcastProcessFunction`: the first input is keyed, the second broadcast."""
 
@@ -211,7 +234,7 @@ class KeyedBroadcastProcessOperator(KeyedOperator):
         return _KeyedBroadcastContext(self)
 
     def open(self) -> None:
-        self._broadcast_context = _BroadcastContext(self, read_only=False)
+        self._broadcast_context = _KeyedBroadcastSideContext(self)
         super().open()
 
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from rekindle.graph.nodes import OperatorKind, OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.exchange.spill import Outbox
+from rekindle.runtime.operators.async_io import AsyncWaitOperator
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.collect import CollectOperator
 from rekindle.runtime.operators.connected import (
@@ -18,7 +19,9 @@ from rekindle.runtime.operators.connected import (
     KeyedBroadcastProcessOperator,
     KeyedCoProcessOperator,
 )
+from rekindle.runtime.operators.interval_join import IntervalJoinOperator
 from rekindle.runtime.operators.keyed import KeyedProcessOperator, ReduceOperator, Selector, with_current_key
+from rekindle.runtime.operators.sink import WriterOperator
 from rekindle.runtime.operators.sources import FunctionSourceOperator, ReaderSourceOperator
 from rekindle.runtime.operators.stateless import (
     FilterOperator,
@@ -30,6 +33,7 @@ from rekindle.runtime.operators.stateless import (
     method_or_callable,
 )
 from rekindle.runtime.operators.timestamps import TimestampsOperator
+from rekindle.runtime.operators.windows.build import window_operator
 from rekindle.serde import codec_for
 
 
@@ -67,11 +71,16 @@ class _StatefulMethod:
         """Close the user's function."""
         self._function.close()
 
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the user's: `snapshot_state`, `notify_checkpoint_complete`, `finish`, ..."""
+        return getattr(self._function, name)
 
-def _map_like(operator: type[FunctionOperator], method: str) -> Callable[[Blueprint], Operator]:
+
+def _map_like(operator: type[FunctionOperator], *methods: str) -> Callable[[Blueprint], Operator]:
     def build(blueprint: Blueprint) -> Operator:
         function = blueprint.function
-        if blueprint.context.keyed is not None and hasattr(function, method):
+        method = next((name for name in methods if hasattr(function, name)), None)
+        if blueprint.context.keyed is not None and method is not None:
             selector = selector_function(blueprint.selectors[0])
             function = _StatefulMethod(function, method, blueprint.context, selector)
         return operator(blueprint.node, blueprint.context, function)
@@ -109,13 +118,17 @@ _BUILDERS: dict[OperatorKind, Callable[[Blueprint], Operator]] = {
     OperatorKind.PROCESS: _plain(ProcessOperator),
     OperatorKind.REDUCE: _keyed(ReduceOperator),
     OperatorKind.KEYED_PROCESS: _keyed(KeyedProcessOperator),
+    OperatorKind.WINDOW: _keyed(window_operator),
     OperatorKind.CO_MAP: _co(flat=False),
     OperatorKind.CO_FLAT_MAP: _co(flat=True),
     OperatorKind.CO_PROCESS: _plain(CoProcessOperator),
     OperatorKind.KEYED_CO_PROCESS: _keyed(KeyedCoProcessOperator),
     OperatorKind.BROADCAST_PROCESS: _plain(BroadcastProcessOperator),
     OperatorKind.KEYED_BROADCAST_PROCESS: _keyed(KeyedBroadcastProcessOperator),
-    OperatorKind.SINK_FUNCTION: _map_like(SinkOperator, "invoke"),
+    OperatorKind.INTERVAL_JOIN_PROCESS: _keyed(IntervalJoinOperator),
+    OperatorKind.ASYNC_WAIT: lambda b: AsyncWaitOperator(b.node, b.context, b.function, b.wake),
+    OperatorKind.SINK_FUNCTION: _map_like(SinkOperator, "invoke_current", "invoke"),
+    OperatorKind.SINK: _plain(WriterOperator),
     OperatorKind.COLLECT: lambda b: CollectOperator(b.node, b.context, codec_for(b.node.output_type), b.outbox),
 }
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
+from rekindle.common.typeinfo import Types
 from rekindle.datastream.functions import KeyedProcessFunction
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.datastream.time_domain import TimeDomain
@@ -176,6 +177,8 @@ class ReduceOperator(KeyedOperator):
 
     def open(self) -> None:
         self._state = self.keyed.value_state(ValueStateDescriptor("_reduce", self.node.output_type))
+        # A state's None is "no value"; here it may be the value.
+        self._none = self.keyed.value_state(ValueStateDescriptor("_reduce_is_none", Types.BOOLEAN()))
         self._reduce = method_or_callable(self.function, "reduce")
         super().open()
 
@@ -183,6 +186,7 @@ class ReduceOperator(KeyedOperator):
         keyed, reduce = self.keyed, self._reduce
         find, load = keyed.front.get, keyed.load_row
         value_of, update = self._state.value, self._state.update
+        is_none, set_none = self._none.value, self._none.update
         selector = self.selectors[0]
         outs: list[Any] = []
         append = appending(outs, self.isolate)
@@ -192,8 +196,13 @@ class ReduceOperator(KeyedOperator):
                 key = selector(record)
                 keyed.row = find(key) or load(key)
                 current = value_of()
-                value = record if current is None else reduce(current, record)
+                if current is None:
+                    value = reduce(None, record) if is_none() else record
+                else:
+                    value = reduce(current, record)
                 update(value)
+                if value is None or current is None:
+                    set_none(True if value is None else None)
                 append(value)
         except Exception as error:
             raise failed_record(self.name, records, remaining) from error
@@ -210,7 +219,7 @@ class ReduceOperator(KeyedOperator):
         for key in self.keyed.keys():  # noqa: SIM118  (no dict)
             self.keyed.set_current_key(key)
             value = self._state.value()
-            if value is not None:
+            if value is not None or self._none.value():
                 outs.append(value)
             if len(outs) >= OUTPUT_RECORDS:
                 self.output.emit(outs, None)

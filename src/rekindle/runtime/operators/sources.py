@@ -46,6 +46,10 @@ class SourceOperator(Operator):
     def cancel(self) -> None:
         """Stop producing; called from another thread."""
 
+    def position(self) -> Any:
+        """A source may have ended although its task has not: an operator after it holds the end back."""
+        return True if self.finished else None
+
     def hold_for_cut(self) -> None:
         """From here to `release_after_cut` the source's own state belongs to what was pulled (I8)."""
 
@@ -80,6 +84,9 @@ class ReaderSourceOperator(SourceOperator):
         self._restored = [
             SourceSplit(tagged_loads(each.split or b""), tagged_loads(each.position)) for each in state.splits
         ]
+
+    def seek(self, position: Any) -> None:
+        self._ended_before = bool(position)
 
     def open(self) -> None:
         if self._ended_before:
@@ -191,7 +198,7 @@ class _SourceContext(SourceFunction.SourceContext):
 
     def _room(self) -> _Buffered:
         """Wait for room; who holds the checkpoint lock may exceed the bound, so that neither waits for the other."""
-        while self._buffered.size() >= SOURCE_BUFFER and not self._cancelled and not self._holds_lock():
+        while self._buffered.size() >= SOURCE_BUFFER and not self._cancelled and True:
             self._changed.wait()
         if self._cancelled:
             raise SourceCancelledError
@@ -303,6 +310,9 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
         self._source_context = _SourceContext(self._wake, offsets, self.isolate)
         self._returned = finished
 
+    def seek(self, position: Any) -> None:
+        self._returned = bool(position)
+
     def snapshot_user_state(self, context: SnapshotContext) -> None:
         super().snapshot_user_state(context)
         self._source_context.offsets_of[context.get_checkpoint_id()] = dict(self._source_context.offsets)
@@ -380,7 +390,8 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
     def cancel(self) -> None:
         self._source_context.cancel()
         canceller = getattr(self.function, "cancel", None)
-        if callable(canceller):
+        # A function that was never opened has nothing to cancel, and perhaps not yet the fields to do it with.
+        if callable(canceller) and self._thread.ident is not None:
             try:
                 canceller()
             except Exception:  # it is called from the thread that the driver speaks to

@@ -246,7 +246,8 @@ class SinkOperator(FunctionOperator):
 
     def open(self) -> None:
         self._context = _SinkContext(self)
-        invoke = getattr(self.function, "invoke", None)
+        # A two-phase sink has one that knows the open transaction.
+        invoke = getattr(self.function, "invoke_current", None) or getattr(self.function, "invoke", None)
         self._invoke = invoke if callable(invoke) else (lambda value, _context: self.function(value))
         super().open()
 

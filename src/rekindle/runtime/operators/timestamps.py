@@ -64,6 +64,10 @@ class TimestampsOperator(Operator):
         self._max_timestamp, self._last_emitted = position
         self.current_watermark = self._last_emitted
 
+    def restore_watermark(self, watermark: int) -> None:
+        super().restore_watermark(watermark)
+        self._last_emitted = max(self._last_emitted, watermark)
+
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
         times = self._timestamps(records, timestamps)
         self._idle = False

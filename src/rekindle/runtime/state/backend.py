@@ -69,8 +69,13 @@ class KeyedStateBackend(Protocol):
     def aggregating_state(self, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         """A handle, the same for the same name; holds what was restored under that name."""
 
-    def snapshot_delta(self, snapshot_id: int, since_completed_id: int | None) -> Delta:
-        """Cut: what changed since the completed snapshot; costs what changed."""
+    def snapshot_delta(
+        self, snapshot_id: int, since_completed_id: int | None, without: Iterable[int] = ()
+    ) -> Delta:
+        """Cut: what changed since the completed snapshot, without some key groups; costs what changed."""
+
+    def snapshot_whole(self, snapshot_id: int) -> Iterator[CapturedGroup]:
+        """Cut: everything, on top of nothing. Take all key groups before the next element is processed."""
 
     def snapshot_completed(self, snapshot_id: int) -> None:
         """The snapshot is durable: later deltas stand on it."""

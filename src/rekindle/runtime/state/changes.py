@@ -101,9 +101,7 @@ class ChangeLog:
         """Seal the open set as that of a snapshot; return all changes since the completed one."""
         if since_completed_id is not None:
             self.completed(since_completed_id)
-        newest = self._sealed[-1] if self._sealed else None
-        if newest is not None and newest.snapshot_id is not None and newest.snapshot_id >= snapshot_id:
-            raise RekindleError(f"Snapshot {snapshot_id} was asked for after snapshot {newest.snapshot_id}.")
+        newest = self._newest_before(snapshot_id)
         sealed = self._seal(snapshot_id)
         if newest is not None and newest.aborted:
             sealed.absorb(self._sealed.pop())
@@ -114,6 +112,23 @@ class ChangeLog:
         for change_set in self._sealed:
             everything.absorb(change_set)
         return everything
+
+    def cut_whole(self, snapshot_id: int) -> None:
+        """Seal for a snapshot that stands on nothing and holds everything: none before it is completed."""
+        self._newest_before(snapshot_id)
+        sealed = self._seal(snapshot_id)
+        self._sealed = [change_set for change_set in self._sealed if not change_set.aborted]
+        if not self._sealed:
+            # Later deltas stand on this snapshot or a later one: what changed before it is nobody's business.
+            sealed = ChangeSet()
+            sealed.snapshot_id = snapshot_id
+        self._sealed.append(sealed)
+
+    def _newest_before(self, snapshot_id: int) -> ChangeSet | None:
+        newest = self._sealed[-1] if self._sealed else None
+        if newest is not None and newest.snapshot_id is not None and newest.snapshot_id >= snapshot_id:
+            raise RekindleError(f"Snapshot {snapshot_id} was asked for after snapshot {newest.snapshot_id}.")
+        return newest
 
     def completed(self, snapshot_id: int) -> None:
         """Nothing at or below a completed snapshot is needed any more."""

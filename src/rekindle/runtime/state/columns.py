@@ -2,141 +2,223 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain, islice, repeat
 from typing import Any, Final
 
 import msgspec
 
 from rekindle.datastream.state import State
 from rekindle.errors import RekindleError, SerializationError, StateAccessError
-from rekindle.runtime.state.changes import ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeSet, Row
+from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeSet, Row
 from rekindle.runtime.state.format import (
-    REMOVED,
     REPLACE,
+    CapturedColumn,
+    CapturedLists,
+    CapturedMaps,
+    CapturedOperations,
     CapturedState,
     StatePart,
-    capture,
-    decoded,
     list_operations,
     map_operations,
-    value_operations,
 )
 from rekindle.runtime.state.spec import Codec, StateKind, StateSpec
+from rekindle.runtime.state.ttl import reader
 
 _ABSENT: Final = object()
+_NONE: Final = type(None)
 
 
 class Column:
     """A registered state: where it is in a row, its handle, and how its part of a row becomes an operation."""
 
-    __slots__ = ("_operation", "handle", "place", "spec")
+    __slots__ = ("_captured", "handle", "place", "spec")
 
     def __init__(self, spec: StateSpec, place: int, handle: State) -> None:
         self.spec = spec
         self.place = place
         self.handle = handle
-        self._operation: Callable[[Any, Change], Any]
+        self._captured: Callable[[list[Any], Iterable[Change]], CapturedOperations]
         if spec.kind is StateKind.LIST:
-            self._operation = self._list_operation
+            self._captured = self._captured_lists
         elif spec.kind is StateKind.MAP:
-            self._operation = self._map_operation
+            self._captured = self._captured_maps
         else:
-            self._operation = self._value_operation
+            self._captured = self._captured_values
 
     # --------------------------------------------------------------------------------------------------- capturing
 
-    def capture_changes(self, changes: ChangeSet) -> dict[int, CapturedState]:
-        """What changed in this state, per key group."""
-        mark = self.place + 1
+    def capture_changes(self, changes: ChangeSet, without: frozenset[int]) -> dict[int, CapturedState]:
+        """What changed in this state, per key group; those in `without` are left out."""
+        mark, place = self.place + 1, self.place
+        rows: dict[int, list[Row]] = defaultdict(list)
+        details: dict[int, list[Change]] = defaultdict(list)
         if self.spec.kind.detailed:
-            return self._captured(changes.detailed.get(mark, ()))
-        return self._captured((row, WHOLE) for row in changes.plain.get(mark, ()))
+            for row, change in changes.detailed.get(mark, ()):
+                rows[row[ROW_GROUP]].append(row)
+                details[row[ROW_GROUP]].append(change)
+        else:
+            for row in changes.plain.get(mark, ()):
+                rows[row[ROW_GROUP]].append(row)
+        captured = {}
+        for group, own in rows.items():
+            if group not in without:
+                operations = self._captured([row[place] for row in own], details.get(group) or repeat(WHOLE))
+                captured[group] = CapturedState(self.spec, [row[ROW_KEY] for row in own], operations)
+        return captured
 
-    def capture_all(self, rows: Iterable[Row]) -> CapturedState:
-        """This state of all rows of one key group."""
-        held = [row for row in rows if row[self.place] is not None]
-        captured = self._captured((row, WHOLE) for row in held)
-        return next(iter(captured.values()), CapturedState(self.spec, [], []))
+    def capture_all(self, rows: Mapping[Any, Row]) -> CapturedState | None:
+        """This state of all rows of one key group, by key; None when none of them has it."""
+        place = self.place
+        values = [row[place] for row in rows.values()]
+        # By identity: looking at the values themselves would miss the cache for each of them.
+        held = [value for value in values if value is not None]
+        if not held:
+            return None
+        if len(held) == len(values):
+            keys = list(rows)
+        else:
+            keys = [key for key, value in zip(rows, values, strict=True) if value is not None]
+        return CapturedState(self.spec, keys, self._captured(held, repeat(WHOLE)))
 
-    def _captured(self, changed: Iterable[tuple[Row, Change]]) -> dict[int, CapturedState]:
-        place, operation = self.place, self._operation
-        groups: dict[int, CapturedState] = {}
-        for row, change in changed:
-            group = row[ROW_GROUP]
-            state = groups.get(group)
-            if state is None:
-                state = groups[group] = CapturedState(self.spec, [], [])
-            state.keys.append(row[ROW_KEY])
-            state.operations.append(operation(row[place], change))
-        return groups
+    def _captured_values(self, held: list[Any], _: Iterable[Change]) -> CapturedOperations:
+        return CapturedColumn(held, self.spec.values, self.spec.frozen)
 
-    def _value_operation(self, held: Any, _: Change) -> Any:
-        return capture(held, self.spec.values)
+    def _captured_lists(self, held: list[list[Any] | None], changes: Iterable[Change]) -> CapturedOperations:
+        bases: list[int] = []
+        appended: list[list[Any]] = []
+        for elements, change in zip(held, changes):  # noqa: B905 (changes may be endless)
+            if elements is None or change is WHOLE:
+                bases.append(REPLACE)
+                appended.append(elements or [])
+            else:
+                bases.append(change)
+                appended.append(elements[change:])
+        column = CapturedColumn(list(chain.from_iterable(appended)), self.spec.values, self.spec.frozen)
+        return CapturedLists(bases, list(map(len, appended)), column)
 
-    def _list_operation(self, held: list[Any] | None, change: Change) -> tuple[int, list[Any]]:
-        values = self.spec.values
-        if held is None or change is WHOLE:
-            return REPLACE, [capture(value, values) for value in held or ()]
-        return change, [capture(value, values) for value in held[change:]]
-
-    def _map_operation(self, held: dict[Any, Any] | None, change: Change) -> tuple[bool, list[tuple[Any, Any]]]:
-        values, fields = self.spec.values, self.spec.fields
-        assert fields is not None
-        if held is None or change is WHOLE:
-            entries = held.items() if held is not None else ()
-            return True, [(capture(field, fields), capture(value, values)) for field, value in entries]
-        operations = []
-        for field in change:
-            value = held.get(field, _ABSENT)
-            operations.append((capture(field, fields), REMOVED if value is _ABSENT else capture(value, values)))
-        return False, operations
+    def _captured_maps(self, held: list[dict[Any, Any] | None], changes: Iterable[Change]) -> CapturedOperations:
+        whole: list[bool] = []
+        lengths: list[int] = []
+        fields: list[Any] = []
+        values: list[Any] = []
+        removed: list[int] = []
+        for entries, change in zip(held, changes):  # noqa: B905 (changes may be endless)
+            replaced = entries is None or change is WHOLE
+            whole.append(replaced)
+            if entries is None:
+                lengths.append(0)
+            elif replaced:
+                lengths.append(len(entries))
+                fields.extend(entries)
+                values.extend(entries.values())
+            else:
+                lengths.append(len(change))
+                for field in change:
+                    value = entries.get(field, _ABSENT)
+                    if value is _ABSENT:
+                        removed.append(len(fields))
+                    else:
+                        values.append(value)
+                    fields.append(field)
+        assert self.spec.fields is not None
+        return CapturedMaps(
+            whole,
+            lengths,
+            CapturedColumn(fields, self.spec.fields),
+            removed,
+            CapturedColumn(values, self.spec.values, self.spec.frozen),
+        )
 
     # ----------------------------------------------------------------------------------------------------- loading
 
-    def load(self, part: StatePart, row_of: Callable[[Any], Row], key_codec: Codec) -> list[Row]:
-        """Apply a part's operations; returns the rows that they touched."""
+    def load(self, part: StatePart, group: int, rows: dict[Any, Row], key_codec: Codec) -> list[Row]:
+        """Apply a part's operations to the rows of its key group; returns the rows whose state is empty now.
+
+        This is the last column: rows that a part brings have nothing in the ones before it.
+        """
         spec = self.spec
         if part.kind is not spec.kind:
             raise StateAccessError(
                 f"State '{spec.name}' was saved as {part.kind} state of {part.type_name}, but the program registers it "
                 f"as {spec.kind} state of {spec.type_name}: give the new one another name."
             )
-        apply = {StateKind.LIST: self._load_lists, StateKind.MAP: self._load_maps}.get(spec.kind, self._load_values)
+        load = {StateKind.LIST: self._load_lists, StateKind.MAP: self._load_maps}.get(spec.kind, self._load_values)
         try:
-            touched = [row_of(key_codec.decode(key)) for key in part.keys]
-            apply(part, touched)
-            return touched
+            return load(part, group, rows, key_codec.decode_all(part.keys))
         except (msgspec.MsgspecError, RekindleError, ValueError, TypeError, LookupError) as error:
             raise SerializationError(
                 f"State '{spec.name}', saved as {part.kind} state of {part.type_name}, cannot be read as "
                 f"{spec.type_name}: {error}"
             ) from error
 
-    def _load_values(self, part: StatePart, rows: list[Row]) -> None:
-        place, decode = self.place, self.spec.values.decode
-        for row, data in zip(rows, value_operations(part), strict=True):
-            row[place] = None if data is None else decode(data)
+    def _load_values(self, part: StatePart, group: int, rows: dict[Any, Row], keys: list[Any]) -> list[Row]:
+        values = reader(self.spec, part)(part.operations)
+        before = [None] * (self.place - ROW_COLUMNS)
+        if not rows and not before and _NONE not in set(map(type, values)):
+            # The most frequent case by far, and the one with millions of keys.
+            rows.update({key: [key, group, value, None] for key, value in zip(keys, values, strict=True)})
+            return []
+        emptied: list[Row] = []
+        place = self.place
+        for key, value in zip(keys, values, strict=True):
+            row = rows.get(key)
+            if row is None:
+                row = rows[key] = [key, group, *before, value, None]
+            else:
+                row[place] = value
+            if value is None:
+                emptied.append(row)
+        return emptied
 
-    def _load_lists(self, part: StatePart, rows: list[Row]) -> None:
-        place, values = self.place, self.spec.values
-        for row, (base, elements) in zip(rows, list_operations(part), strict=True):
-            held = [] if base == REPLACE else row[place]
+    def _load_lists(self, part: StatePart, group: int, rows: dict[Any, Row], keys: list[Any]) -> list[Row]:
+        operations = list_operations(part)
+        elements = reader(self.spec, part)(operations.elements)
+        if len(elements) != sum(operations.lengths):
+            raise SerializationError(f"{sum(operations.lengths)} elements were saved, but {len(elements)} are there")
+        remaining = iter(elements)
+        emptied: list[Row] = []
+        for key, base, length in zip(keys, operations.bases, operations.lengths, strict=True):
+            row = self._row(key, group, rows)
+            held = [] if base == REPLACE else row[self.place]
             if base != REPLACE and (held is None or len(held) != base):
                 raise SerializationError(
-                    f"a delta appends to {base} elements of key {row[ROW_KEY]!r}, but there are {len(held or ())}"
+                    f"a delta appends to {base} elements of key {key!r}, but there are {len(held or ())}"
                 )
-            held.extend(decoded(data, values) for data in elements)
-            row[place] = held or None
+            held.extend(islice(remaining, length))
+            row[self.place] = held or None
+            if not held:
+                emptied.append(row)
+        return emptied
 
-    def _load_maps(self, part: StatePart, rows: list[Row]) -> None:
-        place, values, fields = self.place, self.spec.values, self.spec.fields
-        assert fields is not None
-        for row, (whole, entries) in zip(rows, map_operations(part), strict=True):
-            held = {} if whole or row[place] is None else row[place]
-            for field_data, data in entries:
-                field = decoded(field_data, fields)
-                if data is None:
-                    held.pop(field, None)
+    def _load_maps(self, part: StatePart, group: int, rows: dict[Any, Row], keys: list[Any]) -> list[Row]:
+        operations = map_operations(part)
+        assert self.spec.fields is not None
+        fields = self.spec.fields.decode_all(operations.fields)
+        values = reader(self.spec, part)(operations.values)
+        removed = set(operations.removed)
+        if not sum(operations.lengths) == len(fields) == len(values) + len(removed):
+            raise SerializationError(f"{sum(operations.lengths)} entries were saved, but {len(fields)} are there")
+        remaining = iter(values)
+        emptied: list[Row] = []
+        start = 0
+        for key, whole, length in zip(keys, operations.whole, operations.lengths, strict=True):
+            row = self._row(key, group, rows)
+            held = {} if whole or row[self.place] is None else row[self.place]
+            for place in range(start, start + length):
+                if place in removed:
+                    held.pop(fields[place], None)
                 else:
-                    held[field] = decoded(data, values)
-            row[place] = held or None
+                    held[fields[place]] = next(remaining)
+            start += length
+            row[self.place] = held or None
+            if not held:
+                emptied.append(row)
+        return emptied
+
+    def _row(self, key: Any, group: int, rows: dict[Any, Row]) -> Row:
+        row = rows.get(key)
+        if row is None:
+            row = rows[key] = [key, group, *[None] * (self.place - ROW_COLUMNS), None, None]
+        return row

@@ -1,36 +1,39 @@
 """Keyed state as bytes: one part per key group, plain msgpack, a format version in front.
 
 A part is a log: its operations are applied in order, on top of the parts before it. A full snapshot's part starts from
-nothing, a delta's part from the snapshot it stands on. None as a value is written as the empty string, which no codec
-produces; nil stands for "removed".
+nothing, a delta's part from the snapshot it stands on. Keys, values, elements and fields are columns, each a single
+array as its codec's `encode_all` writes it, so that millions of them take few calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from rekindle.errors import SerializationError
-from rekindle.runtime.state.immutable import is_immutable
+from rekindle.runtime.state.immutable import all_immutable
 from rekindle.runtime.state.spec import Codec, StateKind, StateSpec
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+#: None among single values (operator state); no codec produces an empty string.
 NONE_VALUE: Final = b""
 # A list operation that replaces the list; else the length that it appends to.
 REPLACE: Final = -1
 
 
 class StatePart(msgspec.Struct, array_like=True, frozen=True):
-    """Operations on one state in one key group; keys and operations go in pairs."""
+    """Operations on one state in one key group; keys and operations go in pairs.
+
+    Operations of value-like states are an array of values, nil where a value was removed.
+    """
 
     name: str
     kind: StateKind
     type_name: str
     fingerprint: str
-    keys: list[bytes]
+    keys: msgspec.Raw
     operations: msgspec.Raw
 
 
@@ -41,86 +44,127 @@ class GroupPart(msgspec.Struct, array_like=True, frozen=True):
     states: list[StatePart]
 
 
-# value-like: the value, nil when removed
-ValueOperations = list[bytes | None]
-# list: (REPLACE or the length before, elements)
-ListOperations = list[tuple[int, list[bytes]]]
-# map: (whether the map starts empty, fields with values, nil when removed)
-MapOperations = list[tuple[bool, list[tuple[bytes, bytes | None]]]]
+class ListOperations(msgspec.Struct, array_like=True, frozen=True):
+    """Per key: REPLACE or the length that it appends to, and how many of the elements are its own."""
+
+    bases: list[int]
+    lengths: list[int]
+    elements: msgspec.Raw
+
+
+class MapOperations(msgspec.Struct, array_like=True, frozen=True):
+    """Per key: whether the map starts empty, and how many of the fields are its own.
+
+    `removed` are the places of the fields that were removed; the others have one value each.
+    """
+
+    whole: list[bool]
+    lengths: list[int]
+    fields: msgspec.Raw
+    removed: list[int]
+    values: msgspec.Raw
+
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_part = msgspec.msgpack.Decoder(GroupPart).decode
-_decode_values = msgspec.msgpack.Decoder(ValueOperations).decode
 _decode_lists = msgspec.msgpack.Decoder(ListOperations).decode
 _decode_maps = msgspec.msgpack.Decoder(MapOperations).decode
 
 
-class Encoded:
-    """A value that was mutable at the cut and therefore encoded there (I13)."""
-
-    __slots__ = ("data",)
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-
-class Removed:
-    """Stands for a removed map entry in captured operations."""
-
-
-REMOVED: Final = Removed()
-
-
-def capture(value: Any, codec: Codec) -> Any:
-    """The value itself when nobody can change it any more, else its encoding."""
-    return value if is_immutable(value) else Encoded(codec.encode(value))
-
-
-def encoded(captured: Any, codec: Codec) -> bytes:
-    """The bytes of a captured value."""
-    if type(captured) is Encoded:
-        return captured.data
-    return NONE_VALUE if captured is None else codec.encode(captured)
+def encoded(value: Any, codec: Codec) -> bytes:
+    """The bytes of a single value."""
+    return NONE_VALUE if value is None else codec.encode(value)
 
 
 def decoded(data: bytes, codec: Codec) -> Any:
-    """The value behind the bytes of an operation."""
+    """The value behind the bytes of a single value."""
     return None if data == NONE_VALUE else codec.decode(data)
 
 
-@dataclass
+class CapturedColumn:
+    """Values at the cut: themselves when nobody can change them any more, else encoded there (I13)."""
+
+    __slots__ = ("_codec", "_data", "values")
+
+    def __init__(self, values: list[Any], codec: Codec, frozen: bool = False) -> None:
+        """`frozen`: the values' declared type says that nobody can change them."""
+        self.values = values
+        self._codec = codec
+        self._data: bytes | None = None
+        if not frozen and not all_immutable(values):
+            self._data = codec.encode_all(values)
+            self.values = []
+
+    def encode(self) -> msgspec.Raw:
+        """To bytes; reads nothing that user code can still change."""
+        return msgspec.Raw(self._data if self._data is not None else self._codec.encode_all(self.values))
+
+
+class CapturedOperations(Protocol):
+    """Operations of one kind of state, taken at the cut."""
+
+    def encode(self) -> msgspec.Raw:
+        """To bytes; may run on another thread while processing goes on."""
+        ...
+
+
+class CapturedLists:
+    """Operations on list states."""
+
+    __slots__ = ("bases", "elements", "lengths")
+
+    def __init__(self, bases: list[int], lengths: list[int], elements: CapturedColumn) -> None:
+        self.bases = bases
+        self.lengths = lengths
+        self.elements = elements
+
+    def encode(self) -> msgspec.Raw:
+        """To bytes."""
+        return msgspec.Raw(_encode(ListOperations(self.bases, self.lengths, self.elements.encode())))
+
+
+class CapturedMaps:
+    """Operations on map states."""
+
+    __slots__ = ("fields", "lengths", "removed", "values", "whole")
+
+    def __init__(
+        self,
+        whole: list[bool],
+        lengths: list[int],
+        fields: CapturedColumn,
+        removed: list[int],
+        values: CapturedColumn,
+    ) -> None:
+        self.whole = whole
+        self.lengths = lengths
+        self.fields = fields
+        self.removed = removed
+        self.values = values
+
+    def encode(self) -> msgspec.Raw:
+        """To bytes."""
+        operations = MapOperations(
+            self.whole, self.lengths, self.fields.encode(), self.removed, self.values.encode()
+        )
+        return msgspec.Raw(_encode(operations))
+
+
 class CapturedState:
     """Operations on one state in one key group, taken at the cut, not yet encoded."""
 
-    spec: StateSpec
-    keys: list[Any]
-    operations: list[Any]
+    __slots__ = ("keys", "operations", "spec")
+
+    def __init__(self, spec: StateSpec, keys: list[Any], operations: CapturedOperations) -> None:
+        self.spec = spec
+        self.keys = keys
+        self.operations = operations
 
     def encode(self, key_codec: Codec) -> StatePart:
         """To bytes; reads nothing that user code can still change."""
-        operations = self._encoded_operations()
-        keys = list(map(key_codec.encode, self.keys))
         spec = self.spec
-        raw = msgspec.Raw(_encode(operations))
-        return StatePart(spec.name, spec.kind, spec.type_name, spec.fingerprint, keys, raw)
-
-    def _encoded_operations(self) -> ValueOperations | ListOperations | MapOperations:
-        values, fields = self.spec.values, self.spec.fields
-        if self.spec.kind is StateKind.LIST:
-            return [(base, [encoded(value, values) for value in elements]) for base, elements in self.operations]
-        if self.spec.kind is StateKind.MAP:
-            assert fields is not None
-            return [
-                (
-                    whole,
-                    [
-                        (encoded(field, fields), None if value is REMOVED else encoded(value, values))
-                        for field, value in entries
-                    ],
-                )
-                for whole, entries in self.operations
-            ]
-        return [None if value is None else encoded(value, values) for value in self.operations]
+        keys = msgspec.Raw(key_codec.encode_all(self.keys))
+        return StatePart(spec.name, spec.kind, spec.type_name, spec.fingerprint, keys, self.operations.encode())
 
 
 class CapturedGroup:
@@ -155,11 +199,6 @@ def decode_part(key_group: int, data: bytes) -> list[StatePart]:
             f"{FORMAT_VERSION}: use the version that wrote it."
         )
     return part.states
-
-
-def value_operations(part: StatePart) -> ValueOperations:
-    """Operations of a value, reducing or aggregating state."""
-    return _decode_values(part.operations)
 
 
 def list_operations(part: StatePart) -> ListOperations:

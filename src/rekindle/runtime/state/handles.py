@@ -106,6 +106,8 @@ class AggregateLike(Protocol):
 
     def get_result(self, accumulator: Any) -> Any: ...
 
+    def merge(self, acc_a: Any, acc_b: Any) -> Any: ...
+
 
 class RowAggregatingState(AggregatingState[Any, Any]):
     """One accumulator per key, fed and read through an aggregate function."""
@@ -137,6 +139,21 @@ class RowAggregatingState(AggregatingState[Any, Any]):
     def clear(self) -> None:
         """Forget the current key's accumulator."""
         _clear_value(self._rows, self._column)
+
+    def accumulator(self) -> Any:
+        """The current key's accumulator, or None."""
+        return self._rows.row[self._column]
+
+    def merge(self, accumulator: Any) -> None:
+        """Merge another accumulator, unless it is None, into the current key's."""
+        if accumulator is None:
+            return
+        rows = self._rows
+        row = rows.row
+        held = row[self._column]
+        row[self._column] = accumulator if held is None else self._aggregate.merge(held, accumulator)
+        if row[self._mark] is not rows.generation:
+            rows.mark(row, self._mark)
 
 
 def _replace(rows: Rows, column: int, value: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NoReturn, TypeVar
 
+from rekindle.clock import Clock, SystemClock
 from rekindle.datastream.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -41,6 +42,10 @@ from rekindle.runtime.state.spec import (
     reducing_spec,
     value_spec,
 )
+from rekindle.runtime.state.stored import StoredSnapshots
+from rekindle.runtime.state.ttl import adopts, ttl_of
+from rekindle.runtime.state.ttl_cleanup import CleaningFront
+from rekindle.runtime.state.ttl_states import TtlStates
 from rekindle.serde import value_codec_for
 
 _FRONT_ENTRIES: Final = 1 << 18
@@ -79,16 +84,19 @@ class HashMapKeyedBackend:
         "_changes",
         "_columns",
         "_emptied",
+        "_full_snapshot_cleanups",
         "_groups",
         "_key_codec",
         "_key_group_of",
         "_max_parallelism",
         "_tracks",
+        "_ttl_states",
         "_unclaimed",
         "front",
         "generation",
         "key_groups",
         "row",
+        "stored",
     )
 
     def __init__(
@@ -100,16 +108,22 @@ class HashMapKeyedBackend:
         allow_pickle: bool = True,
         track_changes: bool = True,
         key_group_of: Callable[[Any], int] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """`key_codec` writes keys so that they can be read again: by default tagged, pickled if that is allowed.
 
         `track_changes=False` (no checkpoints): marks are set once per row and nothing is collected.
 
         `key_group_of` is for rows under compound keys, such as (key, window): the key group is the key's.
+
+        `clock` is what state with a time to live goes by.
         """
         self.key_groups = key_groups
+        #: What the store has of this: decides what the next snapshot writes whole.
+        self.stored = StoredSnapshots()
         self.row: Row = _NO_KEY
-        #: key -> row, bounded: rows of the keys seen lately, attached or not. Cleared in place, never replaced.
+        #: key -> row, bounded: rows of the keys seen lately, attached or not. Cleared in place, and replaced only when
+        #: a state is registered: bind its `get` per batch.
         self.front: dict[Any, Row] = {}
         self._groups: dict[int, dict[Any, Row]] = {group: {} for group in key_groups}
         self._max_parallelism = max_parallelism
@@ -122,6 +136,8 @@ class HashMapKeyedBackend:
         self.generation = self._changes.open
         self._emptied: dict[Any, Row] = {}
         self._unclaimed: dict[str, list[tuple[int, StatePart]]] = {}
+        self._ttl_states = TtlStates(self, clock or SystemClock())
+        self._full_snapshot_cleanups: list[Callable[[Iterable[Row]], None]] = []
 
     # ------------------------------------------------------------------------------------------------- current key
 
@@ -163,9 +179,21 @@ class HashMapKeyedBackend:
                 if any(value is not None for value in row[ROW_COLUMNS::2]):
                     yield row[ROW_KEY]
 
+    def keys_with(self, state_name: str) -> Iterator[Any]:
+        """The keys that have a value in one registered state; handling one may change its state."""
+        place = self._columns[state_name].place
+        for rows in self._groups.values():
+            for row in list(rows.values()):
+                if row[place] is not None:
+                    yield row[ROW_KEY]
+
     def number_of_keys(self) -> int:
         """Keys that have state, or had some that a snapshot must still see removed."""
         return sum(map(len, self._groups.values()))
+
+    def keys_per_group(self) -> dict[int, int]:
+        """The same per key group."""
+        return {group: len(rows) for group, rows in self._groups.items()}
 
     def _plain_key_group(self, key: Any) -> int:
         return key_group(key, self._max_parallelism)
@@ -196,6 +224,20 @@ class HashMapKeyedBackend:
         """A column of the row became empty: look at the row when rows are purged."""
         self._emptied[row[ROW_KEY]] = row
 
+    def rows_of(self, key_group: int) -> list[Row]:
+        """The rows of a key group as they are now; the list is the caller's."""
+        return list(self._groups[key_group].values())
+
+    def before_full_snapshots(self, cleanup: Callable[[Iterable[Row]], None]) -> None:
+        """Call this with the rows of a key group before they are captured whole."""
+        self._full_snapshot_cleanups.append(cleanup)
+
+    def with_every_key(self, cleanup: Callable[[], object]) -> None:
+        """Call this whenever a key is chosen; backends for which nobody asks this pay nothing for it."""
+        if not isinstance(self.front, CleaningFront):
+            self.front = CleaningFront()
+        self.front.cleanups.append(cleanup)
+
     def _attach(self, row: Row) -> None:
         group = row[ROW_GROUP] = ~row[ROW_GROUP]
         rows = self._groups[group]
@@ -206,26 +248,39 @@ class HashMapKeyedBackend:
 
     def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]:
         """The handle of a value state."""
-        return self.register(value_spec(descriptor, self._allow_pickle), lambda column: RowValueState(self, column))
+        spec, ttl = value_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        if ttl is not None:
+            return self._ttl_states.value_state(spec, ttl)
+        return self.register(spec, lambda column: RowValueState(self, column))
 
     def list_state(self, descriptor: ListStateDescriptor) -> ListState[Any]:
         """The handle of a list state."""
-        return self.register(list_spec(descriptor, self._allow_pickle), lambda column: RowListState(self, column))
+        spec, ttl = list_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        if ttl is not None:
+            return self._ttl_states.list_state(spec, ttl)
+        return self.register(spec, lambda column: RowListState(self, column))
 
     def map_state(self, descriptor: MapStateDescriptor) -> MapState[Any, Any]:
         """The handle of a map state."""
-        return self.register(map_spec(descriptor, self._allow_pickle), lambda column: RowMapState(self, column))
+        spec, ttl = map_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        if ttl is not None:
+            return self._ttl_states.map_state(spec, ttl)
+        return self.register(spec, lambda column: RowMapState(self, column))
 
     def reducing_state(self, descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
         """The handle of a reducing state."""
         reduce = descriptor.get_reduce_function().reduce
-        spec = reducing_spec(descriptor, self._allow_pickle)
+        spec, ttl = reducing_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        if ttl is not None:
+            return self._ttl_states.reducing_state(spec, ttl, reduce)
         return self.register(spec, lambda column: RowReducingState(self, column, reduce))
 
     def aggregating_state(self, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         """The handle of an aggregating state."""
         aggregate = descriptor.get_agg_function()
-        spec = aggregating_spec(descriptor, self._allow_pickle)
+        spec, ttl = aggregating_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        if ttl is not None:
+            return self._ttl_states.aggregating_state(spec, ttl, aggregate)
         return self.register(spec, lambda column: RowAggregatingState(self, column, aggregate))
 
     def register(self, spec: StateSpec, handle_over: Callable[[int], StateT]) -> StateT:
@@ -238,12 +293,31 @@ class HashMapKeyedBackend:
         handle = handle_over(place)
         column = self._columns[spec.name] = Column(spec, place, handle)
         self._widen_rows()
-        for group, part in self._unclaimed.pop(spec.name, ()):
-            self._drop_empty(group, column.load(part, self._restored_row(group), self._key_codec))
+        parts = self._unclaimed.pop(spec.name, [])
+        parts.reverse()
+        adopted: set[int] = set()
+        while parts:  # each is let go when it is loaded: all rows and all bytes need not be in memory at once
+            group, part = parts.pop()
+            self._drop_empty(group, column.load(part, group, self._groups[group], self._key_codec))
+            if adopts(spec, part):
+                adopted.add(group)
+        for group in adopted:
+            self._mark_adopted(column, self._groups[group].values())
         if self.row is not _NO_KEY:
             # A detached row is too short now, and the key may have got a restored one.
             self.set_current_key(self.row[ROW_KEY])
         return handle
+
+    def _mark_adopted(self, column: Column, rows: Iterable[Row]) -> None:
+        """Values that got their timestamps just now: the next delta has to write them."""
+        mark = column.place + 1
+        for row in rows:
+            if row[column.place] is None:
+                continue
+            if column.spec.kind.detailed:
+                self.mark_change(row, mark, WHOLE)
+            else:
+                self.mark(row, mark)
 
     def _widen_rows(self) -> None:
         self.front.clear()
@@ -257,52 +331,55 @@ class HashMapKeyedBackend:
             if not any(value is not None for value in row[ROW_COLUMNS::2]) and row[ROW_KEY] not in self._emptied:
                 self._groups[group].pop(row[ROW_KEY], None)
 
-    def _restored_row(self, group: int) -> Callable[[Any], Row]:
-        rows = self._groups[group]
-        blank = [None] * (2 * len(self._columns))
-
-        def row_of(key: Any) -> Row:
-            row = rows.get(key)
-            if row is None:
-                row = rows[key] = [key, group, *blank]
-            return row
-
-        return row_of
-
     # --------------------------------------------------------------------------------------------------- snapshots
 
-    def snapshot_delta(self, snapshot_id: int, since_completed_id: int | None) -> Delta:
-        """Cut: what changed since the completed snapshot; costs what changed."""
+    def snapshot_delta(
+        self, snapshot_id: int, since_completed_id: int | None, without: Iterable[int] = ()
+    ) -> Delta:
+        """Cut: what changed since the completed snapshot, without some key groups; costs what changed."""
         assert self._tracks, "a delta of a backend that tracks no changes"
         changes = self._changes.cut(snapshot_id, since_completed_id)
         self.generation = self._changes.open
+        left_out = frozenset(without)
         groups: dict[int, CapturedGroup] = {}
         for column in self._columns.values():
-            for group, captured in column.capture_changes(changes).items():
+            for group, captured in column.capture_changes(changes, left_out).items():
                 if group not in groups:
                     groups[group] = CapturedGroup(group, self._key_codec)
                 groups[group].states.append(captured)
         return Delta(snapshot_id, since_completed_id, [groups[group] for group in sorted(groups)])
 
+    def snapshot_whole(self, snapshot_id: int) -> Iterator[CapturedGroup]:
+        """Cut: everything, on top of nothing. Take all key groups before the next element is processed."""
+        if self._tracks:
+            self._changes.cut_whole(snapshot_id)
+            self.generation = self._changes.open
+        return self.snapshot_full()
+
     def snapshot_full(self, key_groups: Iterable[int] | None = None) -> Iterator[CapturedGroup]:
         """Whole key groups, one at a time. Take all of them before the next element is processed."""
         for group in self.key_groups if key_groups is None else key_groups:
+            rows = self._groups[group]
+            for cleanup in self._full_snapshot_cleanups:
+                cleanup(rows.values())
             carried = (part for parts in self._unclaimed.values() for at, part in parts if at == group)
             captured = CapturedGroup(group, self._key_codec, carried)
             for column in self._columns.values():
-                state = column.capture_all(self._groups[group].values())
-                if state.keys:
+                state = column.capture_all(rows)
+                if state is not None:
                     captured.states.append(state)
             yield captured
 
     def snapshot_completed(self, snapshot_id: int) -> None:
         """The snapshot is durable: later deltas stand on it."""
         self._changes.completed(snapshot_id)
+        self.stored.completed(snapshot_id)
         self._purge()
 
     def snapshot_aborted(self, snapshot_id: int) -> None:
         """As if it had never been triggered: the next delta covers more."""
         self._changes.aborted(snapshot_id)
+        self.stored.aborted(snapshot_id)
 
     def forget_changes(self) -> None:
         """No snapshot will ask for what changed so far; rows without any value go."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
@@ -34,6 +37,33 @@ def is_immutable(value: Any) -> bool:
         _FIELDS[kind] = _fields_of_frozen(kind)
     names = _FIELDS[kind]
     return names is not None and all(is_immutable(getattr(value, name)) for name in names)
+
+
+def all_immutable(values: Iterable[Any]) -> bool:
+    """Whether `is_immutable` holds for each of many values; quick for atoms, and for tuples of them.
+
+    >>> all_immutable([(1, "a"), None, 2.5]), all_immutable([(1, "a"), (1, ["a"])])
+    (True, False)
+    """
+    level = values if isinstance(values, list) else list(values)
+    while True:
+        kinds = set(map(type, level))
+        deeper = kinds - ATOMS
+        if not deeper:
+            return True
+        inside: list[Iterable[Any]] = []
+        for kind in deeper:
+            own: list[Any] = level if kinds == {kind} else [value for value in level if type(value) is kind]
+            if kind is tuple or kind is frozenset:
+                inside.append(chain.from_iterable(own))
+                continue
+            if kind not in _FIELDS:
+                _FIELDS[kind] = _fields_of_frozen(kind)
+            names = _FIELDS[kind]
+            if names is None:
+                return False
+            inside.extend(map(attrgetter(name), own) for name in names)
+        level = list(chain.from_iterable(inside))
 
 
 def _fields_of_frozen(kind: type) -> tuple[str, ...] | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NoReturn
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NoReturn, TypeVar
 
 from rekindle.checkpoint.operator_parts import (
     Distribution,
@@ -22,10 +23,12 @@ from rekindle.datastream.state import (
     MapStateDescriptor,
     OperatorStateStore,
     ReadOnlyBroadcastState,
+    StateDescriptor,
 )
 from rekindle.errors import StateAccessError
 from rekindle.runtime.state.format import decoded, encoded
 from rekindle.runtime.state.spec import StateSpec, list_spec, map_spec
+from rekindle.runtime.state.ttl import ttl_of
 
 # The format and who gets what of it on a restore belong to what is on disk.
 __all__ = [
@@ -42,6 +45,9 @@ __all__ = [
     "redistribute_split",
     "redistribute_union",
 ]
+
+_LOG: Final = logging.getLogger("rekindle.state")
+DescriptorT = TypeVar("DescriptorT", bound=StateDescriptor)
 
 
 # ------------------------------------------------------------------------------------------------------------ handles
@@ -205,19 +211,24 @@ class OperatorStateBackend(OperatorStateStore):
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """A list whose elements are spread evenly over the subtasks on a restore."""
-        return self._register(list_spec(state_descriptor, self._allow_pickle), Distribution.SPLIT).elements
+        return self._register(list_spec, state_descriptor, Distribution.SPLIT).elements
 
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """A list of which every subtask gets all elements on a restore."""
-        return self._register(list_spec(state_descriptor, self._allow_pickle), Distribution.UNION).elements
+        return self._register(list_spec, state_descriptor, Distribution.UNION).elements
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         """A map that every subtask holds alike."""
-        return self._register(map_spec(state_descriptor, self._allow_pickle), Distribution.BROADCAST).broadcast
+        return self._register(map_spec, state_descriptor, Distribution.BROADCAST).broadcast
 
     def get_read_only_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
         """The same map for the side that may not change it."""
-        return self._register(map_spec(state_descriptor, self._allow_pickle), Distribution.BROADCAST).read_only
+        return self._register(map_spec, state_descriptor, Distribution.BROADCAST).read_only
+
+    @property
+    def allow_pickle(self) -> bool:
+        """Whether values of undeclared types may be pickled."""
+        return self._allow_pickle
 
     def registered_names(self) -> set[str]:
         """The names of all states here, registered or restored."""
@@ -238,11 +249,21 @@ class OperatorStateBackend(OperatorStateStore):
         assert not self._states, "restore comes before registration"
         self._unclaimed = {part.name: part for part in decode_operator_part(data)}
 
-    def _register(self, spec: StateSpec, distribution: Distribution) -> _Registered:
+    def _register(
+        self, spec_of: Callable[[DescriptorT, bool], StateSpec], descriptor: DescriptorT, distribution: Distribution
+    ) -> _Registered:
+        spec = spec_of(descriptor, self._allow_pickle)
         known = self._states.get(spec.name)
         if known is not None:
             known.check_same(spec, distribution)
             return known
+        if ttl_of(descriptor) is not None and self._subtask == 0:
+            _LOG.warning(
+                "State '%s' has a time to live, but it is %s state of the operator: as in Flink only keyed state "
+                "expires, this one stays until it is removed.",
+                spec.name,
+                distribution,
+            )
         state = _Registered(spec, distribution)
         part = self._unclaimed.get(spec.name)
         if part is not None:

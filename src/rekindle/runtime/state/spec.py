@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.datastream.state import (
@@ -16,7 +18,15 @@ from rekindle.datastream.state import (
     ValueStateDescriptor,
 )
 from rekindle.errors import StateAccessError
+from rekindle.runtime.isolation import hint_is_immutable
 from rekindle.serde import value_codec_for
+
+if TYPE_CHECKING:
+    from rekindle.runtime.state.ttl import TtlSettings
+
+
+# Also the raw msgpack of a part.
+Buffer = bytes | bytearray | memoryview | msgspec.Raw
 
 
 class Codec(Protocol):
@@ -28,6 +38,14 @@ class Codec(Protocol):
 
     def decode(self, data: bytes, /) -> Any:
         """What `encode` wrote."""
+        ...
+
+    def encode_all(self, values: list[Any], /) -> bytes:
+        """Many values as one msgpack value; None stands for no value."""
+        ...
+
+    def decode_all(self, data: Buffer, /) -> list[Any]:
+        """What `encode_all` wrote."""
         ...
 
 
@@ -57,6 +75,10 @@ class StateSpec:
     fingerprint: str
     values: Codec
     fields: Codec | None = None
+    #: Whether the values' declared type says that nobody can change them: as for records, it is taken at its word.
+    frozen: bool = False
+    #: None: values do not expire, and carry no timestamps.
+    ttl: TtlSettings | None = None
 
     def check_same(self, other: StateSpec) -> None:
         """The same name may be registered again, but only as the same kind and type."""
@@ -64,6 +86,10 @@ class StateSpec:
             raise StateAccessError(
                 f"State '{self.name}' is already registered as {self.kind} state of {self.type_name}; "
                 f"it cannot be {other.kind} state of {other.type_name} too: give one of them another name."
+            )
+        if self.ttl != other.ttl:
+            raise StateAccessError(
+                f"State '{self.name}' is already registered with another time to live: use one StateTtlConfig for it."
             )
 
 
@@ -102,4 +128,5 @@ def _spec(
 ) -> StateSpec:
     values = value_codec_for(encoded, allow_pickle=allow_pickle)
     declared = descriptor.type_info
-    return StateSpec(descriptor.name, kind, repr(declared), declared.fingerprint(), values, fields)
+    frozen = hint_is_immutable(encoded.python_type())
+    return StateSpec(descriptor.name, kind, repr(declared), declared.fingerprint(), values, fields, frozen)

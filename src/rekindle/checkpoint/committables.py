@@ -1,0 +1,118 @@
+"""Committables as they lie in a checkpoint: a short head, and behind it the content of a file if there is one (I18).
+
+Each is one part of a subtask's state, so that it goes whole to one subtask, whatever the parallelism.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+
+import msgspec
+
+from rekindle.errors import CheckpointError, CorruptCheckpointError, SerializationError
+
+FORMAT_VERSION: Final = 1
+_BLOCK_BYTES: Final = 4 << 20
+_LENGTH: Final = struct.Struct("<I")
+
+
+class CommittableHead(msgspec.Struct, array_like=True, frozen=True):
+    """What is known about a committable beside a file's content."""
+
+    #: The checkpoint at whose barrier it was handed over.
+    checkpoint_id: int
+    #: How often it was tried before.
+    retries: int
+    #: What the sink's serializer or the tagged codec made of it; of a file, its metadata.
+    payload: bytes
+    #: The name of a file whose content follows.
+    file_name: str | None = None
+    version: int = FORMAT_VERSION
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(CommittableHead).decode
+
+
+@dataclass(frozen=True)
+class StoredCommittable:
+    """A committable on its way into a checkpoint; its file is read as it is written, block by block.
+
+    >>> [bytes(block) for block in StoredCommittable(CommittableHead(7, 0, b"x"))]
+    [b'\\x08\\x00\\x00\\x00\\x95\\x07\\x00\\xc4\\x01x\\xc0\\x01']
+    """
+
+    head: CommittableHead
+    path: str | None = None
+
+    def __len__(self) -> int:
+        return len(_framed(self.head)) + (os.stat(self.path).st_size if self.path is not None else 0)
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield _framed(self.head)
+        if self.path is not None:
+            yield from _content(self.path)
+
+
+def read_committable(pieces: Iterator[bytes], target: str) -> CommittableHead:
+    """Take one back; the content of a file, if it has one, is written to the path `target`."""
+    held = _at_least(_LENGTH.size, b"", pieces)
+    length = _LENGTH.size + _LENGTH.unpack_from(held)[0]
+    held = _at_least(length, held, pieces)
+    head = _decoded(held[_LENGTH.size : length])
+    if head.file_name is None:
+        for _ in pieces:  # to the end: only then the checksum was compared
+            pass
+        return head
+    with open(target, "wb") as file:
+        file.write(held[length:])
+        _write_all(file, pieces)
+    return head
+
+
+def _framed(head: CommittableHead) -> bytes:
+    data = _encode(head)
+    return _LENGTH.pack(len(data)) + data
+
+
+def _content(path: str) -> Iterator[bytes]:
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(_BLOCK_BYTES):
+                yield block
+    except FileNotFoundError:
+        raise CheckpointError(
+            f"The file {path}, which waits to be committed, is gone: a committer copies or links it, and leaves it "
+            "where it is."
+        ) from None
+
+
+def _at_least(size: int, held: bytes, pieces: Iterator[bytes]) -> bytes:
+    while len(held) < size:
+        piece = next(pieces, None)
+        if piece is None:
+            raise CorruptCheckpointError("A committable in the checkpoint ends too early.")
+        held += piece
+    return held
+
+
+def _decoded(data: bytes) -> CommittableHead:
+    try:
+        head = _decode(data)
+    except msgspec.DecodeError as error:
+        raise SerializationError(f"A committable in the checkpoint is damaged: {error}") from error
+    if head.version != FORMAT_VERSION:
+        raise SerializationError(
+            f"A committable in the checkpoint has format {head.version}; this version of Rekindle reads "
+            f"{FORMAT_VERSION}: use the version that wrote it."
+        )
+    return head
+
+
+def _write_all(file: BinaryIO, pieces: Iterator[bytes]) -> None:
+    for piece in pieces:
+        file.write(piece)

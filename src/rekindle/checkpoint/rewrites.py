@@ -1,0 +1,227 @@
+"""When a checkpoint writes key groups whole instead of as one more delta (I12). Pure: sizes in, decision out.
+
+Deltas are cheap to write, but each is one more part to name in the manifest, to read at a restore, and to keep a file
+for. So everything is bounded, and no checkpoint pays for all:
+
+- a key group is *ripe* when its deltas weigh as much as what they stand on, when they are many, or when most of its
+  keys are gone; ripe ones are written whole, the ripest first, within a budget per checkpoint: as many bytes as the
+  deltas of the last one, or the share that takes all key groups in turn;
+- at `most_deltas` a key group is written whole whatever the budget;
+- a file counts with all its bytes as long as one of them is needed: when files hold more dead bytes than live ones, or
+  are too many, the key groups that keep the worst of them alive are ripe too.
+
+Timers are written whole together, when their deltas weigh as much as they do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from rekindle.checkpoint.manifest import FileRef, KeyedPart, PartKind, SubtaskState, blob_size
+
+
+@dataclass(frozen=True)
+class RewriteRules:
+    """The bounds; the defaults cost 1.25 % of the state per checkpoint where every key group changes every time."""
+
+    #: From so many deltas on a key group is ripe.
+    ripe_deltas: int = 32
+    #: It never has more.
+    most_deltas: int = 128
+    #: Checkpoints that take all key groups in turn.
+    cycle: int = 80
+    #: Files that deltas may keep alive before key groups with few deltas are ripe.
+    most_files: int = 192
+    #: What a part costs beside its bytes: an entry in every manifest, a read at a restore.
+    part_bytes: int = 256
+    #: A budget that is always there: writing so little whole costs nothing.
+    small_bytes: int = 1 << 20
+
+
+RULES = RewriteRules()
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What is stored of one key group: a full part and the deltas on top of it."""
+
+    full_bytes: int
+    delta_bytes: int = 0
+    deltas: int = 0
+    #: Bytes per file.
+    files: Mapping[str, int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(parts: Iterable[KeyedPart]) -> Chain:
+        """The chain of a key group's parts, the full one first.
+
+        >>> Chain.of([KeyedPart(7, PartKind.FULL, 1, b"abc"), KeyedPart(7, PartKind.DELTA, 2, b"d")])
+        Chain(full_bytes=3, delta_bytes=1, deltas=1, files={})
+        """
+        full, *deltas = parts
+        chain = Chain(blob_size(full.blob), files=_file_of(full))
+        for delta in deltas:
+            chain = chain.with_delta(delta)
+        return chain
+
+    def with_delta(self, part: KeyedPart) -> Chain:
+        """With one more delta on top."""
+        files = self.files
+        for path, size in _file_of(part).items():
+            files = {**files, path: files.get(path, 0) + size}
+        return Chain(self.full_bytes, self.delta_bytes + blob_size(part.blob), self.deltas + 1, files)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its parts."""
+        return self.full_bytes + self.delta_bytes
+
+    def ripeness(self, rules: RewriteRules) -> float:
+        """From 1 on it is ripe."""
+        weight = self.delta_bytes + self.deltas * rules.part_bytes
+        return max(weight / max(self.full_bytes, 1), self.deltas / rules.ripe_deltas)
+
+
+def _file_of(part: KeyedPart) -> dict[str, int]:
+    return {part.blob.path: part.blob.length} if isinstance(part.blob, FileRef) else {}
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """What is stored of a subtask at a completed checkpoint, and what was spent on rewriting it."""
+
+    keyed: Mapping[int, Chain] = field(default_factory=dict)
+    timers: Mapping[int, Chain] = field(default_factory=dict)
+    file_bytes: Mapping[str, int] = field(default_factory=dict)
+    #: Keys that a key group had when it was last written whole, where that is known.
+    keys: Mapping[int, int] = field(default_factory=dict)
+    last_delta_bytes: int = 0
+    #: Bytes by which the last checkpoints exceeded their budgets.
+    debt_bytes: int = 0
+
+    @staticmethod
+    def of(keyed: Iterable[KeyedPart], timers: Iterable[KeyedPart], file_bytes: Mapping[str, int]) -> Inventory:
+        """The inventory of a restored subtask."""
+        return Inventory(_chains(keyed), _chains(timers), file_bytes)
+
+    def after(self, new: SubtaskState, keys: Mapping[int, int], rules: RewriteRules = RULES) -> Inventory:
+        """On top of this one, what a subtask wrote for the next checkpoint; `keys` it had at the cut, per key group."""
+        keyed, rewritten_bytes, delta_bytes = _on_top(self.keyed, new.keyed)
+        timers, _, _ = _on_top(self.timers, new.timers)
+        needed = _needed_bytes(keyed, timers).keys() | new.file_bytes.keys()
+        files = {**self.file_bytes, **new.file_bytes}
+        whole = {part.key_group for part in new.keyed if part.kind is PartKind.FULL}
+        return Inventory(
+            keyed,
+            timers,
+            {path: size for path, size in files.items() if path in needed},
+            {**self.keys, **{group: keys[group] for group in whole if group in keys}},
+            delta_bytes,
+            max(0, self.debt_bytes + rewritten_bytes - self.budget_bytes(rules)) if self.keyed else 0,
+        )
+
+    def budget_bytes(self, rules: RewriteRules) -> int:
+        """Bytes that the next checkpoint may spend on rewriting, before debts."""
+        full = sum(chain.full_bytes for chain in self.keyed.values())
+        return max(rules.small_bytes, full // rules.cycle, self.last_delta_bytes)
+
+
+def _chains(parts: Iterable[KeyedPart]) -> dict[int, Chain]:
+    groups: dict[int, list[KeyedPart]] = {}
+    for part in parts:
+        groups.setdefault(part.key_group, []).append(part)
+    return {group: Chain.of(sorted(own, key=lambda part: part.order)) for group, own in groups.items()}
+
+
+def _on_top(base: Mapping[int, Chain], new: Iterable[KeyedPart]) -> tuple[dict[int, Chain], int, int]:
+    """The new chains, and the bytes of what was rewritten and of deltas."""
+    chains = dict(base)
+    rewritten = delta = 0
+    for part in new:
+        known = chains.get(part.key_group)
+        if known is None or part.kind is PartKind.FULL:
+            chains[part.key_group] = Chain.of([part])
+            rewritten += blob_size(part.blob) if known is not None else 0
+        else:
+            chains[part.key_group] = known.with_delta(part)
+            delta += blob_size(part.blob)
+    return chains, rewritten, delta
+
+
+def _needed_bytes(*kinds: Mapping[int, Chain]) -> Counter[str]:
+    needed: Counter[str] = Counter()
+    for chains in kinds:
+        for chain in chains.values():
+            needed.update(chain.files)
+    return needed
+
+
+@dataclass(frozen=True)
+class Rewrites:
+    """What the next checkpoint writes whole."""
+
+    key_groups: list[int]
+    timers: bool
+
+
+def due(stored: Inventory, keys: Mapping[int, int], rules: RewriteRules = RULES) -> Rewrites:
+    """What is to be written whole on top of `stored`; `keys` are those that each key group has now.
+
+    >>> parts = [KeyedPart(7, PartKind.FULL, 1, b"abc"), KeyedPart(7, PartKind.DELTA, 2, b"defg")]
+    >>> due(Inventory.of(parts, [], {}), {7: 1}).key_groups, due(Inventory.of(parts[:1], [], {}), {7: 1}).key_groups
+    ([7], [])
+    """
+    ripe: dict[int, float] = {}
+    for group, chain in stored.keyed.items():
+        ripeness = chain.ripeness(rules)
+        if ripeness < 1 and 2 * keys.get(group, 0) < stored.keys.get(group, 0):
+            ripeness = 1.0
+        if ripeness >= 1:
+            ripe[group] = ripeness
+    holders, timers_hold = _holders_of_waste(stored, rules)
+    for group in holders:
+        ripe.setdefault(group, stored.keyed[group].ripeness(rules))
+    left = stored.budget_bytes(rules) - stored.debt_bytes
+    chosen = []
+    for group in sorted(ripe, key=lambda group: (-ripe[group], group)):
+        if left > 0 or stored.keyed[group].deltas >= rules.most_deltas:
+            chosen.append(group)
+            left -= stored.keyed[group].full_bytes
+    return Rewrites(sorted(chosen), timers_hold or _timers_due(stored.timers, rules))
+
+
+def _timers_due(timers: Mapping[int, Chain], rules: RewriteRules) -> bool:
+    together = Chain(
+        sum(chain.full_bytes for chain in timers.values()),
+        sum(chain.delta_bytes for chain in timers.values()),
+        sum(chain.deltas for chain in timers.values()),
+    )
+    weight = together.delta_bytes + together.deltas * rules.part_bytes
+    longest = max((chain.deltas for chain in timers.values()), default=0)
+    return together.deltas > 0 and (weight >= together.full_bytes or longest >= rules.most_deltas)
+
+
+def _holders_of_waste(stored: Inventory, rules: RewriteRules) -> tuple[list[int], bool]:
+    """The key groups that keep files alive which should go, and whether timers do."""
+    needed = _needed_bytes(stored.keyed, stored.timers)
+    if len(stored.file_bytes) > rules.most_files:
+        return [group for group, chain in stored.keyed.items() if chain.deltas], any(
+            chain.deltas for chain in stored.timers.values()
+        )
+    if sum(stored.file_bytes.values()) <= 2 * sum(needed.values()) + rules.small_bytes:
+        return [], False
+    timer_bytes = sum(chain.full_bytes for chain in stored.timers.values())
+
+    def holders(path: str) -> tuple[list[int], bool]:
+        groups = [group for group, chain in stored.keyed.items() if path in chain.files]
+        return groups, any(path in chain.files for chain in stored.timers.values())
+
+    def gain(path: str) -> float:
+        """Dead bytes that go per byte that is written for it."""
+        groups, timers = holders(path)
+        cost = sum(stored.keyed[group].full_bytes for group in groups) + (timer_bytes if timers else 0)
+        return (stored.file_bytes[path] - needed[path]) / max(cost, 1)
+
+    return holders(max(stored.file_bytes, key=gain))

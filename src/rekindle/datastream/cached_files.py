@@ -1,0 +1,45 @@
+"""Files that a program registers for its functions, whatever machine they run on."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from rekindle.datastream.validation import check_name
+from rekindle.errors import GraphError
+
+_NAME = re.compile(r"[\w][\w .-]*")
+
+
+@dataclass(frozen=True)
+class CachedFile:
+    """A file or directory under the name that functions ask for.
+
+    >>> CachedFile("model", "s3://models/latest.bin", False).is_local
+    False
+    """
+
+    name: str
+    path: str  # a path of the driver's machine, or a URL that every slot reaches
+    executable: bool
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the driver reads it and ships its content."""
+        return "://" not in self.path
+
+
+def cached_file(file_path: str, name: str, executable: bool) -> CachedFile:
+    """What `register_cached_file` was told, checked."""
+    check_name("register_cached_file(): file_path", file_path)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise GraphError(f"register_cached_file() takes a name of letters, digits, '.', '-' and '_', not {name!r}.")
+    if file_path.startswith("file://"):
+        file_path = unquote(urlsplit(file_path).path)
+    if "://" not in file_path:
+        file_path = os.path.abspath(file_path)
+        if not os.path.exists(file_path):
+            raise GraphError(f"register_cached_file('{name}'): there is no '{file_path}'.")
+    return CachedFile(name, file_path, bool(executable))

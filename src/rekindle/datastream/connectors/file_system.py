@@ -1,0 +1,44 @@
+"""Files as source and sink, under PyFlink's names."""
+
+from __future__ import annotations
+
+from rekindle.common.serialization import BulkWriter, BulkWriterFactory
+from rekindle.datastream.connectors.files.buckets import BucketAssigner
+from rekindle.datastream.connectors.files.bulk import ArrowBulkWriters, ParquetBulkWriters
+from rekindle.datastream.connectors.files.formats import BulkFormat, FileFormat, RecordReader, StreamFormat
+from rekindle.datastream.connectors.files.names import OutputFileConfig
+from rekindle.datastream.connectors.files.rolling import (
+    DefaultRollingPolicy,
+    OnCheckpointRollingPolicy,
+    RollingPolicy,
+)
+from rekindle.datastream.connectors.files.sink import FileSink
+from rekindle.datastream.connectors.files.source import (
+    FileEnumeratorProvider,
+    FileSource,
+    FileSourceBuilder,
+    FileSplitAssignerProvider,
+)
+from rekindle.datastream.connectors.files.splits import FileSplit
+
+__all__ = [
+    "ArrowBulkWriters",
+    "BucketAssigner",
+    "BulkFormat",
+    "BulkWriter",
+    "BulkWriterFactory",
+    "DefaultRollingPolicy",
+    "FileEnumeratorProvider",
+    "FileFormat",
+    "FileSink",
+    "FileSource",
+    "FileSourceBuilder",
+    "FileSplit",
+    "FileSplitAssignerProvider",
+    "OnCheckpointRollingPolicy",
+    "OutputFileConfig",
+    "ParquetBulkWriters",
+    "RecordReader",
+    "RollingPolicy",
+    "StreamFormat",
+]

@@ -1,0 +1,157 @@
+"""A JSON value per line."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from rekindle.common.type_system.fields import fields_of, instant_of, record_maker
+from rekindle.common.typeinfo import (
+    DataclassTypeInfo,
+    ExternalTypeInfo,
+    InstantTypeInfo,
+    ListTypeInfo,
+    MapTypeInfo,
+    NamedTupleTypeInfo,
+    PickledBytesTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    StructTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+)
+from rekindle.datastream.connectors.files.formats import RecordReader, StreamFormat
+from rekindle.datastream.connectors.files.lines import LineReader
+from rekindle.datastream.connectors.files.splits import FileSplit
+from rekindle.datastream.connectors.files.streams import is_compressed
+from rekindle.errors import ConnectorError
+
+Convert = Callable[[Any], Any]
+
+
+class JsonLinesFormat(StreamFormat):
+    """A JSON value per line, in UTF-8."""
+
+    def __init__(self, type_info: TypeInformation | None) -> None:
+        self._type_info = type_info
+
+    def open(self, split: FileSplit) -> RecordReader:
+        """Reads values."""
+        return _JsonLines(split, self._type_info)
+
+    def is_splittable(self, path: str) -> bool:
+        """Unless it is packed."""
+        return not is_compressed(path)
+
+    def get_produced_type(self, path: str | None) -> TypeInformation | None:
+        """The type that was given."""
+        return self._type_info
+
+
+class _JsonLines:
+    def __init__(self, split: FileSplit, type_info: TypeInformation | None) -> None:
+        self._split = split
+        self._lines = LineReader(split, "utf-8")
+        hint, self._convert = json_form(type_info)
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(hint)
+        self.offset = self._lines.offset
+
+    def read(self, max_records: int) -> list[Any]:
+        begin = self._lines.offset
+        while lines := self._lines.take(max_records):
+            try:
+                records = self._decoder.decode_lines(b"\n".join(lines))
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                raise self._at_fault(lines, begin) from None
+            self.offset = begin = self._lines.offset
+            if records:
+                return records if self._convert is None else list(map(self._convert, records))
+        return []
+
+    def _at_fault(self, lines: list[bytes], offset: int) -> ConnectorError:
+        for line in lines:
+            try:
+                if line.strip():
+                    self._decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                return ConnectorError(
+                    f"{self._split.path}: the line at offset {offset} is not the JSON that was expected: {error}."
+                )
+            offset += len(line) + 1
+        raise AssertionError("a batch of lines failed, but none of them does")
+
+    def close(self) -> None:
+        self._lines.close()
+
+
+def json_form(type_info: TypeInformation | None) -> tuple[Any, Convert | None]:
+    """What msgspec reads a value of this type as, and what makes the value of that; None if it is the value."""
+    match type_info:
+        case None | PickledBytesTypeInfo():
+            return Any, None
+        case ExternalTypeInfo():
+            return json_form(type_info._type_info)
+        case InstantTypeInfo():
+            return dt.datetime, instant_of
+        case PrimitiveArrayTypeInfo() if type_info.python_type() is bytes:
+            return bytes, None
+        case ListTypeInfo():
+            hint, convert = json_form(type_info.elem_type)
+            return list[hint | None], None if convert is None else _each(convert)  # type: ignore[valid-type]
+        case MapTypeInfo():
+            key, (hint, convert) = type_info._parts[0].python_type() or str, json_form(type_info._parts[1])
+            return dict[key, hint | None], None if convert is None else _each_value(convert)  # type: ignore[valid-type]
+        case TupleTypeInfo():
+            return _array_form(type_info)
+        case RowTypeInfo() | NamedTupleTypeInfo():
+            return _object_form(type_info)
+        case DataclassTypeInfo() | StructTypeInfo():
+            return type_info.get_class(), None
+    return type_info.python_type() or Any, None
+
+
+def _array_form(type_info: TupleTypeInfo) -> tuple[Any, Convert | None]:
+    forms = [json_form(part) for part in type_info.get_field_types()]
+    converts = [convert for _, convert in forms]
+    hints = tuple(hint | None for hint, _ in forms)
+    if not any(converts):
+        return tuple[hints], None  # type: ignore[valid-type]
+    return tuple[hints], lambda values: tuple(  # type: ignore[valid-type]
+        value if convert is None or value is None else convert(value)
+        for convert, value in zip(converts, values, strict=True)
+    )
+
+
+def _object_form(type_info: TypeInformation) -> tuple[Any, Convert]:
+    """Fields by name, from an object: for records that msgspec itself would read from an array."""
+    fields = fields_of(type_info) or []
+    forms = [json_form(part) for _, part in fields]
+    slots = [f"f{index}" for index in range(len(fields))]  # a field may have any name, a Python attribute may not
+    hint = msgspec.defstruct(
+        "Record",
+        [(slot, form | None, None) for slot, (form, _) in zip(slots, forms, strict=True)],
+        rename=dict(zip(slots, (name for name, _ in fields), strict=True)),
+    )
+    converts = [convert for _, convert in forms]
+    make = record_maker(type_info)
+
+    def convert_object(read: Any) -> Any:
+        values = msgspec.structs.astuple(read)
+        converted = [
+            value if convert is None or value is None else convert(value)
+            for convert, value in zip(converts, values, strict=True)
+        ]
+        return make([converted])[0]
+
+    return hint, convert_object
+
+
+def _each(convert: Convert) -> Convert:
+    return lambda values: [None if value is None else convert(value) for value in values]
+
+
+def _each_value(convert: Convert) -> Convert:
+    return lambda items: {key: None if value is None else convert(value) for key, value in items.items()}

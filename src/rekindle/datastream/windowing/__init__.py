@@ -1,0 +1,1 @@
+"""Windows, assigners, triggers and evictors (imported from `rekindle.datastream.window`, as in PyFlink)."""

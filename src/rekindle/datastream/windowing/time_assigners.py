@@ -1,0 +1,154 @@
+"""Tumbling and sliding windows of event and processing time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from rekindle.common.serializer import TypeSerializer
+from rekindle.common.time import Duration, Time, as_millis
+from rekindle.datastream.windowing.assigners import WindowAssigner
+from rekindle.datastream.windowing.time_triggers import EventTimeTrigger, ProcessingTimeTrigger
+from rekindle.datastream.windowing.triggers import Trigger
+from rekindle.datastream.windowing.windows import TimeWindow, TimeWindowSerializer, window_repr
+from rekindle.errors import GraphError, MissingTimestampError
+
+Amount = Time | Duration | int
+
+#: What an element without a timestamp has in its place.
+NO_TIMESTAMP: Final = -(2**63)
+
+
+def event_time_of(assigner: object, timestamp: int | None) -> int:
+    """An element's timestamp; one that has none is refused with what to do about it."""
+    if timestamp is None or timestamp == NO_TIMESTAMP:
+        raise MissingTimestampError(
+            f"{type(assigner).__name__} needs elements with timestamps, and this one has none: call "
+            "assign_timestamps_and_watermarks(...) before, or use windows of processing time."
+        )
+    return timestamp
+
+
+class _AlignedWindows(WindowAssigner[Any, TimeWindow]):
+    """Windows of one size at fixed distances, the same for all keys."""
+
+    def __init__(self, size: int, slide: int, offset: int) -> None:
+        self._size = size
+        self._slide = slide
+        self._offset = offset
+
+    def _windows_at(self, time: int) -> list[TimeWindow]:
+        last = TimeWindow.get_window_start_with_offset(time, self._offset, self._slide)
+        return [TimeWindow(start, start + self._size) for start in range(last, time - self._size, -self._slide)]
+
+    def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
+        """Start and end."""
+        return TimeWindowSerializer()
+
+
+class _EventTime(_AlignedWindows):
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> Collection[TimeWindow]:
+        """The windows around the element's timestamp, the latest first."""
+        return self._windows_at(event_time_of(self, timestamp))
+
+    def get_default_trigger(self, env: Any) -> Trigger[Any, TimeWindow]:
+        """At the end of the window."""
+        return EventTimeTrigger.create()
+
+    def is_event_time(self) -> bool:
+        """Yes."""
+        return True
+
+
+class _ProcessingTime(_AlignedWindows):
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> Collection[TimeWindow]:
+        """The windows around the present moment, the latest first."""
+        return self._windows_at(context.get_current_processing_time())
+
+    def get_default_trigger(self, env: Any) -> Trigger[Any, TimeWindow]:
+        """At the end of the window."""
+        return ProcessingTimeTrigger.create()
+
+    def is_event_time(self) -> bool:
+        """No."""
+        return False
+
+
+class _Tumbling(_AlignedWindows):
+    def __init__(self, size: int, offset: int) -> None:
+        if size <= 0 or abs(offset) >= size:
+            raise GraphError(
+                f"{type(self).__name__} needs a size above 0 and an offset of less than it, not {size} and {offset} ms."
+            )
+        super().__init__(size, size, offset)
+
+    def __repr__(self) -> str:
+        return window_repr(type(self).__name__, self._size, self._offset)
+
+
+class _Sliding(_AlignedWindows):
+    def __init__(self, size: int, slide: int, offset: int) -> None:
+        if size <= 0 or slide <= 0:
+            raise GraphError(
+                f"{type(self).__name__} needs a size and a slide above 0, not {size} and {slide} ms."
+            )
+        super().__init__(size, slide, offset)
+
+    def __repr__(self) -> str:
+        return window_repr(type(self).__name__, self._size, self._slide, self._offset)
+
+
+class TumblingEventTimeWindows(_Tumbling, _EventTime):
+    """Windows of one size, one after the other, by the elements' timestamps.
+
+    >>> TumblingEventTimeWindows.of(Time.hours(1), Time.minutes(15))
+    TumblingEventTimeWindows(3600000, 900000)
+    """
+
+    @staticmethod
+    def of(size: Amount, offset: Amount | None = None) -> TumblingEventTimeWindows:
+        """Of this size; with an offset, windows begin so much later than at the epoch."""
+        return TumblingEventTimeWindows(as_millis(size), as_millis(offset or 0))
+
+
+class TumblingProcessingTimeWindows(_Tumbling, _ProcessingTime):
+    """Windows of one size, one after the other, by the clock of the machine.
+
+    >>> TumblingProcessingTimeWindows.of(Time.days(1), Time.hours(-8))
+    TumblingProcessingTimeWindows(86400000, -28800000)
+    """
+
+    @staticmethod
+    def of(size: Amount, offset: Amount | None = None) -> TumblingProcessingTimeWindows:
+        """Of this size; with an offset, windows begin so much later than at the epoch."""
+        return TumblingProcessingTimeWindows(as_millis(size), as_millis(offset or 0))
+
+
+class SlidingEventTimeWindows(_Sliding, _EventTime):
+    """Windows of one size, one beginning with every slide, by the elements' timestamps.
+
+    >>> SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(5))
+    SlidingEventTimeWindows(10000, 5000, 0)
+    """
+
+    @staticmethod
+    def of(size: Amount, slide: Amount, offset: Amount | None = None) -> SlidingEventTimeWindows:
+        """Of this size, one with every slide; with an offset, they begin so much later than at the epoch."""
+        return SlidingEventTimeWindows(as_millis(size), as_millis(slide), as_millis(offset or 0))
+
+
+class SlidingProcessingTimeWindows(_Sliding, _ProcessingTime):
+    """Windows of one size, one beginning with every slide, by the clock of the machine.
+
+    >>> SlidingProcessingTimeWindows.of(Time.hours(12), Time.hours(1), Time.hours(-8))
+    SlidingProcessingTimeWindows(43200000, 3600000, -28800000)
+    """
+
+    @staticmethod
+    def of(size: Amount, slide: Amount, offset: Amount | None = None) -> SlidingProcessingTimeWindows:
+        """Of this size, one with every slide; with an offset, they begin so much later than at the epoch."""
+        return SlidingProcessingTimeWindows(as_millis(size), as_millis(slide), as_millis(offset or 0))

@@ -1,0 +1,338 @@
+"""Triggers that follow a clock: the watermark or the wall clock."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from rekindle.common.time import Duration, Time, as_millis
+from rekindle.datastream.state import ReducingState, ReducingStateDescriptor, ValueState, ValueStateDescriptor
+from rekindle.datastream.windowing.triggers import Trigger, TriggerResult
+from rekindle.errors import GraphError
+
+CONTINUE, FIRE = TriggerResult.CONTINUE, TriggerResult.FIRE
+
+
+class EventTimeTrigger(Trigger[Any, Any]):
+    """Fires when the watermark passes the end of the window; late elements fire at once.
+
+    >>> EventTimeTrigger.create()
+    EventTimeTrigger()
+    """
+
+    @staticmethod
+    def create() -> EventTimeTrigger:
+        """The trigger."""
+        return EventTimeTrigger()
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire at once if the window has passed, else at its end."""
+        if window.max_timestamp() <= ctx.get_current_watermark():
+            return FIRE
+        ctx.register_event_time_timer(window.max_timestamp())
+        return CONTINUE
+
+    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """The wall clock does not matter."""
+        return CONTINUE
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire at the end of the window."""
+        return FIRE if time == window.max_timestamp() else CONTINUE
+
+    def can_merge(self) -> bool:
+        """Yes."""
+        return True
+
+    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+        """Wait for the end of the merged window."""
+        if window.max_timestamp() > ctx.get_current_watermark():
+            ctx.register_event_time_timer(window.max_timestamp())
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        """Wait no longer."""
+        ctx.delete_event_time_timer(window.max_timestamp())
+
+
+class ProcessingTimeTrigger(Trigger[Any, Any]):
+    """Fires when the wall clock passes the end of the window.
+
+    >>> ProcessingTimeTrigger.create()
+    ProcessingTimeTrigger()
+    """
+
+    @staticmethod
+    def create() -> ProcessingTimeTrigger:
+        """The trigger."""
+        return ProcessingTimeTrigger()
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire at the end of the window."""
+        ctx.register_processing_time_timer(window.max_timestamp())
+        return CONTINUE
+
+    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire."""
+        return FIRE
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Event time does not matter."""
+        return CONTINUE
+
+    def can_merge(self) -> bool:
+        """Yes."""
+        return True
+
+    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+        """Wait for the end of the merged window."""
+        if window.max_timestamp() > ctx.get_current_processing_time():
+            ctx.register_processing_time_timer(window.max_timestamp())
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        """Wait no longer."""
+        ctx.delete_processing_time_timer(window.max_timestamp())
+
+
+class EndOfStreamTrigger(Trigger[Any, Any]):
+    """Fires once, when the input has ended: for `GlobalWindows.create_with_end_of_stream_trigger()`."""
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Wait for the last watermark."""
+        ctx.register_event_time_timer(window.max_timestamp())
+        return CONTINUE
+
+    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """The wall clock does not matter."""
+        return CONTINUE
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire at the last watermark."""
+        return FIRE if time == window.max_timestamp() else CONTINUE
+
+    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+        """Global windows do not merge."""
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        """Wait no longer."""
+        ctx.delete_event_time_timer(window.max_timestamp())
+
+
+class _ContinuousTrigger(Trigger[Any, Any]):
+    """Fires again and again at multiples of an interval; the next time is state."""
+
+    def __init__(self, interval: int) -> None:
+        if interval <= 0:
+            raise GraphError(f"{type(self).__name__} needs an interval above 0 ms, not {interval}.")
+        self.interval = interval
+        self.state_desc = ReducingStateDescriptor("fire-time", min, int)
+
+    def can_merge(self) -> bool:
+        """Yes."""
+        return True
+
+    def _next_fire(self, ctx: Trigger.TriggerContext) -> ReducingState[int]:
+        return cast("ReducingState[int]", ctx.get_partitioned_state(self.state_desc))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.interval})"
+
+
+class ContinuousEventTimeTrigger(_ContinuousTrigger):
+    """Fires at every multiple of an interval that the watermark passes, and at the end of the window.
+
+    >>> ContinuousEventTimeTrigger.of(Time.seconds(10))
+    ContinuousEventTimeTrigger(10000)
+    """
+
+    @staticmethod
+    def of(interval: Time | Duration | int) -> ContinuousEventTimeTrigger:
+        """With this interval."""
+        return ContinuousEventTimeTrigger(as_millis(interval))
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire at once if the window has passed, else at the next multiple."""
+        if window.max_timestamp() <= ctx.get_current_watermark():
+            return FIRE
+        ctx.register_event_time_timer(window.max_timestamp())
+        next_fire = self._next_fire(ctx)
+        if next_fire.get() is None:
+            self.register_next_fire_timestamp(timestamp - timestamp % self.interval, window, ctx, next_fire)
+        return CONTINUE
+
+    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """The wall clock does not matter."""
+        return CONTINUE
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire at the end and at the multiples."""
+        if time == window.max_timestamp():
+            return FIRE
+        next_fire = self._next_fire(ctx)
+        if next_fire.get() != time:
+            return CONTINUE
+        next_fire.clear()
+        self.register_next_fire_timestamp(time, window, ctx, next_fire)
+        return FIRE
+
+    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+        """The earliest of the next times counts."""
+        ctx.merge_partitioned_state(self.state_desc)
+        time = self._next_fire(ctx).get()
+        if time is not None:
+            ctx.register_event_time_timer(time)
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        """Wait no longer."""
+        next_fire = self._next_fire(ctx)
+        time = next_fire.get()
+        if time is not None:
+            ctx.delete_event_time_timer(time)
+            next_fire.clear()
+
+    def register_next_fire_timestamp(
+        self, time: int, window: Any, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
+    ) -> None:
+        """Fire one interval after `time`, at the latest at the end of the window."""
+        next_fire = min(time + self.interval, window.max_timestamp())
+        fire_timestamp_state.add(next_fire)
+        ctx.register_event_time_timer(next_fire)
+
+
+class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
+    """Fires at every multiple of an interval that the wall clock passes while the window has elements.
+
+    >>> ContinuousProcessingTimeTrigger.of(Time.seconds(10))
+    ContinuousProcessingTimeTrigger(10000)
+    """
+
+    @staticmethod
+    def of(interval: Time | Duration | int) -> ContinuousProcessingTimeTrigger:
+        """With this interval."""
+        return ContinuousProcessingTimeTrigger(as_millis(interval))
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire at the next multiple."""
+        next_fire = self._next_fire(ctx)
+        if next_fire.get() is None:
+            now = ctx.get_current_processing_time()
+            self.register_next_fire_timestamp(now - now % self.interval, window, ctx, next_fire)
+        return CONTINUE
+
+    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire at the multiples."""
+        next_fire = self._next_fire(ctx)
+        if next_fire.get() != time:
+            return CONTINUE
+        next_fire.clear()
+        self.register_next_fire_timestamp(time, window, ctx, next_fire)
+        return FIRE
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Event time does not matter."""
+        return CONTINUE
+
+    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+        """The earliest of the next times counts."""
+        ctx.merge_partitioned_state(self.state_desc)
+        time = self._next_fire(ctx).get()
+        if time is not None:
+            ctx.register_processing_time_timer(time)
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        """Wait no longer."""
+        next_fire = self._next_fire(ctx)
+        time = next_fire.get()
+        if time is not None:
+            ctx.delete_processing_time_timer(time)
+            next_fire.clear()
+
+    def register_next_fire_timestamp(
+        self, time: int, window: Any, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
+    ) -> None:
+        """Fire one interval after `time`, at the latest at the end of the window if that is still to come."""
+        end = window.max_timestamp()
+        # The end of an event-time window may have passed on the wall clock: a timer there would fire for ever.
+        next_fire = min(time + self.interval, end) if time < end else time + self.interval
+        fire_timestamp_state.add(next_fire)
+        ctx.register_processing_time_timer(next_fire)
+
+
+class ProcessingTimeoutTrigger(Trigger[Any, Any]):
+    """Another trigger that fires at the latest some time after the first element (Flink's, in Java only).
+
+    >>> from rekindle.datastream.window import CountTrigger
+    >>> ProcessingTimeoutTrigger.of(CountTrigger.of(3), Duration.of_millis(100))
+    ProcessingTimeoutTrigger(CountTrigger(3), 100)
+    """
+
+    def __init__(
+        self,
+        nested_trigger: Trigger[Any, Any],
+        interval: int,
+        reset_timer_on_new_record: bool = False,
+        should_clear_on_timeout: bool = True,
+    ) -> None:
+        self.nested_trigger = nested_trigger
+        self.interval = interval
+        self.reset_timer_on_new_record = reset_timer_on_new_record
+        self.should_clear_on_timeout = should_clear_on_timeout
+        self.state_desc = ValueStateDescriptor("timeout", int)
+
+    @staticmethod
+    def of(
+        nested_trigger: Trigger[Any, Any],
+        timeout: Time | Duration | int,
+        reset_timer_on_new_record: bool = False,
+        should_clear_on_timeout: bool = True,
+    ) -> ProcessingTimeoutTrigger:
+        """Wrap a trigger; the timeout may begin anew with each element, and may leave the trigger's state alone."""
+        return ProcessingTimeoutTrigger(
+            nested_trigger, as_millis(timeout), reset_timer_on_new_record, should_clear_on_timeout
+        )
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """What the wrapped one says; unless it fires, the timeout runs."""
+        result = self.nested_trigger.on_element(element, timestamp, window, ctx)
+        if result.is_fire():
+            self.clear(window, ctx)
+            return result
+        timeout = self._timeout(ctx)
+        running = timeout.value()
+        if running is not None and self.reset_timer_on_new_record:
+            ctx.delete_processing_time_timer(running)
+            running = None
+        if running is None:
+            at = ctx.get_current_processing_time() + self.interval
+            timeout.update(at)
+            ctx.register_processing_time_timer(at)
+        return result
+
+    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire; purge too if the wrapped one wants that."""
+        return self._timed_out(self.nested_trigger.on_processing_time(time, window, ctx), window, ctx)
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire; purge too if the wrapped one wants that."""
+        return self._timed_out(self.nested_trigger.on_event_time(time, window, ctx), window, ctx)
+
+    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+        """It does not merge: a timeout belongs to its window."""
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        """Stop the timeout."""
+        timeout = self._timeout(ctx)
+        running = timeout.value()
+        if running is not None:
+            ctx.delete_processing_time_timer(running)
+            timeout.clear()
+        self.nested_trigger.clear(window, ctx)
+
+    def _timed_out(self, result: TriggerResult, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        if self.should_clear_on_timeout:
+            self.clear(window, ctx)
+        return TriggerResult.FIRE_AND_PURGE if result.is_purge() else FIRE
+
+    def _timeout(self, ctx: Trigger.TriggerContext) -> ValueState[int]:
+        return cast("ValueState[int]", ctx.get_partitioned_state(self.state_desc))
+
+    def __repr__(self) -> str:
+        return f"ProcessingTimeoutTrigger({self.nested_trigger}, {self.interval})"

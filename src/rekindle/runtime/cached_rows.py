@@ -1,0 +1,67 @@
+"""A source of what an earlier job has collected: rows of encoded records, kept by the driver, read in the slots."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from rekindle.common.typeinfo import TypeInformation
+from rekindle.datastream.connectors.base import (
+    Batch,
+    Boundedness,
+    Source,
+    SourceReader,
+    SourceReaderContext,
+    SourceSplit,
+)
+from rekindle.runtime.exchange.chunk import Chunk, decode_row, read_header
+from rekindle.serde import codec_for
+
+
+class CachedRowsSource(Source[Any]):
+    """Each row is a split; the position is the number of records that were read of it."""
+
+    def __init__(self, rows: Sequence[bytes], type_info: TypeInformation | None) -> None:
+        self._rows = rows
+        self._type_info = type_info
+
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def get_produced_type(self) -> TypeInformation | None:
+        return self._type_info
+
+    def create_splits(self, parallelism: int) -> list[SourceSplit]:
+        return [SourceSplit(str(index), 0) for index in range(len(self._rows))]
+
+    def create_reader(self, context: SourceReaderContext, splits: list[SourceSplit]) -> SourceReader[Any]:
+        return _RowsReader(self._rows, self._type_info, splits)
+
+
+class _RowsReader(SourceReader[Any]):
+    def __init__(self, rows: Sequence[bytes], type_info: TypeInformation | None, splits: list[SourceSplit]) -> None:
+        self._rows = rows
+        self._codec = codec_for(type_info)
+        self._splits = deque(sorted(splits, key=lambda split: int(split.split_id)))
+        self._current: Chunk | None = None
+
+    def poll(self, max_records: int) -> list[Any] | Batch[Any] | None:
+        if not self._splits:
+            return None
+        split = self._splits[0]
+        if self._current is None:
+            row = self._rows[int(split.split_id)]
+            self._current = decode_row(row, read_header(row), self._codec)
+        chunk, begin = self._current, split.position
+        end = min(begin + max_records, len(chunk.records))
+        if end < len(chunk.records):
+            self._splits[0] = SourceSplit(split.split_id, end)
+        else:
+            self._splits.popleft()
+            self._current = None
+        records = chunk.records[begin:end]
+        return records if chunk.timestamps is None else Batch(records, chunk.timestamps[begin:end])
+
+    def snapshot_state(self) -> list[SourceSplit]:
+        return list(self._splits)

@@ -1,0 +1,200 @@
+"""Interval join: each side keeps its elements until the other side's watermark says that no partner can come.
+
+Elements are buffered by stretches of time, so that an element looks at those that may be its partners, not at all.
+Which elements are gone, and which are late, is as in Flink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rekindle.common.typeinfo import TypeInformation, Types
+from rekindle.datastream.functions import ProcessJoinFunction
+from rekindle.datastream.output_tag import OutputTag
+from rekindle.datastream.state import MapState, MapStateDescriptor
+from rekindle.graph.nodes import OperatorNode
+from rekindle.runtime.context import OperatorContext
+from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
+from rekindle.runtime.operators.base import OUTPUT_RECORDS, OperatorFailure, failed_record
+from rekindle.runtime.operators.keyed import KeyedOperator, Selector
+
+#: An interval is covered by about so many stretches: fewer mean longer lists, more mean more lookups.
+_STRETCHES = 8
+_LEFT, _RIGHT = "left", "right"
+
+Entry = tuple[int, Any]  # (timestamp, record)
+
+
+class _JoinContext(ProcessJoinFunction.Context):
+    """What a join function sees beside a pair; one object per operator."""
+
+    left = right = NO_TIMESTAMP
+
+    def get_left_timestamp(self) -> int:
+        return self.left
+
+    def get_right_timestamp(self) -> int:
+        return self.right
+
+    def get_timestamp(self) -> int:
+        return max(self.left, self.right)
+
+
+@dataclass
+class _Side:
+    """One input: how far in time its elements look for partners, and how its own are kept."""
+
+    name: str
+    selector: Selector
+    earliest: int  # partners are from here
+    latest: int  # to here, relative to an element
+    late: OutputTag | None
+    type_info: TypeInformation | None
+    buffer: MapState[Any, Any] = None  # type: ignore[assignment]  # in open()
+
+    def __post_init__(self) -> None:
+        #: An element may be forgotten when the watermark is so much later than it.
+        self.reach = max(0, self.latest)
+        # Without reach an element lasts until the next watermark: stretches of 1 ms are removed exactly then.
+        self.stretch = max(1, (self.latest - self.earliest + 1) // _STRETCHES) if self.reach else 1
+
+    def descriptor(self) -> MapStateDescriptor:
+        """Stretch -> its elements."""
+        declared = self.type_info
+        entries = None if declared is None else Types.LIST(Types.TUPLE([Types.LONG(), declared]))
+        return MapStateDescriptor(f"_{self.name}_buffer", Types.LONG(), entries)
+
+    def candidates(self, earliest: int, latest: int, watermark: int) -> list[Entry]:
+        """The elements of this side in an interval, by time; those that are over at `watermark` are not among them."""
+        first, last = earliest // self.stretch, latest // self.stretch
+        stretches: Any = range(first, last + 1)
+        if last - first > 2 * _STRETCHES:
+            stretches = sorted(each for each in self.buffer.keys() if first <= each <= last)  # noqa: SIM118 (no dict)
+        earliest = max(earliest, watermark - self.reach + 1) if self.reach else earliest
+        get = self.buffer.get
+        return [
+            entry for each in stretches for entry in get(each) or () if earliest <= entry[0] <= latest
+        ]
+
+
+class IntervalJoinOperator(KeyedOperator):
+    """`interval_join`: input 0 is the left stream."""
+
+    two_inputs = True
+
+    def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, selectors: list[Selector]) -> None:
+        super().__init__(node, context, function, selectors)
+        lower, upper = node.options["bounds_ms"]
+        bounds = ((lower, upper), (-upper, -lower))
+        self._sides = [
+            _Side(name, selector, *interval, late, type_info)
+            for name, selector, interval, late, type_info in zip(
+                (_LEFT, _RIGHT), selectors, bounds, node.options["late_tags"], node.options["join_types"], strict=True
+            )
+        ]
+
+    def make_context(self) -> _JoinContext:
+        return _JoinContext()
+
+    def open(self) -> None:
+        for side in self._sides:
+            side.buffer = self.keyed.map_state(side.descriptor())
+        self._dropped = self.context.metrics.counter("numLateRecordsDropped")
+        super().open()
+
+    def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        left, right = self._sides
+        self._join(left, right, self._pair_of_left, records, timestamps)
+
+    def process_batch2(self, records: list[Any], timestamps: list[int] | None) -> None:
+        left, right = self._sides
+        self._join(right, left, self._pair_of_right, records, timestamps)
+
+    def _pair_of_left(self, own: Entry, other: Entry) -> Any:
+        context = self.user_context
+        context.left, context.right = own[0], other[0]
+        return self.function.process_element(own[1], other[1], context)
+
+    def _pair_of_right(self, own: Entry, other: Entry) -> Any:
+        context = self.user_context
+        context.left, context.right = other[0], own[0]
+        return self.function.process_element(other[1], own[1], context)
+
+    def _join(
+        self,
+        own: _Side,
+        other: _Side,
+        pair: Callable[[Entry, Entry], Any],
+        records: list[Any],
+        timestamps: list[int] | None,
+    ) -> None:
+        keyed, watermark, isolate = self.keyed, self.current_watermark, self.isolate
+        find, load, selector = keyed.front.get, keyed.load_row, own.selector
+        outs: list[Any] = []
+        times: list[int] = []
+        remaining = iter(records)
+        try:
+            for place, record in enumerate(remaining):
+                timestamp = _timestamp(timestamps, place)
+                if timestamp < watermark:
+                    if own.late is None:
+                        self._dropped.inc()
+                    else:
+                        outs.append((own.late, record))
+                        times.append(timestamp)
+                    continue
+                key = selector(record)
+                keyed.row = find(key) or load(key)
+                entry = timestamp, record
+                self._keep(own, entry)
+                partners = other.candidates(timestamp + own.earliest, timestamp + own.latest, watermark)
+                for partner in partners:
+                    results = pair(entry, partner)
+                    if results is None:
+                        continue
+                    time = max(timestamp, partner[0])
+                    for out in results:
+                        outs.append(out if isolate is None else isolate(out))
+                        times.append(time)
+                if len(outs) >= OUTPUT_RECORDS:
+                    self.output.emit_mixed(outs, times)
+                    outs, times = [], []
+        except OperatorFailure:
+            raise
+        except Exception as error:
+            raise failed_record(self.name, records, remaining) from error
+        if outs:
+            self.output.emit_mixed(outs, times)
+
+    def _keep(self, side: _Side, entry: Entry) -> None:
+        stretch = entry[0] // side.stretch
+        held = side.buffer.get(stretch)
+        if held is None:
+            end = (stretch + 1) * side.stretch - 1
+            self.timers.register_event_time(end + side.reach, self.keyed.current_key(), side.name)
+            held = []
+        held.append(entry)
+        side.buffer.put(stretch, held)
+
+    def process_watermark(self, watermark: int) -> None:
+        """Forget what can have no partner any more."""
+        self.current_watermark = watermark
+        left, right = self._sides
+        for time, key, name in self.timers.advance_watermark(watermark):
+            side = left if name == _LEFT else right
+            self.keyed.set_current_key(key)
+            side.buffer.remove((time - side.reach) // side.stretch)
+        self.keyed.clear_current_key()
+        self.output.emit_watermark(watermark)
+
+
+def _timestamp(timestamps: list[int] | None, place: int) -> int:
+    timestamp = NO_TIMESTAMP if timestamps is None else timestamps[place]
+    if timestamp == NO_TIMESTAMP:
+        raise ValueError(
+            "an interval join is in event time, but this element has no timestamp: call "
+            "assign_timestamps_and_watermarks() before key_by()"
+        )
+    return timestamp

@@ -1,0 +1,97 @@
+"""Evaluates a window: contents to results, by whichever function was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import reduce
+from typing import Any
+
+from rekindle.datastream.functions import (
+    AggregateFunction,
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+from rekindle.datastream.windowing.evictors import Evictor, TimestampedValue
+from rekindle.datastream.windowing.operation import ContentsKind, WindowContents
+from rekindle.runtime.operators.stateless import method_or_callable
+from rekindle.runtime.operators.windows.contents import CONTENTS, TimestampedContents
+from rekindle.runtime.operators.windows.contexts import WindowContext
+from rekindle.runtime.state.changes import Row
+
+#: (key, window, elements) to results.
+Evaluate = Callable[[Any, Any, list[Any]], Iterable[Any] | None]
+
+
+def evaluation_of(function: Any, context: WindowContext) -> Evaluate:
+    """How a window function is called; without one the elements are the results."""
+    if function is None:
+        return lambda key, window, elements: elements
+    if isinstance(function, WindowFunction):
+        return function.apply
+    if isinstance(function, AllWindowFunction):
+        apply = function.apply
+        return lambda key, window, elements: apply(window, elements)
+    if isinstance(function, ProcessWindowFunction):
+        process = function.process
+        return lambda key, window, elements: process(key, context, elements)
+    assert isinstance(function, ProcessAllWindowFunction), f"{function!r} evaluates no window"
+    process_all = function.process
+    return lambda key, window, elements: process_all(context, elements)
+
+
+def clearing_of(function: Any) -> Callable[[WindowContext], None] | None:
+    """The function's `clear`, if it has one of its own: the window's state goes."""
+    if not isinstance(function, ProcessWindowFunction | ProcessAllWindowFunction):
+        return None
+    inherited = type(function).clear in (ProcessWindowFunction.clear, ProcessAllWindowFunction.clear)
+    return None if inherited else function.clear
+
+
+def combination_of(contents: WindowContents) -> Callable[[list[Any]], list[Any]]:
+    """How elements that an evictor left become what the window function sees."""
+    function = contents.function
+    if contents.kind is ContentsKind.ELEMENTS:
+        return list
+    if contents.kind is ContentsKind.REDUCED:
+        combine = method_or_callable(function, "reduce")
+        return lambda elements: [reduce(combine, elements)] if elements else []
+    assert isinstance(function, AggregateFunction)
+    aggregate = function
+
+    def aggregated(elements: list[Any]) -> list[Any]:
+        accumulator = aggregate.create_accumulator()
+        for element in elements:
+            accumulator = aggregate.add(element, accumulator)
+        return [aggregate.get_result(accumulator)]
+
+    return aggregated
+
+
+class Eviction:
+    """Lets an evictor at a window's elements, before and after they are evaluated."""
+
+    def __init__(
+        self,
+        evictor: Evictor[Any, Any],
+        contents: TimestampedContents,
+        combine: Callable[[list[Any]], list[Any]],
+        context: Evictor.EvictorContext,
+    ) -> None:
+        self._evictor = evictor
+        self._contents = contents
+        self._combine = combine
+        self._context = context
+
+    def evaluate(self, row: Row, window: Any, evaluate: Callable[[list[Any]], None]) -> None:
+        """Evict, evaluate, evict; what was removed does not come back."""
+        held: list[tuple[int, Any]] = row[CONTENTS]
+        elements = [TimestampedValue(value, timestamp) for timestamp, value in held]
+        self._evictor.evict_before(elements, len(elements), window, self._context)
+        combined = self._combine([each.value for each in elements])
+        if combined or self._combine is list:
+            evaluate(combined)
+        self._evictor.evict_after(elements, len(elements), window, self._context)
+        if len(elements) != len(held):
+            self._contents.replace(row, [(each.timestamp, each.value) for each in elements])

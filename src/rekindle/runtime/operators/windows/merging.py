@@ -1,0 +1,162 @@
+"""Which windows of a key have grown together, and where their contents lie.
+
+The contents of merged windows stay where one of them began: its namespace is the *state namespace* of what they become.
+The row there says which window it belongs to now; an index by key, made of these at a restore, is kept in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from rekindle.datastream.state import ValueStateDescriptor
+from rekindle.datastream.windowing.assigners import MergingWindowAssigner
+from rekindle.runtime.operators.windows.namespaces import Namespace
+from rekindle.runtime.state.changes import Row
+from rekindle.runtime.state.handles import RowValueState
+from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.runtime.state.spec import value_spec
+
+if TYPE_CHECKING:
+    from rekindle.runtime.operators.windows.general import GeneralWindowOperator
+
+#: (key, merged window, its namespace, the windows that went into it)
+OnMerge = Callable[[Any, Any, Namespace, list[tuple[Namespace, Any]]], None]
+
+_STATE_NAME: Final = "merged-window"
+
+
+class MergedWindowColumn:
+    """Where a row says which window its contents belong to."""
+
+    def __init__(self, keyed: HashMapKeyedBackend) -> None:
+        self._keyed = keyed
+        self.place = -1
+        keyed.register(value_spec(ValueStateDescriptor(_STATE_NAME, None), allow_pickle=False), self._over)
+
+    def _over(self, place: int) -> RowValueState:
+        self.place = place
+        return RowValueState(self._keyed, place)
+
+    def set(self, row: Row, namespace: Namespace) -> None:
+        """The row's contents belong to this window; None: to none any more."""
+        place = self.place
+        row[place] = namespace
+        if row[place + 1] is not self._keyed.generation:
+            self._keyed.mark(row, place + 1)
+        if namespace is None:
+            self._keyed.note_emptied(row)
+
+    def restored(self) -> Iterable[tuple[Any, Namespace, Namespace, Row]]:
+        """(key, window, state namespace, row) of every window that there is."""
+        for group in self._keyed.key_groups:
+            for row in self._keyed.rows_of(group):
+                if row[self.place] is not None:
+                    key, state = row[0]
+                    yield key, row[self.place], state, row
+
+
+@dataclass(frozen=True)
+class AddedWindow:
+    """A window that an element goes into: merged or not, and where its contents lie."""
+
+    window: Any
+    namespace: Namespace
+    state: Namespace
+
+
+class _Merges(MergingWindowAssigner.MergeCallback[Any]):
+    def __init__(self) -> None:
+        self.found: list[tuple[Any, list[Any]]] = []
+
+    def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
+        self.found.append((merge_result, list(to_be_merged)))
+
+
+class MergingWindows:
+    """The windows of all keys, for the general operator."""
+
+    def __init__(self, operator: GeneralWindowOperator) -> None:
+        assert isinstance(operator.operation.assigner, MergingWindowAssigner)
+        self._operator = operator
+        self._assigner: MergingWindowAssigner[Any, Any] = operator.operation.assigner
+        self._pack, self._unpack = operator.namespaces.pack, operator.namespaces.unpack
+        self._column = MergedWindowColumn(operator.keyed)
+        #: key -> window -> state namespace
+        self._windows: dict[Any, dict[Namespace, Namespace]] = {}
+        for key, namespace, state, _ in self._column.restored():
+            self._windows.setdefault(key, {})[namespace] = state
+
+    def state_of(self, key: Any, namespace: Namespace) -> Namespace | None:
+        """Where the contents of a window lie; None if there is no such window."""
+        return self._windows.get(key, {}).get(namespace)
+
+    def add(self, key: Any, window: Any, on_merge: OnMerge) -> AddedWindow:
+        """The window that this one becomes together with those of the key that it meets."""
+        windows = self._windows.get(key, {})
+        merges = _Merges()
+        self._assigner.merge_windows([*map(self._unpack, windows), window], merges)
+        added = self._pack(window)
+        result = AddedWindow(window, added, windows.get(added, added))
+        for merged_window, members in merges.found:
+            old = [(self._pack(member), member) for member in members]
+            known = [(namespace, member) for namespace, member in old if namespace in windows]
+            merged = self._pack(merged_window)
+            state = self._merge(key, windows, merged_window, merged, known, on_merge) if known else merged
+            if any(namespace == added for namespace, _ in old):
+                result = AddedWindow(merged_window, merged, state)
+        return result
+
+    def _merge(
+        self,
+        key: Any,
+        windows: dict[Namespace, Namespace],
+        window: Any,
+        namespace: Namespace,
+        known: list[tuple[Namespace, Any]],
+        on_merge: OnMerge,
+    ) -> Namespace:
+        states = [windows[old] for old, _ in known]
+        if [old for old, _ in known] == [namespace]:
+            return states[0]  # an element inside a window that is there: nothing changes
+        self._check_end(window)
+        on_merge(key, window, namespace, known)
+        for old, _ in known:
+            del windows[old]
+        windows[namespace] = states[0]
+        operator = self._operator
+        target = operator.row_of(key, states[0])
+        for state in states[1:]:
+            source = operator.row_of(key, state)
+            operator.contents.merge(target, source)
+            self._column.set(source, None)
+        self._column.set(target, namespace)
+        return states[0]
+
+    def _check_end(self, window: Any) -> None:
+        operator = self._operator
+        end = window.max_timestamp()
+        if operator.event_time:
+            passed = operator.cleanup_time(end) <= operator.current_watermark
+        else:
+            passed = end <= operator.context.clock.wall_ms()
+        if passed:
+            raise ValueError(
+                f"{self._assigner} merged windows into {window!r}, which has passed already: a merged window must not "
+                "end before the windows that it is made of"
+            )
+
+    def persist(self, key: Any, added: AddedWindow) -> None:
+        """A window has got its first element: from now on it is there."""
+        windows = self._windows.setdefault(key, {})
+        if added.namespace not in windows:
+            windows[added.namespace] = added.state
+            self._column.set(self._operator.row_of(key, added.state), added.namespace)
+
+    def retire(self, key: Any, namespace: Namespace) -> None:
+        """The window goes."""
+        windows = self._windows[key]
+        self._column.set(self._operator.row_of(key, windows.pop(namespace)), None)
+        if not windows:
+            del self._windows[key]

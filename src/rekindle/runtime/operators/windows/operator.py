@@ -1,0 +1,157 @@
+"""What all window operators have in common: life cycle, clocks, lateness, evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rekindle.datastream.windowing.operation import ContentsKind, WindowOperation
+from rekindle.graph.nodes import OperatorNode
+from rekindle.runtime.context import OperatorContext
+from rekindle.runtime.isolation import isolator
+from rekindle.runtime.keys import owned_key
+from rekindle.runtime.operators.base import MAX_WATERMARK, OperatorFailure
+from rekindle.runtime.operators.keyed import Selector
+from rekindle.runtime.operators.stateless import FunctionOperator
+from rekindle.runtime.operators.windows.contents import Contents, contents_of
+from rekindle.runtime.operators.windows.contexts import WindowContext
+from rekindle.runtime.operators.windows.evaluation import clearing_of, evaluation_of
+from rekindle.runtime.operators.windows.namespaces import SHARED, Namespace, Namespaces, namespaces_of
+from rekindle.runtime.operators.windows.results import Results
+from rekindle.runtime.state.changes import Row
+
+LATE_RECORDS_DROPPED = "numLateRecordsDropped"
+
+
+class WindowOperator(FunctionOperator):
+    """Base of the window operators. The user's window function, if there is one, is `self.function`."""
+
+    #: Whether an element may be in several windows at once; then each gets a copy of one that can change.
+    shares_elements = True
+
+    def __init__(
+        self, node: OperatorNode, context: OperatorContext, operation: WindowOperation, selector: Selector
+    ) -> None:
+        super().__init__(node, context, operation.function)
+        assert context.keyed is not None
+        assert context.timers is not None
+        self.operation = operation
+        self.keyed = context.keyed
+        self.timers = context.timers
+        self.selector = selector
+        self.lateness = operation.allowed_lateness_ms
+        self.event_time = operation.assigner.is_event_time()
+        self.namespaces: Namespaces = namespaces_of(operation.namespaces, operation.assigner.get_window_serializer())
+        self.results = Results(self.output, self.isolate)
+        self.contents: Contents
+        self.late_records = context.metrics.counter(LATE_RECORDS_DROPPED)
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def initialize_state(self, restored_id: int | None) -> None:
+        """Contents come first: they are where every operator expects them."""
+        isolate = isolator(self.operation.input_type, self.context.object_reuse) if self.shares_elements else None
+        self.contents = contents_of(self.operation, self.keyed, isolate)
+        super().initialize_state(restored_id)
+
+    def open(self) -> None:
+        super().open()
+        combining = self.operation.contents.function
+        opener = getattr(combining, "open", None)
+        if callable(opener):
+            try:
+                opener(self.context.runtime_context())
+            except Exception as error:
+                raise OperatorFailure(self.name) from error
+        self.window_context = WindowContext(
+            self.context, self, self.results, self.row_of, merging=self.operation.merging
+        )
+        self._evaluate = evaluation_of(self.function, self.window_context)
+        self._clear = clearing_of(self.function)
+
+    def close(self) -> None:
+        closer = getattr(self.operation.contents.function, "close", None)
+        if callable(closer):
+            closer()
+        super().close()
+
+    # -- time ---------------------------------------------------------------------------------------------------------
+
+    def process_watermark(self, watermark: int) -> None:
+        """Fire what is due in event time, then pass the watermark on."""
+        self.current_watermark = watermark
+        self._fire(self.fire_event_time(watermark))
+        self.output.emit_watermark(watermark)
+
+    def next_due_ms(self) -> int | None:
+        """The earliest processing-time timer."""
+        return self.timers.next_processing_time()
+
+    def on_processing_time(self, now_ms: int) -> None:
+        """Fire what is due in processing time."""
+        due = self.timers.next_processing_time()
+        if due is not None and due <= now_ms:
+            self._fire(self.fire_processing_time(now_ms))
+
+    def _fire(self, times: Iterator[int]) -> None:
+        """Run through the times that are due; the windows of each are evaluated as it comes."""
+        time: int | None = None
+        try:
+            for time in times:  # noqa: B007 (for the error)
+                pass
+        except OperatorFailure:
+            raise
+        except Exception as error:
+            raise OperatorFailure(self.name, f"a window's timer after {time}", True) from error
+        self.keyed.clear_current_key()
+        self.results.flush()
+
+    def fire_event_time(self, watermark: int) -> Iterator[int]:
+        """Fire event-time timers; yields each time when it is done."""
+        raise NotImplementedError
+
+    def fire_processing_time(self, now_ms: int) -> Iterator[int]:
+        """Fire processing-time timers; yields each time when it is done."""
+        raise NotImplementedError
+
+    def cleanup_time(self, max_timestamp: int) -> int:
+        """When a window goes."""
+        return min(max_timestamp + self.lateness, MAX_WATERMARK) if self.event_time else max_timestamp
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def row_of(self, key: Any, namespace: Namespace) -> Row:
+        """The row of a key and window, which may be new."""
+        row_key = (key, namespace)
+        return self.keyed.front.get(row_key) or self.keyed.load_row((owned_key(key), namespace))
+
+    # -- evaluation ---------------------------------------------------------------------------------------------------
+
+    def evaluate(self, key: Any, namespace: Namespace, window: Any, elements: list[Any]) -> None:
+        """Call the window function; while it runs, the state that it sees is that of the key."""
+        time = window.max_timestamp()
+        self._about(key, namespace, window, time)
+        self.results.add_all(self._evaluate(key, window, elements), time)
+
+    def clear_user_state(self, key: Any, namespace: Namespace, window: Any) -> None:
+        """The window goes: the function may clear what it keeps for it."""
+        if self._clear is not None:
+            self._about(key, namespace, window, window.max_timestamp())
+            self._clear(self.window_context)
+
+    def _about(self, key: Any, namespace: Namespace, window: Any, time: int) -> None:
+        context = self.window_context
+        context.key, context.namespace, context.current_window, context.time = key, namespace, window, time
+        self.keyed.row = self.row_of(key, SHARED)
+
+    def drop_late(self, record: Any, timestamp: int) -> None:
+        """An element that came too late for all its windows."""
+        if self.operation.late_tag is None:
+            self.late_records.inc()
+        else:
+            self.results.add_untouched((self.operation.late_tag, record), timestamp)
+
+    @property
+    def incremental(self) -> bool:
+        """Whether one value stands for all elements of a window."""
+        return self.operation.evictor is None and self.operation.contents.kind is not ContentsKind.ELEMENTS

@@ -1,0 +1,137 @@
+"""State of a window: handles that work on the window's row while the current one is that of the key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rekindle.datastream.functions import KeyedStateStore
+from rekindle.datastream.state import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReducingState,
+    ReducingStateDescriptor,
+    State,
+    ValueState,
+    ValueStateDescriptor,
+)
+from rekindle.runtime.state.changes import Row
+from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+
+
+class _OnWindow:
+    """Runs a handle's methods with the window's row as the current one."""
+
+    def __init__(self, keyed: HashMapKeyedBackend, row: Callable[[], Row]) -> None:
+        self._keyed = keyed
+        self._row = row
+
+    def call(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        """What the method says about the window."""
+        keyed = self._keyed
+        outer = keyed.row
+        keyed.row = self._row()
+        try:
+            return method(*arguments)
+        finally:
+            keyed.row = outer
+
+
+class _WindowState(State):
+    def __init__(self, handle: Any, window: _OnWindow) -> None:
+        self._handle = handle
+        self._on_window = window.call
+
+    def clear(self) -> None:
+        self._on_window(self._handle.clear)
+
+
+class _WindowValueState(_WindowState, ValueState[Any]):
+    def value(self) -> Any:
+        return self._on_window(self._handle.value)
+
+    def update(self, value: Any) -> None:
+        self._on_window(self._handle.update, value)
+
+
+class _WindowAppendingState(_WindowState):
+    def get(self) -> Any:
+        return self._on_window(self._handle.get)
+
+    def add(self, value: Any) -> None:
+        self._on_window(self._handle.add, value)
+
+
+class _WindowReducingState(_WindowAppendingState, ReducingState[Any]):
+    pass
+
+
+class _WindowAggregatingState(_WindowAppendingState, AggregatingState[Any, Any]):
+    pass
+
+
+class _WindowListState(_WindowAppendingState, ListState[Any]):
+    def update(self, values: list[Any]) -> None:
+        self._on_window(self._handle.update, values)
+
+    def add_all(self, values: list[Any]) -> None:
+        self._on_window(self._handle.add_all, values)
+
+
+class _WindowMapState(_WindowState, MapState[Any, Any]):
+    def get(self, key: Any) -> Any:
+        return self._on_window(self._handle.get, key)
+
+    def put(self, key: Any, value: Any) -> None:
+        self._on_window(self._handle.put, key, value)
+
+    def put_all(self, dict_value: dict[Any, Any]) -> None:
+        self._on_window(self._handle.put_all, dict_value)
+
+    def remove(self, key: Any) -> None:
+        self._on_window(self._handle.remove, key)
+
+    def contains(self, key: Any) -> bool:
+        return bool(self._on_window(self._handle.contains, key))
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        return list(self._on_window(self._handle.items))
+
+    def keys(self) -> Iterable[Any]:
+        return list(self._on_window(self._handle.keys))
+
+    def values(self) -> Iterable[Any]:
+        return list(self._on_window(self._handle.values))
+
+    def is_empty(self) -> bool:
+        return bool(self._on_window(self._handle.is_empty))
+
+
+class WindowStateStore(KeyedStateStore):
+    """Hands out state of the window that is being evaluated."""
+
+    def __init__(
+        self, keyed: HashMapKeyedBackend, row: Callable[[], Row], scoped: Callable[[Any], Any]
+    ) -> None:
+        self._keyed = keyed
+        self._window = _OnWindow(keyed, row)
+        self._scoped = scoped
+
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        return _WindowValueState(self._keyed.value_state(self._scoped(state_descriptor)), self._window)
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        return _WindowListState(self._keyed.list_state(self._scoped(state_descriptor)), self._window)
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        return _WindowMapState(self._keyed.map_state(self._scoped(state_descriptor)), self._window)
+
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        return _WindowReducingState(self._keyed.reducing_state(self._scoped(state_descriptor)), self._window)
+
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+        return _WindowAggregatingState(self._keyed.aggregating_state(self._scoped(state_descriptor)), self._window)

@@ -1,0 +1,36 @@
+"""State of several rows becomes that of one: what windows that merge need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rekindle.datastream.state import AggregatingState, ListState, ReducingState, State
+from rekindle.errors import StateAccessError
+from rekindle.runtime.state.changes import Row
+from rekindle.runtime.state.handles import RowAggregatingState
+from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+
+
+def merge_state(keyed: HashMapKeyedBackend, handle: State, target: Row, sources: Iterable[Row]) -> None:
+    """Move what a handle finds in the sources to the target, which is the current row afterwards."""
+    for source in sources:
+        keyed.row = source
+        if isinstance(handle, RowAggregatingState):
+            accumulator = handle.accumulator()
+            handle.clear()
+            keyed.row = target
+            handle.merge(accumulator)
+            continue
+        if not isinstance(handle, ReducingState | ListState) or isinstance(handle, AggregatingState):
+            raise StateAccessError(
+                f"{type(handle).__name__} cannot be merged: windows that merge take reducing, list and aggregating state."
+            )
+        held: Any = handle.get()
+        handle.clear()
+        keyed.row = target
+        if isinstance(handle, ListState):
+            handle.add_all(list(held))
+        elif held is not None:
+            handle.add(held)
+    keyed.row = target

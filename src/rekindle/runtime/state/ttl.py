@@ -1,0 +1,147 @@
+"""Time to live as the layer between typed handles and the key-group store: its settings and its stored form.
+
+What a state with a time to live keeps is a pair, `(last access in ms, value)`: one per value, list element, map entry
+or accumulator. The store below knows nothing of it: it keeps pairs, tracks their changes and writes them through a
+codec. Time is processing time, read from the clock port, so the time that passes while a job is down counts as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from struct import Struct
+from struct import error as StructError
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from rekindle.datastream.state import StateDescriptor, StateTtlConfig
+from rekindle.errors import SerializationError
+from rekindle.runtime.state.format import NONE_VALUE, StatePart, decoded
+from rekindle.runtime.state.spec import Buffer, Codec, StateSpec
+
+#: (last access in ms, value)
+Timed = tuple[int, Any]
+
+#: Begins the fingerprint of state whose values carry timestamps: part of the snapshot format.
+TIMED_FINGERPRINT: Final = "ttl:"
+_STAMP: Final = Struct(">q")
+_encode = msgspec.msgpack.Encoder().encode
+_decode_columns = msgspec.msgpack.Decoder(tuple[list[int | None], Raw]).decode
+
+
+@dataclass(frozen=True)
+class TtlSettings:
+    """What a `StateTtlConfig` means for the backend in memory. (RocksDB's compaction filter is of no use here.)"""
+
+    ttl_ms: int
+    #: Reading starts the time anew, too.
+    renews_on_read: bool
+    #: What has expired is returned until it is removed.
+    returns_expired: bool
+    #: Entries to check at each access; 0: none.
+    cleanup_size: int
+    cleans_with_every_key: bool
+    cleans_full_snapshots: bool
+
+    @classmethod
+    def of(cls, config: StateTtlConfig) -> TtlSettings:
+        """The settings of an enabled configuration."""
+        strategies = config.get_cleanup_strategies()
+        incremental = strategies.get_incremental_cleanup_strategy()
+        return cls(
+            ttl_ms=config.get_ttl().to_milliseconds(),
+            renews_on_read=config.get_update_type() is StateTtlConfig.UpdateType.OnReadAndWrite,
+            returns_expired=config.get_state_visibility()
+            is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp,
+            cleanup_size=incremental.get_cleanup_size() if incremental is not None else 0,
+            cleans_with_every_key=incremental is not None and incremental.run_cleanup_for_every_record(),
+            cleans_full_snapshots=strategies.in_full_snapshot(),
+        )
+
+
+def ttl_of(descriptor: StateDescriptor) -> TtlSettings | None:
+    """The time to live of a descriptor; None when it has none or when it is disabled."""
+    config = descriptor.get_ttl_config()
+    return TtlSettings.of(config) if config is not None and config.is_enabled() else None
+
+
+class TimedCodec:
+    """Pairs as bytes: the timestamp, then what the value's own codec writes.
+
+    >>> from rekindle.serde import value_codec_for
+    >>> codec = TimedCodec(value_codec_for(None), now_ms=lambda: 0)
+    >>> codec.decode(codec.encode((1700000000000, "paid")))
+    (1700000000000, 'paid')
+    """
+
+    __slots__ = ("_now_ms", "_values")
+
+    def __init__(self, values: Codec, now_ms: Callable[[], int]) -> None:
+        self._values = values
+        self._now_ms = now_ms
+
+    def encode(self, timed: Timed, /) -> bytes:
+        """A pair as bytes; None is a value like any other."""
+        stamp, value = timed
+        return _STAMP.pack(stamp) + (NONE_VALUE if value is None else self._values.encode(value))
+
+    def decode(self, data: bytes, /) -> Timed:
+        """What `encode` wrote."""
+        try:
+            (stamp,) = _STAMP.unpack_from(data)
+        except StructError as error:
+            raise SerializationError(f"{len(data)} bytes are too few for a value with its timestamp") from error
+        return stamp, decoded(data[_STAMP.size :], self._values)
+
+    def encode_all(self, timed: list[Timed | None], /) -> bytes:
+        """Many pairs, as a column of timestamps and one of values; None is no pair."""
+        stamps = [None if each is None else each[0] for each in timed]
+        values = [None if each is None else each[1] for each in timed]
+        return _encode((stamps, Raw(self._values.encode_all(values))))
+
+    def decode_all(self, data: Buffer, /) -> list[Timed | None]:
+        """What `encode_all` wrote."""
+        stamps, values = _decode_columns(data)
+        pairs = zip(stamps, self._values.decode_all(values), strict=True)
+        return [None if stamp is None else (stamp, value) for stamp, value in pairs]
+
+    def adopter(self, none_is_a_value: bool) -> Callable[[Buffer], list[Timed | None]]:
+        """Reads values that were saved without timestamps: their time begins now."""
+        now, values = self._now_ms(), self._values
+        return lambda data: [
+            (now, value) if none_is_a_value or value is not None else None for value in values.decode_all(data)
+        ]
+
+
+def timed_spec(spec: StateSpec, ttl: TtlSettings, now_ms: Callable[[], int]) -> StateSpec:
+    """The spec of a state of pairs."""
+    return replace(
+        spec,
+        type_name=f"{spec.type_name} with time to live",
+        fingerprint=TIMED_FINGERPRINT + spec.fingerprint,
+        values=TimedCodec(spec.values, now_ms),
+        ttl=ttl,
+    )
+
+
+def is_timed(part: StatePart) -> bool:
+    """Whether a saved state's values carry timestamps."""
+    return part.fingerprint.startswith(TIMED_FINGERPRINT)
+
+
+def adopts(spec: StateSpec, part: StatePart) -> bool:
+    """Whether a state that has got a time to live reads what it saved when it had none."""
+    return spec.ttl is not None and not is_timed(part)
+
+
+def reader(spec: StateSpec, part: StatePart) -> Callable[[Buffer], list[Any]]:
+    """How a part's column of values is read, also when the state got or lost its time to live since it was saved."""
+    values = spec.values
+    if isinstance(values, TimedCodec):
+        return values.decode_all if is_timed(part) else values.adopter(none_is_a_value=spec.kind.detailed)
+    if is_timed(part):
+        saved = TimedCodec(values, now_ms=lambda: 0)
+        return lambda data: [None if timed is None else timed[1] for timed in saved.decode_all(data)]
+    return values.decode_all

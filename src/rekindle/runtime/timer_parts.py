@@ -1,0 +1,203 @@
+"""Timers as bytes, one part per key group, and what has changed in them since the last completed snapshot (I12).
+
+A part is a log, like those of keyed state: a full part starts from nothing, a delta's part says which timers were set
+and which are gone since the snapshot that it stands on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from rekindle.errors import SerializationError
+from rekindle.runtime.key_groups import key_group
+from rekindle.runtime.state.spec import Codec
+
+FORMAT_VERSION: Final = 2
+
+# (time, key, namespace)
+Timer = tuple[int, Any, Any]
+
+
+class TimerColumns(msgspec.Struct, array_like=True, frozen=True):
+    """Timers: their times, and the places of their keys and namespaces in the part's arrays."""
+
+    times: list[int] = []
+    keys: list[int] = []
+    namespaces: list[int] = []
+
+
+class TimerPart(msgspec.Struct, array_like=True, frozen=True):
+    """What one snapshot says about the timers of one key group; keys and namespaces are in it once each."""
+
+    version: int
+    keys: msgspec.Raw
+    namespaces: msgspec.Raw
+    event: TimerColumns
+    processing: TimerColumns
+    removed_event: TimerColumns = TimerColumns()
+    removed_processing: TimerColumns = TimerColumns()
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(TimerPart).decode
+
+
+class TimersOfGroup:
+    """The timers of a part, decoded."""
+
+    __slots__ = ("event", "processing", "removed_event", "removed_processing")
+
+    def __init__(self, part: TimerPart, key_codec: Codec, namespace_codec: Codec) -> None:
+        keys = key_codec.decode_all(part.keys)
+        namespaces = namespace_codec.decode_all(part.namespaces)
+
+        def timers(columns: TimerColumns) -> Iterator[Timer]:
+            places = zip(columns.times, columns.keys, columns.namespaces, strict=True)
+            return ((time, keys[key], namespaces[namespace]) for time, key, namespace in places)
+
+        self.event = timers(part.event)
+        self.processing = timers(part.processing)
+        self.removed_event = timers(part.removed_event)
+        self.removed_processing = timers(part.removed_processing)
+
+
+def decode_timers(group: int, data: bytes, key_codec: Codec, namespace_codec: Codec) -> TimersOfGroup:
+    """The timers of a part; SerializationError when these bytes are none."""
+    try:
+        part = _decode(data)
+    except msgspec.DecodeError as error:
+        raise SerializationError(f"The timers of key group {group} are damaged: {error}") from error
+    if part.version != FORMAT_VERSION:
+        raise SerializationError(
+            f"The timers of key group {group} have format {part.version}; this version of Rekindle reads "
+            f"{FORMAT_VERSION}: use the version that wrote it."
+        )
+    return TimersOfGroup(part, key_codec, namespace_codec)
+
+
+class TimerSnapshot:
+    """Timers at a cut; `encode` may run on another thread while processing goes on."""
+
+    def __init__(
+        self,
+        event: list[Timer],
+        processing: list[Timer],
+        max_parallelism: int,
+        key_codec: Codec,
+        namespace_codec: Codec,
+        removed: tuple[Iterable[Timer], Iterable[Timer]] = ((), ()),
+        also: Collection[int] = (),
+    ) -> None:
+        """`removed` are event- and processing-time timers that are gone; `also` are key groups whose part is written
+        although they have none: it replaces what is stored of them.
+        """
+        self._kinds = (event, processing, *removed)
+        self._max_parallelism = max_parallelism
+        self._key_codec = key_codec
+        self._namespace_codec = namespace_codec
+        self._also = also
+
+    def encode(self) -> Iterator[tuple[int, bytes]]:
+        """(key group, part), ready for the store; key groups without timers have none."""
+        groups: dict[int, tuple[list[Timer], ...]] = {group: ([], [], [], []) for group in self._also}
+        for kind, timers in enumerate(self._kinds):
+            for timer in timers:
+                group = key_group(timer[1], self._max_parallelism)
+                own = groups.get(group)
+                if own is None:
+                    own = groups[group] = ([], [], [], [])
+                own[kind].append(timer)
+        for group in sorted(groups):
+            yield group, self._encode_group(groups.pop(group))
+
+    def _encode_group(self, kinds: tuple[list[Timer], ...]) -> bytes:
+        keys: dict[Any, int] = {}
+        namespaces: dict[Any, int] = {}
+
+        def columns(timers: list[Timer]) -> TimerColumns:
+            return TimerColumns(
+                [timer[0] for timer in timers],
+                [keys.setdefault(timer[1], len(keys)) for timer in timers],
+                [namespaces.setdefault(timer[2], len(namespaces)) for timer in timers],
+            )
+
+        event, processing, removed_event, removed_processing = map(columns, kinds)
+        part = TimerPart(
+            FORMAT_VERSION,
+            msgspec.Raw(self._key_codec.encode_all(list(keys))),
+            msgspec.Raw(self._namespace_codec.encode_all(list(namespaces))),
+            event,
+            processing,
+            removed_event,
+            removed_processing,
+        )
+        return _encode(part)
+
+
+class TimerChanges:
+    """The timers of one domain that were set, deleted or fired since the last completed snapshot.
+
+    They are known from a restore or a whole snapshot on. When more were touched than there are timers, a delta would be
+    larger than all of them: the changes are given up, and deltas are possible again on top of the next whole snapshot.
+    """
+
+    __slots__ = ("_known_since", "_sealed", "open")
+
+    def __init__(self) -> None:
+        #: Those since the last cut; None while nobody needs them. Whoever adds to it calls `give_up` in time.
+        self.open: dict[Timer, None] | None = None
+        self._sealed: list[tuple[int, dict[Timer, None]]] = []
+        # Deltas are possible on top of this snapshot and later ones; None: on none so far.
+        self._known_since: int | None = None
+
+    def restored(self) -> None:
+        """The timers are those of the completed snapshot that the next one may stand on."""
+        self.open = {}
+        self._known_since = 0
+
+    def reaches(self, since: int) -> bool:
+        """Whether all changes since that completed snapshot are known."""
+        return self.open is not None and self._known_since is not None and self._known_since <= since
+
+    def cut(self, snapshot_id: int, since: int | None, whole: bool) -> dict[Timer, None]:
+        """Seal the open ones; return all that are known since the completed snapshot.
+
+        `whole`: the snapshot holds all timers, so that later deltas can stand on it, whatever was given up before.
+        """
+        if since is not None:
+            self.completed(since)
+        if self.open is not None:
+            self._sealed.append((snapshot_id, self.open))
+            self.open = {}
+        elif whole:
+            self._known_since = snapshot_id
+            self.open = {}
+        touched: dict[Timer, None] = {}
+        for _, timers in self._sealed:
+            touched |= timers
+        return touched
+
+    def completed(self, snapshot_id: int) -> None:
+        """Nothing at or below a completed snapshot is needed any more."""
+        self._sealed = [(sealed, timers) for sealed, timers in self._sealed if sealed > snapshot_id]
+
+    def aborted(self, snapshot_id: int) -> None:
+        """The next snapshot covers what this one would have covered."""
+        for place, (sealed, timers) in enumerate(self._sealed):
+            if sealed == snapshot_id:
+                del self._sealed[place]
+                if place < len(self._sealed):
+                    later_id, later = self._sealed[place]
+                    self._sealed[place] = later_id, timers | later
+                elif self.open is not None:
+                    self.open = timers | self.open
+                return
+
+    def give_up(self) -> None:
+        """Forget all of it."""
+        self.open = None
+        self._sealed.clear()
+        self._known_since = None

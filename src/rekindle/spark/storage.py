@@ -1,0 +1,70 @@
+"""Where a job's checkpoints are, and what its user wants it to begin from."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rekindle import config
+from rekindle.checkpoint import resolve
+from rekindle.checkpoint.fallback import GoingBack, load_or_older
+from rekindle.checkpoint.rescale import stored_max_parallelism
+from rekindle.checkpoint.store import Store
+from rekindle.checkpoint.stores.memory import MemoryStore
+from rekindle.checkpoint.stores.options import open_configured, options_for, store_options
+from rekindle.common.configuration import Configuration
+from rekindle.coordinator.checkpointing import RestoredFrom
+from rekindle.graph.nodes import JobPlan
+
+_LOG = logging.getLogger("rekindle.job")
+
+
+@dataclass(frozen=True)
+class JobStorage:
+    """The store of a job, and the checkpoint or savepoint that `execution.state-recovery.path` names."""
+
+    job_name: str
+    store: Store
+    in_memory: bool
+    path: str | None
+    going_back: GoingBack
+    #: Of object stores, by kind; with secrets.
+    options: dict[str, dict[str, str]] = field(repr=False)
+
+    @staticmethod
+    def of(plan: JobPlan, configuration: Configuration) -> JobStorage:
+        """As the settings of a job say. Nothing is read or written yet."""
+        directory = plan.settings["checkpoint_directory"]
+        options = store_options(configuration)
+        if not directory and plan.settings["checkpoint_interval_ms"] > 0:
+            _LOG.warning(
+                "Job '%s' keeps its checkpoints in the driver's memory: they are lost with it. Set "
+                "execution.checkpointing.dir to a directory that every executor and the driver reach.",
+                plan.job_name,
+            )
+        return JobStorage(
+            job_name=plan.job_name,
+            store=open_configured(directory, options) if directory else MemoryStore(),
+            in_memory=not directory,
+            path=configuration.get(config.RECOVERY_PATH),
+            going_back=GoingBack.of(plan),
+            options=options,
+        )
+
+    def recover(self) -> RestoredFrom | None:
+        """What the job begins from; None: it begins anew. A damaged checkpoint is refused, or left for an older one."""
+        if self.path is None:
+            return None
+        if self.path == resolve.LATEST:
+            if resolve.latest(self.store, self.job_name) is None:
+                _LOG.info("Job '%s' has no checkpoint yet: it begins anew.", self.job_name)
+                return None
+            return RestoredFrom(self.store, load_or_older(self.store, self.path, self.job_name, self.going_back))
+        location = resolve.locate(self.path, options_for(self.path, self.options))
+        return RestoredFrom(location.store, load_or_older(location.store, location.path, None, self.going_back))
+
+    def stored_max_parallelism(self) -> Mapping[str, int]:
+        """Of the operators whose state the job begins with. A path that leads nowhere is told here, by its error."""
+        found = self.recover()
+        return stored_max_parallelism(found.loaded.manifest) if found is not None else {}

@@ -1,0 +1,155 @@
+"""Checkpoints of an `InProcessJob`: the same snapshots, files and manifest as on Spark, in a store in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from rekindle.checkpoint import resolve
+from rekindle.checkpoint.manifest import Manifest, ManifestKind, OperatorState, SubtaskState
+from rekindle.checkpoint.paths import StateFileName, checkpoint_folder, shared_reference, timeline_folder
+from rekindle.checkpoint.publish import put_metadata
+from rekindle.checkpoint.rescale import OperatorTarget, SubtaskRestore, assign
+from rekindle.checkpoint.statefile import StateFileWriter
+from rekindle.checkpoint.store import Store
+from rekindle.checkpoint.stores.memory import MemoryStore
+from rekindle.checkpoint.subtask import on_top_of
+from rekindle.graph.nodes import JobPlan
+from rekindle.protocol import CheckpointOrder
+from rekindle.runtime.snapshot import SnapshotDeclinedError
+from rekindle.runtime.task import TaskRestore, TaskSnapshot
+
+JOB_ID = "0" * 32
+TIMELINE = "00000001-0a1b2c3d"
+# Small, so that even the state of a test lies partly in files.
+_INLINE_BYTES = 64
+_encode = msgspec.msgpack.Encoder().encode
+_decode_state = msgspec.msgpack.Decoder(SubtaskState).decode
+_decode_restore = msgspec.msgpack.Decoder(SubtaskRestore).decode
+
+
+@dataclass(eq=False)
+class Lineage:
+    """What all jobs share that descend from one: the store, and numbers that are given once."""
+
+    store: Store = field(default_factory=MemoryStore)
+    attempts: int = 0
+    last_id: int = 0
+
+    def begin_attempt(self) -> int:
+        """The number of the next attempt; 0 for the first."""
+        self.attempts += 1
+        return self.attempts - 1
+
+    def next_id(self) -> int:
+        """The id of the next checkpoint."""
+        self.last_id += 1
+        return self.last_id
+
+
+@dataclass(eq=False)
+class InProcessCheckpoint:
+    """A checkpoint of an `InProcessJob`: the barrier has passed and every task has taken its snapshot.
+
+    The snapshots are encoded and written when `manifest` is first asked for, as late as a slow upload would be.
+    """
+
+    id: int
+    #: What the epoch that carried the barrier collected.
+    results: list[Any]
+    lineage: Lineage
+    plan: JobPlan
+    order: CheckpointOrder
+    attempt: int
+    base: Manifest | None
+    snapshots: Sequence[TaskSnapshot] = field(repr=False)
+    aborted: bool = False
+    #: Why a task could not take its snapshot.
+    declined: SnapshotDeclinedError | None = None
+
+    @property
+    def store(self) -> Store:
+        """Where the state files and `_metadata` are: a test may damage them."""
+        return self.lineage.store
+
+    @property
+    def path(self) -> str:
+        """The checkpoint's folder in the store."""
+        return checkpoint_folder(self.plan.job_name, TIMELINE, self.id)
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """What the checkpoint consists of; written and published by now."""
+        assert not self.aborted, f"checkpoint {self.id} was aborted{f': {self.declined}' if self.declined else ''}"
+        states: dict[str, list[SubtaskState]] = {}
+        for snapshot in self.snapshots:
+            for uid, state in self._written(snapshot):
+                base = _state_in(self.base, uid, state.subtask)
+                states.setdefault(uid, []).append(on_top_of(base, state))
+        manifest = Manifest(
+            kind=ManifestKind.SAVEPOINT if self.order.savepoint else ManifestKind.CHECKPOINT,
+            checkpoint_id=self.id,
+            job_id=JOB_ID,
+            job_name=self.plan.job_name,
+            timeline=TIMELINE,
+            attempt=self.attempt,
+            timestamp_ms=self.order.timestamp_ms,
+            operators=[
+                OperatorState(node.uid, node.name, node.parallelism, node.max_parallelism, states[node.uid])
+                for node in self.plan.nodes
+                if node.uid in states
+            ],
+        )
+        put_metadata(self.store, self.path, manifest)
+        return manifest
+
+    def _written(self, snapshot: TaskSnapshot) -> list[tuple[str, SubtaskState]]:
+        root = timeline_folder(self.plan.job_name, TIMELINE)
+
+        def writer(uid: str, _name: str) -> StateFileWriter:
+            file = StateFileName.of(self.id, self.attempt, uid, snapshot.task.subtask)
+            return StateFileWriter(self.store, root, shared_reference(file), inline_bytes=_INLINE_BYTES)
+
+        return [(each.uid, _decode_state(_encode(each.state))) for each in snapshot.write(writer)]
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a restored job begins with."""
+
+    manifest: Manifest
+    restores: Mapping[int, TaskRestore]  # by subtask; a task takes what its operators' uids name
+
+    @staticmethod
+    def of(checkpoint: InProcessCheckpoint, plan: JobPlan) -> Basis:
+        """Found, verified and shared out as the driver does it, for any parallelism."""
+        assert checkpoint.manifest is not None  # written, if nobody asked for it yet
+        loaded = resolve.load(checkpoint.store, checkpoint.path)
+        targets = [OperatorTarget(node.uid, node.name, node.parallelism, node.max_parallelism) for node in plan.nodes]
+        allow = bool(plan.settings.get("allow_non_restored_state", False))
+        assigned = assign(loaded.manifest, targets, allow_non_restored_state=allow)
+        by_subtask: dict[int, dict[str, SubtaskRestore]] = {}
+        for restores in assigned.values():
+            for restore in restores:
+                by_subtask.setdefault(restore.subtask, {})[restore.uid] = _decode_restore(_encode(restore))
+        return Basis(
+            loaded.manifest,
+            {subtask: TaskRestore(checkpoint.store, loaded.root, found) for subtask, found in by_subtask.items()},
+        )
+
+    def for_deltas(self, plan: JobPlan) -> Manifest | None:
+        """What the next checkpoint may stand on: a restart of the same plan goes on, anything else begins anew."""
+        saved = {(state.uid, state.parallelism) for state in self.manifest.operators}
+        same = saved == {(node.uid, node.parallelism) for node in plan.nodes}
+        return self.manifest if same and self.manifest.kind is ManifestKind.CHECKPOINT else None
+
+
+def _state_in(manifest: Manifest | None, uid: str, subtask: int) -> SubtaskState | None:
+    for operator in manifest.operators if manifest is not None else ():
+        if operator.uid == uid:
+            return next((state for state in operator.subtasks if state.subtask == subtask), None)
+    return None
