@@ -19,7 +19,7 @@ demo: $(READY) ## a small keyed job over generated orders, its result as a table
 	@$(PY) -m examples.demo $(ARGS)
 
 test: check ## the checks, then every test: unit and docstrings first, then those that need Spark
-	@$(PY) -m pytest $(ARGS)
+	@$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
 
 check: $(READY) ## ruff, mypy (strict) over src, import-linter
 	@$(PY) -m ruff check .

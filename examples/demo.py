@@ -1,198 +1,277 @@
-"""The demo: a keyed job over generated orders is killed while it runs, comes back, and ends with the same result.
+"""The demo: a shop's order system runs on embedded Spark, is broken four times, and gives the result it should.
 
-    make demo                        # or: python -m examples.demo --orders 500000 --seed 7 --parallelism 2
+    make demo                                          # or: python -m examples.demo
+    make demo ARGS="--orders 50000 --rate 5000 --seed 8"
 
-The same job runs twice, each time as a program of its own. The first run is left alone. In the second one a function
-raises, a slot is killed (SIGKILL), and then the whole program, which is started again and goes on from its latest
-checkpoint. At the end both results stand side by side.
+The job (`examples/orders`) is a program of its own. While it runs, a function raises, a slot is killed (SIGKILL), the
+program itself is killed and started again, and it is stopped and goes on with another parallelism. In the end what it
+has written is compared, row by row, with what a model in plain Python finds for the same orders: a model without
+streams, state or checkpoints, which shares no code with the job.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import signal
-import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
+from types import FrameType
+from typing import Any, NoReturn
 
-import psutil
 from rich.console import Console
 from rich.table import Table
 
-from examples import order_totals
-from examples.order_totals import CategoryTotal
+from examples.orders.model import Row, expected
+from examples.orders.results import BRANCH_STREAMS, Verdict, compare
+from examples.orders.settings import Feed, Settings
+from examples.orders.show.program import OrdersProgram, VisibleRows
+from examples.orders.show.scene import Act, Checkpoint, Scene
+from examples.orders.show.screens import Screen, screen_for
 
-JOB = "orders demo"
-_WAIT_S = 120
-
-
-class Program:
-    """The job as a process of its own: what one would start on a server."""
-
-    def __init__(self, arguments: argparse.Namespace, folder: Path, fails: bool, resumes: bool = False) -> None:
-        self.checkpoints = folder / "checkpoints"
-        self.result = folder / "result.json"
-        options = [
-            *("--orders", str(arguments.orders), "--seed", str(arguments.seed), "--per-second", str(arguments.rate)),
-            *("--parallelism", str(arguments.parallelism), "--name", JOB),
-            *("--checkpoints", str(self.checkpoints), "--result", str(self.result)),
-            *(["--fail-once"] if fails else []),
-            *(["--resume"] if resumes else []),
-        ]
-        self._log = (folder / "log.txt").open("ab")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "examples.order_totals", *options], stdout=self._log, stderr=self._log
-        )
-
-    def completed(self) -> int:
-        """The newest checkpoint that is complete, over all its lives; 0: none."""
-        found = [int(each.parent.name[4:]) for each in self.checkpoints.glob("*/*/chk-*/_metadata")]
-        return max(found, default=0)
-
-    def slots(self) -> list[psutil.Process]:
-        """The processes that hold its functions and their state."""
-        found = []
-        for process in psutil.Process(self.process.pid).children(recursive=True):
-            try:
-                line = process.cmdline()
-            except psutil.Error:
-                continue
-            if "rekindle.runtime.slot" in line and process.name() != "rekindle-guard":
-                found.append(process)
-        return found
-
-    def wait_for(self, what: str, happened: Callable[[], bool]) -> None:
-        """Wait for something that the program does while it runs."""
-        deadline = monotonic() + _WAIT_S
-        while not happened():
-            if self.process.poll() is not None or monotonic() > deadline:
-                raise SystemExit(f"The job ended before {what}:\n{self.log()}")
-            sleep(0.02)
-
-    def end(self) -> dict[str, CategoryTotal]:
-        """Its result, by category."""
-        if self.process.wait(_WAIT_S * 5) != 0:
-            raise SystemExit(f"The job failed:\n{self.log()}")
-        rows = json.loads(self.result.read_text())
-        return {row["category"]: CategoryTotal(**row) for row in rows}
-
-    def log(self) -> str:
-        """The end of what the program said."""
-        return Path(self._log.name).read_text(errors="replace")[-3000:]
-
-    def stop(self) -> None:
-        """Leave nothing behind."""
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        self._log.close()
+PARALLELISM, RESCALED = 2, 3
+_POLL_S = 0.1
+_DEADLINE_S = 180.0
+#: A fault comes when so many checkpoints are complete since the last one.
+_CHECKPOINTS_BETWEEN = 2
 
 
-def main() -> None:
-    """Run the job twice, break it once, and compare."""
+class DemoError(Exception):
+    """The demo cannot go on."""
+
+
+def main() -> int:
+    """Run the job, break it, compare; 0 if every branch is equal."""
     arguments = parse_arguments()
+    signal.signal(signal.SIGTERM, _terminate)
     console = Console()
-    say = Story(console)
-    say(f"{arguments.orders:,} generated orders, totals per category in keyed state, {arguments.parallelism} slots")
-    with tempfile.TemporaryDirectory(prefix="rekindle-demo-") as scratch:
-        say("first run: left alone")
-        undisturbed = run_undisturbed(arguments, Path(scratch) / "undisturbed")
-        say("second run: a function raises, a slot is killed, then the whole program")
-        broken = run_broken(arguments, Path(scratch) / "broken", say)
-    say("both have ended")
-    if not compare(console, undisturbed, broken, arguments.orders):
-        raise SystemExit("The results differ: this is a bug, please report it.")
+    feed = Feed(orders=arguments.orders, rate=arguments.rate, seed=arguments.seed, users=300, products=150)
+    try:
+        with tempfile.TemporaryDirectory(prefix="rk-demo-", ignore_cleanup_errors=True) as scratch:
+            return Demo(console, Path(scratch), feed).run()
+    except KeyboardInterrupt:
+        console.print("Interrupted: the job is gone, and so are its files.")
+        return 128 + signal.SIGINT
+    except DemoError as error:
+        console.print(f"[red]{error}[/]", highlight=False)
+        return 1
 
 
-class Story:
-    """Lines with the time since the demo began."""
+class Model:
+    """Computes what is expected, beside the job."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, settings: Settings, feed: Feed) -> None:
+        self._rows: dict[str, list[Row]] = {}
+        self._thread = threading.Thread(target=self._run, args=(settings, feed), daemon=True)
+        self._thread.start()
+
+    def _run(self, settings: Settings, feed: Feed) -> None:
+        self._rows = expected(settings, feed)
+
+    def events(self) -> int | None:
+        """How many events the job will have, once that is known."""
+        return len(self._rows["batches"]) if self._rows else None
+
+    def rows(self) -> dict[str, list[Row]]:
+        """The rows of every stream."""
+        self._thread.join()
+        return self._rows
+
+
+class Demo:
+    """One run: the program, what is done to it, and what is shown."""
+
+    def __init__(self, console: Console, folder: Path, feed: Feed) -> None:
+        settings = Settings(
+            directory=str(folder),
+            sink="files",
+            checkpoint_interval_s=2,
+            checkpoint_pause_s=0.5,
+            restart_delay_s=0.5,
+            initial_stock=400,
+        )
         self._console = console
-        self._began = monotonic()
+        self._settings = settings
+        self._feed = feed
+        self._program = OrdersProgram(folder, settings, feed)
+        self._model = Model(settings, feed)
+        self._visible = VisibleRows(self._program.output)
+        self._exception = Act("a function raises at a record")
+        self._slot = Act("SIGKILL to a slot, with its functions and their state")
+        self._driver = Act("SIGKILL to the program: driver, Spark and slots are gone")
+        self._rescale = Act(f"stopped with a savepoint, goes on with parallelism {RESCALED} instead of {PARALLELISM}")
+        acts = [self._exception, self._slot, self._driver, self._rescale]
+        title = f"A shop's order system, {feed.orders:,} orders (seed {feed.seed}), is broken {len(acts)} times"
+        self._scene = Scene(title, acts)
+        self._screen: Screen = screen_for(console, self._scene)
+        self._read = 0  # lines of the journal
 
-    def __call__(self, text: str) -> None:
-        self._console.print(f"[dim]{monotonic() - self._began:5.1f} s[/]  {text}", highlight=False)
+    def run(self) -> int:
+        """Everything; the exit code."""
+        try:
+            with self._screen:
+                self._break_it()
+        finally:
+            self._program.close()
+        verdicts = compare(self._program.output, self._model.rows(), self._settings.batch_size, RESCALED)
+        return self._conclude(verdicts)
+
+    # -- what is done to it -------------------------------------------------------------------------------------------
+
+    def _break_it(self) -> None:
+        record = max(100, int(self._feed.rate or 0) // PARALLELISM)
+        self._screen.say("starting Spark and the job; checkpoints every 2 s")
+        self._program.start(PARALLELISM, fail=f"tracking:{record}:0:{_CHECKPOINTS_BETWEEN}")
+        self._wait("it runs", lambda: self._running_since(0.0) is not None)
+        self._screen.say("the job runs; a function is about to raise")
+        self._wait("a function raised", lambda: self._first("status", status="RESTARTING") is not None)
+        raised = self._first("status", status="RESTARTING")
+        assert raised is not None
+        self._broken(self._exception, f"record {record:,} of subtask", raised["at"])
+
+        self._after_checkpoints("a slot is about to be killed")
+        failed_at = time.time()
+        pid = self._program.kill_slot()
+        self._broken(self._slot, f"process {pid}", failed_at)
+
+        self._after_checkpoints("the program is about to be killed")
+        failed_at = time.time()
+        pid = self._program.kill_driver()
+        self._set(self._driver, f"process {pid} is gone, started again")
+        self._program.start(PARALLELISM, resume="latest")
+        self._broken(self._driver, "started again", failed_at)
+
+        self._after_checkpoints("the program is about to be stopped")
+        failed_at = time.time()
+        self._program.stop()
+        self._set(self._rescale, "stopping")
+        self._wait("it stopped", lambda: self._program.ended() is not None, may_end=True)
+        stopped = self._first("stopped")
+        if stopped is None:
+            raise DemoError(f"The program did not stop with a savepoint:\n{self._program.log()}")
+        self._program.start(RESCALED, resume=stopped["savepoint"])
+        self._broken(self._rescale, "started again", failed_at)
+
+        self._screen.say("nothing more is broken; the job runs to its end")
+        self._wait("it ended", lambda: self._program.ended() is not None, may_end=True)
+        if self._program.ended() != 0:
+            raise DemoError(f"The job failed:\n{self._program.log()}")
+
+    def _after_checkpoints(self, next_up: str) -> None:
+        self._screen.say(f"the job runs; after {_CHECKPOINTS_BETWEEN} checkpoints {next_up}")
+        enough = len(self._scene.checkpoints) + _CHECKPOINTS_BETWEEN
+        self._wait(next_up, lambda: len(self._scene.checkpoints) >= enough)
+
+    def _broken(self, act: Act, how: str, failed_at: float) -> None:
+        """Show a failure and wait until the job runs again."""
+        self._set(act, how)
+        self._screen.say("broken; the job goes back to its last checkpoint")
+        self._wait("it came back", lambda: self._running_since(failed_at) is not None)
+        running_at = self._running_since(failed_at)
+        assert running_at is not None
+        restored = self._first("restored", since=failed_at)
+        act.seconds = running_at - failed_at
+        kind = "savepoint" if act is self._rescale else "checkpoint"
+        act.basis = f"from {kind} {restored['id']}" if restored is not None else "from the beginning"
+        self._set(act, "recovered")
+
+    def _set(self, act: Act, state: str) -> None:
+        act.state = state
+        self._screen.act(act)
+
+    # -- what it tells ------------------------------------------------------------------------------------------------
+
+    def _wait(self, what: str, happened: Callable[[], bool], may_end: bool = False) -> None:
+        deadline = monotonic() + _DEADLINE_S + (self._feed.orders or 0) * 5 / (self._feed.rate or 1000)
+        while True:
+            self._look()
+            if happened():
+                return
+            if not may_end and self._program.ended() == 0:
+                raise DemoError(f"The job ended before {what}: give it more --orders, or a lower --rate.")
+            if monotonic() > deadline or (not may_end and self._program.ended() is not None):
+                raise DemoError(f"In vain: {what}. The program said:\n{self._program.log()}")
+            time.sleep(_POLL_S)
+
+    def _look(self) -> None:
+        lines = self._program.journal()
+        for line in lines[self._read :]:
+            if line["what"] == "checkpoint":
+                figures = line["duration_ms"], line["written_bytes"], line["state_bytes"]
+                found = Checkpoint(line["id"], line["type"], *figures)
+                self._scene.checkpoints.append(found)
+                self._screen.checkpoint(found)
+        self._read = len(lines)
+        self._scene.total = self._model.events()
+        self._scene.count(self._visible.count())
+        self._screen.tick()
+
+    def _first(self, what: str, since: float = 0.0, **details: Any) -> dict[str, Any] | None:
+        for line in self._program.journal():
+            wanted = {"what": what, **details}
+            if line["at"] >= since and wanted.items() <= line.items():
+                return line
+        return None
+
+    def _running_since(self, since: float) -> float | None:
+        line = self._first("status", since, status="RUNNING")
+        return None if line is None else float(line["at"])
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def _conclude(self, verdicts: list[Verdict]) -> int:
+        self._console.print(results_table(verdicts))
+        if not all(verdict.equal for verdict in verdicts):
+            self._console.print("[red]The results differ: this is a bug, please report it.[/]")
+            return 1
+        times = ", ".join(f"{act.seconds:.1f} s" for act in self._scene.acts if act.seconds is not None)
+        events = next(verdict.rows for verdict in verdicts if verdict.stream == "batches")
+        self._console.print(
+            f"[green]Proved:[/] the job was broken {len(self._scene.acts)} times, each time it ran again from its last "
+            f"checkpoint ({times}), and all {events:,} events count exactly once in each of the five branches: no row "
+            f"is missing, twice or different ({self._scene.elapsed():.0f} s in all).",
+            highlight=False,
+        )
+        return 0
 
 
-def run_undisturbed(arguments: argparse.Namespace, folder: Path) -> dict[str, CategoryTotal]:
-    """The job as it should be."""
-    folder.mkdir()
-    program = Program(arguments, folder, fails=False)
-    try:
-        return program.end()
-    finally:
-        program.stop()
-
-
-def run_broken(arguments: argparse.Namespace, folder: Path, say: Story) -> dict[str, CategoryTotal]:
-    """The same job, broken three times."""
-    folder.mkdir()
-    program = Program(arguments, folder, fails=True)
-    try:
-        program.wait_for("its function failed", lambda: "on purpose" in program.log())
-        say(f"[yellow]a function raised[/]; checkpoint {program.completed()} is what the job goes back to")
-        recovered_from(program, say)
-        victim = program.slots()[0]
-        os.kill(victim.pid, signal.SIGKILL)
-        say(f"[red]SIGKILL[/] to slot process {victim.pid}, with its functions and their state")
-        recovered_from(program, say)
-        os.kill(program.process.pid, signal.SIGKILL)
-        program.process.wait()
-        say(f"[red]SIGKILL[/] to the program itself (process {program.process.pid}): driver, slots, Spark, all gone")
-        last = program.completed()
-        program.stop()
-        program = Program(arguments, folder, fails=False, resumes=True)
-        say(f"the program is started again, to go on from the latest checkpoint ({last})")
-        recovered_from(program, say)
-        return program.end()
-    finally:
-        program.stop()
-
-
-def recovered_from(program: Program, say: Story) -> None:
-    """The job is back when it completes checkpoints again."""
-    before, failed_at = program.completed(), monotonic()
-    program.wait_for("it came back", lambda: program.completed() > before + 1)
-    say(f"[green]back[/]: checkpoint {program.completed()} is complete, {monotonic() - failed_at:.1f} s later")
-
-
-def compare(
-    console: Console, undisturbed: dict[str, CategoryTotal], broken: dict[str, CategoryTotal], orders: int
-) -> bool:
-    """The two results side by side; whether they are equal, and complete."""
-    table = Table(title="Orders per category: undisturbed, and killed three times", title_justify="left")
-    table.add_column("category")
-    for column in ("orders", "revenue", "orders (killed)", "revenue (killed)"):
+def results_table(verdicts: list[Verdict]) -> Table:
+    """What the job wrote beside what the model says."""
+    by_stream = {verdict.stream: verdict for verdict in verdicts}
+    title = "Broken four times, and an undisturbed run of the same seed (plain Python)"
+    table = Table(title=title, title_justify="left")
+    table.add_column("branch")
+    table.add_column("stream")
+    for column in ("rows", "undisturbed", "missing", "not expected"):
         table.add_column(column, justify="right")
     table.add_column("")
-    nothing = CategoryTotal("", 0, 0, 0, 0)
-    for category in sorted(undisturbed.keys() | broken.keys()):
-        pair = undisturbed.get(category, nothing), broken.get(category, nothing)
-        figures = [text for total in pair for text in (f"{total.orders:,}", f"{total.amount_cents / 100:,.2f}")]
-        table.add_row(category, *figures, "equal" if pair[0] == pair[1] else "[red]DIFFERENT[/]")
-    console.print(table)
-    counted = sum(total.orders for total in broken.values())
-    console.print(f"{counted:,} of {orders:,} orders counted exactly once, through every failure." if counted == orders
-                  else f"[red]{counted:,} counted, {orders:,} expected[/]")
-    return undisturbed == broken and counted == orders
+    for branch, streams in BRANCH_STREAMS.items():
+        for stream in streams:
+            each = by_stream[stream]
+            numbers = (each.rows, each.expected, each.missing, each.unexpected)
+            verdict = "[green]equal[/]" if each.equal else f"[red]DIFFERENT[/] {each.complaint}"
+            name = "batches (their events)" if stream == "batches" else stream
+            table.add_row(branch, name, *(f"{number:,}" for number in numbers), verdict)
+            branch = ""
+    return table
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def parse_arguments() -> argparse.Namespace:
     """The demo's options."""
-    parser = argparse.ArgumentParser(description="A keyed job is killed on purpose and ends as if nothing had been.")
-    parser.add_argument("--orders", type=int, default=200_000, help="how many orders to generate (default 200,000)")
-    parser.add_argument("--seed", type=int, default=7, help="the generator's seed (default 7)")
-    parser.add_argument("--parallelism", type=int, default=2, help="subtasks per operator (default 2)")
-    parser.add_argument("--rate", type=int, default=20_000, help="orders per second (default 20,000)")
+    parser = argparse.ArgumentParser(description="An order system is broken on purpose and loses nothing.")
+    parser.add_argument("--orders", type=int, default=24_000, help="how many orders (default 24,000)")
+    parser.add_argument("--rate", type=float, default=2_500, help="events per second (default 2,500)")
+    parser.add_argument("--seed", type=int, default=7, help="the seed of the orders (default 7)")
     return parser.parse_args()
 
 
 if __name__ == "__main__":
-    assert order_totals.__file__, "the job is a program of its own"
-    main()
+    sys.exit(main())

@@ -110,3 +110,12 @@ def spark(no_slot_left: None, in_temporary_folder: None) -> Iterator[Any]:
 def run_id(no_slot_left: None) -> str:
     """The id that this run's processes carry in their environment."""
     return os.environ[RUN_VARIABLE]
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[Any]:
+    """An S3-compatible server on this machine."""
+    from tests.s3_server import s3_server
+
+    with s3_server() as server:
+        yield server

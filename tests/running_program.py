@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -28,14 +28,17 @@ DEADLINE_S = 150.0
 
 
 class RunningProgram:
-    """A Python program of `tests/integration/programs`, with a temporary folder of its own."""
+    """A Python program of `tests/integration/programs`, with a temporary folder of its own.
 
-    def __init__(self, program: str, *arguments: str) -> None:
+    A name without `.py` is a module of the clone, as in `python -m examples.transfers`.
+    """
+
+    def __init__(self, program: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         self._id = uuid.uuid4().hex
         # A short path: slots put unix sockets into it.
         self.temporary = Path(tempfile.mkdtemp(prefix="rk-test-"))
         self._process = subprocess.Popen(
-            [sys.executable, os.fspath(PROGRAMS / program), *arguments],
+            [sys.executable, *_named(program), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -45,10 +48,11 @@ class RunningProgram:
             env=os.environ
             | {
                 PROGRAM_VARIABLE: self._id,
-                "PYTHONPATH": os.fspath(REPOSITORY / "src"),
+                "PYTHONPATH": _python_path(program),
                 "TMPDIR": os.fspath(self.temporary),
                 "SPARK_LOCAL_DIRS": os.fspath(self.temporary),
-            },
+            }
+            | dict(environment or {}),
         )
         self.out: list[str] = []
         self.errors: list[str] = []
@@ -65,6 +69,10 @@ class RunningProgram:
         """The driver's Python process."""
         return self._process.pid
 
+    def running(self) -> bool:
+        """Whether the driver's Python process lives."""
+        return self._process.poll() is None
+
     # -- what it says -------------------------------------------------------------------------------------------------
 
     def wait_for_line(self, *parts: str, deadline_s: float = DEADLINE_S) -> str:
@@ -76,8 +84,8 @@ class RunningProgram:
                     return found
                 left_s = until - time.monotonic()
                 ended = not any(reader.is_alive() for reader in self._readers)
-                assert left_s > 0, f"The program did not say {parts}. {self._story()}"
-                assert not ended, f"The program ended and did not say {parts}. {self._story()}"
+                assert left_s > 0, f"The program did not say {parts}. {self.story()}"
+                assert not ended, f"The program ended and did not say {parts}. {self.story()}"
                 self._changed.wait(min(left_s, 0.5))
 
     def wait(self, deadline_s: float = DEADLINE_S) -> int:
@@ -85,7 +93,7 @@ class RunningProgram:
         try:
             status = self._process.wait(deadline_s)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"The program did not end within {deadline_s} s. {self._story()}") from None
+            raise AssertionError(f"The program did not end within {deadline_s} s. {self.story()}") from None
         for reader in self._readers:
             reader.join(deadline_s)
         return status
@@ -99,7 +107,8 @@ class RunningProgram:
         with self._changed:
             self._changed.notify_all()
 
-    def _story(self) -> str:
+    def story(self) -> str:
+        """All that it has written, for messages."""
         return "\n".join(["It wrote:", *self.out, "and as errors:", *self.errors])
 
     # -- its processes ------------------------------------------------------------------------------------------------
@@ -147,6 +156,15 @@ class RunningProgram:
             assert stream is not None
             stream.close()
         shutil.rmtree(self.temporary, ignore_errors=True)
+
+
+def _python_path(program: str) -> str:
+    source = os.fspath(REPOSITORY / "src")
+    return source if program.endswith(".py") else f"{source}:{REPOSITORY}"
+
+
+def _named(program: str) -> list[str]:
+    return [os.fspath(PROGRAMS / program)] if program.endswith(".py") else ["-m", program]
 
 
 def seconds_until_gone(processes: list[psutil.Process], since: float, deadline_s: float) -> float:

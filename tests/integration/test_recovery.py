@@ -272,6 +272,7 @@ class SlowSnapshot(MapFunction, ListCheckpointed):
 
 @pytest.mark.parametrize("chained", [True, False])
 def test_chained_operators_snapshot_in_turn_and_split_ones_side_by_side(spark, tmp_path, chained):
+    """I2: the pump is released before the snapshot, so the next stage does not wait for it."""
     env = environment(tmp_path / "checkpoints", interval_ms=500, parallelism=1)
     source = DataGeneratorSource(lambda n: n, 3000, RateLimiterStrategy.per_second(1000))
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int)

@@ -51,7 +51,7 @@ from rekindle.coordinator.manifests import Acknowledged, SubtaskWord, refuse_res
 from rekindle.coordinator.requests import RequestDesk
 from rekindle.coordinator.tracking import CheckpointTracker
 from rekindle.crash_points import CrashPoint, reach
-from rekindle.errors import CheckpointError, CorruptCheckpointError, OwnershipLostError, StoreError
+from rekindle.errors import CheckpointError, CorruptCheckpointError, OwnershipLostError
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.protocol import (
     CheckpointAborted,
@@ -267,7 +267,7 @@ class Checkpointing:
                         "A job whose DataFrame source is not read to its end cannot be drained: stop it without drain."
                     )
                 storage = self._savepoint_storage(trigger)
-            except (StoreError, CheckpointError) as error:
+            except CheckpointError as error:
                 reason = CheckpointFailureReason.IO_EXCEPTION
                 self._do(self.ledger.abort(trigger.id, reason, str(error), _now_ms()))
                 return None
@@ -388,7 +388,7 @@ class Checkpointing:
                 self._manifests[checkpoint.id] = manifest
         except OwnershipLostError:
             raise
-        except (StoreError, CheckpointError) as error:
+        except CheckpointError as error:
             self._do(self.ledger.publish_failed(checkpoint.id, str(error), _now_ms()))
             return
         reach(CrashPoint.AFTER_PUBLISH)
@@ -455,7 +455,7 @@ class Checkpointing:
             elif files and self._claim is not None:
                 root = timeline_folder(self._claim.job_name, self._claim.timeline)
                 remove(self.store, self._claim, Removal(files=[below(root, each) for each in sorted(files)]))
-        except StoreError as error:
+        except CheckpointError as error:  # an older driver finds out at its next claim (I14)
             _LOG.warning("Files of the aborted checkpoint %d could not be deleted: %s", checkpoint_id, error)
 
     def _sweep(self) -> None:

@@ -194,7 +194,10 @@ class JobMaster:
 
     def _run(self) -> None:
         started = monotonic()
-        error = self._run_attempts()
+        try:
+            error = self._run_attempts()
+        except BaseException as unexpected:  # whoever waits for the job must hear of its end
+            error = unexpected
         if error is None:
             self._move(JobStatus.FINISHED)
         elif isinstance(error, JobCancelledError):

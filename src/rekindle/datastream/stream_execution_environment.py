@@ -279,8 +279,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             return program
         anew = Configuration(program.configuration)
         anew.remove_config(config.RECOVERY_PATH.key)
-        fill_caches(self._caches, replace(program, configuration=anew))
-        return program
+        left = fill_caches(self._caches, replace(program, configuration=anew))
+        return replace(program, transformations=left)
 
     def _program(self, job_name: str | None, collect: Transformation | None = None) -> Program:
         settings = self._configuration

@@ -146,15 +146,19 @@ class RuntimeContextImpl(RuntimeContext):
         return self._context.metrics
 
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
-        owner = self._context.task_name
         if not isinstance(accumulator, Accumulator):
             raise TypeError(f"add_accumulator('{name}') takes an Accumulator, not {accumulator!r}")
-        if self._context.accumulators.get(owner, name) is not None:
+        if self.get_accumulator(name) is not None:
+            owner = self._context.task_name
             raise ValueError(f"{owner} has an accumulator '{name}' already: get it with get_accumulator()")
-        self._context.accumulators.add(owner, name, accumulator)
+        self._context.accumulators.add(self._owner, name, accumulator)
 
     def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
-        return self._context.accumulators.get(self._context.task_name, name)
+        return self._context.accumulators.get(self._owner, name)
+
+    @property
+    def _owner(self) -> str:
+        return f"{self._context.node.uid}/{self._context.subtask}"
 
     def get_int_counter(self, name: str) -> IntCounter:
         return self._accumulator(name, IntCounter)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import enum
 import pickle
 import types
 import typing
@@ -69,6 +70,8 @@ def hint_is_immutable(hint: Any) -> bool:
         return all(argument in (Ellipsis, type(None)) or hint_is_immutable(argument) for argument in arguments)
     if not isinstance(hint, type):
         return False
+    if issubclass(hint, enum.Enum):
+        return True
     frozen = (
         hint.__struct_config__.frozen
         if issubclass(hint, msgspec.Struct)

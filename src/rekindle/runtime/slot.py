@@ -152,14 +152,16 @@ class Slot:
             self._fail(None, error)
             return
         restores = self._restores(deploy)
+        gc.collect()
+        gc.disable()  # a restore makes millions of objects, and all of them stay
         opened = [
             (thread, thread.submit(partial(_begin, thread.task, restores, deploy)))
             for thread in self._threads
         ]
         succeeded = [self._succeeded(thread.task, future) for thread, future in opened]  # waits for all of them
+        gc.freeze()
+        gc.enable()
         if all(succeeded):
-            gc.collect()
-            gc.freeze()
             for thread in self._threads:
                 thread.watch()
             self.send(Deployed())

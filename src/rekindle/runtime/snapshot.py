@@ -248,12 +248,11 @@ def _snapshot_keyed_state(
     if keyed is None:
         return
     if plan is None:
-        whole = list(keyed.snapshot_full() if order.savepoint else keyed.snapshot_whole(order.id))
+        whole = keyed.snapshot_aside(order.id) if order.savepoint else keyed.snapshot_whole(order.id)
         futures.managed_keyed = SnapshotFuture(lambda: KeyedParts(full=_encoded(whole)))
         return
-    rewritten = list(keyed.snapshot_full(plan.key_groups))
-    delta = keyed.snapshot_delta(order.id, order.base_id, without=plan.key_groups)
-    futures.managed_keyed = SnapshotFuture(lambda: KeyedParts(full=_encoded(rewritten), delta=delta.encode()))
+    delta = keyed.snapshot_delta(order.id, order.base_id, plan.key_groups)
+    futures.managed_keyed = SnapshotFuture(lambda: KeyedParts(full=_encoded(delta.whole), delta=delta.encode()))
 
 
 def _encoded(captured: list[CapturedGroup]) -> Iterator[tuple[int, bytes]]:

@@ -172,7 +172,12 @@ class Task:
                 keyed = windowed_backend(node, groups, allow_pickle, services.clock)
             else:
                 keyed = HashMapKeyedBackend(
-                    node.max_parallelism, groups, key_codec=key_codec, allow_pickle=allow_pickle, clock=services.clock
+                    node.max_parallelism,
+                    groups,
+                    key_codec=key_codec,
+                    allow_pickle=allow_pickle,
+                    clock=services.clock,
+                    defers=True,
                 )
             timers = InternalTimers(node.max_parallelism, groups, key_codec=key_codec, allow_pickle=allow_pickle)
         context = OperatorContext(

@@ -109,16 +109,17 @@ class TimerQueue:
                 if self._buckets.get(time) is bucket:
                     heappush(self._heap, time)
 
-    def buckets_due(self, limit: int) -> Iterator[tuple[int, list[tuple[Any, Any]]]]:
-        """Remove and yield what is due at `limit`, all timers of a time at once, in the order of `due`.
-
-        For whoever sets only timers of later times meanwhile, and deletes none that is due.
-        """
+    def drop_due(self, limit: int) -> None:
+        """Remove what is due at `limit`: for whoever knows by himself what happens then."""
         while (first := self.next_time()) is not None and first <= limit:
             heappop(self._heap)
-            waiting = _last_to_first(self._buckets.pop(first))
-            waiting.reverse()
-            yield first, waiting
+            bucket = self._buckets.pop(first)
+            touched = self.changes.open
+            if touched is not None:
+                for key, namespace in bucket:
+                    touched[first, key, namespace] = None
+                if len(touched) > self._most_changes:
+                    self._bound_changes(len(touched))
 
     def all(self) -> Iterator[Timer]:
         """Every timer, in no order."""
@@ -147,22 +148,7 @@ class TimerQueue:
 def _last_to_first(bucket: _Bucket) -> list[tuple[Any, Any]]:
     if len(bucket) == 1:
         return list(bucket)
-    kinds = {type(entry[0]) for entry in bucket}
-    if len(kinds) == 1 and not kinds.isdisjoint(_ORDERED_ALIKE) and _namespaces_ordered_alike(bucket):
-        return sorted(bucket, reverse=True)
     return sorted(bucket, key=_order, reverse=True)
-
-
-# Types whose values Python orders as their canonical bytes are ordered; sorting them is several times faster.
-_ORDERED_ALIKE: Final = frozenset({int, str})
-
-
-def _namespaces_ordered_alike(bucket: _Bucket) -> bool:
-    """Whether all namespaces are pairs of ints (time windows), or all the same."""
-    namespaces = {entry[1] for entry in bucket}
-    if len(namespaces) == 1:
-        return True
-    return all(type(each) is tuple and len(each) == 2 and type(each[0]) is type(each[1]) is int for each in namespaces)
 
 
 def _order(entry: tuple[Any, Any]) -> tuple[bytes, bytes]:

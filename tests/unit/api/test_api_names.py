@@ -9,6 +9,19 @@ import pytest
 import rekindle.datastream as api
 
 PATHS = {
+    "rekindle.common.accumulators": ["Accumulator", "AverageAccumulator", "Histogram", "IntCounter", "ListAccumulator"],
+    "rekindle.datastream.async_data_stream": ["AsyncDataStream"],
+    "rekindle.datastream.async_retry_predicates": [
+        "empty_result_predicate",
+        "exception_type_predicate",
+        "has_exception_predicate",
+    ],
+    "rekindle.datastream.async_retry_strategies": [
+        "ExponentialBackoffDelayRetryStrategy",
+        "FixedDelayRetryStrategy",
+        "NoRetryStrategy",
+        "RetryPredicate",
+    ],
     "rekindle.datastream.checkpoint_config": ["CheckpointConfig"],
     "rekindle.datastream.checkpoint_storage": [
         "CheckpointStorage",
@@ -18,10 +31,26 @@ PATHS = {
     ],
     "rekindle.datastream.checkpointing_mode": ["CheckpointingMode"],
     "rekindle.datastream.connectors.base": ["Source"],
+    "rekindle.datastream.connectors.file_system": [
+        "BucketAssigner",
+        "BulkFormat",
+        "BulkWriterFactory",
+        "DefaultRollingPolicy",
+        "FileEnumeratorProvider",
+        "FileSink",
+        "FileSource",
+        "FileSourceBuilder",
+        "FileSplitAssignerProvider",
+        "OnCheckpointRollingPolicy",
+        "OutputFileConfig",
+        "RollingPolicy",
+        "StreamFormat",
+    ],
     "rekindle.datastream.connectors.number_seq": ["NumberSequenceSource"],
     "rekindle.datastream.data_stream": [
         "BroadcastConnectedStream",
         "BroadcastStream",
+        "CachedDataStream",
         "CloseableIterator",
         "ConnectedStreams",
         "DataStream",
@@ -32,6 +61,9 @@ PATHS = {
     "rekindle.datastream.externalized_checkpoint_retention": ["ExternalizedCheckpointRetention"],
     "rekindle.datastream.functions": [
         "AggregateFunction",
+        "AsyncFunction",
+        "AsyncRetryPredicate",
+        "AsyncRetryStrategy",
         "BaseBroadcastProcessFunction",
         "BroadcastProcessFunction",
         "CoFlatMapFunction",
@@ -104,7 +136,7 @@ METHODS = {
         get_execution_config force_non_parallel set_buffer_timeout start_new_chain disable_chaining
         slot_sharing_group set_description map flat_map key_by filter union connect shuffle project rescale rebalance
         forward broadcast process assign_timestamps_and_watermarks partition_custom add_sink sink_to execute_and_collect
-        print get_side_output to_dataframe""",
+        print get_side_output to_dataframe cache""",
     "KeyedStream": "reduce sum min max min_by max_by process key_by union connect AccumulateType",
     "DataStreamSink": """
         name uid set_uid_hash set_parallelism set_description disable_chaining slot_sharing_group""",
@@ -114,7 +146,16 @@ METHODS = {
     "RuntimeContext": """
         get_state get_list_state get_map_state get_reducing_state get_aggregating_state get_task_name
         get_number_of_parallel_subtasks get_max_number_of_parallel_subtasks get_index_of_this_subtask
-        get_attempt_number get_task_name_with_subtasks get_job_parameter get_metrics_group""",
+        get_attempt_number get_task_name_with_subtasks get_job_parameter get_metrics_group add_accumulator
+        get_accumulator get_int_counter get_long_counter get_double_counter get_histogram get_distributed_cache""",
+    "AsyncDataStream": "unordered_wait unordered_wait_with_retry ordered_wait ordered_wait_with_retry",
+    "AsyncFunction": "async_invoke timeout open close",
+    "AsyncRetryStrategy": """
+        can_retry get_backoff_time_millis get_retry_predicate no_restart fixed_delay exponential_backoff""",
+    "CachedDataStream": "invalidate",
+    "IntervalJoin": "between in_event_time in_processing_time",
+    "IntervalJoined": """
+        lower_bound_exclusive upper_bound_exclusive side_output_left_late_data side_output_right_late_data process""",
     "CheckpointConfig": """
         is_checkpointing_enabled get_checkpointing_mode set_checkpointing_mode get_checkpoint_interval
         set_checkpoint_interval get_checkpoint_timeout set_checkpoint_timeout get_min_pause_between_checkpoints

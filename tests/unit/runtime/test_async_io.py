@@ -6,13 +6,14 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from rekindle.common import Time, Types, WatermarkStrategy
 from rekindle.common.watermark_strategy import WatermarkGenerator
-from rekindle.datastream import ProcessFunction, StreamExecutionEnvironment
+from rekindle.datastream import ProcessFunction, SourceFunction, StreamExecutionEnvironment
 from rekindle.datastream.async_data_stream import AsyncDataStream
 from rekindle.datastream.async_retry_predicates import empty_result_predicate, has_exception_predicate
 from rekindle.datastream.async_retry_strategies import (
@@ -255,7 +256,7 @@ class Flaky(AsyncFunction):
             if self.empty:
                 return []
             raise ConnectionError(f"call {len(calls)} for {value}")
-        gaps = [later - earlier for earlier, later in zip(calls, calls[1:], strict=False)]
+        gaps = [later - earlier for earlier, later in pairwise(calls)]
         return [(value, len(calls), gaps)]
 
 
@@ -277,7 +278,8 @@ def test_empty_results_are_retried_after_times_that_grow():
     strategy = ExponentialBackoffDelayRetryStrategy(5, 10, 40, 2.0, empty_result_predicate, None)
     results = retried(Flaky(4, empty=True), strategy, AsyncDataStream.unordered_wait_with_retry)
     assert sorted((value, calls) for value, calls, _ in results) == [(1, 5), (2, 5), (3, 5)]
-    assert all(gap >= wanted for _, _, gaps in results for gap, wanted in zip(gaps, [0.01, 0.02, 0.04, 0.04], strict=True))
+    wanted = [0.01, 0.02, 0.04, 0.04]
+    assert all(gap >= least for _, _, gaps in results for gap, least in zip(gaps, wanted, strict=True))
 
 
 def test_when_the_retries_are_used_up_the_last_error_counts():
@@ -583,6 +585,41 @@ def test_the_end_is_held_back_and_comes_once_also_across_a_restore():
     gate.open.set()
 
 
+class RunsOnce(SourceFunction):
+    """Keeps no offsets: run again it would bring everything again."""
+
+    runs: list[int] = []
+
+    def run(self, ctx):
+        self.runs.append(1)
+        for number in range(6):
+            ctx.collect(number)
+
+    def cancel(self):
+        pass
+
+
+def test_a_source_that_has_ended_is_not_run_again_although_its_task_has_not_ended():
+    """I9: the end of its input is held back in its own chain."""
+    RunsOnce.runs.clear()
+    gate = Gate("run once")
+
+    def program():
+        return AsyncDataStream.ordered_wait(environment().add_source(RunsOnce()), Gated("run once"), Time.hours(1))
+
+    job = InProcessJob.of(program())
+    epochs_until(job, lambda _: set(range(6)) <= set(gate.asked))
+    source = next(iter(job.tasks.values()))._head
+    while not source.finished:
+        job.epoch()
+    checkpoint = job.checkpoint()
+    assert not job.finished
+    job.kill()
+    gate.open.set()
+    assert InProcessJob.of(program(), restore=checkpoint).run() == list(range(6))
+    assert RunsOnce.runs == [1]
+
+
 def test_a_drained_savepoint_waits_for_all():
     job = InProcessJob.of(
         AsyncDataStream.ordered_wait(environment().from_sequence(0, 1_000_000), Slower(), Time.seconds(30)),
@@ -600,14 +637,14 @@ def test_what_cannot_be_is_refused_when_it_is_said():
         def async_invoke(self, value):
             return [value]
 
-    with pytest.raises(GraphError, match="Plain.async_invoke should be declared as `async def`"):
+    with pytest.raises(GraphError, match=r"Plain\.async_invoke should be declared as `async def`"):
         AsyncDataStream.ordered_wait(numbers, Plain(), Time.seconds(1))
     with pytest.raises(GraphError, match="the capacity must be a whole number of 1 or more, not 0"):
         AsyncDataStream.ordered_wait(numbers, Slower(), Time.seconds(1), 0)
     with pytest.raises(GraphError, match=r"takes a timeout such as Time.seconds\(10\), not 5"):
         AsyncDataStream.ordered_wait(numbers, Slower(), 5)
+    strategy = FixedDelayRetryStrategy(1, 1, None, None)
     with pytest.raises(GraphError, match="with retries a timeout is needed"):
-        strategy = FixedDelayRetryStrategy(1, 1, None, None)
         AsyncDataStream.ordered_wait_with_retry(numbers, Slower(), Time.seconds(0), strategy)
     with pytest.raises(GraphError, match="takes an AsyncRetryStrategy, not None"):
         AsyncDataStream.ordered_wait_with_retry(numbers, Slower(), Time.seconds(1), None)

@@ -782,6 +782,8 @@ def kinds(manifest):
 
 
 def test_processing_time_timers_fire_after_the_restore_when_their_time_has_come():
+    """I4: a timer that comes due after barrier n is in snapshot n, and what it emits belongs to a later epoch."""
+
     class Alarm(KeyedProcessFunction):
         def process_element(self, value, ctx):
             ctx.timer_service().register_processing_time_timer(1000 * (1 + value))

@@ -28,7 +28,8 @@ MAX_WATERMARK = 2**63 - 1
 
 
 def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism).enable_checkpointing(1000)
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+    return env.enable_checkpointing(1000)
 
 
 # -- timers -----------------------------------------------------------------------------------------------------------

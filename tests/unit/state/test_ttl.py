@@ -25,6 +25,7 @@ from rekindle.errors import SerializationError, StateAccessError
 from rekindle.runtime.state.changes import Row
 from rekindle.runtime.state.format import decode_part
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.runtime.state.merging import merge_state
 from rekindle.runtime.state.operator import OperatorStateBackend
 from rekindle.runtime.state.ttl import TimedCodec
 from rekindle.serde import value_codec_for
@@ -341,6 +342,28 @@ def test_asking_whether_a_map_is_empty_renews_nothing() -> None:
     assert job.after(8).state.items() == []
 
 
+# -- windows that merge ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [(), (expired_too,)], ids=["", "expired-too"])
+@pytest.mark.parametrize("kind", ["list", "reducing", "aggregating"])
+def test_state_that_merges(kind: str, settings: tuple[Setting, ...]) -> None:
+    """As in Flink elements keep their times, folds begin theirs anew."""
+    job = Job(kind, ttl(*settings))
+    rows = {}
+    for pause, key, number in ((0, "expired", 100), (5, "old", 10), (5, "target", 1)):
+        rows[key] = job.after(pause).at(key).write(number).backend.row
+    merge_state(job.backend, job.state, rows["target"], [rows["expired"], rows["old"]])
+    assert job.backend.current_key() == "target"
+    assert job.held() == {"target"}
+    if kind == "list":
+        assert sorted(job.state.get()) == ([1, 10, 100] if settings else [1, 10])
+        assert sorted(job.after(5).state.get()) == ([1, 10, 100] if settings else [1])
+    else:
+        assert job.read() == (111 if settings else 11)
+        assert job.after(9).read() == (111 if settings else 11)
+
+
 # -- clean-up ---------------------------------------------------------------------------------------------------------
 
 
@@ -607,6 +630,24 @@ def test_a_list_goes_on_after_a_full_snapshot_that_left_elements_out() -> None:
     job.state.add(3)
     parts += job.checkpoint(2, 1)
     assert Job("list", config, job.clock, parts).at("k").state.get() == [2, 3]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_deltas_stand_on_a_first_checkpoint_that_left_entries_out(kind: str) -> None:
+    config = ttl(in_full_snapshot, expired_too)
+    job = Job(kind, config).at("gone").write(1)
+    job.after(5).at("k").write(2)
+    job.after(5)
+    parts = [(group.key_group, group.encode()) for group in job.backend.snapshot_whole(1)]
+    job.backend.snapshot_completed(1)
+    if kind == "list":
+        job.state.add(3)
+    parts += job.checkpoint(2, 1)
+    restored = Job(kind, config, job.clock, parts)
+    assert restored.held() == {"k"}
+    assert restored.at("k").read() == 2
+    job.checkpoint(3, 2)
+    assert job.backend.number_of_keys() == 1
 
 
 def test_mutable_values_are_written_as_they_were_at_the_cut() -> None:

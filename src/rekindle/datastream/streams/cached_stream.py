@@ -157,10 +157,18 @@ def _check_bounded(origin: DataStream, upstreams: tuple[Upstream, ...]) -> None:
             )
 
 
-def fill_caches(caches: list[CachedDataStream], program: Program) -> None:
-    """Fill those that a program reads and that are empty: inputs come first, so also caches of caches."""
+def fill_caches(caches: list[CachedDataStream], program: Program) -> tuple[Transformation, ...]:
+    """Fill those that a program reads and that are empty: inputs come first, so also caches of caches.
+
+    What is left to be done: operators that are there for the caches alone have done their work.
+    """
     by_number = {cached._transformation.number: cached for cached in caches}
+    done: set[int] = set()
     for transformation in with_inputs(program.transformations):
         cached = by_number.get(transformation.number)
         if cached is not None and not cached._is_filled:
+            done.update(each.number for each in with_inputs(up.transformation for up in cached._origin._upstreams))
             cached._fill(program)
+    left = with_inputs(each for each in program.transformations if each.number not in done)
+    needed = {each.number for each in left}
+    return tuple(each for each in program.transformations if each.number in needed)

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from rekindle.common.serializer import TypeSerializer
 from rekindle.datastream.functions.base import RuntimeContext
-from rekindle.datastream.state import ValueStateDescriptor
+from rekindle.datastream.state import ValueState, ValueStateDescriptor
 from rekindle.datastream.windowing.element_triggers import CountTrigger
 from rekindle.datastream.windowing.time_triggers import EndOfStreamTrigger
 from rekindle.datastream.windowing.triggers import NeverTrigger, PurgingTrigger, Trigger
@@ -143,12 +143,15 @@ class _CountAssigner(WindowAssigner[Any, CountWindow]):
             raise GraphError(f"A count window holds 1 or more elements, not {window_size}.")
         self._window_size = window_size
         self._count_descriptor = ValueStateDescriptor(self._state_name, int)
+        self._counter: ValueState[int] | None = None
 
     def _place(self, context: WindowAssigner.WindowAssignerContext) -> int:
-        counter = context.get_runtime_context().get_state(self._count_descriptor)
+        if self._counter is None:
+            self._counter = context.get_runtime_context().get_state(self._count_descriptor)
+        counter = self._counter
         place = counter.value() or 0
         counter.update(place + 1)
-        return int(place)
+        return place
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, CountWindow]:
         """When the window is full."""

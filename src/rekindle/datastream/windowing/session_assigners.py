@@ -34,8 +34,11 @@ class SessionWindowTimeGapExtractor(ABC):
 Extractor = SessionWindowTimeGapExtractor | Callable[[Any], int]
 
 
-class _Sessions(MergingWindowAssigner[Any, TimeWindow]):
+class SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
     """Each element opens a window as long as its gap; windows that touch become one."""
+
+    #: The gap, if it is the same for all elements.
+    fixed_gap: int | None = None
 
     @abstractmethod
     def gap_of(self, element: Any) -> int:
@@ -52,11 +55,12 @@ class _Sessions(MergingWindowAssigner[Any, TimeWindow]):
         return TimeWindowSerializer()
 
 
-class _FixedGap(_Sessions):
+class _FixedGap(SessionWindows):
     def __init__(self, session_gap: int) -> None:
         if session_gap <= 0:
             raise GraphError(f"{type(self).__name__} needs a gap above 0 ms, not {session_gap}.")
         self._session_gap = session_gap
+        self.fixed_gap = session_gap
 
     def gap_of(self, element: Any) -> int:
         """The same for every element."""
@@ -66,7 +70,7 @@ class _FixedGap(_Sessions):
         return window_repr(type(self).__name__, self._session_gap)
 
 
-class _DynamicGap(_Sessions):
+class _DynamicGap(SessionWindows):
     def __init__(self, session_window_time_gap_extractor: Extractor) -> None:
         extract = getattr(session_window_time_gap_extractor, "extract", session_window_time_gap_extractor)
         if not callable(extract):
@@ -88,7 +92,7 @@ class _DynamicGap(_Sessions):
         return window_repr(type(self).__name__, type(self._extractor).__name__)
 
 
-class _EventTime(_Sessions):
+class _EventTime(SessionWindows):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:
@@ -105,7 +109,7 @@ class _EventTime(_Sessions):
         return True
 
 
-class _ProcessingTime(_Sessions):
+class _ProcessingTime(SessionWindows):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:

@@ -29,13 +29,28 @@ def event_time_of(assigner: object, timestamp: int | None) -> int:
     return timestamp
 
 
-class _AlignedWindows(WindowAssigner[Any, TimeWindow]):
+class AlignedWindows(WindowAssigner[Any, TimeWindow]):
     """Windows of one size at fixed distances, the same for all keys."""
 
     def __init__(self, size: int, slide: int, offset: int) -> None:
         self._size = size
         self._slide = slide
         self._offset = offset
+
+    @property
+    def size(self) -> int:
+        """How long a window is, in milliseconds."""
+        return self._size
+
+    @property
+    def slide(self) -> int:
+        """How long after a window the next one begins."""
+        return self._slide
+
+    @property
+    def offset(self) -> int:
+        """When windows begin, counted from the epoch."""
+        return self._offset
 
     def _windows_at(self, time: int) -> list[TimeWindow]:
         last = TimeWindow.get_window_start_with_offset(time, self._offset, self._slide)
@@ -46,7 +61,7 @@ class _AlignedWindows(WindowAssigner[Any, TimeWindow]):
         return TimeWindowSerializer()
 
 
-class _EventTime(_AlignedWindows):
+class _EventTime(AlignedWindows):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:
@@ -62,7 +77,7 @@ class _EventTime(_AlignedWindows):
         return True
 
 
-class _ProcessingTime(_AlignedWindows):
+class _ProcessingTime(AlignedWindows):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:
@@ -78,7 +93,7 @@ class _ProcessingTime(_AlignedWindows):
         return False
 
 
-class _Tumbling(_AlignedWindows):
+class _Tumbling(AlignedWindows):
     def __init__(self, size: int, offset: int) -> None:
         if size <= 0 or abs(offset) >= size:
             raise GraphError(
@@ -90,7 +105,7 @@ class _Tumbling(_AlignedWindows):
         return window_repr(type(self).__name__, self._size, self._offset)
 
 
-class _Sliding(_AlignedWindows):
+class _Sliding(AlignedWindows):
     def __init__(self, size: int, slide: int, offset: int) -> None:
         if size <= 0 or slide <= 0:
             raise GraphError(

@@ -69,14 +69,15 @@ class _Side:
     def candidates(self, earliest: int, latest: int, watermark: int) -> list[Entry]:
         """The elements of this side in an interval, by time; those that are over at `watermark` are not among them."""
         first, last = earliest // self.stretch, latest // self.stretch
+        held = list(self.buffer.keys())
+        if not held:
+            return []
         stretches: Any = range(first, last + 1)
-        if last - first > 2 * _STRETCHES:
-            stretches = sorted(each for each in self.buffer.keys() if first <= each <= last)  # noqa: SIM118 (no dict)
+        if len(held) <= last - first:
+            stretches = sorted(each for each in held if first <= each <= last)
         earliest = max(earliest, watermark - self.reach + 1) if self.reach else earliest
         get = self.buffer.get
-        return [
-            entry for each in stretches for entry in get(each) or () if earliest <= entry[0] <= latest
-        ]
+        return [entry for each in stretches for entry in get(each) or () if earliest <= entry[0] <= latest]
 
 
 class IntervalJoinOperator(KeyedOperator):

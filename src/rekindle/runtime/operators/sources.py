@@ -198,7 +198,7 @@ class _SourceContext(SourceFunction.SourceContext):
 
     def _room(self) -> _Buffered:
         """Wait for room; who holds the checkpoint lock may exceed the bound, so that neither waits for the other."""
-        while self._buffered.size() >= SOURCE_BUFFER and not self._cancelled and True:
+        while self._buffered.size() >= SOURCE_BUFFER and not self._cancelled and not self._holds_lock():
             self._changed.wait()
         if self._cancelled:
             raise SourceCancelledError

@@ -17,19 +17,43 @@ from rekindle.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from rekindle.runtime.state.format import CapturedGroup
+from rekindle.runtime.state.deferred import Deferred
+from rekindle.runtime.state.format import CapturedGroup, CapturedState
+from rekindle.runtime.state.spec import Codec
 
 
 class Delta:
     """What changed since a completed snapshot, taken at the cut: one captured part per key group that changed."""
 
-    __slots__ = ("groups", "since", "snapshot_id")
+    __slots__ = ("_deferred", "_groups", "_key_codec", "since", "snapshot_id", "whole")
 
-    def __init__(self, snapshot_id: int, since: int | None, groups: list[CapturedGroup]) -> None:
+    def __init__(
+        self,
+        snapshot_id: int,
+        since: int | None,
+        groups: dict[int, CapturedGroup],
+        whole: list[CapturedGroup],
+        deferred: list[Deferred[dict[int, CapturedState]]],
+        key_codec: Codec,
+    ) -> None:
         self.snapshot_id = snapshot_id
         #: The snapshot that this one stands on; None: on nothing, the delta is the whole state.
         self.since = since
-        self.groups = groups
+        #: Key groups that are written whole instead.
+        self.whole = whole
+        self._groups = groups
+        self._deferred = deferred
+        self._key_codec = key_codec
+
+    @property
+    def groups(self) -> list[CapturedGroup]:
+        """The key groups that changed, in order."""
+        while self._deferred:
+            for group, state in self._deferred.pop().result().items():
+                if group not in self._groups:
+                    self._groups[group] = CapturedGroup(group, self._key_codec)
+                self._groups[group].states.append(state)
+        return [self._groups[group] for group in sorted(self._groups)]
 
     def encode(self) -> Iterator[tuple[int, bytes]]:
         """(key group, part), ready for the store; may run on another thread while processing goes on."""
@@ -69,13 +93,14 @@ class KeyedStateBackend(Protocol):
     def aggregating_state(self, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         """A handle, the same for the same name; holds what was restored under that name."""
 
-    def snapshot_delta(
-        self, snapshot_id: int, since_completed_id: int | None, without: Iterable[int] = ()
-    ) -> Delta:
-        """Cut: what changed since the completed snapshot, without some key groups; costs what changed."""
+    def snapshot_delta(self, snapshot_id: int, since_completed_id: int | None, whole: Iterable[int] = ()) -> Delta:
+        """Cut: what changed since the completed snapshot, some key groups whole; costs what changed."""
 
-    def snapshot_whole(self, snapshot_id: int) -> Iterator[CapturedGroup]:
-        """Cut: everything, on top of nothing. Take all key groups before the next element is processed."""
+    def snapshot_whole(self, snapshot_id: int) -> list[CapturedGroup]:
+        """Cut: everything, on top of nothing."""
+
+    def snapshot_aside(self, snapshot_id: int) -> list[CapturedGroup]:
+        """Everything, for a snapshot on which nothing will stand: the next delta is as if it had not been."""
 
     def snapshot_completed(self, snapshot_id: int) -> None:
         """The snapshot is durable: later deltas stand on it."""

@@ -55,7 +55,8 @@ class ChangeSet:
         for column, rows in older.plain.items():
             mine = self.plain[column]
             known = set(map(id, mine))
-            mine.extend(row for row in rows if id(row) not in known)
+            # A new list: the old one may just be read for a snapshot.
+            self.plain[column] = mine + [row for row in rows if id(row) not in known]
         for column, entries in older.detailed.items():
             self.detailed[column] = _united(entries, self.detailed[column])
 
@@ -122,6 +123,15 @@ class ChangeLog:
             # Later deltas stand on this snapshot or a later one: what changed before it is nobody's business.
             sealed = ChangeSet()
             sealed.snapshot_id = snapshot_id
+        self._sealed.append(sealed)
+
+    def set_aside(self, snapshot_id: int) -> None:
+        """Begin a new set for a snapshot on which nothing will stand: the next cut covers what changed before it."""
+        newest = self._newest_before(snapshot_id)
+        sealed = self._seal(snapshot_id)
+        if newest is not None and newest.aborted:
+            sealed.absorb(self._sealed.pop())
+        sealed.aborted = True
         self._sealed.append(sealed)
 
     def _newest_before(self, snapshot_id: int) -> ChangeSet | None:

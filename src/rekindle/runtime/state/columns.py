@@ -12,6 +12,7 @@ import msgspec
 from rekindle.datastream.state import State
 from rekindle.errors import RekindleError, SerializationError, StateAccessError
 from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeSet, Row
+from rekindle.runtime.state.deferred import WORTHWHILE_ROWS, Deferred, Overwritten, checked, may_be_put_off
 from rekindle.runtime.state.format import (
     REPLACE,
     CapturedColumn,
@@ -28,6 +29,7 @@ from rekindle.runtime.state.ttl import reader
 
 _ABSENT: Final = object()
 _NONE: Final = type(None)
+_SAMPLE_ROWS: Final = 64
 
 
 class Column:
@@ -82,8 +84,55 @@ class Column:
             keys = [key for key, value in zip(rows, values, strict=True) if value is not None]
         return CapturedState(self.spec, keys, self._captured(held, repeat(WHOLE)))
 
+    def put_off_changes(
+        self, changes: ChangeSet, without: frozenset[int], overwritten: Overwritten
+    ) -> Deferred[dict[int, CapturedState]] | None:
+        """As `capture_changes`, but later; None when that is not possible or not worth it."""
+        rows = changes.plain.get(self.place + 1, [])
+        if not self._defers(len(rows), rows[-_SAMPLE_ROWS:]):
+            return None
+
+        def work() -> dict[int, CapturedState]:
+            by_group: dict[int, tuple[list[Any], list[Any]]] = {}
+            for row, value in zip(rows, overwritten.values_at_cut(rows, self.place), strict=True):
+                group = row[ROW_GROUP]
+                own = by_group.get(group)
+                if own is None:
+                    own = by_group[group] = ([], [])
+                own[0].append(row[ROW_KEY])
+                own[1].append(value)
+            return {
+                group: self._checked(keys, values) for group, (keys, values) in by_group.items() if group not in without
+            }
+
+        return overwritten.put_off(work)
+
+    def put_off_all(self, rows: Mapping[Any, Row], overwritten: Overwritten) -> Deferred[CapturedState | None] | None:
+        """As `capture_all`, but later; None when that is not possible or not worth it."""
+        if not self._defers(len(rows), rows.values()):
+            return None
+
+        def work() -> CapturedState | None:
+            listed = list(rows.values())  # in one step: rows come and go meanwhile
+            values = overwritten.values_at_cut(listed, self.place)
+            keys = [row[ROW_KEY] for row, value in zip(listed, values, strict=True) if value is not None]
+            if len(keys) < len(values):
+                values = [value for value in values if value is not None]
+            return self._checked(keys, values) if keys else None
+
+        return overwritten.put_off(work)
+
+    def _defers(self, size: int, rows: Iterable[Row]) -> bool:
+        return (
+            size >= WORTHWHILE_ROWS and not self.spec.kind.detailed and may_be_put_off(self.spec, rows, self.place)
+        )
+
+    def _checked(self, keys: list[Any], values: list[Any]) -> CapturedState:
+        column = CapturedColumn(checked(self.spec, values), self.spec.values, checked=True)
+        return CapturedState(self.spec, keys, column)
+
     def _captured_values(self, held: list[Any], _: Iterable[Change]) -> CapturedOperations:
-        return CapturedColumn(held, self.spec.values, self.spec.frozen)
+        return CapturedColumn(held, self.spec.values)
 
     def _captured_lists(self, held: list[list[Any] | None], changes: Iterable[Change]) -> CapturedOperations:
         bases: list[int] = []
@@ -95,7 +144,7 @@ class Column:
             else:
                 bases.append(change)
                 appended.append(elements[change:])
-        column = CapturedColumn(list(chain.from_iterable(appended)), self.spec.values, self.spec.frozen)
+        column = CapturedColumn(list(chain.from_iterable(appended)), self.spec.values)
         return CapturedLists(bases, list(map(len, appended)), column)
 
     def _captured_maps(self, held: list[dict[Any, Any] | None], changes: Iterable[Change]) -> CapturedOperations:
@@ -128,7 +177,7 @@ class Column:
             lengths,
             CapturedColumn(fields, self.spec.fields),
             removed,
-            CapturedColumn(values, self.spec.values, self.spec.frozen),
+            CapturedColumn(values, self.spec.values),
         )
 
     # ----------------------------------------------------------------------------------------------------- loading

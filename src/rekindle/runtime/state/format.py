@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from rekindle.errors import SerializationError
+from rekindle.runtime.state.deferred import Deferred
 from rekindle.runtime.state.immutable import all_immutable
 from rekindle.runtime.state.spec import Codec, StateKind, StateSpec
 
@@ -86,12 +87,12 @@ class CapturedColumn:
 
     __slots__ = ("_codec", "_data", "values")
 
-    def __init__(self, values: list[Any], codec: Codec, frozen: bool = False) -> None:
-        """`frozen`: the values' declared type says that nobody can change them."""
+    def __init__(self, values: list[Any], codec: Codec, checked: bool = False) -> None:
+        """`checked`: nobody can change them."""
         self.values = values
         self._codec = codec
         self._data: bytes | None = None
-        if not frozen and not all_immutable(values):
+        if not checked and not all_immutable(values):
             self._data = codec.encode_all(values)
             self.values = []
 
@@ -170,21 +171,24 @@ class CapturedState:
 class CapturedGroup:
     """One key group's part of a snapshot: taken at the cut, encoded whenever, on any thread."""
 
-    __slots__ = ("_carried", "_key_codec", "key_group", "states")
+    __slots__ = ("_carried", "_key_codec", "deferred", "key_group", "states")
 
     def __init__(self, key_group: int, key_codec: Codec, carried: Iterable[StatePart] = ()) -> None:
         self.key_group = key_group
         self.states: list[CapturedState] = []
+        #: States that are captured when they are needed.
+        self.deferred: list[Deferred[CapturedState | None]] = []
         self._key_codec = key_codec
         self._carried = list(carried)
 
     def encode(self) -> bytes:
         """The part's bytes."""
-        states = [state.encode(self._key_codec) for state in self.states]
+        later = [deferred.result() for deferred in self.deferred]
+        states = [state.encode(self._key_codec) for state in (*self.states, *later) if state is not None]
         return _encode(GroupPart(FORMAT_VERSION, self._carried + states))
 
     def __bool__(self) -> bool:
-        return bool(self.states or self._carried)
+        return bool(self.states or self._carried or self.deferred)
 
 
 def decode_part(key_group: int, data: bytes) -> list[StatePart]:

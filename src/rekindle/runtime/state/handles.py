@@ -20,7 +20,7 @@ class Rows(Protocol):
     generation: ChangeSet
 
     def mark(self, row: Row, column: int) -> None:
-        """A value-like column was written for the first time in this generation."""
+        """A value-like column is about to be written for the first time in this generation."""
 
     def mark_change(self, row: Row, column: int, change: Change) -> Change:
         """A detailed column changed for the first time in this generation; returns the change to go on with."""
@@ -50,9 +50,9 @@ class RowValueState(ValueState[Any]):
             return
         rows = self._rows
         row = rows.row
-        row[self._column] = value
         if row[self._mark] is not rows.generation:
             rows.mark(row, self._mark)
+        row[self._column] = value
 
     def clear(self) -> None:
         """Forget the current key's value."""
@@ -62,9 +62,9 @@ class RowValueState(ValueState[Any]):
 def _clear_value(rows: Rows, column: int) -> None:
     row = rows.row
     if row[column] is not None:
-        row[column] = None
         if row[column + 1] is not rows.generation:
             rows.mark(row, column + 1)
+        row[column] = None
         rows.note_emptied(row)
 
 
@@ -88,9 +88,10 @@ class RowReducingState(ReducingState[Any]):
         rows = self._rows
         row = rows.row
         held = row[self._column]
-        row[self._column] = value if held is None else self._reduce(held, value)
+        reduced = value if held is None else self._reduce(held, value)
         if row[self._mark] is not rows.generation:
             rows.mark(row, self._mark)
+        row[self._column] = reduced
 
     def clear(self) -> None:
         """Forget the current key's value."""
@@ -132,9 +133,10 @@ class RowAggregatingState(AggregatingState[Any, Any]):
         held = row[self._column]
         if held is None:
             held = self._aggregate.create_accumulator()
-        row[self._column] = self._aggregate.add(value, held)
+        accumulated = self._aggregate.add(value, held)
         if row[self._mark] is not rows.generation:
             rows.mark(row, self._mark)
+        row[self._column] = accumulated
 
     def clear(self) -> None:
         """Forget the current key's accumulator."""

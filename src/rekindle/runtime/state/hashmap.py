@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -25,7 +27,8 @@ from rekindle.runtime.keys import owned_key
 from rekindle.runtime.state.backend import Delta
 from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeLog, Row
 from rekindle.runtime.state.columns import Column
-from rekindle.runtime.state.format import CapturedGroup, StatePart, decode_part
+from rekindle.runtime.state.deferred import Deferred, Overwritten
+from rekindle.runtime.state.format import CapturedGroup, CapturedState, StatePart, decode_part
 from rekindle.runtime.state.handles import (
     RowAggregatingState,
     RowListState,
@@ -49,6 +52,9 @@ from rekindle.runtime.state.ttl_states import TtlStates
 from rekindle.serde import value_codec_for
 
 _FRONT_ENTRIES: Final = 1 << 18
+# Each time that the keys have doubled beyond so many, the garbage collector is told to leave them alone: a full
+# collection over millions of rows stands still for half a second.
+_FREEZE_KEYS: Final = 1 << 18
 
 StateT = TypeVar("StateT", bound=State)
 
@@ -83,12 +89,15 @@ class HashMapKeyedBackend:
         "_allow_pickle",
         "_changes",
         "_columns",
+        "_defers",
         "_emptied",
+        "_frozen_keys",
         "_full_snapshot_cleanups",
         "_groups",
         "_key_codec",
         "_key_group_of",
         "_max_parallelism",
+        "_overwritten",
         "_tracks",
         "_ttl_states",
         "_unclaimed",
@@ -109,6 +118,7 @@ class HashMapKeyedBackend:
         track_changes: bool = True,
         key_group_of: Callable[[Any], int] | None = None,
         clock: Clock | None = None,
+        defers: bool = False,
     ) -> None:
         """`key_codec` writes keys so that they can be read again: by default tagged, pickled if that is allowed.
 
@@ -117,6 +127,8 @@ class HashMapKeyedBackend:
         `key_group_of` is for rows under compound keys, such as (key, window): the key group is the key's.
 
         `clock` is what state with a time to live goes by.
+
+        `defers`: rows are written by the handles only, so that large snapshots may read them later (`deferred.py`).
         """
         self.key_groups = key_groups
         #: What the store has of this: decides what the next snapshot writes whole.
@@ -135,6 +147,9 @@ class HashMapKeyedBackend:
         self._changes = ChangeLog()
         self.generation = self._changes.open
         self._emptied: dict[Any, Row] = {}
+        self._frozen_keys = 0
+        self._defers = defers
+        self._overwritten: weakref.ref[Overwritten] | None = None
         self._unclaimed: dict[str, list[tuple[int, StatePart]]] = {}
         self._ttl_states = TtlStates(self, clock or SystemClock())
         self._full_snapshot_cleanups: list[Callable[[Iterable[Row]], None]] = []
@@ -201,13 +216,23 @@ class HashMapKeyedBackend:
     # ---------------------------------------------------------------------------------------------- for the handles
 
     def mark(self, row: Row, column: int) -> None:
-        """A value-like column was written for the first time in this generation."""
+        """A value-like column is about to be written for the first time in this generation."""
+        if self._overwritten is not None:
+            self._keep(row, column - 1)
         generation = self.generation
         row[column] = generation
         if self._tracks:
             generation.plain[column].append(row)
         if row[ROW_GROUP] < 0:
             self._attach(row)
+
+    def _keep(self, row: Row, place: int) -> None:
+        assert self._overwritten is not None
+        overwritten = self._overwritten()
+        if overwritten is None:  # nobody reads rows any more
+            self._overwritten = None
+        else:
+            overwritten.keep(row, place)
 
     def mark_change(self, row: Row, column: int, change: Change) -> Change:
         """A detailed column changed for the first time in this generation; returns the change to go on with."""
@@ -333,48 +358,87 @@ class HashMapKeyedBackend:
 
     # --------------------------------------------------------------------------------------------------- snapshots
 
-    def snapshot_delta(
-        self, snapshot_id: int, since_completed_id: int | None, without: Iterable[int] = ()
-    ) -> Delta:
-        """Cut: what changed since the completed snapshot, without some key groups; costs what changed."""
+    def snapshot_delta(self, snapshot_id: int, since_completed_id: int | None, whole: Iterable[int] = ()) -> Delta:
+        """Cut: what changed since the completed snapshot, some key groups whole; costs what changed."""
         assert self._tracks, "a delta of a backend that tracks no changes"
+        overwritten = self._begin_capture()
+        key_groups = list(whole)
+        rewritten = [self._capture_group(group, overwritten) for group in key_groups]
         changes = self._changes.cut(snapshot_id, since_completed_id)
         self.generation = self._changes.open
-        left_out = frozenset(without)
+        left_out = frozenset(key_groups)
         groups: dict[int, CapturedGroup] = {}
+        deferred: list[Deferred[dict[int, CapturedState]]] = []
         for column in self._columns.values():
+            later = column.put_off_changes(changes, left_out, overwritten) if overwritten is not None else None
+            if later is not None:
+                deferred.append(later)
+                continue
             for group, captured in column.capture_changes(changes, left_out).items():
                 if group not in groups:
                     groups[group] = CapturedGroup(group, self._key_codec)
                 groups[group].states.append(captured)
-        return Delta(snapshot_id, since_completed_id, [groups[group] for group in sorted(groups)])
+        return Delta(snapshot_id, since_completed_id, groups, rewritten, deferred, self._key_codec)
 
-    def snapshot_whole(self, snapshot_id: int) -> Iterator[CapturedGroup]:
-        """Cut: everything, on top of nothing. Take all key groups before the next element is processed."""
+    def snapshot_whole(self, snapshot_id: int) -> list[CapturedGroup]:
+        """Cut: everything, on top of nothing."""
+        overwritten = self._begin_capture()
+        captured = [self._capture_group(group, overwritten) for group in self.key_groups]
         if self._tracks:
             self._changes.cut_whole(snapshot_id)
             self.generation = self._changes.open
-        return self.snapshot_full()
+        return captured
+
+    def snapshot_aside(self, snapshot_id: int) -> list[CapturedGroup]:
+        """Everything, for a snapshot on which nothing will stand: the next delta is as if it had not been."""
+        overwritten = self._begin_capture()
+        captured = [self._capture_group(group, overwritten) for group in self.key_groups]
+        if self._tracks:
+            self._changes.set_aside(snapshot_id)
+            self.generation = self._changes.open
+        return captured
+
+    def _begin_capture(self) -> Overwritten | None:
+        """What rows are read through that need not be read at once; None: all are."""
+        before = self._overwritten() if self._overwritten is not None else None
+        if before is not None:
+            before.finish()
+        self._overwritten = None
+        if not self._defers or not self._tracks:
+            return None
+        overwritten = Overwritten()
+        self._overwritten = weakref.ref(overwritten)
+        return overwritten
+
+    def _capture_group(self, group: int, overwritten: Overwritten | None) -> CapturedGroup:
+        rows = self._groups[group]
+        for cleanup in self._full_snapshot_cleanups:
+            cleanup(rows.values())
+        carried = (part for parts in self._unclaimed.values() for at, part in parts if at == group)
+        captured = CapturedGroup(group, self._key_codec, carried)
+        for column in self._columns.values():
+            later = column.put_off_all(rows, overwritten) if overwritten is not None else None
+            if later is not None:
+                captured.deferred.append(later)
+                continue
+            state = column.capture_all(rows)
+            if state is not None:
+                captured.states.append(state)
+        return captured
 
     def snapshot_full(self, key_groups: Iterable[int] | None = None) -> Iterator[CapturedGroup]:
         """Whole key groups, one at a time. Take all of them before the next element is processed."""
         for group in self.key_groups if key_groups is None else key_groups:
-            rows = self._groups[group]
-            for cleanup in self._full_snapshot_cleanups:
-                cleanup(rows.values())
-            carried = (part for parts in self._unclaimed.values() for at, part in parts if at == group)
-            captured = CapturedGroup(group, self._key_codec, carried)
-            for column in self._columns.values():
-                state = column.capture_all(rows)
-                if state is not None:
-                    captured.states.append(state)
-            yield captured
+            yield self._capture_group(group, None)
 
     def snapshot_completed(self, snapshot_id: int) -> None:
         """The snapshot is durable: later deltas stand on it."""
         self._changes.completed(snapshot_id)
         self.stored.completed(snapshot_id)
         self._purge()
+        if self.number_of_keys() > 2 * self._frozen_keys + _FREEZE_KEYS:
+            self._frozen_keys = self.number_of_keys()
+            gc.freeze()
 
     def snapshot_aborted(self, snapshot_id: int) -> None:
         """As if it had never been triggered: the next delta covers more."""
@@ -390,8 +454,8 @@ class HashMapKeyedBackend:
 
     def _purge(self) -> None:
         """Drop rows whose columns are all empty and whose removal no snapshot has still to write."""
-        if not self._emptied:
-            return
+        if not self._emptied or (self._overwritten is not None and self._overwritten() is not None):
+            return  # nothing to do, or a snapshot has still to read rows
         needed = self._changes.sealed_rows()
         is_open = self._changes.is_open
         kept: dict[Any, Row] = {}

@@ -10,13 +10,16 @@ from rekindle.errors import StateAccessError
 from rekindle.runtime.state.changes import Row
 from rekindle.runtime.state.handles import RowAggregatingState
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.runtime.state.ttl_handles import TtlAggregatingState, TtlListState
 
 
 def merge_state(keyed: HashMapKeyedBackend, handle: State, target: Row, sources: Iterable[Row]) -> None:
     """Move what a handle finds in the sources to the target, which is the current row afterwards."""
+    if isinstance(handle, TtlListState):
+        handle = handle.elements  # each element keeps its time
     for source in sources:
         keyed.row = source
-        if isinstance(handle, RowAggregatingState):
+        if isinstance(handle, RowAggregatingState | TtlAggregatingState):
             accumulator = handle.accumulator()
             handle.clear()
             keyed.row = target
@@ -24,7 +27,8 @@ def merge_state(keyed: HashMapKeyedBackend, handle: State, target: Row, sources:
             continue
         if not isinstance(handle, ReducingState | ListState) or isinstance(handle, AggregatingState):
             raise StateAccessError(
-                f"{type(handle).__name__} cannot be merged: windows that merge take reducing, list and aggregating state."
+                f"A {type(handle).__name__} cannot be merged: windows that merge take reducing, list and aggregating "
+                "state."
             )
         held: Any = handle.get()
         handle.clear()

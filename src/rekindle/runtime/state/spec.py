@@ -75,7 +75,7 @@ class StateSpec:
     fingerprint: str
     values: Codec
     fields: Codec | None = None
-    #: Whether the values' declared type says that nobody can change them: as for records, it is taken at its word.
+    #: Whether the values' declared type says that nobody can change them.
     frozen: bool = False
     #: None: values do not expire, and carry no timestamps.
     ttl: TtlSettings | None = None

@@ -126,14 +126,27 @@ class TtlAggregatingState(_TtlCell, AggregatingState[Any, Any]):
             held = self._aggregate.create_accumulator()
         self._write(now, self._aggregate.add(value, held))
 
+    def accumulator(self) -> Any:
+        """The current key's accumulator, or None."""
+        return self._to_fold(self._access())
+
+    def merge(self, accumulator: Any) -> None:
+        """Merge another accumulator, unless it is None, into the current key's."""
+        if accumulator is None:
+            return
+        now = self._access()
+        held = self._to_fold(now)
+        self._write(now, accumulator if held is None else self._aggregate.merge(held, accumulator))
+
 
 class TtlListState(ListState[Any]):
     """A list per key of which each element expires by itself."""
 
-    __slots__ = ("_access", "_elements", "_renews", "_returns_expired", "_ttl_ms")
+    __slots__ = ("_access", "_renews", "_returns_expired", "_ttl_ms", "elements")
 
     def __init__(self, elements: ListState[Timed], ttl: TtlSettings, access: Access) -> None:
-        self._elements = elements
+        #: The list below, of pairs.
+        self.elements = elements
         self._access = access
         self._ttl_ms = ttl.ttl_ms
         self._renews = ttl.renews_on_read
@@ -142,36 +155,36 @@ class TtlListState(ListState[Any]):
     def get(self) -> list[Any]:
         """A copy of the current key's list; empty when there is none."""
         now = self._access()
-        held: list[Timed] = self._elements.get()  # type: ignore[assignment]
+        held: list[Timed] = self.elements.get()  # type: ignore[assignment]
         last_expired = now - self._ttl_ms
         live = [timed for timed in held if timed[0] > last_expired]
         if held and not live:
-            self._elements.clear()
+            self.elements.clear()
         elif self._renews:
             if len(live) < len(held) or any(stamp != now for stamp, _ in live):
-                self._elements.update([(now, value) for _, value in live])
+                self.elements.update([(now, value) for _, value in live])
         elif not self._returns_expired and 2 * len(live) < len(held):
             # Nobody will see the others again, and a list may never expire as a whole.
-            self._elements.update(live)
+            self.elements.update(live)
         return [value for _, value in (held if self._returns_expired else live)]
 
     def add(self, value: Any) -> None:
         """Append one element."""
-        self._elements.add((self._access(), value))
+        self.elements.add((self._access(), value))
 
     def add_all(self, values: Iterable[Any]) -> None:
         """Append several elements."""
         now = self._access()
-        self._elements.add_all([(now, value) for value in values])
+        self.elements.add_all([(now, value) for value in values])
 
     def update(self, values: Iterable[Any]) -> None:
         """Replace the list; an empty one clears it."""
         now = self._access()
-        self._elements.update([(now, value) for value in values])
+        self.elements.update([(now, value) for value in values])
 
     def clear(self) -> None:
         """Forget the current key's list."""
-        self._elements.clear()
+        self.elements.clear()
         self._access()
 
 

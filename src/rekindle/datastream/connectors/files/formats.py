@@ -105,14 +105,22 @@ class BulkFormat(FileFormat):
 
     @staticmethod
     def parquet_format(type_info: Any = None, columns: Sequence[str] | None = None) -> BulkFormat:
-        """Parquet; `columns` reads only these. A large file is read by its row groups, on several subtasks."""
+        """Parquet; `columns` reads only these. A large file is read by its row groups, on several subtasks.
+
+        >>> BulkFormat.parquet_format(tuple[str, int]).is_splittable("words.parquet")
+        True
+        """
         from rekindle.datastream.connectors.files.columnar import ParquetFormat
 
         return ParquetFormat(declared_type("BulkFormat.parquet_format()", type_info), columns)
 
     @staticmethod
     def arrow_format(type_info: Any = None, columns: Sequence[str] | None = None) -> BulkFormat:
-        """Arrow IPC files (also known as Feather)."""
+        """Arrow IPC files (also known as Feather).
+
+        >>> BulkFormat.arrow_format(tuple[str, int]).get_produced_type(None)
+        Tuple<String, Long>
+        """
         from rekindle.datastream.connectors.files.columnar import ArrowFormat
 
         return ArrowFormat(declared_type("BulkFormat.arrow_format()", type_info), columns)

@@ -1,34 +1,31 @@
 """Tumbling and sliding windows with their own trigger: the windows of an element are arithmetic, rows are in panes.
 
 A *pane* is one window: its rows by key. Consecutive elements mostly fall into the same windows, so these are looked up
-only when an element falls out of the range in which they are the right ones. A timer is set when a key's row is opened,
-not with every element.
+only when an element falls out of the range in which they are the right ones. A pane fires as a whole; timers are set
+for what a snapshot has to know, and nobody waits for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import repeat
 from typing import Any, Final
 
 from rekindle.datastream.windowing.operation import WindowOperation
-from rekindle.datastream.windowing.time_assigners import _AlignedWindows, event_time_of
+from rekindle.datastream.windowing.time_assigners import AlignedWindows, event_time_of
 from rekindle.datastream.windowing.windows import TimeWindow
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
 from rekindle.runtime.keys import owned_key
-from rekindle.runtime.operators.base import MAX_WATERMARK, MIN_WATERMARK, OUTPUT_RECORDS, OperatorFailure, failed_record
+from rekindle.runtime.operators.base import MAX_WATERMARK, MIN_WATERMARK, OperatorFailure, failed_record
 from rekindle.runtime.operators.keyed import Selector
-from rekindle.runtime.operators.windows.contents import (
-    CONTENTS,
-    CONTENTS_MARK,
-    AggregatedContents,
-    ElementContents,
-    ReducedContents,
-)
+from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK, YOUNG, ValueContents, is_young
+from rekindle.runtime.operators.windows.deadlines import Deadlines
+from rekindle.runtime.operators.windows.namespaces import SHARED, Namespace
 from rekindle.runtime.operators.windows.operator import WindowOperator
-from rekindle.runtime.state.changes import Row
+from rekindle.runtime.operators.windows.order import in_order
+from rekindle.runtime.state.changes import ROW_KEY, Row
 from rekindle.runtime.timers import TimerQueue
 
 #: A range that no time is in.
@@ -36,14 +33,21 @@ _NOWHERE: Final = (MAX_WATERMARK, MIN_WATERMARK)
 
 
 class Pane:
-    """One window: its rows by key."""
+    """One window."""
 
-    __slots__ = ("end", "namespace", "rows")
+    __slots__ = ("end", "fired", "namespace", "retimed", "rows", "young")
 
     def __init__(self, start: int, end: int) -> None:
-        self.namespace = (start, end)
+        self.namespace = start, end
         self.end = end
         self.rows: dict[Any, Row] = {}
+        #: Keys whose rows are young.
+        self.young: list[Any] = []
+        #: Keys that have fired, although the watermark says that the window has not ended: it was restored to an
+        #: earlier one.
+        self.fired: set[Any] = set()
+        #: Whether the window has ended since the last snapshot: its timers are now those of its clean-up.
+        self.retimed = False
 
 
 class AlignedWindowOperator(WindowOperator):
@@ -53,131 +57,93 @@ class AlignedWindowOperator(WindowOperator):
         self, node: OperatorNode, context: OperatorContext, operation: WindowOperation, selector: Selector
     ) -> None:
         assigner = operation.assigner
-        assert isinstance(assigner, _AlignedWindows)
-        self._size, self._slide, self._offset = assigner._size, assigner._slide, assigner._offset
+        assert isinstance(assigner, AlignedWindows)
+        self._size, self._slide, self._offset = assigner.size, assigner.slide, assigner.offset
         self.shares_elements = self._size > self._slide
         super().__init__(node, context, operation, selector)
         self._queue: TimerQueue = self.timers.event if self.event_time else self.timers.processing
-        self._panes: dict[tuple[int, int], Pane] = {}
-        #: The panes that are right for times from `_low` to before `_high`; none of them is late.
+        self._panes: dict[Namespace, Pane] = {}
+        self._deadlines: Deadlines[Pane] = Deadlines()
+        #: The panes that are right for times from `_low` to before `_high`; none of them has ended.
         self._low, self._high = _NOWHERE
         self._current: tuple[Pane, ...] = ()
 
-    def open(self) -> None:
-        super().open()
-        contents = self.contents
-        self._add_batch: Callable[[list[Any], Any], None]
-        if isinstance(contents, AggregatedContents):
-            self._add_batch = self._aggregate_batch
-        elif isinstance(contents, ReducedContents):
-            self._add_batch = self._reduce_batch
-        else:
-            self._add_batch = self._append_batch
+    def initialize_state(self, restored_id: int | None) -> None:
+        super().initialize_state(restored_id)
+        waiting = {(key, namespace) for time, key, namespace in self._queue.all() if time == namespace[1] - 1}
+        for group in self.keyed.key_groups:
+            for row in self.keyed.rows_of(group):
+                key, namespace = row[ROW_KEY]
+                if namespace is not SHARED and self.contents.present(row):
+                    pane = self._pane(namespace)
+                    pane.rows[key] = row
+                    if (key, namespace) not in waiting:
+                        pane.fired.add(key)
+        for pane in self._panes.values():
+            self._deadlines.add(pane.end - 1, pane)
 
     # -- elements -----------------------------------------------------------------------------------------------------
 
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
         if self.event_time:
-            # Which windows are late changes between batches, never inside one.
+            # Which windows have ended changes between batches, never inside one.
             self._low, self._high = _NOWHERE
             times: Any = timestamps if timestamps is not None else repeat(NO_TIMESTAMP)
         else:
             times = repeat(self.context.clock.wall_ms())
-        self._add_batch(records, times)
+        remaining = iter(records)
+        try:
+            if isinstance(self.contents, ValueContents):
+                self._combine_batch(self.contents, remaining, times)
+            else:
+                self._append_batch(remaining, times)
+        except OperatorFailure:
+            raise
+        except Exception as error:
+            raise failed_record(self.name, records, remaining) from error
         self.results.flush()
 
-    def _aggregate_batch(self, records: list[Any], times: Any) -> None:
-        contents = self.contents
-        assert isinstance(contents, AggregatedContents)
-        selector, add, add_slowly = self.selector, contents.function.add, contents.add
-        generation, mark = self.keyed.generation, self.keyed.mark
+    def _combine_batch(self, contents: ValueContents, records: Iterator[Any], times: Any) -> None:
+        selector, combine, generation = self.selector, contents.combine, self.keyed.generation
         low, high, panes = self._low, self._high, self._current
-        remaining = iter(records)
-        try:
-            for record, time in zip(remaining, times):  # noqa: B905 (times may be endless)
-                if not low <= time < high:
-                    low, high, panes = self._panes_at(time, record)
-                key = selector(record)
-                for pane in panes:
-                    row = pane.rows.get(key)
-                    if row is None:
-                        row = self._open_row(pane, key)
-                    held = row[CONTENTS]
-                    if held is None:
-                        add_slowly(row, record, time)
-                        continue
-                    value = add(record, held)
-                    if value is None:
-                        contents.store(row, None)
-                        continue
-                    row[CONTENTS] = value
-                    if row[CONTENTS_MARK] is not generation:
-                        mark(row, CONTENTS_MARK)
-        except OperatorFailure:
-            raise
-        except Exception as error:
-            raise failed_record(self.name, records, remaining) from error
+        for record, time in zip(records, times):  # noqa: B905 (times may be endless)
+            if not low <= time < high:
+                low, high, panes = self._panes_at(time, record)
+            key = selector(record)
+            for pane in panes:
+                row = pane.rows.get(key)
+                if row is None:
+                    self._open_row(pane, key, record, time)
+                    continue
+                held = row[CONTENTS]
+                if held is None:
+                    contents.add(row, record, time)
+                    continue
+                value = row[CONTENTS] = combine(record, held)
+                mark = row[CONTENTS_MARK]
+                if (mark is not YOUNG and mark is not generation) or value is None:
+                    contents.put(row, value)
         self._low, self._high, self._current = low, high, panes
 
-    def _reduce_batch(self, records: list[Any], times: Any) -> None:
-        contents = self.contents
-        assert isinstance(contents, ReducedContents)
-        selector, reduce, add_slowly = self.selector, contents.reduce, contents.add
-        generation, mark = self.keyed.generation, self.keyed.mark
+    def _append_batch(self, records: Iterator[Any], times: Any) -> None:
+        selector, add = self.selector, self.contents.add
         low, high, panes = self._low, self._high, self._current
-        remaining = iter(records)
-        try:
-            for record, time in zip(remaining, times):  # noqa: B905 (times may be endless)
-                if not low <= time < high:
-                    low, high, panes = self._panes_at(time, record)
-                key = selector(record)
-                for pane in panes:
-                    row = pane.rows.get(key)
-                    if row is None:
-                        row = self._open_row(pane, key)
-                    held = row[CONTENTS]
-                    if held is None:
-                        add_slowly(row, record, time)
-                        continue
-                    value = reduce(held, record)
-                    if value is None:
-                        contents.store(row, None)
-                        continue
-                    row[CONTENTS] = value
-                    if row[CONTENTS_MARK] is not generation:
-                        mark(row, CONTENTS_MARK)
-        except OperatorFailure:
-            raise
-        except Exception as error:
-            raise failed_record(self.name, records, remaining) from error
-        self._low, self._high, self._current = low, high, panes
-
-    def _append_batch(self, records: list[Any], times: Any) -> None:
-        contents = self.contents
-        assert isinstance(contents, ElementContents)
-        selector, add = self.selector, contents.add
-        low, high, panes = self._low, self._high, self._current
-        remaining = iter(records)
-        try:
-            for record, time in zip(remaining, times):  # noqa: B905 (times may be endless)
-                if not low <= time < high:
-                    low, high, panes = self._panes_at(time, record)
-                key = selector(record)
-                for pane in panes:
-                    row = pane.rows.get(key)
-                    if row is None:
-                        row = self._open_row(pane, key)
+        for record, time in zip(records, times):  # noqa: B905 (times may be endless)
+            if not low <= time < high:
+                low, high, panes = self._panes_at(time, record)
+            key = selector(record)
+            for pane in panes:
+                row = pane.rows.get(key)
+                if row is None:
+                    self._open_row(pane, key, record, time)
+                else:
                     add(row, record, time)
-        except OperatorFailure:
-            raise
-        except Exception as error:
-            raise failed_record(self.name, records, remaining) from error
         self._low, self._high, self._current = low, high, panes
 
     def _panes_at(self, time: int, record: Any) -> tuple[int, int, tuple[Pane, ...]]:
         """The panes of an element's windows, and from when to when they are the right ones for others.
 
-        An element that is late for some of its windows is added here, and one after it asks again.
+        An element that is in none, or in one that has ended, is added here, and one after it asks again.
         """
         if self.event_time:
             event_time_of(self.operation.assigner, time)
@@ -187,12 +153,15 @@ class AlignedWindowOperator(WindowOperator):
         if not starts or (self.event_time and starts[-1] + size - 1 <= self.current_watermark):
             self._add_late(starts, time, record)
             return *_NOWHERE, ()
+        panes = tuple(self._pane_from((start, start + size)) for start in starts)
+        if any(pane.fired for pane in panes):
+            self._add_late(starts, time, record)
+            return *_NOWHERE, ()
         first = starts[-1]
-        low, high = max(last, first - slide + size), min(last + slide, first + size)
-        return low, high, tuple(self._pane((start, start + size)) for start in starts)
+        return max(last, first - slide + size), min(last + slide, first + size), panes
 
     def _add_late(self, starts: range, time: int, record: Any) -> None:
-        """Add an element that has no windows, or some that have ended: those fire at once, if they have not gone."""
+        """Add an element to its windows one by one: those that have ended fire at once, if they have not gone."""
         watermark, key = self.current_watermark, self.selector(record)
         taken = False
         for start in starts:
@@ -200,71 +169,132 @@ class AlignedWindowOperator(WindowOperator):
             if self.cleanup_time(end - 1) <= watermark:
                 continue
             taken = True
-            pane = self._pane((start, end))
-            row = pane.rows.get(key) or self._open_row(pane, key)
-            self.contents.add(row, record, time)
+            pane = self._pane_from((start, end))
+            row = pane.rows.get(key)
+            if row is None:
+                row = self._open_row(pane, key, record, time)
+            else:
+                self.contents.add(row, record, time)
             if end - 1 <= watermark:
+                pane.fired.add(key)
                 self._evaluate_row(key, pane, row)
+            elif key in pane.fired:
+                pane.fired.remove(key)
+                self._queue.register(end - 1, key, pane.namespace)
         if not taken and self.event_time and time + self.lateness <= watermark:
             self.drop_late(record, time)
 
-    def _pane(self, namespace: tuple[int, int]) -> Pane:
+    def _pane(self, namespace: Namespace) -> Pane:
         pane = self._panes.get(namespace)
         if pane is None:
             pane = self._panes[namespace] = Pane(*namespace)
         return pane
 
-    def _open_row(self, pane: Pane, key: Any) -> Row:
-        """The key's row of a window: a new one, with its timer, or one that was restored."""
+    def _pane_from(self, namespace: Namespace) -> Pane:
+        pane = self._panes.get(namespace)
+        if pane is None:
+            pane = self._pane(namespace)
+            end = pane.end - 1
+            ended = self.event_time and end <= self.current_watermark
+            self._deadlines.add(self.cleanup_time(end) if ended else end, pane)
+        return pane
+
+    def _open_row(self, pane: Pane, key: Any, record: Any, time: int) -> Row:
         key = owned_key(key)
-        row = self.keyed.load_row((key, pane.namespace))
-        if not self.contents.present(row):
-            time = pane.end - 1
-            if self.event_time and time <= self.current_watermark:
-                time = self.cleanup_time(time)
-            self._queue.register(time, key, pane.namespace)
-        pane.rows[key] = row
+        row = pane.rows[key] = self.contents.young(record, time)
+        pane.young.append(key)
         return row
 
+    def window_row(self, key: Any, namespace: Namespace) -> Row:
+        """The user's state lies in a row of the backend: the window's becomes one."""
+        pane = self._panes.get(namespace)
+        row = None if pane is None else pane.rows.get(key)
+        if pane is None or row is None:
+            return self.row_of(key, namespace)
+        return self._adopt(pane, key, row) if is_young(row) else row
+
+    def _adopt(self, pane: Pane, key: Any, young: Row) -> Row:
+        row = pane.rows[key] = self.contents.adopt(young, key, pane.namespace)
+        self._set_timer(pane, key)
+        return row
+
+    def _set_timer(self, pane: Pane, key: Any) -> None:
+        end = pane.end - 1
+        ended = key in pane.fired or (self.event_time and end <= self.current_watermark)
+        time = self.cleanup_time(end) if ended else end
+        if time < MAX_WATERMARK:
+            self._queue.register(time, key, pane.namespace)
+
     # -- firing -------------------------------------------------------------------------------------------------------
+
+    def first_processing_time(self) -> int | None:
+        """The end of the first window."""
+        return None if self.event_time else self._deadlines.first()
 
     def fire_event_time(self, watermark: int) -> Iterator[int]:
         return self._fire_panes(watermark) if self.event_time else iter(())
 
-    def fire_processing_time(self, now_ms: int) -> Iterator[int]:
-        return iter(()) if self.event_time else self._fire_panes(now_ms)
+    def fire_processing_time(self, passed_ms: int) -> Iterator[int]:
+        return iter(()) if self.event_time else self._fire_panes(passed_ms)
 
     def _fire_panes(self, limit: int) -> Iterator[int]:
         self._low, self._high = _NOWHERE
-        for time, entries in self._queue.buckets_due(limit):
-            for key, namespace in entries:
-                pane = self._pane(namespace)
-                row = pane.rows.get(key) or self.keyed.load_row((key, namespace))
-                end = namespace[1] - 1
-                if time == end:
-                    self._evaluate_row(key, pane, row)
-                if time == self.cleanup_time(end):
-                    self._close_row(key, pane, row)
-                elif (cleanup := self.cleanup_time(end)) < MAX_WATERMARK:
-                    self._queue.register(cleanup, key, namespace)
+        for time, panes in self._deadlines.due(limit):
+            for pane in sorted(panes, key=lambda pane: pane.namespace):
+                if self._panes.get(pane.namespace) is pane:
+                    self._on_deadline(pane, time)
             yield time
+        self._queue.drop_due(limit)
+
+    def _on_deadline(self, pane: Pane, time: int) -> None:
+        end = pane.end - 1
+        cleanup = self.cleanup_time(end)
+        if time == end:
+            self._evaluate_pane(pane)
+            pane.fired.clear()
+            pane.retimed = True
+        if time == cleanup:
+            self._close_pane(pane)
+        elif cleanup < MAX_WATERMARK:
+            self._deadlines.add(cleanup, pane)
+
+    def _evaluate_pane(self, pane: Pane) -> None:
+        rows = pane.rows
+        keys = in_order(rows if not pane.fired else rows.keys() - pane.fired)
+        contents = self.contents
+        if self.function is None and isinstance(contents, ValueContents):
+            result = contents.result
+            self.results.add_many([result(rows[key][CONTENTS]) for key in keys], pane.end - 1)
+        else:
+            for key in keys:
+                self._evaluate_row(key, pane, rows[key])
 
     def _evaluate_row(self, key: Any, pane: Pane, row: Row) -> None:
-        contents = self.contents
-        if not contents.present(row):
-            return
-        if self.function is None:
-            results = self.results
-            results.add(contents.evaluated(row)[0], pane.end - 1)
-            if len(results.values) >= OUTPUT_RECORDS:
-                results.flush()
-        else:
-            self.evaluate(key, pane.namespace, TimeWindow(*pane.namespace), contents.evaluated(row))
+        self.evaluate(key, pane.namespace, TimeWindow(*pane.namespace), self.contents.evaluated(row))
 
-    def _close_row(self, key: Any, pane: Pane, row: Row) -> None:
-        self.contents.clear(row)
-        pane.rows.pop(key, None)
-        if not pane.rows:
-            self._panes.pop(pane.namespace, None)
-        if self._clear is not None:
-            self.clear_user_state(key, pane.namespace, TimeWindow(*pane.namespace))
+    def _close_pane(self, pane: Pane) -> None:
+        del self._panes[pane.namespace]
+        clear = self.contents.clear
+        if self.clears:
+            window = TimeWindow(*pane.namespace)
+            for key in in_order(pane.rows):
+                self.clear_user_state(key, pane.namespace, window)
+        for row in pane.rows.values():
+            if row[ROW_KEY] is not None:
+                clear(row)
+
+    # -- snapshots ----------------------------------------------------------------------------------------------------
+
+    def prepare_snapshot(self, checkpoint_id: int) -> None:
+        """Young rows that are still there become rows of the backend, with timers."""
+        for pane in self._panes.values():
+            for key in pane.young:
+                row = pane.rows[key]
+                if is_young(row):
+                    self._adopt(pane, key, row)
+            pane.young.clear()
+            if pane.retimed:
+                pane.retimed = False
+                for key in pane.rows:
+                    self._set_timer(pane, key)
+        super().prepare_snapshot(checkpoint_id)

@@ -1,6 +1,9 @@
 """What is kept of a window's elements: one reduced value, one accumulator, or the elements themselves.
 
 Contents lie in the first column of a row. None is a value like any other there: a second column says that it is one.
+
+A row that a fast operator has just made is *young*: the backend does not know it, and never will if the window goes
+before the next snapshot. Otherwise `adopt` moves its contents to a row of the backend.
 """
 
 from __future__ import annotations
@@ -14,15 +17,26 @@ from rekindle.datastream.functions import AggregateFunction
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.datastream.windowing.operation import ContentsKind, WindowOperation
 from rekindle.runtime.isolation import Isolate
-from rekindle.runtime.state.changes import ROW_COLUMNS, WHOLE, Row
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.operators.stateless import method_or_callable
+from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_KEY, WHOLE, Row
+from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 
 #: Where contents are in a row, and the mark beside them.
 CONTENTS: Final = ROW_COLUMNS
 CONTENTS_MARK: Final = CONTENTS + 1
 _IS_NONE: Final = CONTENTS + 2
-_IS_NONE_MARK: Final = _IS_NONE + 1
+
+
+class _Young:
+    """The mark of a young row."""
+
+
+YOUNG: Final = _Young()
+
+
+def is_young(row: Row) -> bool:
+    """Whether the backend does not know the row."""
+    return row[ROW_KEY] is None
 
 
 class Contents(ABC):
@@ -31,6 +45,18 @@ class Contents(ABC):
     def __init__(self, keyed: HashMapKeyedBackend) -> None:
         self._keyed = keyed
 
+    def young(self, element: Any, timestamp: int) -> Row:
+        """A row with the first element of a window."""
+        row: Row = [None, None, None, YOUNG, None, YOUNG]
+        self.add(row, element, timestamp)
+        return row
+
+    def adopt(self, young: Row, key: Any, namespace: Any) -> Row:
+        """The contents of a young row in a row of the backend."""
+        row = self._keyed.load_row((key, namespace))
+        self.put(row, self.raw(young))
+        return row
+
     @abstractmethod
     def add(self, row: Row, element: Any, timestamp: int) -> None:
         """One more element."""
@@ -38,6 +64,14 @@ class Contents(ABC):
     @abstractmethod
     def present(self, row: Row) -> bool:
         """Whether there are any contents."""
+
+    def raw(self, row: Row) -> Any:
+        """Contents that are present, as they are kept."""
+        return row[CONTENTS]
+
+    @abstractmethod
+    def put(self, row: Row, raw: Any) -> None:
+        """Other contents."""
 
     @abstractmethod
     def evaluated(self, row: Row) -> list[Any]:
@@ -48,27 +82,48 @@ class Contents(ABC):
         """Throw them away."""
 
     @abstractmethod
-    def merge(self, target: Row, source: Row) -> None:
-        """Move the contents of one row to those of another."""
+    def merge(self, target: Row, raw: Any) -> None:
+        """Add contents of another row to those of a row."""
 
 
 class ValueContents(Contents):
     """One value."""
+
+    #: (element, value) to the next value.
+    combine: Callable[[Any, Any], Any]
 
     def __init__(self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None) -> None:
         super().__init__(keyed)
         keyed.value_state(ValueStateDescriptor("contents", type_info))
         keyed.value_state(ValueStateDescriptor("contents-none", Types.BOOLEAN()))
 
-    def store(self, row: Row, value: Any) -> None:
-        """Set the value; None is one, too."""
-        self._set(row, CONTENTS, value)
-        flag = True if value is None else None
+    @abstractmethod
+    def first(self, element: Any) -> Any:
+        """The value after the first element."""
+
+    @abstractmethod
+    def result(self, value: Any) -> Any:
+        """What a value stands for."""
+
+    @abstractmethod
+    def merged(self, value: Any, other: Any) -> Any:
+        """Two values as one."""
+
+    def add(self, row: Row, element: Any, timestamp: int) -> None:
+        value = self.combine(element, row[CONTENTS]) if self.present(row) else self.first(element)
+        self.put(row, value)
+
+    def put(self, row: Row, raw: Any) -> None:
+        self._set(row, CONTENTS, raw)
+        flag = True if raw is None else None
         if row[_IS_NONE] is not flag:
             self._set(row, _IS_NONE, flag)
 
     def present(self, row: Row) -> bool:
         return row[CONTENTS] is not None or row[_IS_NONE] is not None
+
+    def evaluated(self, row: Row) -> list[Any]:
+        return [self.result(row[CONTENTS])]
 
     def clear(self, row: Row) -> None:
         if self.present(row):
@@ -77,20 +132,13 @@ class ValueContents(Contents):
                 self._set(row, _IS_NONE, None)
             self._keyed.note_emptied(row)
 
-    def merge(self, target: Row, source: Row) -> None:
-        if not self.present(source):
-            return
-        value = source[CONTENTS]
-        self.clear(source)
-        self.store(target, self.merged(target[CONTENTS], value) if self.present(target) else value)
-
-    @abstractmethod
-    def merged(self, held: Any, other: Any) -> Any:
-        """Two values as one."""
+    def merge(self, target: Row, raw: Any) -> None:
+        self.put(target, self.merged(target[CONTENTS], raw) if self.present(target) else raw)
 
     def _set(self, row: Row, column: int, value: Any) -> None:
         row[column] = value
-        if row[column + 1] is not self._keyed.generation:
+        mark = row[column + 1]
+        if mark is not self._keyed.generation and mark is not YOUNG:
             self._keyed.mark(row, column + 1)
 
 
@@ -105,20 +153,18 @@ class ReducedContents(ValueContents):
         isolate: Isolate | None,
     ) -> None:
         super().__init__(keyed, type_info)
-        self.reduce = reduce
+        self._reduce = reduce
+        self.combine = lambda element, value: reduce(value, element)
         self._isolate = isolate
 
-    def add(self, row: Row, element: Any, timestamp: int) -> None:
-        if self.present(row):
-            self.store(row, self.reduce(row[CONTENTS], element))
-        else:
-            self.store(row, element if self._isolate is None else self._isolate(element))
+    def first(self, element: Any) -> Any:
+        return element if self._isolate is None else self._isolate(element)
 
-    def evaluated(self, row: Row) -> list[Any]:
-        return [row[CONTENTS]]
+    def result(self, value: Any) -> Any:
+        return value
 
-    def merged(self, held: Any, other: Any) -> Any:
-        return self.reduce(held, other)
+    def merged(self, value: Any, other: Any) -> Any:
+        return self._reduce(value, other)
 
 
 class AggregatedContents(ValueContents):
@@ -128,17 +174,17 @@ class AggregatedContents(ValueContents):
         self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None, function: AggregateFunction
     ) -> None:
         super().__init__(keyed, type_info)
-        self.function = function
+        self._function = function
+        self.combine = function.add
 
-    def add(self, row: Row, element: Any, timestamp: int) -> None:
-        held = row[CONTENTS] if self.present(row) else self.function.create_accumulator()
-        self.store(row, self.function.add(element, held))
+    def first(self, element: Any) -> Any:
+        return self._function.add(element, self._function.create_accumulator())
 
-    def evaluated(self, row: Row) -> list[Any]:
-        return [self.function.get_result(row[CONTENTS])]
+    def result(self, value: Any) -> Any:
+        return self._function.get_result(value)
 
-    def merged(self, held: Any, other: Any) -> Any:
-        return self.function.merge(held, other)
+    def merged(self, value: Any, other: Any) -> Any:
+        return self._function.merge(value, other)
 
 
 class ElementContents(Contents):
@@ -152,17 +198,24 @@ class ElementContents(Contents):
         self._isolate = isolate
 
     def add(self, row: Row, element: Any, timestamp: int) -> None:
-        self.append(row, element if self._isolate is None else self._isolate(element))
+        self._append(row, element if self._isolate is None else self._isolate(element))
 
-    def append(self, row: Row, element: Any) -> None:
-        """One more element at the end; a delta writes only that."""
+    def _append(self, row: Row, element: Any) -> None:
         held = row[CONTENTS]
         if held is None:
-            self.replace(row, [element])
+            self.put(row, [element])
             return
         if row[CONTENTS_MARK] is None:
             self._keyed.mark_change(row, CONTENTS_MARK, len(held))
         held.append(element)
+
+    def put(self, row: Row, raw: Any) -> None:
+        row[CONTENTS] = raw
+        mark = row[CONTENTS_MARK]
+        if mark is None:
+            self._keyed.mark_change(row, CONTENTS_MARK, WHOLE)
+        elif mark is not YOUNG:
+            row[CONTENTS_MARK] = WHOLE
 
     def present(self, row: Row) -> bool:
         return row[CONTENTS] is not None
@@ -172,23 +225,12 @@ class ElementContents(Contents):
 
     def clear(self, row: Row) -> None:
         if row[CONTENTS] is not None:
-            self.replace(row, None)
-
-    def merge(self, target: Row, source: Row) -> None:
-        elements = source[CONTENTS]
-        self.clear(source)
-        for element in elements or ():
-            self.append(target, element)
-
-    def replace(self, row: Row, elements: list[Any] | None) -> None:
-        """Other elements, or none."""
-        row[CONTENTS] = elements or None
-        if row[CONTENTS_MARK] is None:
-            self._keyed.mark_change(row, CONTENTS_MARK, WHOLE)
-        else:
-            row[CONTENTS_MARK] = WHOLE
-        if not elements:
+            self.put(row, None)
             self._keyed.note_emptied(row)
+
+    def merge(self, target: Row, raw: Any) -> None:
+        for element in raw:
+            self._append(target, element)
 
 
 class TimestampedContents(ElementContents):
@@ -201,7 +243,7 @@ class TimestampedContents(ElementContents):
         super().__init__(keyed, pair, isolate)
 
     def add(self, row: Row, element: Any, timestamp: int) -> None:
-        self.append(row, (timestamp, element if self._isolate is None else self._isolate(element)))
+        self._append(row, (timestamp, element if self._isolate is None else self._isolate(element)))
 
 
 def contents_of(operation: WindowOperation, keyed: HashMapKeyedBackend, isolate: Isolate | None) -> Contents:

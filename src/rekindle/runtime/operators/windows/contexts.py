@@ -26,7 +26,7 @@ from rekindle.metrics import MetricGroup
 from rekindle.runtime.context import OperatorContext, WatermarkHolder
 from rekindle.runtime.operators.windows.namespaces import Namespace
 from rekindle.runtime.operators.windows.results import Results
-from rekindle.runtime.operators.windows.window_state import WindowStateStore
+from rekindle.runtime.operators.windows.window_state import KnownStates, WindowStateStore
 from rekindle.runtime.state.changes import Row
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.merging import merge_state
@@ -145,11 +145,13 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
         self._wall_ms = context.clock.wall_ms
         self._operator = operator
         self._results = results
-        self._global_state = context.runtime_context()
+        self._global_state = KnownStates(context.runtime_context())
         self._merging = merging
         self._row_of = row_of
         assert context.keyed is not None
-        self._window_state = WindowStateStore(context.keyed, self._window_row, lambda each: scoped(each, "window"))
+        self._window_state = KnownStates(
+            WindowStateStore(context.keyed, self._window_row, lambda each: scoped(each, "window"))
+        )
         self.current_window: Any = None
         self.key: Any = None
         self.namespace: Namespace = None

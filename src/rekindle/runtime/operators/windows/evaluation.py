@@ -93,5 +93,7 @@ class Eviction:
         if combined or self._combine is list:
             evaluate(combined)
         self._evictor.evict_after(elements, len(elements), window, self._context)
-        if len(elements) != len(held):
-            self._contents.replace(row, [(each.timestamp, each.value) for each in elements])
+        if not elements:
+            self._contents.clear(row)
+        elif len(elements) != len(held):
+            self._contents.put(row, [(each.timestamp, each.value) for each in elements])

@@ -129,9 +129,9 @@ class GeneralWindowOperator(WindowOperator):
             self.timers.advance_watermark(watermark), self.operation.trigger.on_event_time, self.event_time
         )
 
-    def fire_processing_time(self, now_ms: int) -> Iterator[int]:
+    def fire_processing_time(self, passed_ms: int) -> Iterator[int]:
         return self._fire_timers(
-            self.timers.due_processing_time(now_ms), self.operation.trigger.on_processing_time, not self.event_time
+            self.timers.due_processing_time(passed_ms), self.operation.trigger.on_processing_time, not self.event_time
         )
 
     def _fire_timers(

@@ -129,7 +129,9 @@ class MergingWindows:
         target = operator.row_of(key, states[0])
         for state in states[1:]:
             source = operator.row_of(key, state)
-            operator.contents.merge(target, source)
+            if operator.contents.present(source):
+                operator.contents.merge(target, operator.contents.raw(source))
+                operator.contents.clear(source)
             self._column.set(source, None)
         self._column.set(target, namespace)
         return states[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rekindle.datastream.windowing.operation import ContentsKind, WindowOperation
+from rekindle.datastream.windowing.operation import WindowOperation
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.isolation import isolator
@@ -64,10 +64,11 @@ class WindowOperator(FunctionOperator):
             except Exception as error:
                 raise OperatorFailure(self.name) from error
         self.window_context = WindowContext(
-            self.context, self, self.results, self.row_of, merging=self.operation.merging
+            self.context, self, self.results, self.window_row, merging=self.operation.merging
         )
         self._evaluate = evaluation_of(self.function, self.window_context)
         self._clear = clearing_of(self.function)
+        self.clears = self._clear is not None
 
     def close(self) -> None:
         closer = getattr(self.operation.contents.function, "close", None)
@@ -84,14 +85,19 @@ class WindowOperator(FunctionOperator):
         self.output.emit_watermark(watermark)
 
     def next_due_ms(self) -> int | None:
+        """When the millisecond of the earliest processing-time timer is over: until then elements may come in it."""
+        first = self.first_processing_time()
+        return None if first is None else first + 1
+
+    def first_processing_time(self) -> int | None:
         """The earliest processing-time timer."""
         return self.timers.next_processing_time()
 
     def on_processing_time(self, now_ms: int) -> None:
         """Fire what is due in processing time."""
-        due = self.timers.next_processing_time()
+        due = self.next_due_ms()
         if due is not None and due <= now_ms:
-            self._fire(self.fire_processing_time(now_ms))
+            self._fire(self.fire_processing_time(now_ms - 1))
 
     def _fire(self, times: Iterator[int]) -> None:
         """Run through the times that are due; the windows of each are evaluated as it comes."""
@@ -110,8 +116,8 @@ class WindowOperator(FunctionOperator):
         """Fire event-time timers; yields each time when it is done."""
         raise NotImplementedError
 
-    def fire_processing_time(self, now_ms: int) -> Iterator[int]:
-        """Fire processing-time timers; yields each time when it is done."""
+    def fire_processing_time(self, passed_ms: int) -> Iterator[int]:
+        """Fire processing-time timers up to a millisecond that is over; yields each time when it is done."""
         raise NotImplementedError
 
     def cleanup_time(self, max_timestamp: int) -> int:
@@ -124,6 +130,10 @@ class WindowOperator(FunctionOperator):
         """The row of a key and window, which may be new."""
         row_key = (key, namespace)
         return self.keyed.front.get(row_key) or self.keyed.load_row((owned_key(key), namespace))
+
+    def window_row(self, key: Any, namespace: Namespace) -> Row:
+        """The row of a window in which the window function's state lies."""
+        return self.row_of(key, namespace)
 
     # -- evaluation ---------------------------------------------------------------------------------------------------
 
@@ -150,8 +160,3 @@ class WindowOperator(FunctionOperator):
             self.late_records.inc()
         else:
             self.results.add_untouched((self.operation.late_tag, record), timestamp)
-
-    @property
-    def incremental(self) -> bool:
-        """Whether one value stands for all elements of a window."""
-        return self.operation.evictor is None and self.operation.contents.kind is not ContentsKind.ELEMENTS

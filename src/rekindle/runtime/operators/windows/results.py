@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import repeat
 from typing import Any
 
 from rekindle.runtime.isolation import Isolate
@@ -31,6 +32,17 @@ class Results:
             return
         for value in values:
             self.add(value, time)
+            if len(self.values) >= OUTPUT_RECORDS:
+                self.flush()
+
+    def add_many(self, values: list[Any], time: int) -> None:
+        """Results of one time, of any number."""
+        if self._isolate is not None:
+            values = list(map(self._isolate, values))
+        for begin in range(0, len(values), OUTPUT_RECORDS):
+            part = values[begin : begin + OUTPUT_RECORDS]
+            self.values.extend(part)
+            self.times.extend(repeat(time, len(part)))
             if len(self.values) >= OUTPUT_RECORDS:
                 self.flush()
 

@@ -1,17 +1,18 @@
 """Sessions of event time with their own trigger: an element that prolongs a session changes a number.
 
-Flink merges windows, moves timers and writes the merged window with every element. Here a session is an object: its
-timer stays where it is until it fires, and is set anew if the session has grown; the window is written when a snapshot
-is about to be taken. In a snapshot there is no difference to the general operator.
+Flink merges windows, moves timers and writes the merged window with every element. Here a session is an object, and it
+is looked at when it would end: if it has grown meanwhile, that is later. Rows, windows and timers are written when a
+snapshot is about to be taken, for the sessions that there are then. In a snapshot there is no difference to the general
+operator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from rekindle.datastream.windowing.operation import WindowOperation
-from rekindle.datastream.windowing.session_assigners import _FixedGap, _Sessions
+from rekindle.datastream.windowing.session_assigners import SessionWindows
 from rekindle.datastream.windowing.time_assigners import event_time_of
 from rekindle.datastream.windowing.windows import TimeWindow
 from rekindle.graph.nodes import OperatorNode
@@ -20,34 +21,32 @@ from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
 from rekindle.runtime.keys import owned_key
 from rekindle.runtime.operators.base import MAX_WATERMARK, OUTPUT_RECORDS, OperatorFailure, failed_record
 from rekindle.runtime.operators.keyed import Selector
-from rekindle.runtime.operators.windows.contents import (
-    CONTENTS,
-    CONTENTS_MARK,
-    AggregatedContents,
-    ElementContents,
-    ReducedContents,
-)
+from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK, YOUNG, ValueContents, is_young
+from rekindle.runtime.operators.windows.deadlines import Deadlines
 from rekindle.runtime.operators.windows.merging import MergedWindowColumn
 from rekindle.runtime.operators.windows.operator import WindowOperator
+from rekindle.runtime.operators.windows.order import in_order
 from rekindle.runtime.state.changes import Row
+
+NEVER = MAX_WATERMARK
 
 
 class Session:
     """One session of one key."""
 
-    __slots__ = ("end", "key", "row", "start", "timer", "timer_end", "timer_start", "unsaved")
+    __slots__ = ("active_from", "deadline", "end", "key", "row", "start", "timer")
 
     def __init__(self, key: Any, start: int, end: int, row: Row) -> None:
         self.key = key
         self.start = start
         self.end = end
         self.row = row
-        #: When its timer comes; MAX_WATERMARK: it has none. The timer's namespace is the window at that time.
-        self.timer = MAX_WATERMARK
-        self.timer_start = start
-        self.timer_end = end
-        #: Whether the row does not know the window yet.
-        self.unsaved = False
+        #: The start while it waits for its end; NEVER once it has fired.
+        self.active_from = start
+        #: When it is to be looked at.
+        self.deadline = NEVER
+        #: The time of the timer that a snapshot knows; NEVER: it knows none.
+        self.timer = NEVER
 
 
 class SessionWindowOperator(WindowOperator):
@@ -59,237 +58,224 @@ class SessionWindowOperator(WindowOperator):
         self, node: OperatorNode, context: OperatorContext, operation: WindowOperation, selector: Selector
     ) -> None:
         super().__init__(node, context, operation, selector)
-        assert isinstance(operation.assigner, _Sessions)
+        assert isinstance(operation.assigner, SessionWindows)
         self._assigner = operation.assigner
         #: key -> its sessions, by start
         self._sessions: dict[Any, list[Session]] = {}
-        #: Sessions whose rows do not know their windows yet.
-        self._unsaved: dict[Session, None] = {}
+        self._deadlines: Deadlines[Session] = Deadlines()
 
     def initialize_state(self, restored_id: int | None) -> None:
         super().initialize_state(restored_id)
         self._window_column = MergedWindowColumn(self.keyed)
-        for key, (start, end), _, row in self._window_column.restored():
-            self._sessions.setdefault(key, []).append(Session(key, start, end, row))
+        timers: dict[tuple[Any, Any], int] = {}
+        for time, key, namespace in self.timers.event.all():
+            timers[key, namespace] = min(time, timers.get((key, namespace), NEVER))
+        for key, namespace, _, row in self._window_column.restored():
+            start, end = namespace
+            session = Session(key, start, end, row)
+            session.timer = timers.get((key, namespace), NEVER)
+            if session.timer != end - 1:
+                session.active_from = NEVER
+            self._sessions.setdefault(key, []).append(session)
+            self._look_at(session, end - 1 if session.timer == end - 1 else self.cleanup_time(end - 1))
         for sessions in self._sessions.values():
-            sessions.sort(key=lambda session: session.start)
-        if self._sessions:
-            self._adopt_timers()
-
-    def _adopt_timers(self) -> None:
-        """Of the restored timers, each session keeps its first: when it fires, what follows is known."""
-        for time, key, namespace in list(self.timers.event.all()):
-            session = self._session_at(key, namespace)
-            if session is None or time >= session.timer:
-                self.timers.delete_event_time(time, key, namespace)
-                continue
-            self._drop_timer(session)
-            self._set_timer(session, time)
-
-    def open(self) -> None:
-        super().open()
-        contents = self.contents
-        self._add: Callable[[Row, Any], None]
-        if isinstance(contents, AggregatedContents):
-            self._add = self._adder(contents.function.add, swap=True)
-        elif isinstance(contents, ReducedContents):
-            self._add = self._adder(contents.reduce, swap=False)
-        else:
-            assert isinstance(contents, ElementContents)
-            self._add = contents.append
-
-    def _adder(self, combine: Callable[[Any, Any], Any], swap: bool) -> Callable[[Row, Any], None]:
-        contents, keyed = self.contents, self.keyed
-        assert isinstance(contents, AggregatedContents | ReducedContents)
-        add_slowly, store, mark = contents.add, contents.store, keyed.mark
-
-        def add(row: Row, record: Any) -> None:
-            held = row[CONTENTS]
-            if held is None:
-                add_slowly(row, record, 0)
-                return
-            value = combine(record, held) if swap else combine(held, record)
-            if value is None:
-                store(row, None)
-                return
-            row[CONTENTS] = value
-            if row[CONTENTS_MARK] is not keyed.generation:
-                mark(row, CONTENTS_MARK)
-
-        return add
+            sessions.sort(key=_start)
 
     # -- elements -----------------------------------------------------------------------------------------------------
 
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
-        if timestamps is None:
-            timestamps = [NO_TIMESTAMP] * len(records)
-        selector, add, find = self.selector, self._add, self._sessions.get
-        gap_of = None if isinstance(self._assigner, _FixedGap) else self._assigner.gap_of
-        gap = self._assigner.gap_of(None) if gap_of is None else 0
-        watermark, unsaved = self.current_watermark, self._unsaved
+        times = timestamps if timestamps is not None else [NO_TIMESTAMP] * len(records)
         remaining = iter(records)
         try:
-            for record, start in zip(remaining, timestamps, strict=True):
-                if gap_of is not None:
-                    gap = gap_of(record)
-                sessions = find(selector(record))
-                if sessions is not None:
-                    session = sessions[-1]
-                    end = start + gap
-                    if session.start <= start <= session.end and session.end > watermark + 1:
-                        # The latest session goes on: by far the most frequent case.
-                        if end > session.end:
-                            session.end = end
-                            if not session.unsaved:
-                                session.unsaved = True
-                                unsaved[session] = None
-                        add(session.row, record)
-                        continue
-                self._add_anywhere(selector(record), start, start + gap, record)
+            if isinstance(self.contents, ValueContents):
+                self._combine_batch(self.contents, remaining, times)
+            else:
+                self._append_batch(remaining, times)
         except OperatorFailure:
             raise
         except Exception as error:
             raise failed_record(self.name, records, remaining) from error
         self.results.flush()
 
-    def _add_anywhere(self, key: Any, start: int, end: int, record: Any) -> None:
+    def _combine_batch(self, contents: ValueContents, records: Iterator[Any], times: list[int]) -> None:
+        selector, find, generation = self.selector, self._sessions.get, self.keyed.generation
+        combine, gap_of, fixed_gap = contents.combine, self._assigner.gap_of, self._assigner.fixed_gap
+        for record, start in zip(records, times, strict=True):
+            end = start + (fixed_gap or gap_of(record))
+            key = selector(record)
+            sessions = find(key)
+            if sessions is not None:
+                session = sessions[-1]
+                if session.active_from <= start <= session.end:
+                    # The latest session goes on: by far the most frequent case.
+                    if end > session.end:
+                        session.end = end
+                    row = session.row
+                    held = row[CONTENTS]
+                    if held is None:
+                        contents.add(row, record, start)
+                        continue
+                    value = row[CONTENTS] = combine(record, held)
+                    mark = row[CONTENTS_MARK]
+                    if (mark is not YOUNG and mark is not generation) or value is None:
+                        contents.put(row, value)
+                    continue
+            self._add(key, sessions, start, end, record)
+
+    def _append_batch(self, records: Iterator[Any], times: list[int]) -> None:
+        selector, find, add = self.selector, self._sessions.get, self.contents.add
+        gap_of, fixed_gap = self._assigner.gap_of, self._assigner.fixed_gap
+        for record, start in zip(records, times, strict=True):
+            end = start + (fixed_gap or gap_of(record))
+            key = selector(record)
+            sessions = find(key)
+            if sessions is not None:
+                session = sessions[-1]
+                if session.active_from <= start <= session.end:
+                    if end > session.end:
+                        session.end = end
+                    add(session.row, record, start)
+                    continue
+            self._add(key, sessions, start, end, record)
+
+    def _add(self, key: Any, sessions: list[Session] | None, start: int, end: int, record: Any) -> None:
         """Add an element to a new session, or to the one that all sessions it meets become."""
         event_time_of(self._assigner, start)
-        sessions = self._sessions.get(key)
+        watermark = self.current_watermark
         met = [each for each in sessions if each.start <= end and each.end >= start] if sessions else []
         if met:
-            session = self._merged(key, met, start, end)
-        elif self.cleanup_time(end - 1) <= self.current_watermark:
-            if start + self.lateness <= self.current_watermark:
+            session = self._merge(met, start, end)
+            self.contents.add(session.row, record, start)
+        elif self.cleanup_time(end - 1) <= watermark:
+            if start + self.lateness <= watermark:
                 self.drop_late(record, start)
             return
         else:
-            session = self._opened(key, start, end)
-        self._add(session.row, record)
-        if session.end - 1 <= self.current_watermark:
+            session = self._open(key, sessions, start, end, record)
+        last = session.end - 1
+        if last > watermark:
+            session.active_from = session.start
+            self._look_at(session, last)
+        else:
+            session.active_from = NEVER
+            self._look_at(session, self.cleanup_time(last))
             self._evaluate_session(session)
-        self._time(session)
 
-    def _opened(self, key: Any, start: int, end: int) -> Session:
+    def _open(self, key: Any, sessions: list[Session] | None, start: int, end: int, record: Any) -> Session:
         key = owned_key(key)
-        session = Session(key, start, end, self.keyed.load_row((key, (start, end))))
-        sessions = self._sessions.setdefault(key, [])
-        sessions.append(session)
-        if len(sessions) > 1:
-            sessions.sort(key=lambda each: each.start)
-        self._changed(session)
+        session = Session(key, start, end, self.contents.young(record, start))
+        if sessions is None:
+            self._sessions[key] = [session]
+        else:
+            sessions.append(session)
+            if sessions[-2].start > start:
+                sessions.sort(key=_start)
         return session
 
-    def _merged(self, key: Any, met: list[Session], start: int, end: int) -> Session:
+    def _merge(self, met: list[Session], start: int, end: int) -> Session:
         """One session of several: the contents of the first take in those of the others."""
         session = met[0]
-        start, end = min(start, session.start), max(end, met[-1].end)
-        if (start, end) != (session.start, session.end):
-            session.start, session.end = start, end
-            self._changed(session)
+        session.start = min(start, session.start)
+        session.end = max(end, met[-1].end)
         for other in met[1:]:
-            self.contents.merge(session.row, other.row)
+            self.contents.merge(session.row, self.contents.raw(other.row))
             self._forget(other)
         return session
 
-    def _changed(self, session: Session) -> None:
-        if not session.unsaved:
-            session.unsaved = True
-            self._unsaved[session] = None
-
     def _forget(self, session: Session) -> None:
-        """The session is no more; its contents have been moved or cleared."""
-        self._drop_timer(session)
-        self._unsaved.pop(session, None)
-        if session.row[self._window_column.place] is not None:
-            self._window_column.set(session.row, None)
+        """The session is no more: nothing of it stays behind."""
+        session.deadline = NEVER
+        row = session.row
+        if not is_young(row):
+            namespace = row[self._window_column.place]
+            self.timers.delete_event_time(session.timer, session.key, namespace)
+            self.contents.clear(row)
+            self._window_column.set(row, None)
         sessions = self._sessions[session.key]
-        sessions.remove(session)
-        if not sessions:
+        if len(sessions) == 1:
             del self._sessions[session.key]
+        else:
+            sessions.remove(session)
 
-    # -- timers -------------------------------------------------------------------------------------------------------
+    def _look_at(self, session: Session, time: int) -> None:
+        """Have the session looked at in time: earlier than that does no harm."""
+        if time < session.deadline:
+            session.deadline = time
+            self._deadlines.add(time, session)
 
-    def _due(self, session: Session) -> int:
-        """When something happens to a session next: it ends, or it goes."""
-        end = session.end - 1
-        return end if end > self.current_watermark else self.cleanup_time(end)
+    # -- firing -------------------------------------------------------------------------------------------------------
 
-    def _time(self, session: Session) -> None:
-        """Have a timer come in time: one that comes too early is set anew then."""
-        due = self._due(session)
-        if due < session.timer:
-            self._drop_timer(session)
-            self._set_timer(session, due)
-
-    def _set_timer(self, session: Session, time: int) -> None:
-        session.timer, session.timer_start, session.timer_end = time, session.start, session.end
-        self.timers.register_event_time(time, session.key, (session.start, session.end))
-
-    def _drop_timer(self, session: Session) -> None:
-        if session.timer < MAX_WATERMARK:
-            self.timers.delete_event_time(session.timer, session.key, (session.timer_start, session.timer_end))
-            session.timer = MAX_WATERMARK
-
-    def _session_at(self, key: Any, namespace: tuple[int, int]) -> Session | None:
-        """The session that a window of the key has become."""
-        for session in self._sessions.get(key, ()):
-            if session.start <= namespace[0] <= session.end:
-                return session
+    def first_processing_time(self) -> int | None:
+        """Nothing here waits for the clock."""
         return None
 
     def fire_event_time(self, watermark: int) -> Iterator[int]:
-        for time, entries in self.timers.event.buckets_due(watermark):
-            for key, namespace in entries:
-                session = self._session_at(key, namespace)
-                assert session is not None, f"a timer of key {key!r} without a session"
-                session.timer = MAX_WATERMARK
-                self._on_timer(session, time)
+        for time, looked_at in self._deadlines.due(watermark):
+            due: dict[Any, list[Session]] = {}
+            for session in looked_at:
+                if session.deadline == time:
+                    session.deadline = NEVER
+                    last = session.end - 1
+                    if last > time:
+                        self._look_at(session, last)  # it has grown
+                    else:
+                        due.setdefault(session.key, []).append(session)
+            for key in in_order(due) if len(due) > 1 else due:
+                for session in due[key]:
+                    self._on_deadline(session, time)
             yield time
+        self.timers.event.drop_due(watermark)
 
-    def _on_timer(self, session: Session, time: int) -> None:
-        end = session.end - 1
-        if time == end:
+    def _on_deadline(self, session: Session, time: int) -> None:
+        if session.active_from != NEVER:
+            session.active_from = NEVER
             self._evaluate_session(session)
-        cleanup = self.cleanup_time(end)
+        cleanup = self.cleanup_time(session.end - 1)
         if time == cleanup:
             self._close(session)
-            return
-        due = end if time < end else cleanup
-        if due < MAX_WATERMARK:
-            self._set_timer(session, due)
-
-    def fire_processing_time(self, now_ms: int) -> Iterator[int]:
-        return iter(())
+        else:
+            self._look_at(session, cleanup)
 
     def _evaluate_session(self, session: Session) -> None:
-        contents, row = self.contents, session.row
-        if self.function is None:
+        contents = self.contents
+        if self.function is None and isinstance(contents, ValueContents):
             results = self.results
-            results.add(contents.evaluated(row)[0], session.end - 1)
+            results.add(contents.result(session.row[CONTENTS]), session.end - 1)
             if len(results.values) >= OUTPUT_RECORDS:
                 results.flush()
         else:
             namespace = session.start, session.end
-            self.evaluate(session.key, namespace, TimeWindow(*namespace), contents.evaluated(row))
+            self.evaluate(session.key, namespace, TimeWindow(*namespace), contents.evaluated(session.row))
 
     def _close(self, session: Session) -> None:
-        self.contents.clear(session.row)
         self._forget(session)
-        if self._clear is not None:
+        if self.clears:
             namespace = session.start, session.end
             self.clear_user_state(session.key, namespace, TimeWindow(*namespace))
 
     # -- snapshots ----------------------------------------------------------------------------------------------------
 
     def prepare_snapshot(self, checkpoint_id: int) -> None:
-        """Write what has changed since the last snapshot: the windows, and the timers at their ends."""
-        for session in self._unsaved:
-            session.unsaved = False
-            self._window_column.set(session.row, (session.start, session.end))
-            self._drop_timer(session)
-            due = self._due(session)
-            if due < MAX_WATERMARK:
-                self._set_timer(session, due)
-        self._unsaved.clear()
+        """Write what a snapshot has to know and does not: new sessions, windows that have grown, their timers."""
+        column = self._window_column
+        for sessions in self._sessions.values():
+            for session in sessions:
+                namespace = session.start, session.end
+                if is_young(session.row):
+                    session.row = self.contents.adopt(session.row, session.key, namespace)
+                saved = session.row[column.place]
+                last = session.end - 1
+                time = self.cleanup_time(last) if session.active_from == NEVER else last
+                if saved == namespace and session.timer == time:
+                    continue
+                if session.timer != NEVER:
+                    self.timers.delete_event_time(session.timer, session.key, saved)
+                column.set(session.row, namespace)
+                session.timer = time
+                if time != NEVER:
+                    self.timers.register_event_time(time, session.key, namespace)
         super().prepare_snapshot(checkpoint_id)
+
+
+def _start(session: Session) -> int:
+    return session.start

@@ -16,6 +16,7 @@ from rekindle.datastream.state import (
     ReducingState,
     ReducingStateDescriptor,
     State,
+    StateDescriptor,
     ValueState,
     ValueStateDescriptor,
 )
@@ -135,3 +136,32 @@ class WindowStateStore(KeyedStateStore):
 
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         return _WindowAggregatingState(self._keyed.aggregating_state(self._scoped(state_descriptor)), self._window)
+
+
+class KnownStates(KeyedStateStore):
+    """A store whose handles are made once: window functions ask for them with every window."""
+
+    def __init__(self, store: KeyedStateStore) -> None:
+        self._store = store
+        self._known: dict[StateDescriptor, Any] = {}
+
+    def _handle(self, descriptor: StateDescriptor, get: Callable[[Any], Any]) -> Any:
+        handle = self._known.get(descriptor)
+        if handle is None:
+            handle = self._known[descriptor] = get(descriptor)
+        return handle
+
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        return self._handle(state_descriptor, self._store.get_state)  # type: ignore[no-any-return]
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        return self._handle(state_descriptor, self._store.get_list_state)  # type: ignore[no-any-return]
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        return self._handle(state_descriptor, self._store.get_map_state)  # type: ignore[no-any-return]
+
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        return self._handle(state_descriptor, self._store.get_reducing_state)  # type: ignore[no-any-return]
+
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+        return self._handle(state_descriptor, self._store.get_aggregating_state)  # type: ignore[no-any-return]

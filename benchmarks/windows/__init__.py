@@ -1,0 +1,1 @@
+"""Tumbling and session windows: Rekindle, PyFlink and Bytewax in one session."""

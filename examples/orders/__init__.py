@@ -1,0 +1,1 @@
+"""The order system of a shop: duplicates, status, purchases per user, stock and batches, in one job."""

@@ -1,0 +1,78 @@
+"""Where the results go: each stream of results to the sink of its name. Another kind of end is a function more."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from rekindle.common import Encoder
+from rekindle.datastream.connectors.file_system import BucketAssigner, FileSink
+from rekindle.datastream.connectors.sink import Sink, SinkWriter, WriterInitContext
+from rekindle.datastream.functions import PrintSinkFunction
+
+#: Gives the sink of a stream of results by its name.
+Ends = Callable[[str], Sink[Any]]
+
+#: The streams of results, in the order of the branches.
+STREAMS = (
+    "dropped",
+    "statuses",
+    "rejected",
+    "purchases",
+    "late-purchases",
+    "stock",
+    "low-stock",
+    "back-orders",
+    "batches",
+)
+
+
+def ends(kind: str, directory: str) -> Ends:
+    """The sinks of a kind that `--sink` names.
+
+    >>> ends("print", "")("stock")
+    PrintSink('stock')
+    """
+    if kind == "print":
+        return PrintSink
+    if kind == "files":
+        return lambda stream: file_sink(os.path.join(directory, stream))
+    raise ValueError(f"There is no sink called {kind!r}: use print or files.")
+
+
+def file_sink(directory: str) -> FileSink[Any]:
+    """A JSON object per line, each once: files are hidden until the checkpoint that they belong to is complete."""
+    return (
+        FileSink.for_row_format(directory, Encoder.json_lines_encoder())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .build()
+    )
+
+
+class PrintSink(Sink[Any]):
+    """Prints each record after the stream's name. After a failure, those since the last checkpoint come again."""
+
+    def __init__(self, stream: str) -> None:
+        self._stream = stream
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        """Prints one subtask's records."""
+        return _Printer(PrintSinkFunction.prefix(self._stream, context.subtask, context.parallelism))
+
+    def __repr__(self) -> str:
+        return f"PrintSink({self._stream!r})"
+
+
+class _Printer(SinkWriter[Any]):
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    def write(self, element: Any, context: SinkWriter.Context) -> None:
+        # In a slot, standard output puts the task's name before each line; these lines have a prefix of their own.
+        write = getattr(sys.stdout, "write_unlabelled", sys.stdout.write)
+        write(f"{self._prefix}{element}\n")
+
+    def flush(self, end_of_input: bool) -> None:
+        pass

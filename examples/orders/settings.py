@@ -1,0 +1,76 @@
+"""Every setting of the order system with its default. `options.py` makes a command-line option of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def setting(default: Any, explanation: str) -> Any:
+    """A field with a default and a sentence for `--help`."""
+    return field(default=default, metadata={"help": explanation})
+
+
+@dataclass(frozen=True)
+class Feed:
+    """What the generated orders are like. Equal feeds give equal orders, on every machine and in every run.
+
+    >>> Feed(seed=7) == Feed(seed=7)
+    True
+    """
+
+    seed: int = setting(7, "the seed of the generated orders")
+    orders: int | None = setting(None, "how many orders there are; none: they never end")
+    rate: float | None = setting(100.0, "events per second over all subtasks; none: as fast as it goes")
+    splits: int = setting(12, "parts that the feed is read in, the most source subtasks there can be")
+    users: int = setting(500, "how many users order")
+    products: int = setting(100, "how many products there are; the first ones sell best")
+    categories: int = setting(6, "how many categories there are")
+    orders_per_hour: int = setting(3600, "orders per hour of event time")
+    duplicates: float = setting(0.05, "share of events that come twice")
+    out_of_order: float = setting(0.2, "share of events that come late, within the bound of the watermarks")
+    cancellations: float = setting(0.1, "share of orders that are cancelled")
+    misfits: float = setting(0.01, "share of orders with an event that does not fit")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the job runs and what the shop wants.
+
+    >>> Settings().checkpoint_interval_s, Settings().batch_size
+    (30.0, 100)
+    """
+
+    directory: str = setting("orders-data", "where checkpoints, savepoints and output files are")
+    job_name: str = setting("orders", "the job's name; checkpoints are found again by it")
+    parallelism: int = setting(2, "subtasks per operator")
+
+    checkpoint_interval_s: float = setting(30.0, "time between the starts of two checkpoints")
+    checkpoint_timeout_s: float = setting(600.0, "a checkpoint that takes longer is given up")
+    checkpoint_pause_s: float = setting(30.0, "the shortest time from the end of a checkpoint to the next one")
+    concurrent_checkpoints: int = setting(1, "checkpoints that may be under way at a time")
+    retain_checkpoints: bool = setting(True, "keep the last checkpoint when the job is cancelled")
+    restart_attempts: int = setting(5, "restarts before the job fails")
+    restart_delay_s: float = setting(30.0, "time between a failure and its restart")
+    state_backend: str = setting("hashmap", "where state lives while the job runs")
+
+    out_of_orderness_s: float = setting(5.0, "how late an event may come")
+    window_s: float = setting(3600.0, "the length of the windows of purchases")
+    initial_stock: int = setting(1000, "what there is of each product in the beginning")
+    low_stock: int = setting(10, "a product with less than this is worth a warning")
+    batch_size: int = setting(100, "events that are written on together")
+    duplicate_horizon_s: float = setting(86_400.0, "how long after an event it is known again; older ones are dropped")
+    order_retention_s: float = setting(86_400.0, "how long an order is remembered after its end")
+    order_lifetime_s: float = setting(90 * 86_400.0, "after so long an order is forgotten even if it has not ended")
+
+    source: str = setting("generator", "where orders come from: generator")
+    sink: str = setting("print", "where results go: print, files")
+
+
+def millis(seconds: float) -> int:
+    """As the API takes times.
+
+    >>> millis(0.25)
+    250
+    """
+    return round(seconds * 1000)

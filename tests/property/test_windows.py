@@ -1,0 +1,274 @@
+"""Windows over random streams with late and out-of-order elements: the output equals that of a brute-force model.
+
+The fast operators and the general one run side by side, and hand their state over to each other at random cuts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rekindle.common import Types
+from rekindle.common.watermark_strategy import MAX_WATERMARK
+from rekindle.datastream import (
+    AggregateFunction,
+    DataStream,
+    OutputTag,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+from rekindle.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
+from tests.window_driver import WindowDriver, keyed_stream
+
+LATE = OutputTag("late")
+Window = tuple[int, int]
+
+
+# -- what is run ------------------------------------------------------------------------------------------------------
+
+
+class Collected(AggregateFunction):
+    """Everything in the order in which it was added."""
+
+    def create_accumulator(self):
+        return ()
+
+    def add(self, value, accumulator):
+        return (*accumulator, value[1])
+
+    def get_result(self, accumulator):
+        return list(accumulator)
+
+    def merge(self, acc_a, acc_b):
+        return acc_a + acc_b
+
+
+class AllOfThem(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield key, context.window().start, context.window().end, [number for _, number in elements]
+
+
+class OneOfThem(WindowFunction):
+    """What is left of the window by an incremental function, with its window."""
+
+    def apply(self, key, window, inputs):
+        (value,) = inputs
+        yield key, window.start, window.end, value
+
+
+def reduced(windowed: Any) -> DataStream:
+    return windowed.reduce(lambda one, other: (one[0], f"{one[1]},{other[1]}"))
+
+
+def reduced_with_window(windowed: Any) -> DataStream:
+    return windowed.reduce(lambda one, other: (one[0], f"{one[1]},{other[1]}"), OneOfThem())
+
+
+def aggregated(windowed: Any) -> DataStream:
+    return windowed.aggregate(Collected(), OneOfThem())
+
+
+def processed(windowed: Any) -> DataStream:
+    return windowed.process(AllOfThem())
+
+
+#: How a window is evaluated, and what that gives for (key, window, numbers).
+EVALUATIONS: list[tuple[Callable[[Any], DataStream], Callable[[str, Window, list[int]], Any]]] = [
+    (reduced, lambda key, window, numbers: (key, _joined(numbers))),
+    (reduced_with_window, lambda key, window, numbers: (key, *window, (key, _joined(numbers)))),
+    (aggregated, lambda key, window, numbers: (key, *window, numbers)),
+    (processed, lambda key, window, numbers: (key, *window, numbers)),
+]
+
+
+def _joined(numbers: list[int]) -> Any:
+    return numbers[0] if len(numbers) == 1 else ",".join(map(str, numbers))
+
+
+# -- the model --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Tumbling or sliding windows."""
+
+    size: int
+    slide: int
+    offset: int
+
+    def assigner(self) -> WindowAssigner[Any, Any]:
+        if self.size == self.slide:
+            return TumblingEventTimeWindows.of(self.size, self.offset % self.size)
+        return SlidingEventTimeWindows.of(self.size, self.slide, self.offset)
+
+    def windows(self, time: int) -> list[Window]:
+        candidates = range(time - self.size - self.slide, time + self.slide + 1)
+        starts = [start for start in candidates if (start - self.offset) % self.slide == 0]
+        return [(start, start + self.size) for start in reversed(starts) if start <= time < start + self.size]
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """Session windows; with an odd number the gap of an element is longer, if gaps are dynamic."""
+
+    gap: int
+    dynamic: bool
+
+    def assigner(self) -> WindowAssigner[Any, Any]:
+        gap = self.gap
+        if self.dynamic:
+            return EventTimeSessionWindows.with_dynamic_gap(lambda element: gap + element[1] % 2 * 3)
+        return EventTimeSessionWindows.with_gap(gap)
+
+    def gap_of(self, number: int) -> int:
+        return self.gap + number % 2 * 3 if self.dynamic else self.gap
+
+
+class Model:
+    """Windows as lists of numbers in one dict."""
+
+    def __init__(self, windows: Aligned | Sessions, lateness: int, shown: Callable[[str, Window, list[int]], Any]):
+        self._windows = windows
+        self._lateness = lateness
+        self._shown = shown
+        self._held: dict[tuple[str, Window], list[int]] = {}
+        self._watermark = -(2**63)
+
+    def element(self, key: str, time: int, number: int) -> list[Any]:
+        windows = self._windows
+        if isinstance(windows, Aligned):
+            found = [(key, window) for window in windows.windows(time)]
+        else:
+            found = [self._session(key, (time, time + windows.gap_of(number)))]
+        found = [(key, window) for key, window in found if window[1] - 1 + self._lateness > self._watermark]
+        out = []
+        for pane in found:
+            self._held.setdefault(pane, []).append(number)
+            if pane[1][1] - 1 <= self._watermark:
+                out.append(self._fired(pane))
+        if not found and time + self._lateness <= self._watermark:
+            out.append(("late", (key, number), time))
+        return out
+
+    def _session(self, key: str, new: Window) -> tuple[str, Window]:
+        met = sorted(w for k, w in self._held if k == key and w[0] <= new[1] and w[1] >= new[0])
+        merged = min([new, *met])[0], max(end for _, end in [new, *met])
+        if met:
+            numbers = [number for window in met for number in self._held.pop((key, window))]
+            self._held[key, merged] = numbers
+        return key, merged
+
+    def watermark(self, watermark: int) -> list[Any]:
+        due = [pane for pane in self._held if self._watermark < pane[1][1] - 1 <= watermark]
+        self._watermark = watermark
+        out = [self._fired(pane) for pane in sorted(due, key=lambda pane: (pane[1][1], pane[0]))]
+        for pane in [pane for pane in self._held if pane[1][1] - 1 + self._lateness <= watermark]:
+            del self._held[pane]
+        return out
+
+    def _fired(self, pane: tuple[str, Window]) -> Any:
+        key, window = pane
+        return self._shown(key, window, list(self._held[pane])), window[1] - 1
+
+
+# -- random streams ---------------------------------------------------------------------------------------------------
+
+keys = st.sampled_from(["a", "b", "c"])
+elements = st.tuples(st.just("element"), keys, st.integers(-5, 60))
+watermarks = st.tuples(st.just("watermark"), st.integers(0, 15))
+hand_overs = st.tuples(st.just("hand over"), st.booleans())
+actions = st.lists(st.one_of(elements, elements, elements, watermarks, hand_overs), max_size=60)
+aligned = st.one_of(
+    st.builds(lambda size, offset: Aligned(size, size, offset % size), st.integers(1, 20), st.integers(0, 30)),
+    st.builds(Aligned, st.integers(1, 20), st.integers(1, 12), st.integers(-5, 5)),
+)
+sessions = st.builds(Sessions, st.integers(1, 12), st.booleans())
+lateness = st.sampled_from([0, 0, 1, 7, 100])
+
+
+def run_against_model(windows: Aligned | Sessions, evaluation: int, late: int, steps: Any, key_type: Any) -> None:
+    evaluate, shown = EVALUATIONS[evaluation]
+    windowed = keyed_stream(None, key_type).window(windows.assigner()).allowed_lateness(late)
+    stream = evaluate(windowed.side_output_late_data(LATE))
+    stream.get_side_output(LATE)
+    fast = WindowDriver(stream, side_output="late")
+    general = WindowDriver(stream, side_output="late", general=True)
+    assert type(fast.operator) is not type(general.operator)
+    drivers = [fast, general]
+    model = Model(windows, late, shown)
+    watermark = 0
+    for number, step in enumerate([*steps, ("end",)]):
+        match step:
+            case ("element", key, time):
+                expected = model.element(key, time, number)
+                found = [driver.element((key, number), time) for driver in drivers]
+            case ("watermark", advance):
+                watermark += advance
+                expected = model.watermark(watermark)
+                found = [driver.watermark(watermark) for driver in drivers]
+            case ("hand over", crosswise):
+                snapshots = [driver.snapshot() for driver in drivers]
+                if crosswise:
+                    snapshots.reverse()
+                drivers = [
+                    WindowDriver(stream, side_output="late", general=general, restore=snapshot)
+                    for general, snapshot in zip((False, True), snapshots, strict=True)
+                ]
+                continue
+            case _:
+                expected = model.watermark(MAX_WATERMARK)
+                found = [driver.watermark(MAX_WATERMARK) for driver in drivers]
+        assert found == [expected, expected], f"at step {number}: {step}"
+    # The end of the input leaves nothing behind: neither rows nor timers.
+    assert [driver.rows() for driver in drivers] == [0, 0]
+    assert [len(driver.timers.event) for driver in drivers] == [0, 0]
+
+
+@settings(max_examples=100, deadline=None)
+@given(aligned, st.integers(0, len(EVALUATIONS) - 1), lateness, actions, st.sampled_from([None, Types.STRING()]))
+def test_tumbling_and_sliding_windows(windows, evaluation, late, steps, key_type):
+    run_against_model(windows, evaluation, late, steps, key_type)
+
+
+@settings(max_examples=100, deadline=None)
+@given(sessions, st.integers(0, len(EVALUATIONS) - 1), lateness, actions, st.sampled_from([None, Types.STRING()]))
+def test_sessions(windows, evaluation, late, steps, key_type):
+    run_against_model(windows, evaluation, late, steps, key_type)
+
+
+def _by_output(events: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The main output and the side output: between the two there is no order."""
+    return [event for event in events if event[0] != "late"], [event for event in events if event[0] == "late"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(aligned | sessions, st.integers(0, len(EVALUATIONS) - 1), lateness, actions)
+def test_one_batch_is_as_good_as_many(windows, evaluation, late, steps):
+    """Elements between two watermarks give the same, one by one or all at once."""
+    evaluate, _ = EVALUATIONS[evaluation]
+    stream = evaluate(keyed_stream().window(windows.assigner()).allowed_lateness(late).side_output_late_data(LATE))
+    stream.get_side_output(LATE)
+    singly, at_once = (WindowDriver(stream, side_output="late") for _ in range(2))
+    batch: list[Any] = []
+    watermark = 0
+    one_by_one: list[Any] = []
+    for number, step in enumerate(steps):
+        if step[0] == "element":
+            batch.append(((step[1], number), step[2]))
+            one_by_one += singly.element((step[1], number), step[2])
+        elif step[0] == "watermark":
+            assert _by_output(at_once.batch(batch)) == _by_output(one_by_one)
+            batch, one_by_one = [], []
+            watermark += step[1]
+            assert at_once.watermark(watermark) == singly.watermark(watermark)
+    assert _by_output(at_once.batch(batch)) == _by_output(one_by_one)
+    assert at_once.watermark(MAX_WATERMARK) == singly.watermark(MAX_WATERMARK)

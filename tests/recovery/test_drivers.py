@@ -1,0 +1,111 @@
+"""Drivers that die and are run again, and two drivers that believe the same job to be theirs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import time
+from pathlib import Path
+from threading import Event
+
+import psutil
+import pytest
+
+from tests.recovery.programs.matrix import KEYS, expected
+from tests.recovery.programs.staged_lines import committed
+from tests.running_program import RunningProgram
+
+pytestmark = pytest.mark.timeout(300)
+
+SEED = int(os.environ.get("REKINDLE_TEST_SEED", "11"))
+PROGRAM = "tests.recovery.programs.matrix"
+DEADLINE_S = 90.0
+
+
+def commits(directory: Path) -> set[str]:
+    return {path.name for path in (directory / "job").glob("committed-*")}
+
+
+def timelines(directory: Path) -> list[Path]:
+    return sorted((directory / "checkpoints" / "job").glob("0*"))
+
+
+def wait_for_commits(program: RunningProgram, directory: Path, more: int) -> None:
+    """Until so many files are committed that were not when this was called."""
+    known = commits(directory)
+    until = time.monotonic() + DEADLINE_S
+    while len(commits(directory) - known) < more:
+        assert time.monotonic() < until, f"no commit within {DEADLINE_S} s. {program.story()}"
+        assert program.running(), f"the program ended too early. {program.story()}"
+        Event().wait(0.01)
+
+
+def test_a_killed_driver_is_resumed_from_latest(tmp_path: Path) -> None:
+    """SIGKILL at a random moment, twice; the program, run again, ends with the output of an undisturbed run (I14)."""
+    print(f"REKINDLE_TEST_SEED={SEED}")
+    chance = random.Random(SEED)
+    order = "job,rounds=20,resume=latest"
+    for _ in range(2):
+        with RunningProgram(PROGRAM, os.fspath(tmp_path), order) as program:
+            wait_for_commits(program, tmp_path, 1)
+            Event().wait(chance.uniform(0.0, 0.6))
+            program.send_signal(signal.SIGKILL)
+            assert program.wait() == -signal.SIGKILL
+    with RunningProgram(PROGRAM, os.fspath(tmp_path), order) as program:
+        assert program.wait() == 0, program.story()
+    assert committed(tmp_path / "job") == expected(20)
+    assert len(timelines(tmp_path)) >= 2, "it never had to resume"
+
+
+def assert_each_once(directory: Path) -> None:
+    """How long the job was depends on when it was told to end; but it counted from 1, without a gap and alike."""
+    output = committed(directory / "job")
+    assert output == sorted((key, count) for key in range(KEYS) for count in range(1, len(output) // KEYS + 1))
+
+
+def assert_lost_ownership(program: RunningProgram) -> None:
+    """It has stopped with a sentence that says who has the job now."""
+    assert program.wait(DEADLINE_S) == 1, program.story()
+    said = program.errors[-1]
+    assert "OwnershipLostError: The checkpoints of job 'job' at " in said
+    assert " now belong to the driver " in said
+    assert " so this driver stops" in said
+
+
+def test_the_older_of_two_living_drivers_stops(tmp_path: Path) -> None:
+    """I14: from the moment in which the second claims the job the first can neither publish nor commit."""
+    order = f"job,rounds=100000,until={tmp_path / 'go'},resume=latest"
+    with RunningProgram(PROGRAM, os.fspath(tmp_path), order) as older:
+        wait_for_commits(older, tmp_path, 1)
+        with RunningProgram(PROGRAM, os.fspath(tmp_path), order) as newer:
+            assert_lost_ownership(older)
+            wait_for_commits(newer, tmp_path, 2)
+            (tmp_path / "go").touch()
+            assert newer.wait(DEADLINE_S) == 0, newer.story()
+    assert_each_once(tmp_path)
+
+
+def test_a_driver_that_was_frozen_wakes_up_to_find_another_one(tmp_path: Path) -> None:
+    """I14: all processes of the first stand still while the second takes over; when they go on, they change nothing."""
+    order = f"job,rounds=100000,until={tmp_path / 'go'},resume=latest"
+    with RunningProgram(PROGRAM, os.fspath(tmp_path), order) as older:
+        wait_for_commits(older, tmp_path, 2)
+        frozen = older.processes()
+        for process in frozen:
+            process.suspend()
+        try:
+            with RunningProgram(PROGRAM, os.fspath(tmp_path), order) as newer:
+                wait_for_commits(newer, tmp_path, 2)
+                for process in frozen:
+                    process.resume()
+                assert_lost_ownership(older)
+                wait_for_commits(newer, tmp_path, 2)
+                (tmp_path / "go").touch()
+                assert newer.wait(DEADLINE_S) == 0, newer.story()
+        finally:
+            for process in frozen:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.resume()
+    assert_each_once(tmp_path)
