@@ -7,6 +7,8 @@ PY := .venv/bin/python
 READY := .venv/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
 # Passed on to the program behind the target: make test ARGS="-k word_count"
 ARGS ?=
+# Which benchmark: make bench BENCH=large_state ARGS=--quick
+BENCH ?= keyed_count
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format bench lock clean
@@ -30,8 +32,8 @@ format: $(READY) ## let ruff sort the imports and format the code
 	@$(PY) -m ruff check --fix --quiet .
 	@$(PY) -m ruff format .
 
-bench: $(READY) ## the keyed count, this engine beside its peers
-	@$(PY) -m benchmarks.keyed_count $(ARGS)
+bench: $(READY) ## the keyed count, this engine beside its peers; or another one, BENCH=large_state
+	@$(PY) -m benchmarks.$(BENCH) $(ARGS)
 
 lock: $(READY) ## choose new versions within pyproject.toml, into requirements.lock
 	@tools/lock.sh

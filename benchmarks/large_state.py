@@ -250,6 +250,7 @@ class Figures:
     start_seconds: float
     restore_seconds: float
     restored_bytes: int
+    restored_peak_bytes: int
 
 
 def measure(workload: Workload, checkpoints: int, directory: Path, console: Console) -> Figures:
@@ -263,23 +264,33 @@ def measure(workload: Workload, checkpoints: int, directory: Path, console: Cons
         time.sleep(POLL_SECONDS)
     fill_seconds = time.monotonic() - begun
     console.print(f"filled in {fill_seconds:.0f} s", highlight=False)
-    # The next one still holds the end of the filling.
-    filling = watch.until(1, beyond=watch.last_id)
-    filling = list(watch.checkpoints.values())
+    # The next one still holds the end of the filling, and the one after it rewrites as much as that one wrote.
+    watch.until(2, beyond=watch.last_id)
+    filling = watch.until(1)
     steady = watch.until(checkpoints, beyond=filling[-1].id)
     console.print(f"{len(steady)} checkpoints", highlight=False)
-    watch.look()
-    peak_bytes = watch.peak_bytes
-    job.trigger_savepoint(str(directory / "savepoint")).result()
+    asked = job.trigger_savepoint(str(directory / "savepoint"))
+    while not asked.done():
+        watch.look()
+        time.sleep(POLL_SECONDS)
     savepoint = next(each for each in job.checkpoint_statistics().history if each.is_savepoint)
     before = watch.last_id
     last = watch.until(1, beyond=before)[-1]
     ended(job)
     again, progress, restore_seconds = launched(workload, directory, "latest")
-    Watch(again).until(1)
+    watch_again = Watch(again)
+    watch_again.until(1)
     ended(again)
     return Figures(
-        fill_seconds, filling, steady, savepoint, peak_bytes, start_seconds, restore_seconds, last.state_size
+        fill_seconds=fill_seconds,
+        filling=filling,
+        steady=steady,
+        savepoint=savepoint,
+        peak_bytes=watch.peak_bytes,
+        start_seconds=start_seconds,
+        restore_seconds=restore_seconds,
+        restored_bytes=last.state_size,
+        restored_peak_bytes=watch_again.peak_bytes,
     )
 
 
@@ -312,6 +323,7 @@ def shown(workload: Workload, figures: Figures) -> Table:
     spread("while filling: synchronous part, ms", [float(sync_ms(each)) for each in figures.filling], "{:,.0f}")
     table.add_row("filling, s", f"{figures.fill_seconds:.0f}", "")
     table.add_row("largest resident memory of a slot, MB", f"{figures.peak_bytes / MB:,.0f}", "")
+    table.add_row("the same after the restore, MB", f"{figures.restored_peak_bytes / MB:,.0f}", "")
     return table
 
 
@@ -334,7 +346,10 @@ def main() -> None:
     load = ", ".join(f"{average:.1f}" for average in os.getloadavg())
     console.print(f"{os.cpu_count()} cores, load average {load}; {workload}", highlight=False, soft_wrap=True)
     with tempfile.TemporaryDirectory(prefix="rekindle-bench-", dir=arguments.directory) as directory:
-        console.print(shown(workload, measure(workload, checkpoints, Path(directory), console)))
+        figures = measure(workload, checkpoints, Path(directory), console)
+    series = ", ".join(f"{each.checkpointed_size / figures.savepoint.checkpointed_size:.2%}" for each in figures.steady)
+    console.print(f"increments: {series}", highlight=False, soft_wrap=True)
+    console.print(shown(workload, figures))
     console.print(f"load average at the end {os.getloadavg()[0]:.1f}", highlight=False)
 
 

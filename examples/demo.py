@@ -49,7 +49,7 @@ def main() -> int:
     arguments = parse_arguments()
     signal.signal(signal.SIGTERM, _terminate)
     console = Console()
-    feed = Feed(orders=arguments.orders, rate=arguments.rate, seed=arguments.seed, users=300, products=150)
+    feed = Feed(orders=arguments.orders, rate=arguments.rate, seed=arguments.seed)
     try:
         with tempfile.TemporaryDirectory(prefix="rk-demo-", ignore_cleanup_errors=True) as scratch:
             return Demo(console, Path(scratch), feed).run()
@@ -92,7 +92,6 @@ class Demo:
             checkpoint_interval_s=2,
             checkpoint_pause_s=0.5,
             restart_delay_s=0.5,
-            initial_stock=400,
         )
         self._console = console
         self._settings = settings
@@ -100,10 +99,10 @@ class Demo:
         self._program = OrdersProgram(folder, settings, feed)
         self._model = Model(settings, feed)
         self._visible = VisibleRows(self._program.output)
-        self._exception = Act("a function raises at a record")
-        self._slot = Act("SIGKILL to a slot, with its functions and their state")
-        self._driver = Act("SIGKILL to the program: driver, Spark and slots are gone")
-        self._rescale = Act(f"stopped with a savepoint, goes on with parallelism {RESCALED} instead of {PARALLELISM}")
+        self._exception = Act("a function raises")
+        self._slot = Act("a slot is killed (SIGKILL)")
+        self._driver = Act("the program is killed (SIGKILL)")
+        self._rescale = Act(f"stopped; goes on with {RESCALED} slots, not {PARALLELISM}")
         acts = [self._exception, self._slot, self._driver, self._rescale]
         title = f"A shop's order system, {feed.orders:,} orders (seed {feed.seed}), is broken {len(acts)} times"
         self._scene = Scene(title, acts)
@@ -131,7 +130,7 @@ class Demo:
         self._wait("a function raised", lambda: self._first("status", status="RESTARTING") is not None)
         raised = self._first("status", status="RESTARTING")
         assert raised is not None
-        self._broken(self._exception, f"record {record:,} of subtask", raised["at"])
+        self._broken(self._exception, f"at record {record:,} after checkpoint {_CHECKPOINTS_BETWEEN}", raised["at"])
 
         self._after_checkpoints("a slot is about to be killed")
         failed_at = time.time()
@@ -141,9 +140,8 @@ class Demo:
         self._after_checkpoints("the program is about to be killed")
         failed_at = time.time()
         pid = self._program.kill_driver()
-        self._set(self._driver, f"process {pid} is gone, started again")
         self._program.start(PARALLELISM, resume="latest")
-        self._broken(self._driver, "started again", failed_at)
+        self._broken(self._driver, f"process {pid} is gone; started again", failed_at)
 
         self._after_checkpoints("the program is about to be stopped")
         failed_at = time.time()
@@ -242,20 +240,20 @@ class Demo:
 def results_table(verdicts: list[Verdict]) -> Table:
     """What the job wrote beside what the model says."""
     by_stream = {verdict.stream: verdict for verdict in verdicts}
-    title = "Broken four times, and an undisturbed run of the same seed (plain Python)"
+    title = "Rows written by the broken job, and those of an undisturbed run (plain Python)"
     table = Table(title=title, title_justify="left")
-    table.add_column("branch")
-    table.add_column("stream")
-    for column in ("rows", "undisturbed", "missing", "not expected"):
+    for column in ("branch", "stream"):
+        table.add_column(column)
+    for column in ("broken", "undisturbed"):
         table.add_column(column, justify="right")
     table.add_column("")
     for branch, streams in BRANCH_STREAMS.items():
         for stream in streams:
             each = by_stream[stream]
-            numbers = (each.rows, each.expected, each.missing, each.unexpected)
-            verdict = "[green]equal[/]" if each.equal else f"[red]DIFFERENT[/] {each.complaint}"
-            name = "batches (their events)" if stream == "batches" else stream
-            table.add_row(branch, name, *(f"{number:,}" for number in numbers), verdict)
+            wrong = f"{each.missing:,} missing, {each.unexpected:,} not expected {each.complaint}"
+            verdict = "[green]equal[/]" if each.equal else f"[red]DIFFERENT:[/] {wrong}"
+            name = "events in batches" if stream == "batches" else stream
+            table.add_row(branch, name, f"{each.rows:,}", f"{each.expected:,}", verdict)
             branch = ""
     return table
 
@@ -267,7 +265,7 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 def parse_arguments() -> argparse.Namespace:
     """The demo's options."""
     parser = argparse.ArgumentParser(description="An order system is broken on purpose and loses nothing.")
-    parser.add_argument("--orders", type=int, default=24_000, help="how many orders (default 24,000)")
+    parser.add_argument("--orders", type=int, default=20_000, help="how many orders (default 20,000)")
     parser.add_argument("--rate", type=float, default=2_500, help="events per second (default 2,500)")
     parser.add_argument("--seed", type=int, default=7, help="the seed of the orders (default 7)")
     return parser.parse_args()

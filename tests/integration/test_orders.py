@@ -44,7 +44,7 @@ FEED = Feed(
     cancellations=0.3,
     misfits=0.1,
 )
-DEADLINE_S = 90.0
+DEADLINE_S = 150.0
 EXECUTOR_JVM = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
@@ -204,8 +204,8 @@ def test_stopped_with_a_savepoint_and_resumed(spark, tmp_path, parallelisms):
         if place < len(parallelisms) - 1:
             wait_for_checkpoints(client, 1)
             savepoint = client.stop_with_savepoint(False).result(DEADLINE_S)
-            assert client.get_job_status().result() is JobStatus.FINISHED
         client.get_job_execution_result().result(DEADLINE_S)
+        assert client.get_job_status().result() is JobStatus.FINISHED
     assert_equal(settings)
 
 

@@ -34,7 +34,7 @@ class Count(KeyedProcessFunction):
     def process_element(self, value, ctx):
         count = (self.count.value() or 0) + 1
         self.count.update(count)
-        ctx.timer_service().register_event_time_timer((1 << 62))
+        ctx.timer_service().register_event_time_timer(1 << 62)
         yield ctx.get_current_key(), count
 
     def on_timer(self, timestamp, ctx):

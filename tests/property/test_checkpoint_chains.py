@@ -26,7 +26,7 @@ from rekindle.common.typeinfo import Types
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotSource, take_snapshot
-from rekindle.runtime.state import columns
+from rekindle.runtime.state import capture
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.operator import OperatorStateBackend
 from rekindle.runtime.state.stored import StoredSnapshots
@@ -83,7 +83,7 @@ class Chains(RuleBasedStateMachine):
         super().__init__()
         # Even a single row is read after the cut.
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(columns, "WORTHWHILE_ROWS", 1)
+        self.patch.setattr(capture, "WORTHWHILE_ROWS", 1)
 
     @initialize()
     def start(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.many_checkpoints import ManyCheckpoints
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 CHECKPOINTS, KILL_EVERY = 60, 20
 #: Each checkpoint writes a manifest and up to four state files. If they all stayed, there would be about 300 of them.

@@ -20,7 +20,7 @@ from tests.recovery.programs.matrix import expected
 from tests.recovery.programs.staged_lines import committed
 from tests.running_program import REPOSITORY, RunningProgram
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
 PROGRAM = "tests.recovery.programs.matrix"
 ROUNDS, DRIVER_ROUNDS = 4, 14

@@ -17,7 +17,7 @@ from tests.recovery.programs.matrix import KEYS, expected
 from tests.recovery.programs.staged_lines import committed
 from tests.running_program import RunningProgram
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 SEED = int(os.environ.get("REKINDLE_TEST_SEED", "11"))
 PROGRAM = "tests.recovery.programs.matrix"

@@ -108,12 +108,14 @@ EVENT_TIME = {
     "tumbling evictor": lambda s: s.window(TUMBLING).evictor(CountEvictor.of(2)).sum(2),
     "count": lambda s: s.count_window(3).sum(2),
     "count sliding": lambda s: s.count_window(4, 2).process(CountedOnly()),
-    "global purging count": lambda s: s.window(GlobalWindows.create())
-    .trigger(PurgingTrigger.of(CountTrigger.of(3)))
-    .process(Everything()),
-    "global delta": lambda s: s.window(GlobalWindows.create())
-    .trigger(DeltaTrigger.of(12, lambda old, new: new[2] - old[2], RECORD))
-    .process(Everything()),
+    "global purging count": lambda s: (
+        s.window(GlobalWindows.create()).trigger(PurgingTrigger.of(CountTrigger.of(3))).process(Everything())
+    ),
+    "global delta": lambda s: (
+        s.window(GlobalWindows.create())
+        .trigger(DeltaTrigger.of(12, lambda old, new: new[2] - old[2], RECORD))
+        .process(Everything())
+    ),
     "global at the end": lambda s: s.window(GlobalWindows.create_with_end_of_stream_trigger()).process(Everything()),
     "whole stream": lambda s: s.window_all(TUMBLING).sum(2),
     "late data": lambda s: s.window(TUMBLING).side_output_late_data(LATE).sum(2).get_side_output(LATE),
@@ -141,9 +143,11 @@ def test_windows_survive(name, general):
 PROCESSING_TIME = {
     "tumbling": lambda s: s.window(TumblingProcessingTimeWindows.of(1_000)).process(WithBounds()),
     "sessions": lambda s: s.window(ProcessingTimeSessionWindows.with_gap(400)).process(WithBounds()),
-    "timeout": lambda s: s.window(GlobalWindows.create())
-    .trigger(PurgingTrigger.of(ProcessingTimeoutTrigger.of(CountTrigger.of(5), 300)))
-    .process(CountElements()),
+    "timeout": lambda s: (
+        s.window(GlobalWindows.create())
+        .trigger(PurgingTrigger.of(ProcessingTimeoutTrigger.of(CountTrigger.of(5), 300)))
+        .process(CountElements())
+    ),
 }
 
 
@@ -156,6 +160,7 @@ class CountElements(ProcessWindowFunction):
 @pytest.mark.parametrize("name", PROCESSING_TIME)
 def test_timers_of_processing_time_survive(name):
     """When windows of processing time end depends on the clock; that every element is in just one of them does not."""
+
     def stream(parallelism):
         env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
         env.enable_checkpointing(1_000)

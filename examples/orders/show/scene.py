@@ -7,14 +7,14 @@ from time import monotonic
 
 #: The branches as the demo shows them, and the stream whose rows stand for each.
 BRANCHES = {
-    "deduplicated": "batches",
-    "order statuses": "statuses",
-    "purchases per user": "purchases",
+    "events in batches": "batches",
+    "duplicates": "dropped",
+    "statuses": "statuses",
+    "misfits": "rejected",
+    "purchase windows": "purchases",
     "stock changes": "stock",
     "low-stock warnings": "low-stock",
     "back-orders": "back-orders",
-    "duplicates dropped": "dropped",
-    "misfits set aside": "rejected",
 }
 
 

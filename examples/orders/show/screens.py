@@ -53,6 +53,7 @@ class PlainScreen:
         self._console = console
         self._scene = scene
         self._told_at = 0.0
+        self._told: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         self._line(self._scene.title)
@@ -68,12 +69,12 @@ class PlainScreen:
     def tick(self) -> None:
         """Figures, every few seconds."""
         scene = self._scene
-        if not scene.rows or scene.elapsed() - self._told_at < _PLAIN_EVERY_S:
+        if scene.rows == self._told or scene.elapsed() - self._told_at < _PLAIN_EVERY_S:
             return
-        self._told_at = scene.elapsed()
-        shown = [(name, stream) for name, stream in BRANCHES.items() if scene.rows.get(stream)]
-        rates = [f"{name} {scene.rows[stream]:,} ({scene.rates.get(stream, 0):,.0f}/s)" for name, stream in shown]
-        self._line("visible: " + ", ".join(rates))
+        self._told_at, self._told = scene.elapsed(), scene.rows
+        shown = {name: scene.rows.get(stream, 0) for name, stream in BRANCHES.items()}
+        rate = scene.rates.get("batches", 0.0)
+        self._line(f"{rate:,.0f} events/s; visible: " + ", ".join(f"{rows:,} {name}" for name, rows in shown.items()))
 
     def say(self, text: str) -> None:
         self._scene.doing = text
@@ -136,7 +137,9 @@ class LiveScreen:
             now.add_row(bar)
         beside = Table.grid(padding=(0, 3))
         beside.add_row(self._branches(), self._checkpoints())
-        return Panel(Group(now, Text(), self._acts(), Text(), beside), title=scene.title, title_align="left")
+        everything = Group(now, Text(), self._acts(), Text(), beside)
+        hint = "a result is visible when the checkpoint that contains it is complete"
+        return Panel(everything, title=scene.title, title_align="left", subtitle=hint, subtitle_align="left")
 
     def _acts(self) -> Table:
         table = Table(title="Broken on purpose", title_justify="left", box=None, padding=(0, 2, 0, 0))

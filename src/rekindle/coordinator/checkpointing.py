@@ -15,7 +15,13 @@ from time import monotonic
 from rekindle.checkpoint.fallback import GoingBack, choose_restore
 from rekindle.checkpoint.manifest import Manifest, ManifestKind
 from rekindle.checkpoint.ownership import Claim, check_owner, claim_first, claim_next
-from rekindle.checkpoint.paths import below, new_savepoint_folder, timeline_folder
+from rekindle.checkpoint.paths import (
+    below,
+    checkpoint_folder,
+    metadata_path,
+    new_savepoint_folder,
+    timeline_folder,
+)
 from rekindle.checkpoint.publish import publish, put_metadata, remove
 from rekindle.checkpoint.rescale import OperatorTarget, SourceState, SubtaskRestore, assign
 from rekindle.checkpoint.resolve import LoadedCheckpoint
@@ -156,8 +162,10 @@ class Checkpointing:
         if self._claim is None:
             if not self.in_memory:
                 check_usable(self.store)
-            self._claim = claim_first(self.store, self.plan.job_name, self.job_id, driver, now_ms)
+            claim = claim_first(self.store, self.plan.job_name, self.job_id, driver, now_ms)
+            # Before the claim is kept: when the store fails here, the restarted attempt has to look again.
             self._recovery = self.recover()
+            self._claim = claim
         else:
             self._claim = claim_next(self.store, self._claim, now_ms)
         self._acknowledged.clear()
@@ -452,9 +460,13 @@ class Checkpointing:
         try:
             if place is not None:
                 place.store.delete(*(entry.path for entry in place.store.list(place.folder)))
-            elif files and self._claim is not None:
-                root = timeline_folder(self._claim.job_name, self._claim.timeline)
-                remove(self.store, self._claim, Removal(files=[below(root, each) for each in sorted(files)]))
+            elif self._claim is not None:
+                job_name, timeline = self._claim.job_name, self._claim.timeline
+                root = timeline_folder(job_name, timeline)
+                # A store that failed after it had written `_metadata` has made a checkpoint that nobody knows.
+                unknown = metadata_path(checkpoint_folder(job_name, timeline, checkpoint_id))
+                gone = Removal(manifests=[unknown], files=[below(root, each) for each in sorted(files)])
+                remove(self.store, self._claim, gone)
         except CheckpointError as error:  # an older driver finds out at its next claim (I14)
             _LOG.warning("Files of the aborted checkpoint %d could not be deleted: %s", checkpoint_id, error)
 

@@ -60,6 +60,7 @@ class Transformation:
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
     slot_sharing_group: str | None = None  # None: that of the inputs
     side_outputs: dict[str, TypeInformation | None] = field(default_factory=dict)
+    implied: bool = False  # part of another operator: without state, and nobody can give it a uid
     number: int = field(default_factory=lambda: next(_numbers))  # in the order in which they were made
 
 

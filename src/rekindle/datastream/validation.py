@@ -32,6 +32,9 @@ _METHOD_OF = {
     "KeyedBroadcastProcessFunction": "key_by(...).connect(broadcast_stream).process()",
     "AsyncFunction": "AsyncDataStream.unordered_wait()",
     "ProcessJoinFunction": "key_by(...).interval_join(...).between(...).process()",
+    "JoinFunction": "join(...).where(...).equal_to(...).window(...).apply()",
+    "FlatJoinFunction": "join(...).where(...).equal_to(...).window(...).apply()",
+    "CoGroupFunction": "co_group(...).where(...).equal_to(...).window(...).apply()",
     "SourceFunction": "add_source()",
     "SinkFunction": "add_sink()",
 }
@@ -129,11 +132,11 @@ def check_arity(where: str, function: Any, arity: int) -> None:
         raise GraphError(f"{where} is called with {arity} {noun}, but its signature is {signature}.") from error
 
 
-def check_single_valued(where: str, function: Any) -> None:
+def check_single_valued(where: str, function: Any, instead: str = "flat_map()") -> None:
     """Refuse generators and coroutines where one value is expected."""
     target = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
     if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
-        raise GraphError(f"{where} uses `yield`, but one value is expected of it: return it, or use flat_map().")
+        raise GraphError(f"{where} uses `yield`, but one value is expected of it: return it, or use {instead}.")
     if inspect.iscoroutinefunction(target):
         raise GraphError(f"{where} is `async`, but a plain function is expected here.")
 

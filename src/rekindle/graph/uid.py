@@ -38,7 +38,7 @@ def assign_uids(transformations: Sequence[Transformation], auto_generate: bool =
     for transformation in transformations:
         uid = _explicit(transformation)
         if uid is None:
-            if not auto_generate:
+            if not auto_generate and not transformation.implied:
                 raise GraphError(
                     f"Operator '{transformation.name}' has no uid, and auto-generated ones are disabled: call uid()."
                 )

@@ -39,6 +39,8 @@ _STACK_LOGGERS = (
     "org.apache.spark.api.python.BasePythonRunner",
     "org.apache.spark.util.Utils",
 )
+#: The longest path that the kernel takes for a unix socket; pyspark's are called /.<uuid>.sock.
+_SOCKET_PATH_BYTES, _SOCKET_NAME_BYTES = 107, 43
 _reported: set[str] = set()
 
 
@@ -168,8 +170,17 @@ def own_settings(master: str, configuration: Configuration) -> dict[str, str]:
     if is_on_this_machine(master):
         settings["spark.driver.host"] = _LOOPBACK
         settings["spark.driver.bindAddress"] = _LOOPBACK
-        settings["spark.python.unix.domain.socket.dir"] = temporary_directory("sockets")
+        settings |= _socket_settings()
     return settings | configuration.with_prefix(_SPARK_CONF_PREFIX)
+
+
+def _socket_settings() -> dict[str, str]:
+    """Where pyspark's unix sockets are; TCP in their place when the temporary directory's path is too long for them."""
+    directory = temporary_directory("sockets")
+    if len(os.fsencode(directory)) + _SOCKET_NAME_BYTES <= _SOCKET_PATH_BYTES:
+        return {"spark.python.unix.domain.socket.dir": directory}
+    _LOG.info("Epochs take longer than they need to: %s is too long for unix sockets; set a shorter TMPDIR.", directory)
+    return {"spark.python.unix.domain.socket.enabled": "false"}
 
 
 def differences(sc: SparkContext, configuration: Configuration) -> Iterator[str]:

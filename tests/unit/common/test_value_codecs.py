@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,3 +88,44 @@ def test_a_value_of_another_type_is_refused() -> None:
         codec.decode(b"")
     with pytest.raises(SerializationError, match="damaged"):
         value_codec_for(None).decode(b"\xc1")
+
+
+@pytest.mark.parametrize(
+    ("hint", "values"),
+    [
+        (int, [3, None, -(2**63)]),
+        (Account, [Account("a", 1), None]),
+        (tuple[str, int], [("a", 1), ("b", 2)]),
+        (Types.BIG_INT(), [2**80, None, 1]),
+        (Types.ROW_NAMED(["a"], [int]), [Row(a=1), None]),
+        (None, [1, "a", None, 2**70, (1, [2]), {"k": {3}}]),
+        (None, [1, "plain", None]),
+        (None, ["\ud800"]),
+        (None, [Plain(1), 5]),
+        (int, []),
+    ],
+)
+def test_many_values_are_written_as_an_array_of_single_ones(hint: Any, values: list[Any]) -> None:
+    """What a part of a snapshot holds can be put together from single values, and taken apart again."""
+    codec = value_codec_for(None if hint is None else infer_type_info(hint), allow_pickle=True)
+    data = codec.encode_all(values)
+    assert codec.decode_all(data) == values
+    singles = [msgspec.Raw(b"\xc0" if value is None else codec.encode(value)) for value in values]
+    assert msgspec.msgpack.encode(singles) == data
+
+
+def test_one_of_many_values_of_another_type_is_refused() -> None:
+    with pytest.raises(TypeMismatchError, match="Dataclass<Account> was declared"):
+        value_codec_for(infer_type_info(Account)).encode_all([Account("a", 1), 3])
+    with pytest.raises(TypeMismatchError, match="does not fit its declared type Long"):
+        value_codec_for(infer_type_info(int)).encode_all([1, 2**70])
+    with pytest.raises(SerializationError, match="Plain"):
+        value_codec_for(None).encode_all([1, Plain(1)])
+    codec = value_codec_for(infer_type_info(int))
+    with pytest.raises(TypeMismatchError, match="Expected `int"):
+        codec.decode_all(value_codec_for(None).encode_all([1, "x"]))
+    for damaged in (b"", b"\xc1", codec.encode(1)):
+        with pytest.raises((SerializationError, TypeMismatchError)):
+            codec.decode_all(damaged)
+        with pytest.raises(SerializationError, match="damaged"):
+            value_codec_for(None).decode_all(damaged)

@@ -16,7 +16,7 @@ from rekindle.common import Configuration, JobStatus, Types
 from rekindle.coordinator.checkpoint_types import CheckpointKind
 from rekindle.coordinator.checkpointing import Checkpointing, RestoredFrom
 from rekindle.datastream import StreamExecutionEnvironment
-from rekindle.errors import CheckpointError, OwnershipLostError
+from rekindle.errors import CheckpointError, OwnershipLostError, StoreError
 from rekindle.graph.build import build_plan
 from rekindle.protocol import (
     CheckpointAborted,
@@ -203,3 +203,46 @@ def test_an_older_driver_cannot_complete_a_savepoint(driver, tmp_path):
     with pytest.raises(OwnershipLostError, match="another:1"):
         driver.checkpointing.hear(driver.word(order))
     assert not list((tmp_path / "savepoints").rglob("_metadata"))
+
+
+def test_a_store_that_fails_after_it_has_published_leaves_no_damaged_checkpoint(driver, monkeypatch):
+    """I16: the checkpoint counts as failed and its files go, so its `_metadata` must not stay behind as the latest."""
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    word = driver.word(driver.cut())
+    listed, published = driver.store.list, driver.store.put_if_absent
+    faults = []
+
+    def put_then_fail(path, data):
+        done = published(path, data)
+        faults.append(StoreError("the network is gone for a moment"))
+        return done
+
+    monkeypatch.setattr(driver.store, "put_if_absent", put_then_fail)
+    monkeypatch.setattr(driver.store, "list", lambda *prefix: listed(*prefix) if not faults else raised(faults.pop()))
+    with pytest.raises(CheckpointError, match="tolerable"):
+        driver.checkpointing.hear(word)
+    assert driver.told[-1] == CheckpointAborted(2)
+    assert resolve.load(driver.store, resolve.LATEST, "shell", deep=True).manifest.checkpoint_id == 1
+
+
+def test_a_restart_looks_again_for_the_checkpoint_that_the_store_did_not_give(driver, tmp_path):
+    """A job that is to go on from `latest` never begins anew because the store failed for a moment."""
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    answers = [StoreError("the network is gone for a moment")]
+
+    def recover():
+        if answers:
+            raise answers.pop()
+        return RestoredFrom(driver.store, resolve.load(driver.store, resolve.LATEST, "shell"))
+
+    checkpointing = Checkpointing(
+        driver.plan, "1" * 32, driver.store, ManualClock(1), in_memory=False, recover=recover
+    )
+    with pytest.raises(StoreError):
+        checkpointing.begin_attempt()
+    checkpointing.failed("the store failed")
+    assert checkpointing.begin_attempt().restored_id == 1
+
+
+def raised(error):
+    raise error

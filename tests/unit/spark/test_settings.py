@@ -82,6 +82,16 @@ def test_own_sessions_fail_at_once_and_listen_on_loopback() -> None:
     assert os.path.isdir(settings["spark.python.unix.domain.socket.dir"])
 
 
+@pytest.mark.parametrize(("length", "unix"), [(64, True), (65, False)])
+def test_a_temporary_directory_too_long_for_unix_sockets_is_no_hindrance(
+    monkeypatch: pytest.MonkeyPatch, length: int, unix: bool
+) -> None:
+    monkeypatch.setattr(session, "temporary_directory", lambda purpose: "/" + "t" * (length - 1))
+    settings = own_settings("local[2]", Configuration())
+    assert (settings["spark.python.unix.domain.socket.enabled"] == "true") is unix
+    assert ("spark.python.unix.domain.socket.dir" in settings) is unix
+
+
 def test_a_cluster_chooses_its_own_addresses() -> None:
     settings = own_settings("spark://far:7077", Configuration())
     assert not {"spark.driver.host", "spark.driver.bindAddress"} & settings.keys()

@@ -10,12 +10,19 @@ from typing import Any
 
 import pytest
 
+from rekindle.common import Time
 from rekindle.common.typeinfo import Types
 from rekindle.datastream.functions import AggregateFunction
-from rekindle.datastream.state import AggregatingStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
+from rekindle.datastream.state import (
+    AggregatingStateDescriptor,
+    ReducingStateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
 from rekindle.errors import TypeMismatchError
-from rekindle.runtime.state import columns
+from rekindle.runtime.state import capture
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.testing import ManualClock
 
 GROUPS = 4
 PAIR = Types.TUPLE([Types.LONG(), Types.STRING()])
@@ -78,7 +85,7 @@ def filled(keys: int = 50) -> Job:
 @pytest.fixture
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even a single row is put off."""
-    monkeypatch.setattr(columns, "WORTHWHILE_ROWS", 1)
+    monkeypatch.setattr(capture, "WORTHWHILE_ROWS", 1)
 
 
 def overwrite(job: Job) -> None:
@@ -158,14 +165,12 @@ def test_rows_without_state_stay_until_they_are_read() -> None:
 def test_a_snapshot_that_is_given_up_costs_nothing_more() -> None:
     job = filled()
     captured = job.backend.snapshot_whole(1)
-    overwritten = job.backend._overwritten
     job.write(1, 1)
-    assert overwritten is not None
-    assert overwritten() is not None
+    assert job.backend._capture.reads_rows
     del captured
-    assert overwritten() is None
+    assert not job.backend._capture.reads_rows
     job.write(2, 1)
-    assert job.backend._overwritten is None
+    assert not job.backend._keeps
 
 
 @pytest.mark.usefixtures("any_size")
@@ -193,13 +198,42 @@ def test_a_rare_value_that_can_change_is_refused_by_name() -> None:
         [group.encode() for group in captured]
 
 
+@pytest.mark.usefixtures("any_size")
+def test_what_has_expired_at_the_cut_is_not_read_later() -> None:
+    """A full snapshot's clean-up removes values right before the cut: they were not overwritten after it."""
+    clock = ManualClock()
+    config = StateTtlConfig.new_builder(Time.milliseconds(10)).disable_cleanup_in_background().cleanup_full_snapshot()
+    descriptor = ValueStateDescriptor("pair", PAIR)
+    descriptor.enable_time_to_live(config.return_expired_if_not_cleaned_up().build())
+
+    def backend() -> tuple[HashMapKeyedBackend, Any]:
+        made = HashMapKeyedBackend(GROUPS, range(GROUPS), defers=True, clock=clock)
+        return made, made.value_state(descriptor)
+
+    keyed, state = backend()
+    for key in range(20):
+        keyed.set_current_key(key)
+        state.update((key, "old"))
+    keyed.snapshot_whole(1)
+    clock.advance(50)
+    keyed.set_current_key(3)
+    state.update((3, "new"))
+    captured = keyed.snapshot_whole(2)
+    assert all(group.deferred for group in captured)
+    parts = [(group.key_group, group.encode()) for group in captured]
+    restored = HashMapKeyedBackend(GROUPS, range(GROUPS), clock=clock)
+    restored.restore(parts)
+    restored.value_state(descriptor)
+    assert list(restored.keys()) == [3]
+
+
 def test_small_snapshots_are_taken_at_once() -> None:
     job = filled()
     assert not any(group.deferred for group in job.backend.snapshot_whole(1))
 
 
 def test_backends_whose_rows_others_write_put_nothing_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "WORTHWHILE_ROWS", 1)
+    monkeypatch.setattr(capture, "WORTHWHILE_ROWS", 1)
     backend = HashMapKeyedBackend(GROUPS, range(GROUPS))
     state = backend.value_state(ValueStateDescriptor("pair", PAIR))
     backend.set_current_key(1)

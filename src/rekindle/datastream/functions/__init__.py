@@ -22,7 +22,7 @@ from rekindle.datastream.functions.checkpointed import (
     FunctionSnapshotContext,
     ListCheckpointed,
 )
-from rekindle.datastream.functions.join import ProcessJoinFunction
+from rekindle.datastream.functions.join import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from rekindle.datastream.functions.process import (
     CoProcessFunction,
     KeyedCoProcessFunction,
@@ -60,6 +60,9 @@ __all__ = [
     "AsyncFunctionDescriptor",
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",
+    "CoGroupFunction",
+    "FlatJoinFunction",
+    "JoinFunction",
     "ProcessJoinFunction",
     "CheckpointedFunction",
     "CheckpointListener",

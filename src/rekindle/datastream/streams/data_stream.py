@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rekindle.datastream.streams.broadcast import BroadcastConnectedStream, BroadcastStream
     from rekindle.datastream.streams.cached_stream import CachedDataStream
     from rekindle.datastream.streams.connected_streams import ConnectedStreams
+    from rekindle.datastream.streams.joined_streams import CoGroupedStreams, JoinedStreams
     from rekindle.datastream.streams.keyed_stream import KeyedStream
     from rekindle.datastream.streams.windowed_stream import AllWindowedStream
     from rekindle.datastream.windowing.assigners import WindowAssigner
@@ -299,6 +300,42 @@ class DataStream(OperatorSettings):
             raise GraphError(f"{self._where('connect()')} takes a DataStream or a BroadcastStream, not {ds!r}.")
         self._check_environment("connect()", ds)
         return ConnectedStreams(self, ds)
+
+    def join(self, other_stream: DataStream) -> JoinedStreams:
+        """Join with another stream: all pairs of elements that have a key and a window in common.
+
+        >>> from rekindle.common import Time
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> from rekindle.datastream.window import TumblingEventTimeWindows
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> one, other = env.from_collection([("a", 1)]), env.from_collection([("a", 2)])
+        >>> keyed = one.join(other).where(lambda pair: pair[0]).equal_to(lambda pair: pair[0])
+        >>> sums = keyed.window(TumblingEventTimeWindows.of(Time.minutes(1))).apply(lambda a, b: a[1] + b[1])
+        """
+        from rekindle.datastream.streams.joined_streams import JoinedStreams
+
+        return JoinedStreams(self, self._joinable("join()", other_stream))
+
+    def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
+        """Evaluate elements of this stream and another one together, per key and window; one may have none.
+
+        >>> from rekindle.common import Time
+        >>> from rekindle.datastream import StreamExecutionEnvironment
+        >>> from rekindle.datastream.window import TumblingEventTimeWindows
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> one, other = env.from_collection(["a"]), env.from_collection(["b"])
+        >>> keyed = one.co_group(other).where(len).equal_to(len)
+        >>> both = keyed.window(TumblingEventTimeWindows.of(Time.minutes(1))).apply(lambda a, b: [*a, *b])
+        """
+        from rekindle.datastream.streams.joined_streams import CoGroupedStreams
+
+        return CoGroupedStreams(self, self._joinable("co_group()", other_stream))
+
+    def _joinable(self, method: str, other_stream: DataStream) -> DataStream:
+        if not isinstance(other_stream, DataStream):
+            raise GraphError(f"{self._where(method)} takes a DataStream, not {other_stream!r}.")
+        self._check_environment(method, other_stream)
+        return other_stream
 
     # -- partitioning -------------------------------------------------------------------------------------------------
 

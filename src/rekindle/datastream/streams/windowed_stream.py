@@ -136,9 +136,7 @@ class _Windowed:
         methods = {"apply": self._arity} if applies else {"process": self._arity, "clear": 1}
         check_function(where, function, kinds, methods)
 
-    def _result(
-        self, contents: WindowContents, function: Any, output_type: TypeInformation | None
-    ) -> DataStream:
+    def _result(self, contents: WindowContents, function: Any, output_type: TypeInformation | None) -> DataStream:
         assigner = self._window_assigner
         trigger = self._trigger or assigner.get_default_trigger(self.get_execution_environment())
         operation = WindowOperation(
@@ -298,7 +296,5 @@ class AllWindowedStream(_Windowed):
         methods = {"process": 2, "clear": 1}
         return self._evaluate("process()", ProcessAllWindowFunction, methods, process_window_function, output_type)
 
-    def _result(
-        self, contents: WindowContents, function: Any, output_type: TypeInformation | None
-    ) -> DataStream:
+    def _result(self, contents: WindowContents, function: Any, output_type: TypeInformation | None) -> DataStream:
         return super()._result(contents, function, output_type).force_non_parallel()

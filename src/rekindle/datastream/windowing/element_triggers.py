@@ -104,9 +104,7 @@ class DeltaTrigger(Trigger[Any, Any]):
     DeltaTrigger(10.0)
     """
 
-    def __init__(
-        self, threshold: float, delta_function: DeltaFunction | Delta, element_type_info: Any = None
-    ) -> None:
+    def __init__(self, threshold: float, delta_function: DeltaFunction | Delta, element_type_info: Any = None) -> None:
         self._threshold = threshold
         self._delta = delta_of("DeltaTrigger", delta_function)
         # In a tuple: None is an element like any other, but no value of a state.
@@ -114,9 +112,7 @@ class DeltaTrigger(Trigger[Any, Any]):
         self._last_element_descriptor = ValueStateDescriptor("last-element", declared)
 
     @staticmethod
-    def of(
-        threshold: float, delta_function: DeltaFunction | Delta, element_type_info: Any = None
-    ) -> DeltaTrigger:
+    def of(threshold: float, delta_function: DeltaFunction | Delta, element_type_info: Any = None) -> DeltaTrigger:
         """With this threshold and distance; the type is that of the elements."""
         return DeltaTrigger(threshold, delta_function, element_type_info)
 

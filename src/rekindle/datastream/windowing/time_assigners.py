@@ -108,9 +108,7 @@ class _Tumbling(AlignedWindows):
 class _Sliding(AlignedWindows):
     def __init__(self, size: int, slide: int, offset: int) -> None:
         if size <= 0 or slide <= 0:
-            raise GraphError(
-                f"{type(self).__name__} needs a size and a slide above 0, not {size} and {slide} ms."
-            )
+            raise GraphError(f"{type(self).__name__} needs a size and a slide above 0, not {size} and {slide} ms.")
         super().__init__(size, slide, offset)
 
     def __repr__(self) -> str:

@@ -62,9 +62,7 @@ class TimeWindow(Window):
         return timestamp - (timestamp - offset) % window_size
 
     @staticmethod
-    def merge_windows(
-        windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
-    ) -> None:
+    def merge_windows(windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]) -> None:
         """Tell the callback which of the windows overlap or touch, and what they become together."""
         group: list[TimeWindow] = []
         covered: TimeWindow | None = None

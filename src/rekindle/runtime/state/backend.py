@@ -25,20 +25,15 @@ from rekindle.runtime.state.spec import Codec
 class Delta:
     """What changed since a completed snapshot, taken at the cut: one captured part per key group that changed."""
 
-    __slots__ = ("_deferred", "_groups", "_key_codec", "since", "snapshot_id", "whole")
+    __slots__ = ("_deferred", "_groups", "_key_codec", "whole")
 
     def __init__(
         self,
-        snapshot_id: int,
-        since: int | None,
         groups: dict[int, CapturedGroup],
         whole: list[CapturedGroup],
         deferred: list[Deferred[dict[int, CapturedState]]],
         key_codec: Codec,
     ) -> None:
-        self.snapshot_id = snapshot_id
-        #: The snapshot that this one stands on; None: on nothing, the delta is the whole state.
-        self.since = since
         #: Key groups that are written whole instead.
         self.whole = whole
         self._groups = groups

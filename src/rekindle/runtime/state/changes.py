@@ -163,6 +163,10 @@ class ChangeLog:
         """Identities of the rows that a snapshot still needs."""
         return {id(row) for change_set in self._sealed for row in change_set.rows()}
 
+    def number_of_rows(self) -> int:
+        """About how many value-like changes the next cut brings."""
+        return sum(len(rows) for each in (self.open, *self._sealed) for rows in each.plain.values())
+
     def is_open(self, mark: Any) -> bool:
         """Whether a mark says that its column changed since the last cut."""
         return mark is not None and (mark is self.open or type(mark) is not ChangeSet)

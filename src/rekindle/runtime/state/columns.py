@@ -12,7 +12,7 @@ import msgspec
 from rekindle.datastream.state import State
 from rekindle.errors import RekindleError, SerializationError, StateAccessError
 from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeSet, Row
-from rekindle.runtime.state.deferred import WORTHWHILE_ROWS, Deferred, Overwritten, checked, may_be_put_off
+from rekindle.runtime.state.deferred import SAMPLE_ROWS, Deferred, Overwritten, checked
 from rekindle.runtime.state.format import (
     REPLACE,
     CapturedColumn,
@@ -24,12 +24,12 @@ from rekindle.runtime.state.format import (
     list_operations,
     map_operations,
 )
+from rekindle.runtime.state.immutable import all_immutable
 from rekindle.runtime.state.spec import Codec, StateKind, StateSpec
 from rekindle.runtime.state.ttl import reader
 
 _ABSENT: Final = object()
 _NONE: Final = type(None)
-_SAMPLE_ROWS: Final = 64
 
 
 class Column:
@@ -87,9 +87,9 @@ class Column:
     def put_off_changes(
         self, changes: ChangeSet, without: frozenset[int], overwritten: Overwritten
     ) -> Deferred[dict[int, CapturedState]] | None:
-        """As `capture_changes`, but later; None when that is not possible or not worth it."""
+        """As `capture_changes`, but later; None when that is not possible."""
         rows = changes.plain.get(self.place + 1, [])
-        if not self._defers(len(rows), rows[-_SAMPLE_ROWS:]):
+        if not self._defers(rows[-SAMPLE_ROWS:]):
             return None
 
         def work() -> dict[int, CapturedState]:
@@ -108,8 +108,8 @@ class Column:
         return overwritten.put_off(work)
 
     def put_off_all(self, rows: Mapping[Any, Row], overwritten: Overwritten) -> Deferred[CapturedState | None] | None:
-        """As `capture_all`, but later; None when that is not possible or not worth it."""
-        if not self._defers(len(rows), rows.values()):
+        """As `capture_all`, but later; None when that is not possible."""
+        if not self._defers(islice(rows.values(), SAMPLE_ROWS)):
             return None
 
         def work() -> CapturedState | None:
@@ -122,10 +122,10 @@ class Column:
 
         return overwritten.put_off(work)
 
-    def _defers(self, size: int, rows: Iterable[Row]) -> bool:
-        return (
-            size >= WORTHWHILE_ROWS and not self.spec.kind.detailed and may_be_put_off(self.spec, rows, self.place)
-        )
+    def _defers(self, sample: Iterable[Row]) -> bool:
+        """Whether the values can be read later: by their declared type, and by the look of a few."""
+        spec, place = self.spec, self.place
+        return spec.frozen and not spec.kind.detailed and all_immutable([row[place] for row in sample])
 
     def _checked(self, keys: list[Any], values: list[Any]) -> CapturedState:
         column = CapturedColumn(checked(self.spec, values), self.spec.values, checked=True)

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
-from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
 from rekindle.errors import TypeMismatchError
@@ -23,9 +22,10 @@ from rekindle.runtime.state.changes import Row
 from rekindle.runtime.state.immutable import all_immutable, is_immutable
 from rekindle.runtime.state.spec import StateSpec
 
-#: So many rows are worth the trouble.
+#: Fewer rows than this are read at once.
 WORTHWHILE_ROWS: Final = 8192
-_SAMPLE: Final = 64
+#: So many are looked at, of a key group or of what changed, before the others are put off.
+SAMPLE_ROWS: Final = 16
 
 T = TypeVar("T")
 
@@ -83,11 +83,6 @@ class Deferred(Generic[T]):
                 self._result = self._work()
                 self._work = None
             return self._result
-
-
-def may_be_put_off(spec: StateSpec, rows: Iterable[Row], place: int) -> bool:
-    """Whether the values of these rows can be read later: by their declared type, and by the look of a few."""
-    return spec.frozen and all_immutable([row[place] for row in islice(rows, _SAMPLE)])
 
 
 def checked(spec: StateSpec, values: list[Any]) -> list[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -25,10 +24,10 @@ from rekindle.errors import InvalidKeyError, StateAccessError
 from rekindle.runtime.key_groups import key_group
 from rekindle.runtime.keys import owned_key
 from rekindle.runtime.state.backend import Delta
+from rekindle.runtime.state.capture import RowCapture
 from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeLog, Row
 from rekindle.runtime.state.columns import Column
-from rekindle.runtime.state.deferred import Deferred, Overwritten
-from rekindle.runtime.state.format import CapturedGroup, CapturedState, StatePart, decode_part
+from rekindle.runtime.state.format import CapturedGroup, StatePart, decode_part
 from rekindle.runtime.state.handles import (
     RowAggregatingState,
     RowListState,
@@ -87,17 +86,16 @@ class HashMapKeyedBackend:
 
     __slots__ = (
         "_allow_pickle",
+        "_capture",
         "_changes",
         "_columns",
-        "_defers",
         "_emptied",
         "_frozen_keys",
-        "_full_snapshot_cleanups",
         "_groups",
+        "_keeps",
         "_key_codec",
         "_key_group_of",
         "_max_parallelism",
-        "_overwritten",
         "_tracks",
         "_ttl_states",
         "_unclaimed",
@@ -148,11 +146,13 @@ class HashMapKeyedBackend:
         self.generation = self._changes.open
         self._emptied: dict[Any, Row] = {}
         self._frozen_keys = 0
-        self._defers = defers
-        self._overwritten: weakref.ref[Overwritten] | None = None
         self._unclaimed: dict[str, list[tuple[int, StatePart]]] = {}
         self._ttl_states = TtlStates(self, clock or SystemClock())
-        self._full_snapshot_cleanups: list[Callable[[Iterable[Row]], None]] = []
+        self._capture = RowCapture(
+            self._groups, self._columns, self._unclaimed, self._key_codec, defers and track_changes
+        )
+        # Whether a snapshot reads rows behind our back, so that what they hold is kept before it is overwritten.
+        self._keeps = False
 
     # ------------------------------------------------------------------------------------------------- current key
 
@@ -217,22 +217,14 @@ class HashMapKeyedBackend:
 
     def mark(self, row: Row, column: int) -> None:
         """A value-like column is about to be written for the first time in this generation."""
-        if self._overwritten is not None:
-            self._keep(row, column - 1)
+        if self._keeps:
+            self._keeps = self._capture.keep(row, column - 1)
         generation = self.generation
         row[column] = generation
         if self._tracks:
             generation.plain[column].append(row)
         if row[ROW_GROUP] < 0:
             self._attach(row)
-
-    def _keep(self, row: Row, place: int) -> None:
-        assert self._overwritten is not None
-        overwritten = self._overwritten()
-        if overwritten is None:  # nobody reads rows any more
-            self._overwritten = None
-        else:
-            overwritten.keep(row, place)
 
     def mark_change(self, row: Row, column: int, change: Change) -> Change:
         """A detailed column changed for the first time in this generation; returns the change to go on with."""
@@ -255,7 +247,7 @@ class HashMapKeyedBackend:
 
     def before_full_snapshots(self, cleanup: Callable[[Iterable[Row]], None]) -> None:
         """Call this with the rows of a key group before they are captured whole."""
-        self._full_snapshot_cleanups.append(cleanup)
+        self._capture.cleanups.append(cleanup)
 
     def with_every_key(self, cleanup: Callable[[], object]) -> None:
         """Call this whenever a key is chosen; backends for which nobody asks this pay nothing for it."""
@@ -361,75 +353,39 @@ class HashMapKeyedBackend:
     def snapshot_delta(self, snapshot_id: int, since_completed_id: int | None, whole: Iterable[int] = ()) -> Delta:
         """Cut: what changed since the completed snapshot, some key groups whole; costs what changed."""
         assert self._tracks, "a delta of a backend that tracks no changes"
-        overwritten = self._begin_capture()
         key_groups = list(whole)
-        rewritten = [self._capture_group(group, overwritten) for group in key_groups]
+        self._capture.clean(key_groups)
+        rows = sum(len(self._groups[group]) for group in key_groups) + self._changes.number_of_rows()
+        overwritten = self._capture.begin(rows)
+        rewritten = [self._capture.group(group, overwritten) for group in key_groups]
         changes = self._changes.cut(snapshot_id, since_completed_id)
         self.generation = self._changes.open
-        left_out = frozenset(key_groups)
-        groups: dict[int, CapturedGroup] = {}
-        deferred: list[Deferred[dict[int, CapturedState]]] = []
-        for column in self._columns.values():
-            later = column.put_off_changes(changes, left_out, overwritten) if overwritten is not None else None
-            if later is not None:
-                deferred.append(later)
-                continue
-            for group, captured in column.capture_changes(changes, left_out).items():
-                if group not in groups:
-                    groups[group] = CapturedGroup(group, self._key_codec)
-                groups[group].states.append(captured)
-        return Delta(snapshot_id, since_completed_id, groups, rewritten, deferred, self._key_codec)
+        self._keeps = overwritten is not None
+        return self._capture.changed(changes, rewritten, overwritten)
 
     def snapshot_whole(self, snapshot_id: int) -> list[CapturedGroup]:
         """Cut: everything, on top of nothing."""
-        overwritten = self._begin_capture()
-        captured = [self._capture_group(group, overwritten) for group in self.key_groups]
-        if self._tracks:
-            self._changes.cut_whole(snapshot_id)
-            self.generation = self._changes.open
-        return captured
+        return self._snapshot_all(lambda: self._changes.cut_whole(snapshot_id))
 
     def snapshot_aside(self, snapshot_id: int) -> list[CapturedGroup]:
         """Everything, for a snapshot on which nothing will stand: the next delta is as if it had not been."""
-        overwritten = self._begin_capture()
-        captured = [self._capture_group(group, overwritten) for group in self.key_groups]
+        return self._snapshot_all(lambda: self._changes.set_aside(snapshot_id))
+
+    def _snapshot_all(self, cut: Callable[[], None]) -> list[CapturedGroup]:
+        self._capture.clean(self.key_groups)
+        overwritten = self._capture.begin(self.number_of_keys())
+        captured = [self._capture.group(group, overwritten) for group in self.key_groups]
         if self._tracks:
-            self._changes.set_aside(snapshot_id)
+            cut()
             self.generation = self._changes.open
-        return captured
-
-    def _begin_capture(self) -> Overwritten | None:
-        """What rows are read through that need not be read at once; None: all are."""
-        before = self._overwritten() if self._overwritten is not None else None
-        if before is not None:
-            before.finish()
-        self._overwritten = None
-        if not self._defers or not self._tracks:
-            return None
-        overwritten = Overwritten()
-        self._overwritten = weakref.ref(overwritten)
-        return overwritten
-
-    def _capture_group(self, group: int, overwritten: Overwritten | None) -> CapturedGroup:
-        rows = self._groups[group]
-        for cleanup in self._full_snapshot_cleanups:
-            cleanup(rows.values())
-        carried = (part for parts in self._unclaimed.values() for at, part in parts if at == group)
-        captured = CapturedGroup(group, self._key_codec, carried)
-        for column in self._columns.values():
-            later = column.put_off_all(rows, overwritten) if overwritten is not None else None
-            if later is not None:
-                captured.deferred.append(later)
-                continue
-            state = column.capture_all(rows)
-            if state is not None:
-                captured.states.append(state)
+        self._keeps = overwritten is not None
         return captured
 
     def snapshot_full(self, key_groups: Iterable[int] | None = None) -> Iterator[CapturedGroup]:
         """Whole key groups, one at a time. Take all of them before the next element is processed."""
         for group in self.key_groups if key_groups is None else key_groups:
-            yield self._capture_group(group, None)
+            self._capture.clean([group])
+            yield self._capture.group(group, None)
 
     def snapshot_completed(self, snapshot_id: int) -> None:
         """The snapshot is durable: later deltas stand on it."""
@@ -454,8 +410,8 @@ class HashMapKeyedBackend:
 
     def _purge(self) -> None:
         """Drop rows whose columns are all empty and whose removal no snapshot has still to write."""
-        if not self._emptied or (self._overwritten is not None and self._overwritten() is not None):
-            return  # nothing to do, or a snapshot has still to read rows
+        if not self._emptied or self._capture.reads_rows:
+            return
         needed = self._changes.sealed_rows()
         is_open = self._changes.is_open
         kept: dict[Any, Row] = {}

@@ -51,6 +51,8 @@ def all_immutable(values: Iterable[Any]) -> bool:
         deeper = kinds - ATOMS
         if not deeper:
             return True
+        if deeper == {tuple} == kinds and ATOMS.issuperset(map(type, chain.from_iterable(level))):
+            return True  # the most frequent case, without another list
         inside: list[Iterable[Any]] = []
         for kind in deeper:
             own: list[Any] = level if kinds == {kind} else [value for value in level if type(value) is kind]

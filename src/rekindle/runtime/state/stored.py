@@ -57,8 +57,9 @@ class StoredSnapshots:
 
     def completed(self, snapshot_id: int) -> None:
         """Later snapshots stand on this one or a later one."""
-        if snapshot_id in self._inventories:
-            self._restored = None
+        if snapshot_id not in self._inventories:
+            return  # the one that was restored, told again, or a savepoint with which the job ends
+        self._restored = None
         for older in [each for each in self._inventories if each < snapshot_id]:
             del self._inventories[older]
 

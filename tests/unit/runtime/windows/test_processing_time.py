@@ -89,9 +89,7 @@ def test_a_task_asks_for_an_epoch_when_a_window_ends(general):
     clock = ManualClock(1_000)
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     stream = env.from_collection([("a", 1), ("a", 2), ("a", 3)]).key_by(lambda record: record[0])
-    job = InProcessJob.of(
-        stream.window(TumblingProcessingTimeWindows.of(10)).process(Numbers()), clock, max_records=2
-    )
+    job = InProcessJob.of(stream.window(TumblingProcessingTimeWindows.of(10)).process(Numbers()), clock, max_records=2)
     assert job.epoch() == []
     due = [task.next_due_ms() for task in job.tasks.values()]
     assert [time for time in due if time is not None] == [1_010]

@@ -94,8 +94,8 @@ class ValueContents(Contents):
 
     def __init__(self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None) -> None:
         super().__init__(keyed)
-        keyed.value_state(ValueStateDescriptor("contents", type_info))
-        keyed.value_state(ValueStateDescriptor("contents-none", Types.BOOLEAN()))
+        keyed.value_state(ValueStateDescriptor("_window_contents", type_info))
+        keyed.value_state(ValueStateDescriptor("_window_contents_is_none", Types.BOOLEAN()))
 
     @abstractmethod
     def first(self, element: Any) -> Any:
@@ -190,11 +190,9 @@ class AggregatedContents(ValueContents):
 class ElementContents(Contents):
     """All elements."""
 
-    def __init__(
-        self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None, isolate: Isolate | None
-    ) -> None:
+    def __init__(self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None, isolate: Isolate | None) -> None:
         super().__init__(keyed)
-        keyed.list_state(ListStateDescriptor("elements", type_info))
+        keyed.list_state(ListStateDescriptor("_window_elements", type_info))
         self._isolate = isolate
 
     def add(self, row: Row, element: Any, timestamp: int) -> None:
@@ -236,9 +234,7 @@ class ElementContents(Contents):
 class TimestampedContents(ElementContents):
     """All elements with their timestamps, as evictors want them: (timestamp, element)."""
 
-    def __init__(
-        self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None, isolate: Isolate | None
-    ) -> None:
+    def __init__(self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None, isolate: Isolate | None) -> None:
         pair = None if type_info is None else Types.TUPLE([Types.LONG(), type_info])
         super().__init__(keyed, pair, isolate)
 

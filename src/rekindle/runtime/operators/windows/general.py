@@ -97,9 +97,7 @@ class GeneralWindowOperator(WindowOperator):
         """Whether the window has gone for good."""
         return self.event_time and self.cleanup_time(window.max_timestamp()) <= self.current_watermark
 
-    def _on_element(
-        self, key: Any, namespace: Namespace, window: Any, row: Row, record: Any, timestamp: int
-    ) -> None:
+    def _on_element(self, key: Any, namespace: Namespace, window: Any, row: Row, record: Any, timestamp: int) -> None:
         context = self._about_trigger(key, namespace)
         result = self.operation.trigger.on_element(record, user_timestamp(timestamp), window, context)  # type: ignore[arg-type]
         if result is not CONTINUE:
@@ -162,9 +160,7 @@ class GeneralWindowOperator(WindowOperator):
             if self._eviction is None:
                 self.evaluate(key, namespace, window, self.contents.evaluated(row))
             else:
-                self._eviction.evaluate(
-                    row, window, lambda elements: self.evaluate(key, namespace, window, elements)
-                )
+                self._eviction.evaluate(row, window, lambda elements: self.evaluate(key, namespace, window, elements))
         if purge:
             self.contents.clear(row)
 

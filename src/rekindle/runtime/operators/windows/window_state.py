@@ -115,9 +115,7 @@ class _WindowMapState(_WindowState, MapState[Any, Any]):
 class WindowStateStore(KeyedStateStore):
     """Hands out state of the window that is being evaluated."""
 
-    def __init__(
-        self, keyed: HashMapKeyedBackend, row: Callable[[], Row], scoped: Callable[[Any], Any]
-    ) -> None:
+    def __init__(self, keyed: HashMapKeyedBackend, row: Callable[[], Row], scoped: Callable[[Any], Any]) -> None:
         self._keyed = keyed
         self._window = _OnWindow(keyed, row)
         self._scoped = scoped

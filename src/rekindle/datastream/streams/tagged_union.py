@@ -1,0 +1,137 @@
+"""Two streams as one: each element says which of them it came from, and keeps its declared type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from rekindle.common.type_system.base import Converter, first_pickle_reason, nullable
+from rekindle.common.typeinfo import TypeInformation, infer_type_info
+from rekindle.datastream.functions import KeySelector
+from rekindle.errors import TypeMismatchError
+from rekindle.serde import register_value_type
+
+
+class TaggedUnion(NamedTuple):
+    """An element of the first or of the second stream of a join: what triggers, evictors and assigners see there.
+
+    >>> element = TaggedUnion.two("b")
+    >>> element.is_one(), element.is_two(), element.get_one(), element.get_two()
+    (False, True, None, 'b')
+    """
+
+    of_one: bool
+    first: Any
+    second: Any
+
+    @staticmethod
+    def one(element: Any) -> TaggedUnion:
+        """An element of the first stream."""
+        return TaggedUnion(True, element, None)
+
+    @staticmethod
+    def two(element: Any) -> TaggedUnion:
+        """An element of the second stream."""
+        return TaggedUnion(False, None, element)
+
+    def is_one(self) -> bool:
+        """Whether it came from the first stream."""
+        return self.of_one
+
+    def is_two(self) -> bool:
+        """Whether it came from the second stream."""
+        return not self.of_one
+
+    def get_one(self) -> Any:
+        """The element of the first stream; None if it came from the second."""
+        return self.first
+
+    def get_two(self) -> Any:
+        """The element of the second stream; None if it came from the first."""
+        return self.second
+
+
+register_value_type("TaggedUnion", TaggedUnion, tuple, lambda parts: TaggedUnion(*parts))
+
+
+class TaggedUnionTypeInfo(TypeInformation):
+    """The type of tagged elements whose streams have these types.
+
+    >>> TaggedUnionTypeInfo(str, int)
+    TaggedUnion<String, Long>
+    """
+
+    def __init__(self, one: Any, two: Any) -> None:
+        self._parts = [infer_type_info(one), infer_type_info(two)]
+
+    def pickle_reason(self) -> str | None:
+        return first_pickle_reason(self._parts)
+
+    def python_type(self) -> Any | None:
+        if self.pickle_reason() is not None:
+            return None
+        one, two = map(nullable, self._parts)
+        return tuple[bool, one, two]  # type: ignore[valid-type]
+
+    def to_wire(self) -> Converter | None:
+        one, two = map(_writer, self._parts)
+        if one is None and two is None:
+            return None
+        of_one, of_two = one or _same, two or _same
+        return lambda union: (True, of_one(union[1]), None) if union[0] else (False, None, of_two(union[2]))
+
+    def from_wire(self) -> Converter:
+        one, two = (part.from_wire() for part in self._parts)
+        if one is None and two is None:
+            return partial(tuple.__new__, TaggedUnion)
+        of_one, of_two = one or _same, two or _same
+        return lambda wired: (
+            TaggedUnion(True, of_one(wired[1]), None) if wired[0] else TaggedUnion(False, None, of_two(wired[2]))
+        )
+
+    def fingerprint(self) -> str:
+        return f"TaggedUnion<{','.join(part.fingerprint() for part in self._parts)}>"
+
+    def __repr__(self) -> str:
+        return f"TaggedUnion<{', '.join(map(repr, self._parts))}>"
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _writer(part: TypeInformation) -> Converter | None:
+    """A part's converter, which also refuses what a stream of that type would refuse: a class that is not its own."""
+    convert, exact = part.to_wire(), part.exact_class()
+    if exact is None:
+        return convert
+    inner = convert or _same
+
+    def write(value: Any) -> Any:
+        if value is not None and type(value) is not exact:
+            raise TypeMismatchError(f"{value!r} is no {exact.__name__}, as its stream is declared")
+        return inner(value)
+
+    return write
+
+
+def union_type(one: TypeInformation | None, two: TypeInformation | None) -> TypeInformation | None:
+    """The type of both streams' elements in one; undeclared if one of them is."""
+    return None if one is None or two is None else TaggedUnionTypeInfo(one, two)
+
+
+class UnionKeySelector(KeySelector):
+    """The key of a tagged element, by the selector of the stream that it came from."""
+
+    def __init__(self, one: Any, two: Any) -> None:
+        self._one = _selecting(one)
+        self._two = _selecting(two)
+
+    def get_key(self, value: Any) -> Any:
+        """The element's key."""
+        return self._one(value[1]) if value[0] else self._two(value[2])
+
+
+def _selecting(selector: Any) -> Callable[[Any], Any]:
+    return selector.get_key if isinstance(selector, KeySelector) else selector
