@@ -122,7 +122,7 @@ class Demo:
     # -- what is done to it -------------------------------------------------------------------------------------------
 
     def _break_it(self) -> None:
-        record = max(100, int(self._feed.rate or 0) // PARALLELISM)
+        record = max(50, int(self._feed.rate or 0) // (4 * PARALLELISM))
         self._screen.say("starting Spark and the job; checkpoints every 2 s")
         self._program.start(PARALLELISM, fail=f"tracking:{record}:0:{_CHECKPOINTS_BETWEEN}")
         self._wait("it runs", lambda: self._running_since(0.0) is not None)

@@ -19,9 +19,10 @@ class Journal:
     """A file that lines are added to.
 
     >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "journal")
-    >>> Journal(path).write("status", status="RUNNING")
-    >>> read_journal(path)[0]["status"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "journal")
+    ...     Journal(path).write("status", status="RUNNING")
+    ...     read_journal(path)[0]["status"]
     'RUNNING'
     """
 

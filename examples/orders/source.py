@@ -27,7 +27,7 @@ _BIRTH = -1
 class OrderSource(Source[OrderEvent]):
     """Reads a feed.
 
-    >>> source = OrderSource(Feed(orders=10), out_of_orderness_ms=5000)
+    >>> source = OrderSource(Feed(orders=10, rate=None), out_of_orderness_ms=5000)
     >>> reader = source.create_reader(SourceReaderContext(0, 1), source.create_splits(1))
     >>> reader.poll(1)[0].event_type
     <EventType.CREATED: 'CREATED'>

@@ -20,10 +20,10 @@ from tests.recovery.programs.matrix import expected
 from tests.recovery.programs.staged_lines import committed
 from tests.running_program import REPOSITORY, RunningProgram
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 PROGRAM = "tests.recovery.programs.matrix"
-ROUNDS, DRIVER_ROUNDS = 4, 14
+ROUNDS, DRIVER_ROUNDS = 3, 12
 
 
 def reached_in(package: str) -> list[CrashPoint]:
@@ -76,7 +76,6 @@ SLOT_BLOWS = [
 ]
 DRIVER_BLOWS = [
     *(Blow(point) for point in IN_DRIVER),
-    Blow(CrashPoint.AFTER_CUT, 2),
     Blow(CrashPoint.AFTER_PUBLISH, 2),
 ]
 FINAL_DRIVER_BLOWS = [Blow(CrashPoint.AFTER_PUBLISH, final=True), Blow(CrashPoint.AFTER_NOTIFY, final=True)]

@@ -37,7 +37,7 @@ class RewriteRules:
     #: What a part costs beside its bytes: an entry in every manifest, a read at a restore.
     part_bytes: int = 256
     #: A budget that is always there: writing so little whole costs nothing.
-    small_bytes: int = 1 << 20
+    small_bytes: int = 64 << 10
 
 
 RULES = RewriteRules()
@@ -122,6 +122,11 @@ class Inventory:
             max(0, self.debt_bytes + rewritten_bytes - self.budget_bytes(rules)) if self.keyed else 0,
         )
 
+    def expected_bytes(self, group: int, keys: int) -> int:
+        """About how large a key group of so many keys will be when it is written whole."""
+        chain, keys_then = self.keyed[group], self.keys.get(group, 0)
+        return chain.full_bytes * keys // keys_then if keys_then else chain.size
+
     def budget_bytes(self, rules: RewriteRules) -> int:
         """Bytes that the next checkpoint may spend on rewriting, before debts."""
         full = sum(chain.full_bytes for chain in self.keyed.values())
@@ -188,7 +193,7 @@ def due(stored: Inventory, keys: Mapping[int, int], rules: RewriteRules = RULES)
     for group in sorted(ripe, key=lambda group: (-ripe[group], group)):
         if left > 0 or stored.keyed[group].deltas >= rules.most_deltas:
             chosen.append(group)
-            left -= stored.keyed[group].full_bytes
+            left -= stored.expected_bytes(group, keys.get(group, 0))
     return Rewrites(sorted(chosen), timers_hold or _timers_due(stored.timers, rules))
 
 

@@ -109,6 +109,8 @@ class CheckpointPolicy:
     tolerable_failures: int = 0
     num_retained: int = 1
     retention: ExternalizedCheckpointRetention = ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+    #: Who starts the program again and again with `latest` must find that it had ended: the last checkpoint stays.
+    keep_final: bool = False
     final_retry_ms: int = 1000  # so that a store that fails at once is not asked in a loop
 
     @property
@@ -126,6 +128,7 @@ class CheckpointPolicy:
             max_concurrent=settings["checkpoint_max_concurrent"],
             tolerable_failures=settings["checkpoint_tolerable_failures"],
             num_retained=settings.get("checkpoint_num_retained", 1),
+            keep_final=settings.get("resumes_latest", False),
             retention=ExternalizedCheckpointRetention[settings["checkpoint_retention"]],
         )
 

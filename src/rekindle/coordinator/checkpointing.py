@@ -24,7 +24,7 @@ from rekindle.checkpoint.paths import (
 )
 from rekindle.checkpoint.publish import publish, put_metadata, remove
 from rekindle.checkpoint.rescale import OperatorTarget, SourceState, SubtaskRestore, assign
-from rekindle.checkpoint.resolve import LoadedCheckpoint
+from rekindle.checkpoint.resolve import LoadedCheckpoint, highest_checkpoint_id
 from rekindle.checkpoint.retention import Removal, orphans, outdated
 from rekindle.checkpoint.statefile import read_blob
 from rekindle.checkpoint.store import Store, check_usable
@@ -165,6 +165,10 @@ class Checkpointing:
             claim = claim_first(self.store, self.plan.job_name, self.job_id, driver, now_ms)
             # Before the claim is kept: when the store fails here, the restarted attempt has to look again.
             self._recovery = self.recover()
+            if self._recovery is not None:
+                # Above what a dead driver has triggered too, though it never completed it.
+                last_id = highest_checkpoint_id(self.store, self.plan.job_name)
+                self.ledger = replace(self.ledger, last_id=last_id)
             self._claim = claim
         else:
             self._claim = claim_next(self.store, self._claim, now_ms)

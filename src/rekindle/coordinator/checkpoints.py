@@ -336,9 +336,10 @@ class CheckpointLedger:
         )
 
     def _retire(self) -> Step:
-        """Of the completed ones the newest stay, as many as the policy says; after the job's end all or none."""
+        """Of the completed ones the newest stay, as the policy says; after the job's end all, the last, or none."""
         over = self.ended is not None and self.ended not in RETAINED_AT_END[self.policy.retention]
-        kept = () if over else self.completed[-self.policy.num_retained :]
+        final = self.policy.keep_final and self.ended is JobStatus.FINISHED
+        kept = () if over and not final else self.completed[-1 if over else -self.policy.num_retained :]
         gone = self.completed[: len(self.completed) - len(kept)]
         return replace(self, completed=kept), ((Discard(gone),) if gone else ())
 

@@ -19,6 +19,7 @@
 | checkpoint_mode, checkpoint_timeout_ms, checkpoint_min_pause_ms, checkpoint_max_concurrent, | |
 | checkpoint_tolerable_failures, checkpoint_retention, checkpoint_num_retained, checkpoint_directory, | |
 | savepoint_directory, allow_non_restored_state | as in Flink |
+| resumes_latest | whether the job goes on from its latest checkpoint whenever it is started |
 | allow_older_checkpoint | whether a damaged checkpoint may be left for an older one although a sink commits (I16) |
 | commit_retries, commit_retry_delay_ms | of a sink's commits that can wait for no further checkpoint |
 """
@@ -75,6 +76,7 @@ def _checkpoint_settings(program: Program, batch: bool) -> dict[str, Any]:
         "allow_older_checkpoint": settings.get(config.RECOVERY_ALLOW_OLDER),
         "checkpoint_directory": settings.get(config.CHECKPOINT_DIRECTORY),
         "savepoint_directory": settings.get(config.SAVEPOINT_DIRECTORY),
+        "resumes_latest": settings.get(config.RECOVERY_PATH) == "latest",
         "commit_retries": settings.get(config.SINK_COMMITTER_RETRIES),
         "commit_retry_delay_ms": settings.get_millis(config.SINK_COMMITTER_RETRY_DELAY),
     }

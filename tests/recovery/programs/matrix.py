@@ -6,7 +6,7 @@ An order is `name`, or `name,setting=value,...`:
     crash=<what REKINDLE_CRASH_AT says>    for the slots of this job; the driver's own is in the environment
     sink=StagedLines|Forgetful|Direct      what is at the end of the job (default: a FileSink)
     fail=<n>                               the first attempt fails at the first record of round n
-    rounds=<n>                             how long the job is (default 4)
+    rounds=<n>                             how long the job is (default 3)
     interval=<ms>                          between checkpoints (default 100); the final one comes in any case
     pause=<ms>                             between the end of one checkpoint and the next (default 60)
     until=<path>                           the job ends, at the end of a round, when this file exists
@@ -116,7 +116,7 @@ def build(directory: Path, name: str, order: dict[str, str]) -> StreamExecutionE
         settings["execution.state-recovery.path"] = order["resume"]
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     env.set_parallelism(PARALLELISM).set_restart_strategy(RestartStrategies.fixed_delay_restart(5, 20))
-    numbers = env.add_source(Rounds(int(order.get("rounds", "4")), order.get("until")), "numbers", int)
+    numbers = env.add_source(Rounds(int(order.get("rounds", "3")), order.get("until")), "numbers", int)
     fail_in_round = int(order["fail"]) if "fail" in order else None
     counts = numbers.key_by(lambda n: n % KEYS, int).process(Count(fail_in_round), Types.STRING()).rebalance()
     output = directory / name

@@ -113,8 +113,21 @@ def test_the_ripest_come_first_and_the_budget_holds() -> None:
         parts += [KeyedPart(group, DELTA, 2 + n, b"x" * 20) for n in range(deltas)]
     stored = Inventory.of(parts, [], {})
     keys = dict.fromkeys(range(5), 1)
-    assert due(stored, keys, RewriteRules(part_bytes=0, small_bytes=1500)).key_groups == [1, 3]
-    assert due(stored, keys, RewriteRules(part_bytes=0, small_bytes=5000)).key_groups == [1, 2, 3, 4]
+    assert due(stored, keys, RewriteRules(part_bytes=0, small_bytes=1500)).key_groups == [1]
+    assert due(stored, keys, RewriteRules(part_bytes=0, small_bytes=5000)).key_groups == [1, 3]
+    assert due(stored, keys, RewriteRules(part_bytes=0, small_bytes=10_000)).key_groups == [1, 2, 3, 4]
+
+
+def test_what_a_rewrite_will_cost_is_guessed_by_the_number_of_keys() -> None:
+    """Key groups that have grown tenfold since they were last written: the budget is for what will be written."""
+    subtask = Subtask(dict.fromkeys(range(8), MB), RewriteRules(ripe_deltas=2, cycle=2, part_bytes=0, small_bytes=0))
+    subtask.checkpoint({})
+    subtask.keys = dict.fromkeys(range(8), 10_000)
+    subtask.group_bytes = dict.fromkeys(range(8), 10 * MB)
+    for _ in range(2):
+        subtask.checkpoint(dict.fromkeys(range(8), 10))
+    # The budget is 4 MB: one of 10 MB exceeds it.
+    assert [part.key_group for part in subtask.checkpoint({}).keyed] == [0]
 
 
 def test_debts_are_paid_before_the_next_rewrite() -> None:

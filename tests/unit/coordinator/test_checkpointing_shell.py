@@ -246,3 +246,39 @@ def test_a_restart_looks_again_for_the_checkpoint_that_the_store_did_not_give(dr
 
 def raised(error):
     raise error
+
+
+def resumed(driver: Driver, directory, **settings: str) -> Driver:
+    """The program run again with `latest`."""
+
+    def recover():
+        path = resolve.latest(driver.store, "shell")
+        return None if path is None else RestoredFrom(driver.store, resolve.load(driver.store, path))
+
+    return Driver(directory, recover, **{"execution.state-recovery.path": "latest", **settings})
+
+
+def test_ids_grow_over_drivers_also_above_what_was_never_completed(tmp_path):
+    driver = Driver(tmp_path)
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    driver.word(driver.cut(), b"x" * 1_000_000)  # the driver dies before it completes checkpoint 2
+    again = resumed(driver, tmp_path)
+    assert again.basis.restored_id == 1
+    assert again.cut().id == 3
+
+
+@pytest.mark.parametrize("latest", [True, False])
+def test_a_job_that_is_started_with_latest_is_found_ended(tmp_path, latest):
+    """I9: a driver that dies just after its job's end does not begin it once more; others clean up, as in Flink."""
+    driver = Driver(tmp_path)
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    again = resumed(driver, tmp_path, **({} if latest else {"execution.state-recovery.path": ""}))
+    again.checkpointing.input_ended()
+    order = again.cut()
+    again.checkpointing.hear(again.word(order))
+    (chain,) = again.plan.chains
+    again.checkpointing.hear(Committed(order.id, chain.id, 0))
+    assert again.checkpointing.ended
+    again.checkpointing.job_ended(JobStatus.FINISHED)
+    found = resolve.load(again.store, resolve.LATEST, "shell").manifest
+    assert (found.checkpoint_id == order.id) is latest

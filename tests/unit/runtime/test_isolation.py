@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 import pytest
 
@@ -70,6 +71,10 @@ def test_a_source_that_reuses_its_record():
     assert InProcessJob.of(environment().add_source(ReusesItsRecord())).run() == [{"n": 0}, {"n": 1}, {"n": 2}]
 
 
+class Kind(Enum):
+    A = "a"
+
+
 @dataclass(frozen=True)
 class Frozen:
     name: str
@@ -98,3 +103,4 @@ def test_declared_immutable_types_cost_nothing(type_info, needs_a_look):
 def test_frozen_classes_need_no_copy():
     assert hint_is_immutable(Frozen)
     assert not hint_is_immutable(Loose)
+    assert hint_is_immutable(tuple[Kind, ...])

@@ -218,6 +218,22 @@ def test_removed_keys_stay_until_their_removal_is_durable() -> None:
     assert Job(base + delta).backend.number_of_keys() == 0
 
 
+def test_what_changed_after_a_pending_first_snapshot_outlives_later_whole_ones() -> None:
+    """The first one may still complete, and be stood on, when a savepoint and an aborted one have come after it."""
+    job = filled()
+    first = [(group.key_group, group.encode()) for group in job.backend.snapshot_whole(1)]
+    job.at(1).items.add("before the savepoint")
+    job.backend.snapshot_aside(2)
+    job.at(2).count.update(20)
+    job.backend.snapshot_whole(3)
+    job.backend.snapshot_aborted(3)
+    job.at(3).stock.put("z", 1)
+    fourth = job.backend.snapshot_delta(4, 1)
+    assert set(entries(fourth)["items"]) == {1}
+    assert set(entries(fourth)["count"]) == {2}
+    assert Job(first + list(fourth.encode())).content(range(50)) == job.content(range(50))
+
+
 def test_a_key_removed_again_after_the_cut_is_kept_for_the_next_delta() -> None:
     job = Job()
     job.at("k").count.update(1)

@@ -116,13 +116,15 @@ class ChangeLog:
 
     def cut_whole(self, snapshot_id: int) -> None:
         """Seal for a snapshot that stands on nothing and holds everything: none before it is completed."""
-        self._newest_before(snapshot_id)
+        newest = self._newest_before(snapshot_id)
         sealed = self._seal(snapshot_id)
-        self._sealed = [change_set for change_set in self._sealed if not change_set.aborted]
-        if not self._sealed:
+        if all(change_set.aborted for change_set in self._sealed):
             # Later deltas stand on this snapshot or a later one: what changed before it is nobody's business.
+            self._sealed.clear()
             sealed = ChangeSet()
             sealed.snapshot_id = snapshot_id
+        elif newest is not None and newest.aborted:
+            sealed.absorb(self._sealed.pop())
         self._sealed.append(sealed)
 
     def set_aside(self, snapshot_id: int) -> None:

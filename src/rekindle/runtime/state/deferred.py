@@ -23,7 +23,7 @@ from rekindle.runtime.state.immutable import all_immutable, is_immutable
 from rekindle.runtime.state.spec import StateSpec
 
 #: Fewer rows than this are read at once.
-WORTHWHILE_ROWS: Final = 8192
+WORTHWHILE_ROWS: Final = 1024
 #: So many are looked at, of a key group or of what changed, before the others are put off.
 SAMPLE_ROWS: Final = 16
 
