@@ -163,21 +163,26 @@ class JobMaster:
         return _then(asked, lambda savepoint: savepoint.location)
 
     def stop_with_savepoint(self, drain: bool, directory: str | None = None) -> Future[str]:
-        """A savepoint with which the job ends (I17); its path, when everything is committed."""
+        """A savepoint with which the job ends (I17); its path, when everything is committed and the job has ended."""
         asked = self._spec.checkpointing.desk.ask(CheckpointKind.STOP, directory, drain)
-        return _then(asked, lambda savepoint: savepoint.location)
+        return self._with_the_end(_then(asked, lambda savepoint: savepoint.location), lambda: None)
 
     def cancel_with_savepoint(self, directory: str | None = None) -> Future[str]:
         """A savepoint, then a cancellation; its path, when the job has ended. Without a savepoint the job goes on."""
+        return self._with_the_end(self.trigger_savepoint(directory), self.cancel)
+
+    def _with_the_end(self, savepoint: Future[str], then: Callable[[], object]) -> Future[str]:
+        """A savepoint's path, when the job has ended because of it."""
         path: Future[str] = Future()
 
-        def cancelled(savepoint: Future[str]) -> None:
+        def made(savepoint: Future[str]) -> None:
             if (error := savepoint.exception()) is not None:
                 path.set_exception(error)
                 return
-            self.cancel().add_done_callback(lambda _: path.set_result(savepoint.result()))
+            then()
+            self._future.add_done_callback(lambda _: path.set_result(savepoint.result()))
 
-        self.trigger_savepoint(directory).add_done_callback(cancelled)
+        savepoint.add_done_callback(made)
         return path
 
     def checkpoint_statistics(self) -> CheckpointOverview:
