@@ -17,7 +17,7 @@ from tests.running_program import RunningProgram, is_alive, seconds_until_gone, 
 pytestmark = pytest.mark.timeout(300)
 
 SLOTS_GONE_S = 2.0
-ALL_GONE_S = 5.0
+ALL_GONE_S = 15.0
 ERROR_S = 5.0
 HEARTBEAT_TIMEOUT_S = 2.0
 HEARTBEATS = ("heartbeat.interval=200 ms", "heartbeat.timeout=2 s")
