@@ -74,7 +74,7 @@ def measure(stages: int, epochs: int) -> InTurn:
     )
     for _ in range(stages - 1):
         stream = stream.key_by(lambda n: n, int).map(lambda n: n, int)
-    observer = InTurn(lease_session(configuration).spark.sparkContext, stages)
+    observer = InTurn(lease_session(configuration).context, stages)
     launcher.launch(env._program("empty epochs", stream.filter(lambda n: False)._collect()), observer).result().result()
     return observer
 

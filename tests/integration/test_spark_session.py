@@ -17,7 +17,7 @@ import pytest
 from rekindle.common import Configuration
 from rekindle.errors import ClusterError
 from rekindle.spark import session
-from rekindle.spark.session import active_session, create_session, obtain_session
+from rekindle.spark.session import active_context, create_session, obtain_session
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -121,7 +121,7 @@ def test_the_active_session_is_borrowed_as_it_is(spark: Any, caplog: pytest.LogC
     assert dict(spark.sparkContext.getConf().getAll()) == before
     lines = [record.getMessage() for record in caplog.records if record.name == "rekindle.spark"]
     assert lines == ["The configured master yarn is not used: the active Spark session runs on local[2]."]
-    assert active_session() is not None
+    assert active_context() is not None
 
 
 def test_a_second_session_is_refused(spark: Any) -> None:

@@ -144,7 +144,7 @@ def test_the_cluster_starts_slots_and_runs_epochs(spark: Any, driver: Driver) ->
     from rekindle.spark.cluster import SparkCluster
     from rekindle.spark.session import SessionLease
 
-    cluster = SparkCluster(SessionLease(spark, owned=False), Configuration())
+    cluster = SparkCluster(SessionLease(spark.sparkContext, owned=False), Configuration())
     assert cluster.driver_host() == "127.0.0.1"
     assert cluster.is_on_this_machine
     started = cluster.start_slots(launches(driver.port, 2))

@@ -173,6 +173,6 @@ def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     temporary = tmp_path / f"rekindle-{os.geteuid()}"
 
-    assert java._cache_folders({}) == [temporary]
-    assert java._cache_folders({"HOME": "/home/ann"}) == [Path("/home/ann/.cache/rekindle"), temporary]
-    assert java._cache_folders({"HOME": "/home/ann", "XDG_CACHE_HOME": "/fast"})[0] == Path("/fast/rekindle")
+    assert java.cache_folders({}) == [temporary]
+    assert java.cache_folders({"HOME": "/home/ann"}) == [Path("/home/ann/.cache/rekindle"), temporary]
+    assert java.cache_folders({"HOME": "/home/ann", "XDG_CACHE_HOME": "/fast"})[0] == Path("/fast/rekindle")

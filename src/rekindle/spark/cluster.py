@@ -42,7 +42,7 @@ class SparkCluster:
         self, lease: SessionLease, configuration: Configuration, feeds: Mapping[int, DataFrameFeed] | None = None
     ) -> None:
         self._lease = lease
-        self._sc = lease.spark.sparkContext
+        self._sc = lease.context
         self._configuration = configuration
         self._feeds = dict(feeds or {})
         self._runner = EpochRunner(self._sc, java_stacks=configuration.get(config.JAVA_STACK))

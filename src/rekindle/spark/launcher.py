@@ -102,7 +102,7 @@ def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> Job
     storage = JobStorage.of(build_plan(program), program.configuration)
     stored_max = storage.stored_max_parallelism()
     lease = lease_session(program.configuration)
-    cores = lease.spark.sparkContext.defaultParallelism
+    cores = lease.context.defaultParallelism
     frames = {handle: dataframe.DataFrameInput(df) for handle, df in program.dataframes.items()}
     for transformation in with_inputs(program.transformations):
         if transformation.kind is OperatorKind.SOURCE_DATAFRAME:

@@ -182,6 +182,11 @@ def is_stopped(sc: SparkContext) -> bool:
     return sc._jsc is None
 
 
+def ask_jvm(sc: SparkContext) -> None:
+    """Raises what `java_message` explains when the session's JVM does not answer."""
+    sc._jsc.sc().isStopped()
+
+
 def is_stopping(sc: SparkContext) -> bool:
     """Whether the session is stopped, or is being stopped at this moment; asks the JVM."""
     context = sc._jsc

@@ -25,6 +25,7 @@ from rekindle.spark.epoch import first_sentence
 from rekindle.spark.exchange import package_path
 from rekindle.spark.gateway import JvmOutput, launch_jvm, linked_spark_home, patched_environment, temporary_directory
 from rekindle.spark.java import ensure_java
+from rekindle.spark.jvm_options import archive_options, start_environment
 from rekindle.spark.slots import is_local_master, master_of
 
 _LOG = logging.getLogger("rekindle.spark")
@@ -39,48 +40,54 @@ _STACK_LOGGERS = (
     "org.apache.spark.api.python.BasePythonRunner",
     "org.apache.spark.util.Utils",
 )
-#: The longest path that the kernel takes for a unix socket; pyspark's are called /.<uuid>.sock.
-_SOCKET_PATH_BYTES, _SOCKET_NAME_BYTES = 107, 43
+#: Spark refuses a longer directory for unix sockets: some systems take 104 bytes for a path, and its name needs 43.
+_LONGEST_SOCKET_DIRECTORY = 60
 _reported: set[str] = set()
 
 
 @dataclass(frozen=True)
 class SessionLease:
-    """A session for one job; `owned` when Rekindle made it and has to stop it."""
+    """Spark for one job; `owned` when Rekindle started it and has to stop it."""
 
-    spark: SparkSession
+    context: SparkContext
     owned: bool
 
+    @property
+    def spark(self) -> SparkSession:
+        """The session, made when somebody asks: epochs do not, and it takes as long to start as all the rest."""
+        return SparkSession.getActiveSession() or SparkSession(self.context)
+
     def close(self) -> None:
-        """Stops the session if it is ours; a borrowed one stays as it is."""
+        """Stops Spark if it is ours; a borrowed session stays as it is."""
         if self.owned:
-            stop_session(self.spark)
+            stop_context(self.context)
 
 
 def obtain_session(configuration: Configuration) -> SessionLease:
     """The active session when there is one, never changed; else a new one on the configured master."""
     refuse_spark_connect()
-    session = active_session()
-    if session is None:
-        return SessionLease(create_session(configuration), owned=True)
-    if session.sparkContext.applicationId not in _reported:
-        _reported.add(session.sparkContext.applicationId)
-        for line in differences(session.sparkContext, configuration):
+    context = active_context()
+    if context is None:
+        return SessionLease(start_context(configuration), owned=True)
+    if context.applicationId not in _reported:
+        _reported.add(context.applicationId)
+        for line in differences(context, configuration):
             _LOG.warning("%s", line)
-    return SessionLease(session, owned=False)
+    return SessionLease(context, owned=False)
 
 
-def active_session() -> SparkSession | None:
-    """The session that this process has, on whatever thread it was made."""
-    sc = SparkContext._active_spark_context
-    if sc is None or sc._jsc is None:
+def active_context() -> SparkContext | None:
+    """The Spark that this process has, whoever started it."""
+    context = SparkContext._active_spark_context
+    if context is None or private.is_stopped(context):
         return None
     try:
-        return SparkSession.getActiveSession() or SparkSession(sc)
+        private.ask_jvm(context)
     except Exception as error:
         if (message := private.java_message(error)) is None or not message.startswith(private.JVM_GONE):
             raise
         raise ClusterError("Spark's driver process (a JVM) has ended: start the program again.") from None
+    return context
 
 
 def refuse_spark_connect() -> None:
@@ -94,31 +101,47 @@ def refuse_spark_connect() -> None:
 
 
 def create_session(configuration: Configuration) -> SparkSession:
-    """A session of our own on the configured master; nothing of it stays when it is stopped with `stop_session`."""
+    """A session of our own, for whoever needs more of Spark than epochs do; `stop_session` removes all of it."""
+    return SparkSession(start_context(configuration))
+
+
+def start_context(configuration: Configuration) -> SparkContext:
+    """Spark of our own on the configured master; nothing of it stays when it is stopped with `stop_context`."""
     refuse_spark_connect()
-    if active_session() is not None:
+    if active_context() is not None:
         raise ClusterError("This process has an active Spark session: stop it before another one is made.")
     master = configured_master(configuration)
     output = _launch(configuration, master)
+    _LOG.info("Spark's JVM runs.")
     settings = own_settings(master, configuration)
     with patched_environment(_python_environment(configuration)), _same_interrupt_handler():
         try:
-            session = SparkSession.builder.config(conf=_conf(settings)).getOrCreate()
+            context = SparkContext(conf=_conf(settings))
         except Exception as error:
             raise ClusterError(f"Spark could not start on {master!r}: {_cause(error)}") from None
-    session.sparkContext.setLogLevel(settings["spark.log.level"])
+    context.setLogLevel(settings["spark.log.level"])
     if not configuration.get(config.JAVA_STACK):
-        private.silence_loggers(session.sparkContext, _STACK_LOGGERS)
+        private.silence_loggers(context, _STACK_LOGGERS)
     if output is not None:
         output.open()
-    return session
+    _LOG.info("Spark %s runs on %s.", context.version, master)
+    return context
 
 
 def stop_session(session: SparkSession) -> None:
     """Stops a session of ours and removes its directories."""
-    conf = session.sparkContext.getConf()
-    session.stop()
-    if sockets := conf.get("spark.python.unix.domain.socket.dir"):
+    stop_context(session.sparkContext)
+
+
+def stop_context(context: SparkContext) -> None:
+    """Stops Spark of our own, with the session that somebody may have made of it, and removes its directories."""
+    sockets = context.getConf().get("spark.python.unix.domain.socket.dir")
+    session = SparkSession._instantiatedSession
+    if session is not None and session.sparkContext is context:
+        session.stop()
+    else:
+        context.stop()
+    if sockets:
         shutil.rmtree(sockets, ignore_errors=True)
 
 
@@ -170,6 +193,7 @@ def own_settings(master: str, configuration: Configuration) -> dict[str, str]:
     if is_on_this_machine(master):
         settings["spark.driver.host"] = _LOOPBACK
         settings["spark.driver.bindAddress"] = _LOOPBACK
+        settings["spark.python.daemon.module"] = "rekindle.spark.worker_daemon"
         settings |= _socket_settings()
     return settings | configuration.with_prefix(_SPARK_CONF_PREFIX)
 
@@ -177,7 +201,7 @@ def own_settings(master: str, configuration: Configuration) -> dict[str, str]:
 def _socket_settings() -> dict[str, str]:
     """Where pyspark's unix sockets are; TCP in their place when the temporary directory's path is too long for them."""
     directory = temporary_directory("sockets")
-    if len(os.fsencode(directory)) + _SOCKET_NAME_BYTES <= _SOCKET_PATH_BYTES:
+    if len(os.fsencode(directory)) <= _LONGEST_SOCKET_DIRECTORY:
         return {"spark.python.unix.domain.socket.dir": directory}
     _LOG.info("Epochs take longer than they need to: %s is too long for unix sockets; set a shorter TMPDIR.", directory)
     return {"spark.python.unix.domain.socket.enabled": "false"}
@@ -248,7 +272,8 @@ def _launch(configuration: Configuration, master: str) -> JvmOutput | None:
     environ: Mapping[str, str] = os.environ
     if (java_home := configuration.get(config.JAVA_HOME)) is not None:
         environ = {**os.environ, "JAVA_HOME": java_home}
-    environment = {"JAVA_HOME": os.fspath(ensure_java(environ).path)}
+    java = ensure_java(environ)
+    environment = {"JAVA_HOME": os.fspath(java.path), **start_environment(environ, archive_options(java, environ))}
     if is_on_this_machine(master):
         environment["SPARK_LOCAL_IP"] = _LOOPBACK
     if needs_links:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.errors import ClusterError
-from rekindle.spark.session import SessionLease, active_session, obtain_session, stop_session
+from rekindle.spark.session import SessionLease, active_context, obtain_session, stop_context
 
 _lock = threading.Lock()
 _own: SessionLease | None = None
@@ -36,10 +36,10 @@ def stop_own_session() -> None:
     own, _own = _own, None
     # Without its JVM a session has nothing left to stop.
     with contextlib.suppress(ClusterError):
-        if own is not None and active_session() is not None:
-            stop_session(own.spark)
+        if own is not None and active_context() is not None:
+            stop_context(own.context)
 
 
 def _is_for_another_master(own: SessionLease, configuration: Configuration) -> bool:
     wanted = configuration.get(config.MASTER)
-    return active_session() is not None and wanted is not None and wanted != own.spark.sparkContext.master
+    return active_context() is not None and wanted is not None and wanted != own.context.master

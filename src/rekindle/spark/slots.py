@@ -28,6 +28,7 @@ from rekindle.protocol import SlotLaunch, decode_launch, encode_launch
 from rekindle.runtime.guardian import READY_DESCRIPTOR, ancestors, process_of, refuse_other_systems
 from rekindle.spark import private
 from rekindle.spark.exchange import package_path
+from rekindle.spark.worker_daemon import superfluous_zips
 
 _EXECUTORS_DEADLINE_S = 60.0
 _SETTLED_S = 1.0
@@ -203,9 +204,12 @@ def slot_environment(package: str | None, ready: int) -> dict[str, str]:
     """This worker's environment, less Spark's secrets, such that rekindle imports as it does in the driver."""
     environment = {name: value for name, value in os.environ.items() if name not in _WORKER_SECRETS}
     environment[READY_DESCRIPTOR] = str(ready)
-    if package is not None:
-        known = environment.get("PYTHONPATH", "")
-        environment["PYTHONPATH"] = f"{package}:{known}".rstrip(":")
+    known = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    # Each import would look into Spark's zip files first.
+    superfluous = superfluous_zips([*known, *sys.path])
+    environment["PYTHONPATH"] = os.pathsep.join(
+        entry for entry in (package, *known) if entry is not None and entry not in superfluous
+    )
     return environment
 
 

@@ -82,7 +82,7 @@ def test_own_sessions_fail_at_once_and_listen_on_loopback() -> None:
     assert os.path.isdir(settings["spark.python.unix.domain.socket.dir"])
 
 
-@pytest.mark.parametrize(("length", "unix"), [(64, True), (65, False)])
+@pytest.mark.parametrize(("length", "unix"), [(60, True), (61, False)])
 def test_a_temporary_directory_too_long_for_unix_sockets_is_no_hindrance(
     monkeypatch: pytest.MonkeyPatch, length: int, unix: bool
 ) -> None:

@@ -1,0 +1,48 @@
+"""Spark's Python daemon for sessions of our own on this machine: workers start with everything imported.
+
+    python -m rekindle.spark.worker_daemon pyspark.worker      (started by Spark, never by hand)
+
+Spark puts pyspark as a zip file without compiled code before the installed one: the daemon would compile it anew each
+time, and every worker what it needs beyond that. Together that is a second of processor time before the first slot.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Sequence
+
+_ZIP_DEPTH = 3  # pyspark/python/lib/pyspark.zip
+
+
+def superfluous_zips(search_path: Sequence[str]) -> set[str]:
+    """The zip files on a path that hold what is also on it as an installed package: all of an installed pyspark's."""
+    folders = {os.path.realpath(entry) for entry in search_path if os.path.isdir(entry)}
+    return {entry for entry in search_path if entry.endswith(".zip") and _belongs_to_package(entry, folders)}
+
+
+def _belongs_to_package(entry: str, folders: set[str]) -> bool:
+    package = os.path.realpath(entry)
+    for _ in range(_ZIP_DEPTH):
+        package = os.path.dirname(package)
+    return os.path.exists(os.path.join(package, "__init__.py")) and os.path.dirname(package) in folders
+
+
+def main() -> None:
+    """Import what every worker needs, once, then do what pyspark's daemon does."""
+    superfluous = superfluous_zips(sys.path)
+    sys.path[:] = [entry for entry in sys.path if entry not in superfluous]
+    # Not pyspark.worker: what it may import starts threads, and those do not survive a fork.
+    import pyspark.daemon
+
+    import rekindle.spark.pump
+    import rekindle.spark.slots  # noqa: F401
+
+    gc.collect()
+    gc.freeze()  # else every worker's first collection copies and walks all of it
+    pyspark.daemon.manager()
+
+
+if __name__ == "__main__":
+    main()
