@@ -54,7 +54,9 @@ def require_module(name: str) -> None:
         raise NotAvailable(f"not available: there is no {name.replace('.', '/')}.py")
 
 
-def json_lines(interpreter: Path, module: str, arguments: list[str]) -> list[dict[str, Any]]:
+def json_lines(
+    interpreter: Path, module: str, arguments: list[str], limit_seconds: float = TIME_LIMIT_SECONDS
+) -> list[dict[str, Any]]:
     """Run ``python -m module`` from the clone's root and return the JSON objects it printed, one per line."""
     process = subprocess.Popen(
         [str(interpreter), "-m", module, *arguments],
@@ -66,12 +68,12 @@ def json_lines(interpreter: Path, module: str, arguments: list[str]) -> list[dic
         start_new_session=True,
     )
     try:
-        output, errors = process.communicate(timeout=TIME_LIMIT_SECONDS)
+        output, errors = process.communicate(timeout=limit_seconds)
     except BaseException as error:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         if isinstance(error, subprocess.TimeoutExpired):
-            raise NotAvailable(f"gave up after {TIME_LIMIT_SECONDS} s") from None
+            raise NotAvailable(f"gave up after {limit_seconds:g} s") from None
         raise
     lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     if process.returncode or not lines:

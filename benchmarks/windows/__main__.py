@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import mean
 
 from rich.markup import escape
 from rich.table import Table
@@ -16,6 +15,7 @@ from benchmarks.keyed_count.contenders import Contender, Failure, Run
 from benchmarks.keyed_count.display import outcome_line, print_targets, wide_console
 from benchmarks.keyed_count.processes import run_contender
 from benchmarks.keyed_count.targets import Target
+from benchmarks.keyed_count.turns import Line, take_turns
 from benchmarks.windows.workload import KINDS
 
 LEAST_TIMES_PYFLINK = 20
@@ -55,30 +55,13 @@ def contenders(kind: str) -> tuple[WindowContender, list[WindowContender]]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A peer's run, and how many times as fast Rekindle was right before and right after it."""
-
-    outcome: Run | Failure
-    ratio: float | None
-
-
-def measure(kind: str, keys: int, scale: float, only: Sequence[str], said: object) -> tuple[list[Run], list[Line]]:
-    """Run Rekindle, a peer, Rekindle, a peer, …, Rekindle."""
+def measure(
+    kind: str, keys: int, scale: float, only: Sequence[str], said: Callable[[Run | Failure], None]
+) -> tuple[list[Run], list[Line]]:
+    """Run Rekindle and the chosen peers in turn."""
     rekindle, peers = contenders(kind)
     chosen = [peer for peer in peers if not only or any(word.lower() in peer.name.lower() for word in only)]
-    engine: list[Run | Failure] = []
-    outcomes: list[Run | Failure] = []
-    for contender in [rekindle, *(each for peer in chosen for each in (peer, rekindle))]:
-        outcome = run_contender(contender, keys, scale)
-        said(outcome)  # type: ignore[operator]
-        (engine if contender is rekindle else outcomes).append(outcome)
-    lines = []
-    for place, outcome in enumerate(outcomes):
-        around = [run.records_per_second for run in engine[place : place + 2] if isinstance(run, Run)]
-        ratio = mean(around) / outcome.records_per_second if around and isinstance(outcome, Run) else None
-        lines.append(Line(outcome, ratio))
-    return [run for run in engine if isinstance(run, Run)], lines
+    return take_turns(rekindle, chosen, lambda contender: run_contender(contender, keys, scale), said)
 
 
 def target(kind: str, lines: Sequence[Line]) -> Target:

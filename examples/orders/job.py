@@ -1,9 +1,9 @@
 """The job: five branches over one stream of order events.
 
     orders ─(by order)─ deduplicate ─┬─ batches of 100
-                                     └─(by order)─ track ─┬─ statuses
-                                                          ├─(by user)─── purchases per hour
-                                                          └─(by product)─ stock, low-stock warnings, back-orders
+                                     └─ track ─┬─ statuses
+                                               ├─(by user)─── purchases per hour
+                                               └─(by product)─ stock, low-stock warnings, back-orders
 
 What a branch sets aside is a stream of its own: duplicates, events that do not fit, purchases that come too late.
 """
@@ -28,6 +28,7 @@ from rekindle.common import Configuration, Duration, RestartStrategies, Time, Ty
 from rekindle.datastream import (
     CheckpointingMode,
     DataStream,
+    DataStreamUtils,
     ExternalizedCheckpointRetention,
     StreamExecutionEnvironment,
 )
@@ -63,8 +64,27 @@ def environment(settings: Settings, **more: str) -> StreamExecutionEnvironment:
 
 def build(env: StreamExecutionEnvironment, settings: Settings, feed: Feed, faults: Sequence[Fault] = ()) -> None:
     """Put the job into an environment. Operators with state have a uid: their state is found again by it."""
+    source = _source(settings.source, feed, millis(settings.out_of_orderness_s))
     sinks = ends(settings.sink, os.path.join(os.path.abspath(settings.directory), "output"))
-    events = order_events(env, settings, feed)
+    connect(order_events(env, settings, source), settings, sinks, faults)
+
+
+def order_events(env: StreamExecutionEnvironment, settings: Settings, source: Source[OrderEvent]) -> DataStream:
+    """The source, with event times and watermarks."""
+    bound = Duration.of_millis(millis(settings.out_of_orderness_s))
+    watermarks = WatermarkStrategy.for_bounded_out_of_orderness(bound)
+    timed = watermarks.with_timestamp_assigner(lambda event, _: event.timestamp_ms)
+    return env.from_source(source, timed, "orders", OrderEvent).uid("orders")
+
+
+def _source(kind: str, feed: Feed, bound_ms: int) -> Source[OrderEvent]:
+    if kind == "generator":
+        return OrderSource(feed, bound_ms)
+    raise ValueError(f"There is no source called {kind!r}: use generator.")
+
+
+def connect(events: DataStream, settings: Settings, sinks: Ends, faults: Sequence[Fault] = ()) -> None:
+    """All five branches, from the events to the sinks."""
     unique = deduplicated(_failing(events, "deduplication", faults), settings, sinks)
     _write_batches(_failing(unique, "batches", faults), settings, sinks)
     statuses = tracked(_failing(unique, "tracking", faults), settings, sinks)
@@ -73,21 +93,6 @@ def build(env: StreamExecutionEnvironment, settings: Settings, feed: Feed, fault
     _sum_purchases(_failing(purchases, "purchases", faults), settings, sinks)
     moves = steps.flat_map(moves_of, StockMove).name("stock moves")
     _keep_stock(_failing(moves, "stock", faults), settings, sinks)
-
-
-def order_events(env: StreamExecutionEnvironment, settings: Settings, feed: Feed) -> DataStream:
-    """The source, with event times and watermarks."""
-    bound_ms = millis(settings.out_of_orderness_s)
-    watermarks = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound_ms))
-    timed = watermarks.with_timestamp_assigner(lambda event, _: event.timestamp_ms)
-    source = _source(settings.source, feed, bound_ms)
-    return env.from_source(source, timed, "orders", OrderEvent).uid("orders")
-
-
-def _source(kind: str, feed: Feed, bound_ms: int) -> Source[OrderEvent]:
-    if kind == "generator":
-        return OrderSource(feed, bound_ms)
-    raise ValueError(f"There is no source called {kind!r}: use generator.")
 
 
 def deduplicated(events: DataStream, settings: Settings, sinks: Ends) -> DataStream:
@@ -100,9 +105,10 @@ def deduplicated(events: DataStream, settings: Settings, sinks: Ends) -> DataStr
 
 
 def tracked(events: DataStream, settings: Settings, sinks: Ends) -> DataStream:
-    """Branch 2."""
+    """Branch 2. The events come from the deduplication, so those of an order are at one subtask already."""
     function = TrackOrders(millis(settings.order_retention_s), millis(settings.order_lifetime_s))
-    statuses = events.key_by(_order_id, Types.STRING()).process(function, OrderStatus)
+    by_order = DataStreamUtils.reinterpret_as_keyed_stream(events, _order_id, Types.STRING())
+    statuses = by_order.process(function, OrderStatus)
     statuses.name("track").uid("track")
     _write(statuses, sinks, "statuses")
     _write(statuses.get_side_output(REJECTED), sinks, "rejected")

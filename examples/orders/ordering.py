@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from examples.orders.records import EventType
@@ -47,8 +47,8 @@ class InEventTimeOrder(KeyedProcessFunction):
         self._waiting: MapState[int, tuple[Any, ...]] = runtime_context.get_map_state(waiting)
 
     @abstractmethod
-    def apply(self, record: Any, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
-        """Take the next record; what it yields is emitted."""
+    def apply(self, record: Any, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any]:
+        """Take the next record; what it gives back is emitted."""
 
     def process_element(self, value: Timed, ctx: KeyedProcessFunction.Context) -> None:
         time = value.timestamp_ms
@@ -59,10 +59,11 @@ class InEventTimeOrder(KeyedProcessFunction):
         else:
             self._waiting.put(time, (*others, value))
 
-    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any]:
         due = self._waiting.get(timestamp)
         if due is None:
-            return
+            return ()
         self._waiting.remove(timestamp)
-        for record in due if len(due) == 1 else sorted(due, key=in_order):
-            yield from self.apply(record, ctx)
+        if len(due) == 1:
+            return self.apply(due[0], ctx)
+        return [out for record in sorted(due, key=in_order) for out in self.apply(record, ctx)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,33 +58,33 @@ class KeepStock(InEventTimeOrder):
         back_orders = MapStateDescriptor("back-orders", str, int)
         self._back_orders: MapState[str, int] = runtime_context.get_map_state(back_orders)
 
-    def apply(self, record: StockMove, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+    def apply(self, record: StockMove, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any]:
         shelf = self._shelf.value() or Shelf(self._initial_stock)
+        product, order, time = record.product_id, record.order_id, record.timestamp_ms
         if record.event_type is EventType.CANCELLED:
-            if self._back_orders.contains(record.order_id):
-                self._back_orders.remove(record.order_id)
-                return
+            if self._back_orders.contains(order):
+                self._back_orders.remove(order)
+                return ()
             change = record.quantity
         elif record.quantity > shelf.level:
             self._remember_back_order(record, ctx)
-            yield BACK_ORDERS, BackOrder(
-                record.order_id, record.product_id, record.quantity, shelf.level, record.timestamp_ms
-            )
-            return
+            return [(BACK_ORDERS, BackOrder(order, product, record.quantity, shelf.level, time))]
         else:
             change = -record.quantity
         level, cumulative = shelf.level + change, shelf.cumulative_change + change
         self._shelf.update(Shelf(level, cumulative))
-        yield StockUpdate(record.product_id, record.order_id, change, level, cumulative, record.timestamp_ms)
+        update = StockUpdate(product, order, change, level, cumulative, time)
         if level < self._low_stock <= shelf.level:
-            yield LOW_STOCK, LowStock(record.product_id, level, record.order_id, record.timestamp_ms)
+            return [update, (LOW_STOCK, LowStock(product, level, order, time))]
+        return [update]
 
-    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
-        yield from super().on_timer(timestamp, ctx)
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any]:
+        results = super().on_timer(timestamp, ctx)
         if timestamp % _TIDY_MS == 0:
             for order_id, until_ms in list(self._back_orders.items()):
                 if until_ms <= timestamp:
                     self._back_orders.remove(order_id)
+        return results
 
     def _remember_back_order(self, move: StockMove, ctx: KeyedProcessFunction.OnTimerContext) -> None:
         until_ms = move.timestamp_ms + self._lifetime_ms

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -65,23 +65,22 @@ class TrackOrders(InEventTimeOrder):
         super().open(runtime_context)
         self._order: ValueState[OrderStatus] = runtime_context.get_state(ValueStateDescriptor("order", OrderStatus))
 
-    def apply(self, record: OrderEvent, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+    def apply(self, record: OrderEvent, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any]:
         before = self._order.value()
         order = after(before, record)
         if isinstance(order, str):
-            yield REJECTED, Rejected(record.order_id, record.event_type, record.timestamp_ms, order)
-            return
+            return [(REJECTED, Rejected(record.order_id, record.event_type, record.timestamp_ms, order))]
         self._order.update(order)
         if before is None or order.status in (Status.DELIVERED, Status.CANCELLED):
             ctx.timer_service().register_event_time_timer(self._forgotten_ms(order))
-        yield order
-        yield STEPS, Step(record, before is not None and before.paid_ms is not None)
+        return [order, (STEPS, Step(record, before is not None and before.paid_ms is not None))]
 
-    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
-        yield from super().on_timer(timestamp, ctx)
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any]:
+        results = super().on_timer(timestamp, ctx)
         order = self._order.value()
         if order is not None and self._forgotten_ms(order) <= timestamp:
             self._order.clear()
+        return results
 
     def _forgotten_ms(self, order: OrderStatus) -> int:
         ended_ms = order.delivered_ms if order.cancelled_ms is None else order.cancelled_ms

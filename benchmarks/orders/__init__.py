@@ -1,0 +1,1 @@
+"""The order system, all five branches: Rekindle, PyFlink and Spark in one session."""
