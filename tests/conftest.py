@@ -20,6 +20,8 @@ SLOT_MODULE = "rekindle.runtime.slot"
 # Every process that a test starts, however deep, inherits this: so a run knows its own slots from another run's.
 RUN_VARIABLE = "REKINDLE_TEST_RUN"
 LEFTOVER_DEADLINE_S = 10.0
+# Most JVMs of the tests live for seconds: the optimizing compiler would take half of their time and give nothing back.
+SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 DROPPINGS = ("spark-warehouse", "metastore_db", "derby.log", "artifacts", ".hypothesis")
 
 hypothesis.configuration.set_hypothesis_home_dir(REPOSITORY / ".pytest_cache" / "hypothesis")
@@ -63,6 +65,16 @@ def in_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
 
 
 @pytest.fixture(scope="session", autouse=True)
+def short_lived_jvms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Every JVM that Spark starts, drivers, workers and executors, reads these options from its folder of settings."""
+    folder = tmp_path_factory.mktemp("spark-conf")
+    (folder / "java-opts").write_text(f"{SHORT_LIVED_JVM}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_CONF_DIR", str(folder))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def no_slot_left() -> Iterator[None]:
     """A slot dies with its driver, its executor or its job: after the last test none of this run's may be alive."""
     run = uuid.uuid4().hex
@@ -94,7 +106,7 @@ def slots_of_run(run: str) -> list[psutil.Process]:
 
 
 @pytest.fixture(scope="session")
-def spark(no_slot_left: None, in_temporary_folder: None) -> Iterator[Any]:
+def spark(no_slot_left: None, in_temporary_folder: None, short_lived_jvms: None) -> Iterator[Any]:
     """One local[2] session, made as Rekindle makes its own; jobs find it as the active session."""
     from rekindle.common import Configuration
     from rekindle.spark.session import create_session, stop_session

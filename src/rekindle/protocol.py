@@ -6,7 +6,11 @@ A pump opens a connection per (attempt, epoch, stage) with `PumpHello`, streams 
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
+
+from rekindle.metrics import MetricReading
 
 
 class Message(msgspec.Struct, tag=True, frozen=True):
@@ -123,6 +127,8 @@ class TaskReport(msgspec.Struct, frozen=True, array_like=True):
     watermark: int
     finished: bool
     busy_ms: float
+    #: What its functions' metrics say; empty if it is not long ago that they were told.
+    metrics: list[MetricReading] = []
 
 
 class StageReport(Message, frozen=True):
@@ -136,6 +142,17 @@ class StageReport(Message, frozen=True):
     more: bool
 
 
+class Verdict(StrEnum):
+    """What no restart can heal."""
+
+    #: The checkpoint that the task was to restore is damaged (I16).
+    DAMAGED = "damaged"
+    #: The program cannot take the state that was saved.
+    INCOMPATIBLE = "incompatible"
+    #: The store refuses, and will refuse again.
+    STORE = "store"
+
+
 class TaskFailed(Message, frozen=True):
     """User code or the engine failed in a task. `traceback` is the user's own, from their first frame."""
 
@@ -146,8 +163,9 @@ class TaskFailed(Message, frozen=True):
     summary: str
     record: str | None
     user_code: bool
-    #: What is wrong with the checkpoint that the task was to restore (I16).
-    damage: str | None = None
+    #: Why no restart can heal this, and the sentence that says what does.
+    verdict: Verdict | None = None
+    sentence: str = ""
 
 
 class LogLine(Message, frozen=True):
@@ -200,10 +218,11 @@ class Committed(Message, frozen=True):
 
 
 class Closed(Message, frozen=True):
-    """Every function is closed; accumulators by name."""
+    """Every function is closed; accumulators by name, and what the metrics said last."""
 
     accumulators: bytes
     errors: list[str] = []
+    metrics: list[MetricReading] = []
 
 
 SlotMessage = (

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
 from rekindle.common import Configuration, JobStatus, RestartStrategies, Types, WatermarkStrategy
+from rekindle.coordinator import results
 from rekindle.datastream import (
     CheckpointedFunction,
     CheckpointListener,
@@ -155,6 +158,27 @@ def test_stopped_with_a_savepoint_and_continued(spark, tmp_path, interval_ms):
     assert steps(second)
 
 
+@pytest.mark.parametrize("interval_ms", [300, None])
+def test_stopped_with_a_savepoint_while_nobody_reads_the_results(spark, tmp_path, interval_ms, monkeypatch):
+    """The reader who is far behind slows the job, but keeps nobody from stopping it; what waits for him stays."""
+    monkeypatch.setattr(results, "_WAITING_BATCHES", 2)
+    running = Running(counts(environment(tmp_path, interval_ms=interval_ms)), "unread")
+    job = running.results._job
+    deadline = monotonic() + DEADLINE_S
+    while job.has_room():
+        assert monotonic() < deadline, "the reader was never behind"
+        threading.Event().wait(0.02)
+    running.client.trigger_savepoint().result(DEADLINE_S)
+    assert running.client.get_job_status().result() is JobStatus.RUNNING
+    path = running.client.stop_with_savepoint(False).result(DEADLINE_S)
+    assert running.client.get_job_status().result() is JobStatus.FINISHED
+    first = running.rest()
+    assert first
+    assert len(steps(first)) < RECORDS, "the reader did not slow the job"
+    env = environment(tmp_path, 1, interval_ms=interval_ms, **{"execution.state-recovery.path": path})
+    assert steps(first + Running(counts(env), "unread").rest()) == EXPECTED
+
+
 def test_drained_everything_fires_and_nothing_is_left(spark, tmp_path):
     running = Running(counts(environment(tmp_path)), "drained")
     running.read(1000)
@@ -264,3 +288,33 @@ def test_state_whose_operator_is_gone_is_refused_unless_that_is_allowed(spark, t
     left = list(only_numbers(**allowed).execute_and_collect("gone"))
     assert 0 < len(left) < RECORDS
     assert max(left) == RECORDS - 1
+
+
+class CountAsText(Count):
+    """Another type under the same name."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.STRING()))
+
+
+def test_state_that_a_changed_program_cannot_take_is_refused_at_once(spark, tmp_path, caplog):
+    """No restart can heal it, so none is tried; the savepoint stays as it was, and the old program goes on from it."""
+    running = Running(counts(environment(tmp_path)), "changed")
+    running.read(500)
+    path = running.client.stop_with_savepoint(False).result(DEADLINE_S)
+    first = running.rest()
+
+    def keyed():
+        env = environment(tmp_path, **{"execution.state-recovery.path": path})
+        source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(50_000))
+        numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int).uid("numbers")
+        return numbers.key_by(lambda n: n % KEYS, int)
+
+    sentence = r"Operator 'KEYED PROCESS' of job 'changed' cannot take its state: State 'count', saved as value"
+    with pytest.raises(IncompatibleStateError, match=sentence):
+        list(keyed().process(CountAsText(), PAIR).uid("count").execute_and_collect("changed"))
+    with pytest.raises(IncompatibleStateError, match=r"but the program has a rolling aggregation under the same uid"):
+        list(keyed().reduce(max).uid("count").execute_and_collect("changed"))
+    assert not [record for record in caplog.records if "restart in" in record.getMessage()]
+    second = Running(keyed().process(Count(), PAIR).uid("count"), "changed").rest()
+    assert steps(first + second) == EXPECTED

@@ -100,6 +100,8 @@ class OperatorState(msgspec.Struct, frozen=True):
     parallelism: int
     max_parallelism: int
     subtasks: list[SubtaskState]
+    #: What the operator keeps by itself, in words (`graph.state_layout`).
+    layout: str = ""
 
 
 class ManifestKind(StrEnum):

@@ -27,6 +27,7 @@ class OperatorTarget:
     name: str
     parallelism: int
     max_parallelism: int
+    layout: str = ""
 
 
 class SubtaskRestore(msgspec.Struct, frozen=True):
@@ -79,6 +80,7 @@ def assign(
 
 def assign_operator(state: OperatorState, target: OperatorTarget) -> list[SubtaskRestore]:
     """What each new subtask of one operator takes."""
+    _check_layout(state, target)
     _check_fits(state, target)
     old = sorted(state.subtasks, key=lambda subtask: subtask.subtask)
     if [subtask.subtask for subtask in old] != list(range(state.parallelism)):
@@ -137,6 +139,17 @@ def _check_fits(state: OperatorState, target: OperatorTarget) -> None:
             f"Operator '{target.name}' has maximum parallelism {target.max_parallelism}, but its state was saved with "
             f"{state.max_parallelism}: call set_max_parallelism({state.max_parallelism}) to restore it."
         )
+
+
+def _check_layout(state: OperatorState, target: OperatorTarget) -> None:
+    if state.layout == target.layout or not any(map(_has_own_state, state.subtasks)):
+        return
+    saved, wanted = (layout or "what a user's function keeps" for layout in (state.layout, target.layout))
+    raise IncompatibleStateError(
+        f"Operator '{target.name}' cannot take its state: it was saved as {saved}, but the program has {wanted} under "
+        "the same uid. Give the new operator another uid() and allow that the old state is dropped with "
+        "execution.state-recovery.ignore-unclaimed-state, or go on with the program that saved it."
+    )
 
 
 def _by_owner(state: OperatorState, target: OperatorTarget, parts: Sequence[KeyedPart]) -> list[list[KeyedPart]]:
@@ -278,6 +291,11 @@ def _has_state(subtask: SubtaskState) -> bool:
             subtask.committables,
         )
     )
+
+
+def _has_own_state(subtask: SubtaskState) -> bool:
+    """Whether there is anything whose layout matters."""
+    return bool(subtask.keyed or subtask.timers or subtask.raw_keyed or subtask.operator_state is not None)
 
 
 def _gone_sentence(manifest: Manifest, gone: Sequence[OperatorState]) -> str:

@@ -10,6 +10,7 @@ from rekindle.common.completable_future import CompletableFuture
 from rekindle.common.job_execution_result import JobExecutionResult
 from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
+from rekindle.metrics import MetricReading
 
 __all__ = ["JobClient", "JobHandle"]
 
@@ -36,6 +37,10 @@ class JobHandle(Protocol):
 
     def accumulators(self) -> dict[str, Any]:
         """The accumulators as far as they are known."""
+        ...
+
+    def metrics(self) -> list[MetricReading]:
+        """What the metrics of functions said last."""
         ...
 
     def trigger_checkpoint(self) -> Future[int]:
@@ -80,6 +85,13 @@ class JobClient:
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         """The accumulators as far as they are known."""
         return CompletableFuture.completed(self._handle.accumulators())
+
+    def get_metrics(self) -> list[MetricReading]:
+        """What the metrics of functions (`RuntimeContext.get_metrics_group()`) said last, per operator and subtask.
+
+        Subtasks tell them with their epochs, at most once a second, and at the end; a restarted job begins anew.
+        """
+        return self._handle.metrics()
 
     def trigger_checkpoint(self) -> CompletableFuture[int]:
         """Makes a checkpoint now, whatever the interval; the future has its id when it is complete."""

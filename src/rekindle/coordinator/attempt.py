@@ -23,6 +23,7 @@ from rekindle.coordinator.pacing import EpochLimits, Pace
 from rekindle.coordinator.voices import SlotVoices
 from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.graph.nodes import JobPlan, OperatorKind
+from rekindle.metrics import MetricReading
 from rekindle.protocol import (
     CancelTasks,
     CheckpointOrder,
@@ -81,6 +82,15 @@ class Observer(Protocol):
     def on_ended(self) -> None: ...
 
 
+class Receiver(Protocol):
+    """Takes what goes to the driver; must not block."""
+
+    def deliver(self, rows: list[bytes]) -> None: ...
+
+    def has_room(self) -> bool:
+        """Whether more is welcome: while it is not, no epoch begins that nobody has asked for."""
+
+
 class Attempt:
     """Runs a plan once on a cluster."""
 
@@ -92,7 +102,7 @@ class Attempt:
         cluster: Cluster,
         settings: AttemptSettings,
         observer: Observer,
-        deliver: Callable[[list[bytes]], None],
+        receiver: Receiver,
     ) -> None:
         self._plan = plan
         self._checkpointing = checkpointing
@@ -102,7 +112,7 @@ class Attempt:
         self._cluster = cluster
         self._settings = settings
         self._observer = observer
-        self._deliver = deliver
+        self._receiver = receiver
         self._voices = SlotVoices(plan.job_name, self._cancel_epoch)
         self._identity = ControlIdentity(checkpointing.job_id, self._number, plan.slots, os.urandom(32))
         self._stage_names = tuple(
@@ -126,6 +136,8 @@ class Attempt:
         self._input_ended = False
         self._canceller: threading.Thread | None = None
         self.accumulators: dict[str, Any] = {}
+        #: What metrics said at the end.
+        self.last_metrics: list[MetricReading] = []
 
     # -- the whole run ------------------------------------------------------------------------------------------------
 
@@ -137,13 +149,16 @@ class Attempt:
                 unread = self._checkpointing.unread_partitions(each.node)
                 each.remaining = each.remaining if unread is None else unread
             self._start_slots()
+            _LOG.info("Attempt %d: %d slots are up.", self._number, self._plan.slots)
             self._deploy()
+            _LOG.info("Attempt %d: state is restored, functions are open.", self._number)
             self._checkpointing.started(self._server.broadcast)
             self._observer.on_started()
             self._run_epochs()
             self._close_tasks(_NEVER, give_up=lambda: self._voices.cancelled)  # a sink's last flush may take long
             self._check_closed()
         except BaseException as error:
+            _LOG.info("Attempt %d has failed and shuts down.", self._number)
             self._shut_down_after(error)
             raise
         finally:
@@ -241,7 +256,7 @@ class Attempt:
             duration_ms = (monotonic() - last_start) * 1000
             summary = self._conclude(run, duration_ms)
             if rows:
-                self._deliver(rows)
+                self._receiver.deliver(rows)
             self._observer.on_epoch(summary)
             self._coordinate(work)
             backlog = bool(self._unfinished) and (summary.more or any(each.remaining for each in self._dataframes))
@@ -278,7 +293,8 @@ class Attempt:
     def _await_work(self, pace: Pace, backlog: bool, last_start: float) -> EpochWork | None:
         """What the next epoch is for, when one is worth running; None when the job has ended.
 
-        No Spark job runs while there is nothing to do and no checkpoint is due.
+        No Spark job runs while there is nothing to do and no checkpoint is due, or while the results wait for their
+        reader, unless somebody asks for a checkpoint or savepoint.
         """
         voices, checkpointing = self._voices, self._checkpointing
         while True:
@@ -286,12 +302,16 @@ class Attempt:
             checkpointing.take_requests()
             if checkpointing.ended:
                 return None
+            room = self._receiver.has_room()
+            checkpointing.hold_back(not room)
             order = checkpointing.next_order(self._unread())
             if order is not None:
                 return EpochWork(order)
             with voices.changed:
                 self._voices.check()
-                wanted = (backlog or voices.ready) and not checkpointing.ledger.holds_input
+                if not room and self._receiver.has_room():
+                    continue  # the reader was faster than we
+                wanted = room and (backlog or voices.ready) and not checkpointing.ledger.holds_input
                 pause_ms = pace.pause_ms((monotonic() - last_start) * 1000, backlog) if wanted else None
                 if pause_ms == 0.0:
                     return EpochWork(None)
@@ -363,6 +383,7 @@ class Attempt:
                     break
                 voices.changed.wait(min(left, 0.2))
         self.accumulators = dict(merge_encoded(closed.accumulators for closed in voices.closed.values()))
+        self.last_metrics = [reading for closed in voices.closed.values() for reading in closed.metrics]
 
     def _check_closed(self) -> None:
         """What a sink held back until its close() is lost when that failed or did not come: that is no success."""

@@ -59,6 +59,7 @@ from rekindle.coordinator.tracking import CheckpointTracker
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, CorruptCheckpointError, OwnershipLostError
 from rekindle.graph.nodes import JobPlan, OperatorKind
+from rekindle.graph.state_layout import state_layout
 from rekindle.protocol import (
     CheckpointAborted,
     CheckpointCompleted,
@@ -203,7 +204,8 @@ class Checkpointing:
 
     def _assigned(self, manifest: Manifest) -> tuple[SubtaskRestore, ...]:
         targets = [
-            OperatorTarget(node.uid, node.name, node.parallelism, node.max_parallelism) for node in self.plan.nodes
+            OperatorTarget(node.uid, node.name, node.parallelism, node.max_parallelism, state_layout(node))
+            for node in self.plan.nodes
         ]
         allow = bool(self.plan.settings.get("allow_non_restored_state", False))
         assigned = assign(manifest, targets, allow_non_restored_state=allow)
@@ -258,6 +260,11 @@ class Checkpointing:
         """What users asked for meanwhile."""
         for request in self.desk.take():
             self._do(self.ledger.request(request))
+
+    def hold_back(self, behind: bool) -> None:
+        """Whether the reader of the job's results is far behind: then only what somebody asks for is triggered."""
+        if self.ledger.reader_behind != behind:
+            self.ledger = replace(self.ledger, reader_behind=behind)
 
     def next_order(self, unread: Mapping[int, Sequence[int]]) -> CheckpointOrder | None:
         """The barrier of the next epoch, if one is due. `unread`: the partitions left of each DataFrame source."""

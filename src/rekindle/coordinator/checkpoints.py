@@ -84,6 +84,7 @@ class CheckpointLedger:
     restore_point: CompletedCheckpoint | None = None  # where a restart begins
     aborted_ids: tuple[int, ...] = ()
     final_due_ms: float | None = None  # the input has ended; the final checkpoint is due then
+    reader_behind: bool = False  # the results wait for their reader: no epoch brings more unasked
     ending: Ending | None = None
     ended: JobStatus | None = None
 
@@ -209,6 +210,8 @@ class CheckpointLedger:
             return now_ms
         if self.final_due_ms is not None:
             return self.final_due_ms
+        if self.reader_behind:
+            return None
         if not self.policy.enabled or len(self.pending) >= self.policy.max_concurrent:
             return None
         paused_ms = 0.0 if self.last_completion_ms is None else self.last_completion_ms + self.policy.min_pause_ms

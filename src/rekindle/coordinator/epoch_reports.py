@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rekindle.coordinator.balance import imbalance
 from rekindle.errors import ProtocolError
 from rekindle.graph.nodes import JobPlan, OperatorKind
+from rekindle.metrics import MetricReading
 from rekindle.protocol import StageReport
 
 
@@ -21,6 +22,8 @@ class EpochSummary:
     records_out: int
     watermark: int | None
     more: bool
+    #: What metrics of user functions said, of tasks that told it in this epoch.
+    metrics: Sequence[MetricReading] = ()
 
 
 def summarised(plan: JobPlan, epoch: int, duration_ms: float, reports: Sequence[StageReport]) -> EpochSummary:
@@ -45,6 +48,7 @@ def summarised(plan: JobPlan, epoch: int, duration_ms: float, reports: Sequence[
         records_out=sum(task.records_sunk for task in tasks),
         watermark=min(watermarks, default=None),
         more=any(report.more for report in reports),
+        metrics=[reading for task in tasks for reading in task.metrics],
     )
 
 

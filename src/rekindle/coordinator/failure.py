@@ -4,15 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rekindle.errors import CorruptCheckpointError, JobExecutionError, RekindleError, SlotLostError
+from rekindle.errors import (
+    CorruptCheckpointError,
+    IncompatibleStateError,
+    JobExecutionError,
+    RekindleError,
+    SlotLostError,
+    StoreError,
+)
 from rekindle.graph.modules import with_own_paths
-from rekindle.protocol import SlotHello, TaskFailed
+from rekindle.protocol import SlotHello, TaskFailed, Verdict
 
 
 def task_failed(job_name: str, failed: TaskFailed) -> RekindleError:
     """The error that `execute()` raises when a task failed."""
-    if failed.damage is not None:
-        return CorruptCheckpointError(failed.damage)
+    match failed.verdict:
+        case Verdict.DAMAGED:
+            return CorruptCheckpointError(failed.sentence)
+        case Verdict.INCOMPATIBLE:
+            return IncompatibleStateError(
+                f"Operator '{failed.operator}' of job '{job_name}' cannot take its state: {failed.sentence}"
+            )
+        case Verdict.STORE:
+            return StoreError(failed.sentence)
     where = f"operator '{failed.operator}', subtask {failed.subtask + 1} (task '{failed.task}')"
     record = f", at record {failed.record}" if failed.record is not None else ""
     traceback = with_own_paths(failed.traceback.rstrip())

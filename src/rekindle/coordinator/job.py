@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from time import monotonic
@@ -24,14 +24,17 @@ from rekindle.coordinator.lifecycle import may_follow
 from rekindle.coordinator.restart import FailureHistory, GiveUp, RestartStrategy
 from rekindle.coordinator.results import ResultQueue
 from rekindle.errors import (
+    CheckpointNotFoundError,
     CorruptCheckpointError,
     IncompatibleStateError,
     JobCancelledError,
     OwnershipLostError,
     RekindleError,
     SerializationError,
+    StoreError,
 )
 from rekindle.graph.nodes import JobPlan
+from rekindle.metrics import MetricReading
 
 T = TypeVar("T")
 
@@ -40,9 +43,15 @@ _LOG = logging.getLogger("rekindle.job")
 _FINAL_ERRORS = (
     JobCancelledError,
     OwnershipLostError,
+    CheckpointNotFoundError,
     IncompatibleStateError,
     SerializationError,
 )
+
+
+def _is_final(error: BaseException) -> bool:
+    """Whether a restart would only meet it again."""
+    return isinstance(error, _FINAL_ERRORS) or (isinstance(error, StoreError) and not error.retryable)
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,9 @@ class JobMaster:
         self._attempt: Attempt | None = None
         self._future: Future[JobExecutionResult] = Future()
         self._results = ResultQueue()
+        self._results.on_room = self._wake
         self._accumulators: dict[str, Any] = {}
+        self._metrics: dict[tuple[str, int, str], MetricReading] = {}  # by uid, subtask and name
         self._thread = threading.Thread(target=self._run, name=f"job master {spec.plan.job_name}", daemon=True)
 
     def start(self) -> JobMaster:
@@ -145,6 +156,15 @@ class JobMaster:
     def accumulators(self) -> dict[str, Any]:
         """Accumulators; complete when the job has finished."""
         return dict(self._accumulators)
+
+    def metrics(self) -> list[MetricReading]:
+        """What the metrics of the current or last attempt said last."""
+        return list(self._metrics.values())
+
+    def _heard(self, readings: Iterable[MetricReading]) -> None:
+        heard = {(each.uid, each.subtask, each.name): each for each in readings}
+        if heard:
+            self._metrics = self._metrics | heard  # a new dict: others read the old one meanwhile
 
     def results(self) -> Iterator[list[Any]]:
         """What `execute_and_collect` reads, batch by batch, as it comes."""
@@ -236,9 +256,9 @@ class JobMaster:
                 refusal = self._go_back(error)
                 if refusal is not None:
                     return refusal
-            except _FINAL_ERRORS as error:
-                return error
             except Exception as error:
+                if _is_final(error):
+                    return error
                 self._results_held.clear()
                 self._spec.checkpointing.failed(str(error))
                 decision = self._spec.restart.on_failure(history, monotonic() * 1000, self._chance)
@@ -270,7 +290,8 @@ class JobMaster:
         spec = self._spec
         settings = replace(spec.settings, restarts=self._restarts)
         self._restarts += 1
-        attempt = Attempt(spec.plan, spec.checkpointing, spec.program, self._cluster, settings, self, self._deliver)
+        self._metrics = {}
+        attempt = Attempt(spec.plan, spec.checkpointing, spec.program, self._cluster, settings, self, self)
         with self._lock:
             self._attempt = attempt
         if self._cancelled.is_set():
@@ -279,10 +300,16 @@ class JobMaster:
             attempt.run(spec.dataframes())
         finally:
             self._accumulators = attempt.accumulators
+            self._heard(attempt.last_metrics)
 
     # -- results: with checkpoints each once, after the checkpoint that contains it -----------------------------------
 
-    def _deliver(self, rows: list[bytes]) -> None:
+    def has_room(self) -> bool:
+        """Whether the results' reader keeps up."""
+        return self._results.has_room()
+
+    def deliver(self, rows: list[bytes]) -> None:
+        """Take what an epoch brought."""
         records = self._spec.decode_rows(rows)
         if self._spec.checkpointing.enabled:
             self._results_held.uncut.append(records)
@@ -313,6 +340,7 @@ class JobMaster:
 
     def on_epoch(self, summary: EpochSummary) -> None:
         """An epoch counted."""
+        self._heard(summary.metrics)
         self._observer.on_epoch(summary)
 
     def on_ended(self) -> None:

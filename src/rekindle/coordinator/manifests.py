@@ -15,6 +15,7 @@ from rekindle.checkpoint.subtask import on_top_of
 from rekindle.coordinator.checkpoint_types import PendingCheckpoint
 from rekindle.errors import IncompatibleStateError
 from rekindle.graph.nodes import JobPlan, OperatorKind
+from rekindle.graph.state_layout import state_layout
 from rekindle.protocol import SnapshotTaken
 from rekindle.serde import tagged_dumps
 
@@ -70,7 +71,9 @@ class Acknowledged:
             timestamp_ms=checkpoint.timestamp_ms,
             duration_ms=duration_ms,
             operators=[
-                OperatorState(node.uid, node.name, node.parallelism, node.max_parallelism, states[node.uid])
+                OperatorState(
+                    node.uid, node.name, node.parallelism, node.max_parallelism, states[node.uid], state_layout(node)
+                )
                 for node in plan.nodes
                 if node.uid in states
             ]

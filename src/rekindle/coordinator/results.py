@@ -1,10 +1,13 @@
-"""Results on their way to `execute_and_collect`: bounded, so that a slow reader slows the job (back-pressure)."""
+"""Results on their way to `execute_and_collect`: while its reader is far behind, no epoch brings more (back-pressure).
+
+Nobody waits here: what is there already is taken, and a job whose reader has gone for a walk can still be stopped.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _WAITING_BATCHES = 64
@@ -19,12 +22,16 @@ class ResultQueue:
         self._ended = False
         self._abandoned = False
         self._error: BaseException | None = None
+        #: Called, from the reader's thread, when there is room again.
+        self.on_room: Callable[[], None] = lambda: None
+
+    def has_room(self) -> bool:
+        """Whether the reader keeps up: if not, nothing that brings more is to be begun."""
+        return len(self._batches) < _WAITING_BATCHES
 
     def put(self, batch: list[Any]) -> None:
-        """Hand over a batch; waits while the reader is far behind."""
+        """Hand over a batch."""
         with self._changed:
-            while len(self._batches) >= _WAITING_BATCHES and not self._abandoned:
-                self._changed.wait()
             if not self._abandoned:
                 self._batches.append(batch)
                 self._changed.notify_all()
@@ -53,5 +60,7 @@ class ResultQueue:
                         raise self._error
                     return
                 batch = self._batches.popleft()
-                self._changed.notify_all()
+                made_room = len(self._batches) == _WAITING_BATCHES - 1
+            if made_room:
+                self.on_room()
             yield batch

@@ -37,6 +37,7 @@ from rekindle.datastream.data_stream import (
     TaggedUnionTypeInfo,
     WindowedStream,
 )
+from rekindle.datastream.data_stream_utils import DataStreamUtils
 from rekindle.datastream.execution_mode import RuntimeExecutionMode
 from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from rekindle.datastream.functions import (
@@ -177,6 +178,7 @@ __all__ = [
     "TwoPhaseCommitSinkFunction",
     # async
     "AsyncDataStream",
+    "DataStreamUtils",
     "AsyncFunction",
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",

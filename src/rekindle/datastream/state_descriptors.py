@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rekindle.common.typeinfo import TypeInformation, Types, infer_type_info
 from rekindle.datastream.state_ttl import StateTtlConfig
@@ -14,12 +15,21 @@ if TYPE_CHECKING:
     from rekindle.datastream.functions.simple import AggregateFunction, ReduceFunction
 
 
+#: Begins the names of state that belongs to the engine: what it keeps and what users keep never meet.
+RESERVED_PREFIX: Final = "rekindle:"
+
+
 class StateDescriptor(ABC):
     """A state's name, unique within its function, and the type of what it holds."""
 
     def __init__(self, name: str, type_info: TypeInformation) -> None:
         if not isinstance(name, str) or not name:
             raise GraphError(f"{type(self).__name__} needs a name: a non-empty string, not {name!r}.")
+        if name.startswith(RESERVED_PREFIX):
+            raise GraphError(
+                f"State '{name}': names that begin with '{RESERVED_PREFIX}' belong to Rekindle's own state: choose "
+                "another one."
+            )
         self.name = name
         self.type_info = type_info
         self._ttl_config: StateTtlConfig | None = None
@@ -134,3 +144,17 @@ def _reduce_function(function: Callable[[Any, Any], Any]) -> ReduceFunction:
     from rekindle.datastream.aggregations import CallableReduceFunction
 
     return CallableReduceFunction(function)
+
+
+DescriptorT = TypeVar("DescriptorT", bound=StateDescriptor)
+
+
+def reserved(descriptor: DescriptorT, scope: str = "") -> DescriptorT:
+    """The same state under a name that no user can give; `scope` keeps apart what different parts name alike.
+
+    >>> reserved(ValueStateDescriptor("count", int), "trigger:").name
+    'rekindle:trigger:count'
+    """
+    renamed = copy.copy(descriptor)
+    renamed.name = f"{RESERVED_PREFIX}{scope}{descriptor.name}"
+    return renamed

@@ -251,12 +251,26 @@ def _partitioning(reading: _Reading) -> Partitioning:
     same = source.parallelism == target.parallelism
     if wanted is None:
         return Partitioning.FORWARD if same else Partitioning.REBALANCE
-    if wanted is Partitioning.FORWARD and not same:
+    if wanted is Partitioning.FORWARD and reading.upstream.key_selector is not None:
+        _check_keyed_alike(source, target)
+    elif wanted is Partitioning.FORWARD and not same:
         raise GraphError(
             f"forward() from '{source.name}' to '{target.name}' needs the same parallelism on both sides, not "
             f"{source.parallelism} and {target.parallelism}: set it, or use rescale() or rebalance()."
         )
     return wanted
+
+
+def _check_keyed_alike(source: OperatorNode, target: OperatorNode) -> None:
+    """Whether `reinterpret_as_keyed_stream` can be true: each key group on the same subtask of both operators."""
+    # How many key groups an operator between them would have, which is not keyed itself, means nothing.
+    for what in ("parallelism", "max_parallelism") if source.is_keyed else ("parallelism",):
+        here, there = getattr(source, what), getattr(target, what)
+        if here != there:
+            raise GraphError(
+                f"reinterpret_as_keyed_stream() from '{source.name}' to '{target.name}' needs the same {what} on both "
+                f"sides, not {here} and {there}: set it, or use key_by()."
+            )
 
 
 def _chains(program: Program, nodes: Sequence[OperatorNode], edges: Sequence[StreamEdge]) -> tuple[Chain, ...]:

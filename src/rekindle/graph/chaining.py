@@ -45,13 +45,13 @@ def chain_operators(
 def chain_name(members: Sequence[int], nodes: Sequence[OperatorNode], edges: Sequence[StreamEdge]) -> str:
     """Flink's way to write a chain: `Source: a -> Map -> (Filter, Sink: b)`."""
     inside = set(members)
-
-    def text(node_id: int) -> str:
-        targets = [edge.target for edge in edges if edge.source == node_id and edge.target in inside]
-        nested = [text(target) for target in targets]
-        if not nested:
-            return nodes[node_id].name
+    targets: dict[int, list[int]] = {}
+    for edge in edges:
+        if edge.source in inside and edge.target in inside:
+            targets.setdefault(edge.source, []).append(edge.target)
+    texts: dict[int, str] = {}
+    for node_id in reversed(members):  # from the ends: however long a chain is, nothing recurses
+        name, nested = nodes[node_id].name, [texts.pop(target) for target in targets.get(node_id, ())]
         rest = nested[0] if len(nested) == 1 else f"({', '.join(nested)})"
-        return f"{nodes[node_id].name} -> {rest}"
-
-    return text(members[0])
+        texts[node_id] = f"{name} -> {rest}" if nested else name
+    return texts[members[0]]

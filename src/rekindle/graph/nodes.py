@@ -61,7 +61,7 @@ class StreamEdge:
     partitioning: Partitioning
     type_info: TypeInformation | None
     tag: str | None = None  # side output; None: the main output
-    key_selector: Any = None  # KEY and CUSTOM
+    key_selector: Any = None  # KEY, CUSTOM, and FORWARD of a stream that is keyed already
     partitioner: Any = None  # CUSTOM: Partitioner or callable(key, num_partitions)
 
 

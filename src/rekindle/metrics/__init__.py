@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from rekindle.metrics.metricbase import Counter, Distribution, Meter, Metric, MetricGroup
+from rekindle.metrics.reading import MetricKind, MetricReading
 
-__all__ = ["Counter", "Distribution", "Meter", "Metric", "MetricGroup"]
+__all__ = ["Counter", "Distribution", "Meter", "Metric", "MetricGroup", "MetricKind", "MetricReading"]

@@ -38,6 +38,7 @@ from rekindle.graph.nodes import OperatorNode
 from rekindle.metrics import MetricGroup
 from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
 from rekindle.runtime.metrics import TaskMetricGroup
+from rekindle.runtime.state.changes import ROW_KEY
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.operator import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
@@ -257,29 +258,31 @@ class OperatorTimerService(TimerService):
     def current_watermark(self) -> int:
         return self._operator.current_watermark
 
-    def _for_key(self) -> tuple[InternalTimers, Any]:
-        if self._timers is None or self._keyed is None:
-            raise StateAccessError(
-                f"Operator '{self._name}' sets a timer, but its input is not keyed: timers belong to a key; "
-                "call key_by(...) before it."
-            )
-        return self._timers, self._keyed.current_key()
-
     def register_processing_time_timer(self, timestamp: int) -> None:
-        timers, key = self._for_key()
-        timers.register_processing_time(timestamp, key)
+        if self._timers is None or self._keyed is None:
+            raise self._not_keyed()
+        self._timers.register_processing_time(timestamp, self._keyed.row[ROW_KEY])
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        timers, key = self._for_key()
-        timers.register_event_time(timestamp, key)
+        if self._timers is None or self._keyed is None:
+            raise self._not_keyed()
+        self._timers.register_event_time(timestamp, self._keyed.row[ROW_KEY])
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        timers, key = self._for_key()
-        timers.delete_processing_time(timestamp, key)
+        if self._timers is None or self._keyed is None:
+            raise self._not_keyed()
+        self._timers.delete_processing_time(timestamp, self._keyed.row[ROW_KEY])
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        timers, key = self._for_key()
-        timers.delete_event_time(timestamp, key)
+        if self._timers is None or self._keyed is None:
+            raise self._not_keyed()
+        self._timers.delete_event_time(timestamp, self._keyed.row[ROW_KEY])
+
+    def _not_keyed(self) -> StateAccessError:
+        return StateAccessError(
+            f"Operator '{self._name}' sets a timer, but its input is not keyed: timers belong to a key; "
+            "call key_by(...) before it."
+        )
 
 
 def user_timestamp(timestamp: int) -> int | None:

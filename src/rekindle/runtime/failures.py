@@ -7,8 +7,8 @@ import traceback
 from types import TracebackType
 
 import rekindle
-from rekindle.errors import CorruptCheckpointError, RekindleError
-from rekindle.protocol import TaskFailed
+from rekindle.errors import CorruptCheckpointError, IncompatibleStateError, RekindleError, StoreError
+from rekindle.protocol import TaskFailed, Verdict
 from rekindle.runtime.operators.base import OperatorFailure
 from rekindle.runtime.task import Task
 
@@ -20,6 +20,7 @@ def describe_failure(name: str, task: Task | None, error: BaseException) -> Task
     """What the driver is told about an error in a task, or while the tasks were built."""
     failure = error if isinstance(error, OperatorFailure) else None
     cause = failure.__cause__ if failure is not None and failure.__cause__ is not None else error
+    verdict, sentence = _verdict(cause)
     return TaskFailed(
         task=name,
         operator=failure.operator if failure is not None else task.chain.name if task is not None else name,
@@ -28,8 +29,21 @@ def describe_failure(name: str, task: Task | None, error: BaseException) -> Task
         summary=readable("".join(traceback.format_exception_only(cause)).strip()),
         record=readable(_shorten(failure.record)) if failure is not None and failure.has_record else None,
         user_code=_first_user_frame(cause.__traceback__) is not None,
-        damage=cause.damage if isinstance(cause, CorruptCheckpointError) else None,
+        verdict=verdict,
+        sentence=readable(sentence),
     )
+
+
+def _verdict(cause: BaseException) -> tuple[Verdict | None, str]:
+    match cause:
+        case CorruptCheckpointError():
+            return Verdict.DAMAGED, cause.damage
+        case IncompatibleStateError():
+            return Verdict.INCOMPATIBLE, str(cause)
+        case StoreError(retryable=False):
+            return Verdict.STORE, str(cause)
+        case _:
+            return None, ""
 
 
 def user_traceback(error: BaseException) -> str:

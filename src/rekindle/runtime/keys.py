@@ -7,6 +7,7 @@ disk is involved. Everything else is refused by name. Each encoding is self-deli
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import enum
 import struct
@@ -51,6 +52,7 @@ _SMALL_INT_BYTES: Final = 8
 _MAX_DECIMAL_DIGITS: Final = 4096
 _EPOCH: Final = datetime(1970, 1, 1)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes})
 _pack_double = struct.Struct(">d").pack
 
 
@@ -69,10 +71,43 @@ def canonical_bytes(key: Any) -> bytes:
 
 
 def owned_key(key: Any) -> Any:
-    """The key itself, or a copy of one that user code could still change (a `Row`)."""
-    if type(key) is Row:
-        return make_row(getattr(key, "_fields", None), list(key), key.get_row_kind())
+    """The key as the engine keeps it: a copy of one that user code could still change (a `Row`), NumPy's scalars as
+    Python's values, so that it is written in the same way whichever came first.
+    """
+    kind = type(key)
+    if kind in _PLAIN:
+        return key
+    if kind is Row:
+        return make_row(getattr(key, "_fields", None), list(map(owned_key, key)), key.get_row_kind())
+    if _is_numpy_scalar(key):
+        return key.item()
+    if isinstance(key, tuple) and not _PLAIN.issuperset(map(type, key)):
+        owned = map(owned_key, key)
+        return tuple(owned) if kind is tuple else kind._make(owned) if hasattr(kind, "_make") else key
+    if dataclasses.is_dataclass(kind) or isinstance(key, msgspec.Struct):
+        return _with_owned_fields(key)
     return key
+
+
+def _with_owned_fields(key: Any) -> Any:
+    is_struct = isinstance(key, msgspec.Struct)
+    names = key.__struct_fields__ if is_struct else [field.name for field in dataclasses.fields(key)]
+    owned = {name: value for name in names if (value := owned_key(getattr(key, name))) is not getattr(key, name)}
+    if not owned:
+        return key
+    changed = copy.copy(key)
+    for name, value in owned.items():
+        if is_struct:
+            msgspec.structs.force_setattr(changed, name, value)
+        else:
+            object.__setattr__(changed, name, value)
+    return changed
+
+
+def _is_numpy_scalar(key: Any) -> bool:
+    """Whether it is a number, text or bytes of NumPy's, which equals its Python value and has its hash."""
+    dtype = getattr(key, "dtype", None) if type(key).__module__ == "numpy" else None
+    return dtype is not None and dtype.kind in "biufSU" and type(key.item()) in _PLAIN
 
 
 def _refuse(key: Any, why: str) -> InvalidKeyError:
@@ -269,10 +304,16 @@ _BASES: Final[tuple[tuple[type, Encoder], ...]] = tuple(
 )
 
 
+def _encode_numpy_scalar(key: Any) -> bytes:
+    return canonical_bytes(key.item())
+
+
 def _encoder_for(key: Any) -> Encoder:
     kind = type(key)
     if kind.__hash__ is None:
         raise _refuse(key, "it is mutable (unhashable); use a tuple of its values")
+    if _is_numpy_scalar(key):
+        return _encode_numpy_scalar
     if dataclasses.is_dataclass(kind):
         return _dataclass_encoder(key)
     if isinstance(key, msgspec.Struct):

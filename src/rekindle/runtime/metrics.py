@@ -1,13 +1,15 @@
-"""Metrics of user functions: counters, gauges, meters and distributions, kept in the slot."""
+"""Metrics of user functions: counters, gauges, meters and distributions; the driver hears their last values."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from operator import index
 from typing import Any
 
 from rekindle.clock import Clock
-from rekindle.metrics import Counter, Distribution, Meter, MetricGroup
+from rekindle.metrics import Counter, Distribution, Meter, MetricGroup, MetricKind
+from rekindle.metrics.reading import MetricValue
 
 
 class TaskCounter(Counter):
@@ -72,18 +74,41 @@ class TaskDistribution(Distribution):
         return {"count": self.count, "sum": self.sum, "min": self.min, "max": self.max, "mean": mean}
 
 
-def _asked(gauge: Callable[[], Any]) -> Any:
+def _asked(gauge: Callable[[], Any]) -> MetricValue:
     """What a gauge of the user's says; an error of it is no reason to fail anything."""
     try:
-        return gauge()
+        value = gauge()
+        return value if value is None or isinstance(value, bool) else _number(value)
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        return _text(f"{type(error).__name__}: {error}")
+
+
+def _number(value: Any) -> int | float | str:
+    """As it can be sent, whatever a function has counted with: NumPy's numbers, ones beyond 64 bits, none at all."""
+    try:
+        whole = index(value)
+        return whole if -(2**63) <= whole < 2**64 else float(whole)
+    except (TypeError, OverflowError):
+        pass
+    try:
+        return float(value) if not isinstance(value, str) else _text(value)
+    except (TypeError, ValueError, OverflowError):
+        return _text(str(value))
+
+
+def _text(value: str) -> str:
+    """Without lone surrogates, which UTF-8 does not have."""
+    return value.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _numbers(values: dict[str, Any]) -> dict[str, int | float | str | None]:
+    return {name: None if value is None else _number(value) for name, value in values.items()}
 
 
 class TaskMetricGroup(MetricGroup):
-    """Metrics by name under a scope; asking twice gives the same metric."""
+    """Metrics by name under a scope, the names of the groups above; asking twice gives the same metric."""
 
-    def __init__(self, clock: Clock, scope: tuple[str, ...]) -> None:
+    def __init__(self, clock: Clock, scope: tuple[str, ...] = ()) -> None:
         self._clock = clock
         self._scope = scope
         self._groups: dict[str, TaskMetricGroup] = {}
@@ -92,21 +117,20 @@ class TaskMetricGroup(MetricGroup):
         self._gauges: dict[str, Callable[[], int]] = {}
         self._distributions: dict[str, TaskDistribution] = {}
 
-    def collect(self) -> dict[str, Any]:
-        """All metrics by their full name: counts, rates, what gauges say, statistics of distributions."""
-        prefix = ".".join(self._scope)
-        values: dict[str, Any] = {}
+    def collect(self) -> Iterator[tuple[str, MetricKind, MetricValue]]:
+        """(name below the scope, kind, value) of every metric."""
+        prefix = "".join(f"{each}." for each in self._scope)
         for name, counter in self._counters.items():
-            values[f"{prefix}.{name}"] = counter.get_count()
+            yield _text(prefix + name), MetricKind.COUNTER, _number(counter.get_count())
         for name, meter in self._meters.items():
-            values[f"{prefix}.{name}"] = {"count": meter.get_count(), "rate": meter.get_rate()}
+            values = {"count": meter.get_count(), "rate": meter.get_rate()}
+            yield _text(prefix + name), MetricKind.METER, _numbers(values)
         for name, gauge in self._gauges.items():
-            values[f"{prefix}.{name}"] = _asked(gauge)
+            yield _text(prefix + name), MetricKind.GAUGE, _asked(gauge)
         for name, distribution in self._distributions.items():
-            values[f"{prefix}.{name}"] = distribution.statistics()
+            yield _text(prefix + name), MetricKind.DISTRIBUTION, _numbers(distribution.statistics())
         for group in self._groups.values():
-            values |= group.collect()
-        return values
+            yield from group.collect()
 
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
         scope = (name,) if extra is None else (name, extra)

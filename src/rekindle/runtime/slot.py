@@ -30,6 +30,7 @@ from rekindle.crash_points import CrashPoint, reach, this_is_slot
 from rekindle.errors import JobCancelledError
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.shipping import InstalledJob, install
+from rekindle.metrics import MetricReading
 from rekindle.protocol import (
     CancelTasks,
     CheckpointAborted,
@@ -67,6 +68,9 @@ from rekindle.runtime.uploads import Uploader
 
 _LOG = logging.getLogger("rekindle.slot")
 _CANCELLED_CLOSE_S = 10.0
+# Records and state come in thousands and are free of cycles: with Python's own thresholds (700, 10, 10) a third of a
+# slot's time went into looking for some. A function that wants others sets them in open().
+_GC_THRESHOLDS = (50_000, 20, 10)
 _decode_restore = msgspec.msgpack.Decoder(SubtaskRestore).decode
 
 
@@ -153,6 +157,7 @@ class Slot:
             return
         restores = self._restores(deploy)
         gc.collect()
+        gc.set_threshold(*_GC_THRESHOLDS)
         gc.disable()  # a restore makes millions of objects, and all of them stay
         opened = [
             (thread, thread.submit(partial(_begin, thread.task, restores, deploy)))
@@ -270,19 +275,21 @@ class Slot:
         At the end of the input a close() may take its time; after a cancellation user code may never come back.
         """
         timeout_s = _CANCELLED_CLOSE_S if self._cancelled else None
-        futures = [thread.submit(thread.task.close) for thread in self._threads]
+        futures = [thread.submit(partial(_end, thread.task)) for thread in self._threads]
         errors: list[str] = []
+        metrics: list[MetricReading] = []
         for thread, future in zip(self._threads, futures, strict=True):
             try:
+                failed, said = future.result(timeout_s)
+                metrics.extend(said)
                 errors.extend(
-                    f"{user_traceback(error).rstrip()}\n\nclose() of {name} failed."
-                    for name, error in future.result(timeout_s)
+                    f"{user_traceback(error).rstrip()}\n\nclose() of {name} failed." for name, error in failed
                 )
             except TimeoutError:
                 errors.append(f"{thread.task.name} did not end within {timeout_s:.0f} s: it was left as it was.")
         sys.stdout.flush()
         sys.stderr.flush()
-        self.send(Closed(self._accumulators.encode(), errors))
+        self.send(Closed(self._accumulators.encode(), errors, metrics))
 
     # -- stages of epochs ---------------------------------------------------------------------------------------------
 
@@ -347,6 +354,11 @@ def _begin(
         reach(CrashPoint.AFTER_RESTORE)
     task.initialize(deploy.restored_id)
     task.open()
+
+
+def _end(task: Task) -> tuple[list[tuple[str, BaseException]], list[MetricReading]]:
+    """On the task's thread: functions closed, and what their metrics said last."""
+    return task.close(), task.metrics()
 
 
 def main() -> None:

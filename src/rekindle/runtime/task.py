@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic, perf_counter
-from typing import Any
+from typing import Any, Final
 
 from rekindle.checkpoint.manifest import SubtaskState
 from rekindle.checkpoint.rescale import SubtaskRestore, TaskState
@@ -16,8 +17,9 @@ from rekindle.checkpoint.store import Store
 from rekindle.checkpoint.subtask import write_subtask
 from rekindle.clock import Clock
 from rekindle.crash_points import CrashPoint, reach
-from rekindle.errors import JobCancelledError
+from rekindle.errors import IncompatibleStateError, JobCancelledError, SerializationError, TypeMismatchError
 from rekindle.graph.nodes import MIN_WATERMARK, Chain, JobPlan, OperatorKind, Partitioning, StreamEdge
+from rekindle.metrics import MetricReading
 from rekindle.protocol import CheckpointOrder, EdgeCount, TaskReport
 from rekindle.runtime.context import Accumulators, JobIdentity, OperatorContext
 from rekindle.runtime.cut import edge_names, seek_valve, seek_writers, valve_position, writer_positions
@@ -43,12 +45,24 @@ from rekindle.runtime.operators.factory import Blueprint, build_operator, select
 from rekindle.runtime.operators.sources import SourceOperator
 from rekindle.runtime.operators.stateless import method_or_callable
 from rekindle.runtime.operators.windows.backend import windowed_backend
+from rekindle.runtime.restored import taking_state, tell_unclaimed
 from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotDeclinedError, SnapshotSource, take_snapshot
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.operator import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 from rekindle.runtime.watermarks import WatermarkValve
 from rekindle.serde import ChunkCodec, codec_for, tagged_dumps, tagged_loads, value_codec_for
+
+#: How often the driver hears of metrics, at most.
+_METRICS_EVERY_S: Final = 1.0
+#: What the stack holds at most for an operator of a chain, and for all else, the user's own calls included.
+_FRAMES_PER_OPERATOR: Final = 8
+_FRAMES: Final = 1000
+
+
+def _allow_calls_through(operators: int) -> None:
+    """Chained operators call each other: a long chain needs a deeper stack than Python allows at first."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES + _FRAMES_PER_OPERATOR * operators))
 
 
 @dataclass(frozen=True)
@@ -130,6 +144,7 @@ class Task:
     """Builds the operators of a chain for one subtask and runs epochs through them."""
 
     def __init__(self, plan: JobPlan, chain: Chain, subtask: int, services: SlotServices) -> None:
+        _allow_calls_through(len(chain.nodes))
         self.chain = chain
         self.subtask = subtask
         self.name = f"{chain.name} ({subtask + 1}/{chain.parallelism})"
@@ -143,6 +158,7 @@ class Task:
         self._last_barrier = 0
         self._aborted_ahead: set[int] = set()  # checkpoints that were aborted before their barrier came
         self._error_between_epochs: BaseException | None = None
+        self._metrics_due = 0.0
         buffer_bytes = int(plan.settings["memory_buffer_bytes"])
         self.inbox = Inbox(buffer_bytes, services.directory)
         self.outbox = Outbox(buffer_bytes, services.directory)
@@ -155,6 +171,7 @@ class Task:
         self._input_index = {edge.id: edge.input_index for edge in self._inputs}
         self._edge_names = edge_names(plan)
         self._ended_before = False  # before the checkpoint that was restored
+        self._looks_for_unclaimed = False  # what was restored and nobody has asked for by the next snapshot
         self._valve = WatermarkValve(channel for edge in self._inputs for channel in self._channels_of(edge))
 
     # -- building -----------------------------------------------------------------------------------------------------
@@ -187,7 +204,7 @@ class Task:
             clock=services.clock,
             job_parameters=dict(plan.settings.get("global_job_parameters", {})),
             accumulators=services.accumulators,
-            metrics=TaskMetricGroup(services.clock, (plan.job_name, node.name, str(self.subtask))),
+            metrics=TaskMetricGroup(services.clock),
             keyed=keyed,
             timers=timers,
             operator_state=OperatorStateBackend(self.subtask, allow_pickle=allow_pickle),
@@ -267,13 +284,15 @@ class Task:
 
     def restore(self, restore: TaskRestore) -> None:
         """Before `open`: every operator's state, and what belongs to the cut itself."""
+        self._looks_for_unclaimed = True
         watermarks: list[tuple[Operator, int]] = []
         for node_id in reversed(self.chain.nodes):
             operator = self._operators[node_id]
             found = restore.subtasks.get(operator.node.uid)
             if found is None:
                 continue
-            state = self._restore_operator(operator, found, restore)
+            with taking_state(operator, SerializationError, TypeMismatchError):
+                state = self._restore_operator(operator, found, restore)
             if state.task is not None:
                 watermarks.append((operator, state.task.watermark))
         for operator, watermark in watermarks:
@@ -290,6 +309,11 @@ class Task:
             context.keyed.restore(read_parts(restore.store, restore.root, found.keyed))
             context.keyed.stored.restored(found)
             context.timers.restore(read_parts(restore.store, restore.root, found.timers))
+        elif found.keyed or found.timers:
+            raise IncompatibleStateError(
+                "it was saved by key, but the operator's input is not keyed any more: call key_by(...) before it, or "
+                "give the operator another uid()."
+            )
         state = read_subtask(restore.store, restore.root, found, operator.name)
         if state.operator_state is not None:
             context.operator_state.restore(state.operator_state)
@@ -333,6 +357,10 @@ class Task:
     def snapshot(self, order: CheckpointOrder) -> TaskSnapshot:
         """The synchronous part, from tail to head (I2); the futures that it gives are for the uploading thread."""
         reach(CrashPoint.BEFORE_SNAPSHOT)
+        if self._looks_for_unclaimed:
+            self._looks_for_unclaimed = False
+            for operator in self._operators.values():
+                tell_unclaimed(operator.context)
         taken: list[tuple[Operator, OperatorSnapshotFutures, float]] = []
         try:
             for node_id in reversed(self.chain.nodes):
@@ -397,12 +425,16 @@ class Task:
     def initialize(self, restored_id: int | None) -> None:
         """State is there; functions see it from tail to head, before any is opened."""
         for node_id in reversed(self.chain.nodes):
-            self._operators[node_id].initialize_state(restored_id)
+            operator = self._operators[node_id]
+            with taking_state(operator):
+                operator.initialize_state(restored_id)
 
     def open(self) -> None:
         """Open the operators from tail to head (I2)."""
         for node_id in reversed(self.chain.nodes):
-            self._operators[node_id].open()
+            operator = self._operators[node_id]
+            with taking_state(operator):
+                operator.open()
 
     def close(self) -> list[tuple[str, BaseException]]:
         """Close the operators from tail to head; errors are told, by subtask, not raised."""
@@ -456,8 +488,24 @@ class Task:
             watermark=self._operators[self.chain.nodes[-1]].current_watermark,
             finished=self.finished,
             busy_ms=(perf_counter() - started) * 1000,
+            metrics=self._metrics_if_due(),
         )
         return EpochOutcome(report, sent, received, self._has_backlog())
+
+    def _metrics_if_due(self) -> list[MetricReading]:
+        now = monotonic()
+        if now < self._metrics_due and not self.finished:
+            return []
+        self._metrics_due = now + _METRICS_EVERY_S
+        return self.metrics()
+
+    def metrics(self) -> list[MetricReading]:
+        """What the metrics of the functions say now; gauges are user code, so ask on the task's thread."""
+        return [
+            MetricReading(operator.name, operator.node.uid, self.subtask, *metric)
+            for operator in self._operators.values()
+            for metric in operator.context.metrics.collect()
+        ]
 
     def _records_sunk(self) -> int:
         return sum(operator.records_sunk for operator in self._operators.values())

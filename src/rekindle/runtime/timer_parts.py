@@ -13,6 +13,7 @@ import msgspec
 
 from rekindle.errors import SerializationError
 from rekindle.runtime.key_groups import key_group
+from rekindle.runtime.keys import owned_key
 from rekindle.runtime.state.spec import Codec
 
 FORMAT_VERSION: Final = 2
@@ -55,8 +56,9 @@ class TimersOfGroup:
         namespaces = namespace_codec.decode_all(part.namespaces)
 
         def timers(columns: TimerColumns) -> Iterator[Timer]:
-            places = zip(columns.times, columns.keys, columns.namespaces, strict=True)
-            return ((time, keys[key], namespaces[namespace]) for time, key, namespace in places)
+            own_keys = map(keys.__getitem__, columns.keys)
+            own_namespaces = map(namespaces.__getitem__, columns.namespaces)
+            return zip(columns.times, own_keys, own_namespaces, strict=True)
 
         self.event = timers(part.event)
         self.processing = timers(part.processing)
@@ -127,7 +129,7 @@ class TimerSnapshot:
         event, processing, removed_event, removed_processing = map(columns, kinds)
         part = TimerPart(
             FORMAT_VERSION,
-            msgspec.Raw(self._key_codec.encode_all(list(keys))),
+            msgspec.Raw(self._key_codec.encode_all(list(map(owned_key, keys)))),
             msgspec.Raw(self._namespace_codec.encode_all(list(namespaces))),
             event,
             processing,

@@ -52,6 +52,22 @@ class TimerQueue:
                 if len(touched) > self._most_changes:
                     self._bound_changes(len(touched))
 
+    def load(self, timers: Iterable[Timer]) -> None:
+        """Set timers that a snapshot holds; `loaded` follows the last of them, before anything else is asked."""
+        buckets = self._buckets
+        for time, key, namespace in timers:
+            bucket = buckets.get(time)
+            if bucket is None:
+                buckets[time] = {(key, namespace): None}
+            else:
+                bucket[key, namespace] = None
+
+    def loaded(self) -> None:
+        """The timers are those of the snapshot; from here on changes are known."""
+        self._heap = list(self._buckets)
+        heapify(self._heap)
+        self.changes.restored()
+
     def delete(self, time: int, key: Any, namespace: Any = None) -> None:
         """Remove a timer, if it is there."""
         bucket = self._buckets.get(time)
@@ -63,7 +79,7 @@ class TimerQueue:
         if not bucket:
             del self._buckets[time]
             if len(self._heap) > 2 * len(self._buckets) + _STALE_ALLOWED:
-                self._heap = list(self._buckets)
+                self._heap[:] = self._buckets
                 heapify(self._heap)
 
     def next_time(self) -> int | None:
@@ -79,9 +95,23 @@ class TimerQueue:
         Whoever handles a timer may set and delete others meanwhile: one that is due at `limit` too comes in this very
         round, an earlier one before what is left of the current time.
         """
+        buckets, heap, changes = self._buckets, self._heap, self.changes
         firing: list[tuple[int, _Bucket, list[tuple[Any, Any]]]] = []
         try:
             while True:
+                # Mostly a time has a single timer: that needs no bookkeeping.
+                while heap and not firing and heap[0] <= limit:
+                    only = buckets.get(heap[0])
+                    if only is not None and len(only) != 1:
+                        break
+                    time = heappop(heap)
+                    if only is None:
+                        continue
+                    ((key, namespace),) = only
+                    del buckets[time]
+                    if changes.open is not None:
+                        changes.open[time, key, namespace] = None
+                    yield time, key, namespace
                 first = self.next_time()
                 if first is not None and first <= limit and (not firing or first < firing[-1][0]):
                     heappop(self._heap)
@@ -250,9 +280,8 @@ class InternalTimers:
                 (self.event, timers.event, timers.removed_event),
                 (self.processing, timers.processing, timers.removed_processing),
             ):
-                for timer in added:
-                    queue.register(*timer)
+                queue.load(added)
                 for timer in removed:
                     queue.delete(*timer)
         for queue in (self.event, self.processing):
-            queue.changes.restored()
+            queue.loaded()

@@ -24,7 +24,14 @@ from rekindle.runtime.snapshot import SnapshotDeclinedError
 from rekindle.runtime.task import EpochBudget, SlotServices, Task, TaskSnapshot
 from rekindle.serde import cloud_dumps, codec_for
 from rekindle.testing.clock import ManualClock
-from rekindle.testing.in_process_checkpoint import JOB_ID, TIMELINE, Basis, InProcessCheckpoint, Lineage
+from rekindle.testing.in_process_checkpoint import (
+    JOB_ID,
+    TIMELINE,
+    Basis,
+    InProcessCheckpoint,
+    Lineage,
+    StoredCheckpoint,
+)
 
 #: With nothing to do, an epoch waits so long for a thread of a source or an async function to bring something.
 _REST_S = 0.002
@@ -58,7 +65,7 @@ class InProcessJob:
         stream: DataStream,
         clock: Clock | None = None,
         max_records: int = 1_000_000,
-        restore: InProcessCheckpoint | None = None,
+        restore: InProcessCheckpoint | StoredCheckpoint | None = None,
     ) -> InProcessJob:
         """The job that `stream.execute_and_collect()` would run, anew or from a checkpoint of another one."""
         program = stream._env._program("test", stream._collect())
@@ -71,7 +78,7 @@ class InProcessJob:
         plan: JobPlan,
         clock: Clock | None = None,
         max_records: int = 1_000_000,
-        restore: InProcessCheckpoint | None = None,
+        restore: InProcessCheckpoint | StoredCheckpoint | None = None,
     ) -> None:
         """`max_records` is the most that each subtask of a source brings into an epoch."""
         basis = Basis.of(restore, plan) if restore is not None else None

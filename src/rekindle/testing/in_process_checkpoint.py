@@ -11,7 +11,14 @@ import msgspec
 
 from rekindle.checkpoint import resolve
 from rekindle.checkpoint.manifest import Manifest, ManifestKind, OperatorState, SubtaskState
-from rekindle.checkpoint.paths import StateFileName, checkpoint_folder, shared_reference, timeline_folder
+from rekindle.checkpoint.paths import (
+    StateFileName,
+    checkpoint_folder,
+    new_savepoint_folder,
+    root_of,
+    savepoint_reference,
+    shared_reference,
+)
 from rekindle.checkpoint.publish import put_metadata
 from rekindle.checkpoint.rescale import OperatorTarget, SubtaskRestore, assign
 from rekindle.checkpoint.statefile import StateFileWriter
@@ -19,6 +26,7 @@ from rekindle.checkpoint.store import Store
 from rekindle.checkpoint.stores.memory import MemoryStore
 from rekindle.checkpoint.subtask import on_top_of
 from rekindle.graph.nodes import JobPlan
+from rekindle.graph.state_layout import state_layout
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.snapshot import SnapshotDeclinedError
 from rekindle.runtime.task import TaskRestore, TaskSnapshot
@@ -76,9 +84,11 @@ class InProcessCheckpoint:
         """Where the state files and `_metadata` are: a test may damage them."""
         return self.lineage.store
 
-    @property
+    @cached_property
     def path(self) -> str:
-        """The checkpoint's folder in the store."""
+        """The checkpoint's or savepoint's folder in the store."""
+        if self.order.savepoint:
+            return new_savepoint_folder(JOB_ID)
         return checkpoint_folder(self.plan.job_name, TIMELINE, self.id)
 
     @cached_property
@@ -99,7 +109,9 @@ class InProcessCheckpoint:
             attempt=self.attempt,
             timestamp_ms=self.order.timestamp_ms,
             operators=[
-                OperatorState(node.uid, node.name, node.parallelism, node.max_parallelism, states[node.uid])
+                OperatorState(
+                    node.uid, node.name, node.parallelism, node.max_parallelism, states[node.uid], state_layout(node)
+                )
                 for node in self.plan.nodes
                 if node.uid in states
             ],
@@ -108,28 +120,55 @@ class InProcessCheckpoint:
         return manifest
 
     def _written(self, snapshot: TaskSnapshot) -> list[tuple[str, SubtaskState]]:
-        root = timeline_folder(self.plan.job_name, TIMELINE)
+        refer = savepoint_reference if self.order.savepoint else shared_reference
 
         def writer(uid: str, _name: str) -> StateFileWriter:
             file = StateFileName.of(self.id, self.attempt, uid, snapshot.task.subtask)
-            return StateFileWriter(self.store, root, shared_reference(file), inline_bytes=_INLINE_BYTES)
+            return StateFileWriter(self.store, root_of(self.path), refer(file), inline_bytes=_INLINE_BYTES)
 
         return [(each.uid, _decode_state(_encode(each.state))) for each in snapshot.write(writer)]
+
+
+@dataclass(eq=False)
+class StoredCheckpoint:
+    """A checkpoint or savepoint that some job has written, perhaps one in production: a test can go on from it."""
+
+    store: Store
+    #: Its folder in the store.
+    path: str
+    manifest: Manifest = field(repr=False)
+
+    @staticmethod
+    def at(url: str) -> StoredCheckpoint:
+        """By its path or URL, as `execution.state-recovery.path` takes it."""
+        location = resolve.locate(url)
+        loaded = resolve.load(location.store, location.path)
+        return StoredCheckpoint(location.store, loaded.path, loaded.manifest)
+
+    @property
+    def lineage(self) -> Lineage:
+        """Of the jobs that go on from it: they write elsewhere."""
+        return Lineage(attempts=self.manifest.attempt + 1, last_id=self.manifest.checkpoint_id)
 
 
 @dataclass(frozen=True)
 class Basis:
     """What a restored job begins with."""
 
+    #: Whether the job writes where this was written: only then its deltas may stand on it (I14).
+    own: bool
     manifest: Manifest
     restores: Mapping[int, TaskRestore]  # by subtask; a task takes what its operators' uids name
 
     @staticmethod
-    def of(checkpoint: InProcessCheckpoint, plan: JobPlan) -> Basis:
+    def of(checkpoint: InProcessCheckpoint | StoredCheckpoint, plan: JobPlan) -> Basis:
         """Found, verified and shared out as the driver does it, for any parallelism."""
         assert checkpoint.manifest is not None  # written, if nobody asked for it yet
         loaded = resolve.load(checkpoint.store, checkpoint.path)
-        targets = [OperatorTarget(node.uid, node.name, node.parallelism, node.max_parallelism) for node in plan.nodes]
+        targets = [
+            OperatorTarget(node.uid, node.name, node.parallelism, node.max_parallelism, state_layout(node))
+            for node in plan.nodes
+        ]
         allow = bool(plan.settings.get("allow_non_restored_state", False))
         assigned = assign(loaded.manifest, targets, allow_non_restored_state=allow)
         by_subtask: dict[int, dict[str, SubtaskRestore]] = {}
@@ -137,6 +176,7 @@ class Basis:
             for restore in restores:
                 by_subtask.setdefault(restore.subtask, {})[restore.uid] = _decode_restore(_encode(restore))
         return Basis(
+            isinstance(checkpoint, InProcessCheckpoint),
             loaded.manifest,
             {subtask: TaskRestore(checkpoint.store, loaded.root, found) for subtask, found in by_subtask.items()},
         )
@@ -145,7 +185,7 @@ class Basis:
         """What the next checkpoint may stand on: a restart of the same plan goes on, anything else begins anew."""
         saved = {(state.uid, state.parallelism) for state in self.manifest.operators}
         same = saved == {(node.uid, node.parallelism) for node in plan.nodes}
-        return self.manifest if same and self.manifest.kind is ManifestKind.CHECKPOINT else None
+        return self.manifest if self.own and same and self.manifest.kind is ManifestKind.CHECKPOINT else None
 
 
 def _state_in(manifest: Manifest | None, uid: str, subtask: int) -> SubtaskState | None:

@@ -173,6 +173,7 @@ def test_the_format_is_this_one() -> None:
                         "file_bytes": {},
                     }
                 ],
+                "layout": "",
             }
         ],
         "format_version": 1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeVar
 
 import pytest
@@ -236,6 +237,19 @@ def test_requests_are_bounded_and_refused_while_no_task_runs():
     (answer,) = driver.did(driver.ledger.request(BY_HAND))
     assert isinstance(answer, Answer)
     assert answer.reason is Reason.NOT_ALL_REQUIRED_TASKS_RUNNING
+
+
+def test_while_the_reader_is_behind_only_what_is_asked_for_sets_out():
+    """An epoch brings results: nobody asked for those of a checkpoint by timer. The final one brings the end."""
+    driver = Driver()
+    driver.ledger = replace(driver.ledger, reader_behind=True)
+    assert driver.trigger(at=5000) is None
+    assert driver.ledger.next_wake_ms(5000) is None, "it would look again and again"
+    driver.did(driver.ledger.request(SAVEPOINT))
+    driver.complete(driver.must_trigger())
+    assert driver.trigger() is None
+    driver.did(driver.ledger.input_ended(driver.now))
+    assert driver.trigger() is not None
 
 
 def test_the_shell_is_told_when_to_look_again():

@@ -8,7 +8,7 @@ from rekindle.checkpoint import resolve
 from rekindle.coordinator.checkpointing import RestoredFrom
 from rekindle.coordinator.failure import task_failed
 from rekindle.errors import CorruptCheckpointError, JobExecutionError
-from rekindle.protocol import TaskFailed
+from rekindle.protocol import TaskFailed, Verdict
 from tests.unit.coordinator.test_checkpointing_shell import Driver
 
 ALLOWED = {"rekindle.state-recovery.allow-older-checkpoint": "true", "execution.checkpointing.num-retained": "3"}
@@ -94,7 +94,8 @@ def test_without_a_checkpoint_the_damage_is_somebody_elses(tmp_path):
 
 
 def test_what_a_slot_says_about_damage_is_not_taken_for_a_failure_of_user_code():
-    told = TaskFailed("task", "operator", 0, "traceback", "summary", None, False, damage="The state file x is damaged.")
+    damage = Verdict.DAMAGED, "The state file x is damaged."
+    told = TaskFailed("task", "operator", 0, "traceback", "summary", None, False, *damage)
     error = task_failed("orders", told)
     assert isinstance(error, CorruptCheckpointError)
     assert str(error) == "The state file x is damaged."

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from rekindle.coordinator.results import _WAITING_BATCHES, ResultQueue
@@ -27,29 +25,30 @@ def test_the_error_comes_after_the_batches():
         next(batches)
 
 
-def fill(queue: ResultQueue) -> threading.Thread:
-    def put_more_than_fits() -> None:
-        for number in range(_WAITING_BATCHES + 1):
-            queue.put([number])
+def test_nobody_waits_and_the_reader_tells_when_there_is_room():
+    """A job's thread that waited here could not answer a savepoint, nor see a slot die."""
+    queue, told = ResultQueue(), []
+    queue.on_room = lambda: told.append(queue.has_room())
+    for number in range(_WAITING_BATCHES + 2):
+        assert queue.has_room() == (number < _WAITING_BATCHES)
+        queue.put([number])
+    batches = queue.batches()
+    for number in range(2):
+        assert next(batches) == [number]
+        assert not queue.has_room()
+    assert not told
+    assert next(batches) == [2]
+    assert told == [True]
+    assert next(batches) == [3]
+    assert told == [True], "told again without need"
 
-    writer = threading.Thread(target=put_more_than_fits, daemon=True)
-    writer.start()
-    return writer
 
-
-def test_a_slow_reader_makes_the_writer_wait():
+def test_an_abandoned_queue_has_room_and_keeps_nothing():
     queue = ResultQueue()
-    writer = fill(queue)
-    writer.join(timeout=0.2)
-    assert writer.is_alive()
-    assert next(queue.batches()) == [0]
-    writer.join(timeout=5)
-    assert not writer.is_alive()
-
-
-def test_an_abandoned_queue_never_blocks():
-    queue = ResultQueue()
-    writer = fill(queue)
+    for number in range(_WAITING_BATCHES):
+        queue.put([number])
     queue.abandon()
-    writer.join(timeout=5)
-    assert not writer.is_alive()
+    assert queue.has_room()
+    queue.put([1])
+    queue.end(None)
+    assert list(queue.batches()) == []

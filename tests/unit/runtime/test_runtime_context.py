@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from time import monotonic
 
+import msgspec
+import numpy as np
 import pytest
 
 from rekindle.checkpoint.store import open_store
@@ -15,6 +18,7 @@ from rekindle.errors import GraphError, SerializationError
 from rekindle.graph.build import build_plan
 from rekindle.graph.cached_files import ShippedFile, ship_files
 from rekindle.graph.shipping import InstalledJob, ship, unship
+from rekindle.metrics import MetricReading
 from rekindle.runtime.cached_files import place_files
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.base import OperatorFailure
@@ -53,14 +57,46 @@ def test_metrics_of_each_kind_and_job_parameters():
     job = InProcessJob.of(env.from_collection([1, 5, 3]).map(Measured()).name("measured"))
     assert set(job.run()) == {("hi", "nothing")}
     (task,) = job.tasks.values()
-    metrics = next(each.context.metrics for each in task._operators.values() if each.name == "measured").collect()
-    assert metrics == {
-        "test.measured.0.seen": 6,
-        "test.measured.0.rate": {"count": 9, "rate": 0.9},
-        "test.measured.0.last": 3,
-        "test.measured.0.broken": "ZeroDivisionError: integer division or modulo by zero",
-        "test.measured.0.sizes.small.bytes": {"count": 3, "sum": 9, "min": 1, "max": 5, "mean": 3},
+    readings = [each for each in task.metrics() if each.operator == "measured"]
+    assert {(each.subtask, each.uid) for each in readings} == {(0, next(iter(readings)).uid)}
+    assert {each.name: (each.kind, each.value) for each in readings} == {
+        "seen": ("counter", 6),
+        "rate": ("meter", {"count": 9, "rate": 0.9}),
+        "last": ("gauge", 3),
+        "broken": ("gauge", "ZeroDivisionError: integer division or modulo by zero"),
+        "sizes.small.bytes": ("distribution", {"count": 3, "sum": 9, "min": 1, "max": 5, "mean": 3}),
     }
+
+
+def test_metrics_are_told_with_epochs_but_not_with_each():
+    job = InProcessJob.of(environment().from_collection(list(range(40))).map(Measured()), max_records=1)
+    told = []
+    job._run = lambda each, budget: told.append(each.run_epoch(budget).report.metrics) or each.outbox.drain()
+    started = monotonic()
+    job.run()
+    elapsed_s = monotonic() - started
+    assert {each.name for each in told[0]} >= {"seen", "last"}
+    assert len([each for each in told if each]) <= 2 + elapsed_s, "once a second, first and last"
+    assert next(each.value for each in told[-1] if each.name == "seen") == 80
+
+
+def test_whatever_functions_count_with_can_be_sent():
+    """A metric is no reason to fail a job."""
+    group = TaskMetricGroup(ManualClock())
+    group.counter("numpy").inc(np.int64(3))
+    group.counter("beyond 64 bits").inc(2**70)
+    group.counter("half").inc(0.5)
+    group.distribution("floats").update(np.float32(0.5))
+    said = [None, True, "text", "\ud800", object, float("nan"), 10**400, np.float64(1.5), [1]]
+    for place, value in enumerate(said):
+        group.gauge(f"gauge {place}", lambda value=value: value)
+    group.counter("\ud800").inc()
+    readings = [MetricReading("op", "uid", 0, *metric) for metric in group.collect()]
+    decoded = msgspec.msgpack.decode(msgspec.msgpack.encode(readings), type=list[MetricReading])
+    values = {each.name: each.value for each in decoded}
+    assert (values["numpy"], values["beyond 64 bits"], values["half"]) == (3, float(2**70), 0.5)
+    assert values["floats"] == {"count": 1, "sum": 0.5, "min": 0.5, "max": 0.5, "mean": 0.5}
+    assert [values[f"gauge {place}"] for place in (0, 1, 2, 3, 7, 8)] == [None, True, "text", "\\ud800", 1.5, "[1]"]
 
 
 def test_a_meter_counts_its_time_span_only():

@@ -9,7 +9,7 @@ import pytest
 
 from rekindle.common.typeinfo import Types
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from rekindle.errors import RekindleError, SerializationError, StateAccessError
+from rekindle.errors import IncompatibleStateError, RekindleError, SerializationError
 from rekindle.runtime.key_groups import key_group_range
 from rekindle.runtime.state.backend import Delta
 from rekindle.runtime.state.format import CapturedColumn, CapturedLists, CapturedMaps, CapturedState
@@ -396,14 +396,14 @@ def test_a_key_emptied_before_a_late_registration_is_still_removed_by_the_delta(
 def test_another_kind_under_a_restored_name_is_refused() -> None:
     backend = HashMapKeyedBackend(GROUPS, range(GROUPS))
     backend.restore(filled().full())
-    with pytest.raises(StateAccessError, match="'count' was saved as value state"):
+    with pytest.raises(IncompatibleStateError, match="'count' was saved as value state"):
         backend.list_state(ListStateDescriptor("count", Types.LONG()))
 
 
 def test_another_type_that_cannot_read_the_bytes_is_refused() -> None:
     backend = HashMapKeyedBackend(GROUPS, range(GROUPS))
     backend.restore(filled().full())
-    with pytest.raises(SerializationError, match="State 'count'"):
+    with pytest.raises(IncompatibleStateError, match="State 'count'"):
         backend.value_state(ValueStateDescriptor("count", Types.LIST(Types.STRING())))
 
 
@@ -415,7 +415,7 @@ def test_a_missing_delta_is_noticed() -> None:
     job.delta(2, 1)
     job.backend.snapshot_completed(2)
     job.at(1).items.add("b")
-    with pytest.raises(SerializationError, match="appends to 3 elements"):
+    with pytest.raises(IncompatibleStateError, match="appends to 3 elements"):
         Job(base + job.delta(3, 2))
 
 

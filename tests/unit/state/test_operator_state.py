@@ -6,7 +6,7 @@ import pytest
 
 from rekindle.common.typeinfo import Types
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor
-from rekindle.errors import SerializationError, StateAccessError
+from rekindle.errors import IncompatibleStateError, SerializationError, StateAccessError
 from rekindle.runtime.state.operator import (
     OperatorStateBackend,
     redistribute,
@@ -104,7 +104,7 @@ def test_what_nobody_registers_is_carried_along() -> None:
 def test_another_distribution_than_the_saved_one_is_refused() -> None:
     backend = OperatorStateBackend()
     backend.get_list_state(BUFFER).add("a")
-    with pytest.raises(StateAccessError, match="was saved as split state"):
+    with pytest.raises(IncompatibleStateError, match="was saved as split state"):
         restored(backend.snapshot()).get_union_list_state(BUFFER)
 
 

@@ -21,7 +21,7 @@ from rekindle.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from rekindle.errors import SerializationError, StateAccessError
+from rekindle.errors import IncompatibleStateError, SerializationError, StateAccessError
 from rekindle.runtime.state.changes import Row
 from rekindle.runtime.state.format import decode_part
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
@@ -732,7 +732,7 @@ def test_damaged_timestamps_are_refused_by_name(operations: Any) -> None:
     version, [[*head, good]] = msgspec.msgpack.decode(data)
     assert good == [[START_MS], [7]]
     damaged = msgspec.msgpack.encode([version, [[*head, operations]]])
-    with pytest.raises(SerializationError, match=r"'state', saved as value state of .* with time to live, cannot"):
+    with pytest.raises(IncompatibleStateError, match=r"'state', saved as value state of .* with time to live, cannot"):
         Job("value", ttl(), parts=[(group, damaged)])
 
 

@@ -18,11 +18,12 @@ from rekindle.datastream.functions.checkpointed import (
 )
 from rekindle.datastream.functions.sink import RichSinkFunction, SinkFunction
 from rekindle.datastream.state import ListState, ListStateDescriptor
+from rekindle.datastream.state_descriptors import reserved
 from rekindle.errors import CommitError, SerializationError
 from rekindle.serde import tagged_dumps, tagged_loads, value_codec_for
 
 _LOG = logging.getLogger("rekindle.sink")
-_STATE = "_two_phase_commit"
+_STATE = "two-phase-commit"
 _FORMAT_VERSION = 1
 
 TransactionT = TypeVar("TransactionT")
@@ -180,7 +181,7 @@ class TwoPhaseCommitSinkFunction(RichSinkFunction, CheckpointedFunction, Checkpo
         self._commits_at_end = not context.is_checkpointing_enabled()
         self._transactions = value_codec_for(self._transaction_type)
         self._contexts = value_codec_for(self._context_type)
-        descriptor = ListStateDescriptor(_STATE, Types.PRIMITIVE_ARRAY(Types.BYTE()))
+        descriptor = reserved(ListStateDescriptor(_STATE, Types.PRIMITIVE_ARRAY(Types.BYTE())))
         self._state: ListState[bytes] = context.get_operator_state_store().get_list_state(descriptor)
         recovered = list(map(self._decoded, self._state.get())) if context.is_restored() else []
         for each in recovered:

@@ -51,8 +51,14 @@ class KeyedStream(DataStream):
         MAX_BY = 4
         SUM = 5
 
-    def __init__(self, origin_stream: DataStream, key_selector: Any, key_type: TypeInformation | None) -> None:
-        upstreams = tuple(upstream.by(Partitioning.KEY, key_selector) for upstream in origin_stream._upstreams)
+    def __init__(
+        self,
+        origin_stream: DataStream,
+        key_selector: Any,
+        key_type: TypeInformation | None,
+        partitioning: Partitioning = Partitioning.KEY,
+    ) -> None:
+        upstreams = tuple(upstream.by(partitioning, key_selector) for upstream in origin_stream._upstreams)
         super().__init__(origin_stream._env, upstreams, origin_stream._type_info)
         self._origin = origin_stream
         self._key_selector = key_selector

@@ -27,6 +27,7 @@ from rekindle.datastream.vocabulary import OperatorKind
 from rekindle.datastream.windowing.assigners import WindowAssigner
 from rekindle.datastream.windowing.evictors import Evictor
 from rekindle.datastream.windowing.operation import (
+    LAYOUT_OPTION,
     NAMESPACES_OPTION,
     ContentsKind,
     WindowContents,
@@ -155,7 +156,9 @@ class _Windowed:
                 "can_merge() is True."
             )
         stream = self._keyed_stream._operate(OperatorKind.WINDOW, type(assigner).__name__, operation, output_type)
-        stream._settable("window()").options[NAMESPACES_OPTION] = operation.namespaces.value
+        options = stream._settable("window()").options
+        options[NAMESPACES_OPTION] = operation.namespaces.value
+        options[LAYOUT_OPTION] = operation.layout
         return stream.set_description(operation.describe(self._described))
 
     # -- short forms --------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from rekindle.common.serializer import TypeSerializer
 from rekindle.datastream.functions.base import RuntimeContext
 from rekindle.datastream.state import ValueState, ValueStateDescriptor
+from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.windowing.element_triggers import CountTrigger
 from rekindle.datastream.windowing.time_triggers import EndOfStreamTrigger
 from rekindle.datastream.windowing.triggers import NeverTrigger, PurgingTrigger, Trigger
@@ -142,7 +143,7 @@ class _CountAssigner(WindowAssigner[Any, CountWindow]):
         if window_size <= 0:
             raise GraphError(f"A count window holds 1 or more elements, not {window_size}.")
         self._window_size = window_size
-        self._count_descriptor = ValueStateDescriptor(self._state_name, int)
+        self._count_descriptor = reserved(ValueStateDescriptor(self._state_name, int))
         self._counter: ValueState[int] | None = None
 
     def _place(self, context: WindowAssigner.WindowAssignerContext) -> int:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from rekindle.common.typeinfo import Types, infer_type_info
 from rekindle.datastream.state import ReducingState, ReducingStateDescriptor, ValueState, ValueStateDescriptor
+from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.windowing.triggers import Trigger, TriggerResult
 from rekindle.errors import GraphError
 
@@ -27,7 +28,7 @@ class CountTrigger(Trigger[Any, Any]):
         if window_size <= 0:
             raise GraphError(f"CountTrigger needs a count of 1 or more elements, not {window_size}.")
         self._window_size = window_size
-        self._count_state_descriptor = ReducingStateDescriptor("count", _add, int)
+        self._count_state_descriptor = reserved(ReducingStateDescriptor("count", _add, int))
 
     @staticmethod
     def of(window_size: int) -> CountTrigger:
@@ -109,7 +110,7 @@ class DeltaTrigger(Trigger[Any, Any]):
         self._delta = delta_of("DeltaTrigger", delta_function)
         # In a tuple: None is an element like any other, but no value of a state.
         declared = None if element_type_info is None else Types.TUPLE([infer_type_info(element_type_info)])
-        self._last_element_descriptor = ValueStateDescriptor("last-element", declared)
+        self._last_element_descriptor = reserved(ValueStateDescriptor("last-element", declared))
 
     @staticmethod
     def of(threshold: float, delta_function: DeltaFunction | Delta, element_type_info: Any = None) -> DeltaTrigger:

@@ -23,6 +23,8 @@ from rekindle.datastream.windowing.windows import CountWindowSerializer, GlobalW
 
 #: The node's option that says what windows are to state: a `NamespaceKind`.
 NAMESPACES_OPTION: Final = "namespaces"
+#: The node's option that says, in words, what lies in state: see `WindowOperation.layout`.
+LAYOUT_OPTION: Final = "layout"
 
 #: What evaluates a window; None: the contents are the result.
 EvaluatingFunction = WindowFunction[Any, Any, Any, Any] | ProcessWindowFunction[Any, Any, Any, Any]
@@ -51,6 +53,13 @@ class ContentsKind(StrEnum):
     ELEMENTS = "elements"
     REDUCED = "reduced"
     AGGREGATED = "aggregated"
+
+
+_CONTENTS: Final = {
+    ContentsKind.ELEMENTS: "elements",
+    ContentsKind.REDUCED: "reduced values",
+    ContentsKind.AGGREGATED: "accumulators",
+}
 
 
 @dataclass(frozen=True)
@@ -88,6 +97,19 @@ class WindowOperation:
     def stored_type(self) -> TypeInformation | None:
         """The type of what lies in state: with an evictor the elements do, whatever is made of them."""
         return self.input_type if self.evictor is not None else self.contents.type_info
+
+    @property
+    def layout(self) -> str:
+        """What lies in state, in words that are part of a checkpoint: other words cannot read it."""
+        domain = "event-time" if self.assigner.is_event_time() else "processing-time"
+        windows = {
+            NamespaceKind.TIME: f"{domain} windows",
+            NamespaceKind.COUNT: "count windows",
+            NamespaceKind.GLOBAL: "global windows",
+            NamespaceKind.CUSTOM: f"custom {domain} windows",
+        }[self.namespaces]
+        contents = "timestamped elements" if self.evictor is not None else _CONTENTS[self.contents.kind]
+        return f"{'merging ' if self.merging else ''}{windows} of {contents}"
 
     def describe(self, stream: str) -> str:
         """The operator for people, as PyFlink writes it."""

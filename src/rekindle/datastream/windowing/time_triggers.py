@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from rekindle.common.time import Duration, Time, as_millis
 from rekindle.datastream.state import ReducingState, ReducingStateDescriptor, ValueState, ValueStateDescriptor
+from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.windowing.triggers import Trigger, TriggerResult
 from rekindle.errors import GraphError
 
@@ -123,7 +124,7 @@ class _ContinuousTrigger(Trigger[Any, Any]):
         if interval <= 0:
             raise GraphError(f"{type(self).__name__} needs an interval above 0 ms, not {interval}.")
         self.interval = interval
-        self.state_desc = ReducingStateDescriptor("fire-time", min, int)
+        self.state_desc = reserved(ReducingStateDescriptor("fire-time", min, int))
 
     def can_merge(self) -> bool:
         """Yes."""
@@ -275,7 +276,7 @@ class ProcessingTimeoutTrigger(Trigger[Any, Any]):
         self.interval = interval
         self.reset_timer_on_new_record = reset_timer_on_new_record
         self.should_clear_on_timeout = should_clear_on_timeout
-        self.state_desc = ValueStateDescriptor("timeout", int)
+        self.state_desc = reserved(ValueStateDescriptor("timeout", int))
 
     @staticmethod
     def of(

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from rekindle.datastream.functions import AsyncFunctionDescriptor
 from rekindle.datastream.state import ListState, ListStateDescriptor
+from rekindle.datastream.state_descriptors import reserved
 from rekindle.errors import JobCancelledError, StateAccessError
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext, RuntimeContextImpl
@@ -32,8 +33,8 @@ _PATIENCE_S = 2.0
 #: With more elements than this that are not started the epoch waits all the same (I5).
 _BACKLOG = 1 << 16
 
-_IN_FLIGHT = "_in_flight"
-_SUBTASKS = "_in_flight_subtasks"
+_IN_FLIGHT = "in-flight"
+_SUBTASKS = "in-flight-subtasks"
 # Kinds of entries in the snapshot: (kind, timestamp or watermark, record).
 _ELEMENT, _WATERMARK, _IDLE, _END = range(4)
 
@@ -65,7 +66,7 @@ class AsyncWaitOperator(FunctionOperator):
     def initialize_state(self, restored_id: int | None) -> None:
         self._in_flight: ListState[Any] = self._list(_IN_FLIGHT)
         self._subtasks: ListState[Any] = self.context.operator_state.get_union_list_state(
-            ListStateDescriptor(_SUBTASKS, None)
+            reserved(ListStateDescriptor(_SUBTASKS, None))
         )
         super().initialize_state(restored_id)
         self._restored, ended = list(self._in_flight.get()), dict(self._subtasks.get())
@@ -75,7 +76,7 @@ class AsyncWaitOperator(FunctionOperator):
             self._restored = _rescaled(self._restored, self.current_watermark, all(ended.values()))
 
     def _list(self, name: str) -> ListState[Any]:
-        return self.context.operator_state.get_list_state(ListStateDescriptor(name, None))
+        return self.context.operator_state.get_list_state(reserved(ListStateDescriptor(name, None)))
 
     def open(self) -> None:
         """On the loop's thread, inside the running loop: what is made there belongs to it."""

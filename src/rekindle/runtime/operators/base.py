@@ -7,9 +7,10 @@ Operators of a chain call each other directly. A batch is a list of records and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rekindle.common.watermark_strategy import MAX_WATERMARK
+from rekindle.common.watermark_strategy import MAX_WATERMARK, NO_TIMESTAMP
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.errors import IncompatibleStateError, RekindleError
 from rekindle.graph.nodes import MIN_WATERMARK, OperatorNode
@@ -92,27 +93,26 @@ class Output:
     def _split_tagged(
         self, records: list[Any], timestamps: list[int] | None
     ) -> tuple[list[Any], list[int] | None]:
-        tagged = [
-            place
-            for place, record in enumerate(records)
-            if type(record) is tuple and len(record) == 2 and type(record[0]) is OutputTag
-        ]
-        if not tagged:
+        if tuple not in set(map(type, records)):
             return records, timestamps
+        kept: list[Any] = []
+        kept_times: list[int] = []
         by_tag: dict[str, tuple[list[Any], list[int]]] = {}
-        for place in tagged:
-            tag, value = records[place]
-            values, times = by_tag.setdefault(tag.tag_id, ([], []))
-            values.append(value)
-            if timestamps is not None:
-                times.append(timestamps[place])
+        for record, time in zip(records, timestamps or repeat(NO_TIMESTAMP)):  # noqa: B905 (repeat is endless)
+            if type(record) is tuple and len(record) == 2 and type(record[0]) is OutputTag:
+                tag, value = record
+                aside = by_tag.get(tag.tag_id)
+                if aside is None:
+                    aside = by_tag[tag.tag_id] = [], []
+                aside[0].append(value)
+                aside[1].append(time)
+            else:
+                kept.append(record)
+                kept_times.append(time)
         for tag_id, (values, times) in by_tag.items():
             for consumer in self._tagged.get(tag_id, ()):
                 consumer.emit(values, times if timestamps is not None else None)
-        aside = set(tagged)
-        kept = [place for place in range(len(records)) if place not in aside]
-        kept_times = [timestamps[place] for place in kept] if timestamps is not None else None
-        return [records[place] for place in kept], kept_times
+        return kept, kept_times if timestamps is not None else None
 
     def _everyone(self) -> Iterator[Consumer]:
         yield from self._consumers

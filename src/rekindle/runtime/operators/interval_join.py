@@ -14,6 +14,7 @@ from rekindle.common.typeinfo import TypeInformation, Types
 from rekindle.datastream.functions import ProcessJoinFunction
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.datastream.state import MapState, MapStateDescriptor
+from rekindle.datastream.state_descriptors import reserved
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
@@ -64,7 +65,7 @@ class _Side:
         """Stretch -> its elements."""
         declared = self.type_info
         entries = None if declared is None else Types.LIST(Types.TUPLE([Types.LONG(), declared]))
-        return MapStateDescriptor(f"_{self.name}_buffer", Types.LONG(), entries)
+        return reserved(MapStateDescriptor(f"{self.name}-buffer", Types.LONG(), entries))
 
     def candidates(self, earliest: int, latest: int, watermark: int) -> list[Entry]:
         """The elements of this side in an interval, by time; those that are over at `watermark` are not among them."""

@@ -9,6 +9,7 @@ from typing import Any
 from rekindle.common.typeinfo import Types
 from rekindle.datastream.functions import KeyedProcessFunction
 from rekindle.datastream.state import ValueStateDescriptor
+from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.time_domain import TimeDomain
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext, OperatorTimerService, user_timestamp
@@ -85,26 +86,30 @@ class KeyedOperator(FunctionOperator):
         self._fire(self.timers.due_processing_time(now_ms), TimeDomain.PROCESSING_TIME)
 
     def _fire(self, due: Any, domain: TimeDomain) -> None:
-        context, on_timer, isolate = self.user_context, self._on_timer, self.isolate
+        context, keyed, on_timer = self.user_context, self.keyed, self._on_timer
+        find, load = keyed.front.get, keyed.load_row
         outs: list[Any] = []
         times: list[int] = []
+        append, append_time = appending(outs, self.isolate), times.append
         timestamp = NO_TIMESTAMP
         try:
             for timestamp, key, _namespace in due:
                 if on_timer is None:
                     continue
-                self.keyed.set_current_key(key)
+                keyed.row = find(key) or load(key)
                 context.current_timestamp = timestamp
                 context.current_domain = domain
                 results = on_timer(timestamp, context)
                 if results is None:
                     continue
+                emitted_time = timestamp if domain is TimeDomain.EVENT_TIME else NO_TIMESTAMP
                 for out in results:
-                    outs.append(out if isolate is None else isolate(out))
-                    times.append(timestamp if domain is TimeDomain.EVENT_TIME else NO_TIMESTAMP)
+                    append(out)
+                    append_time(emitted_time)
                 if len(outs) >= OUTPUT_RECORDS:
                     self.output.emit_mixed(outs, times)
                     outs, times = [], []
+                    append, append_time = appending(outs, self.isolate), times.append
         except OperatorFailure:
             raise
         except Exception as error:
@@ -176,9 +181,9 @@ class ReduceOperator(KeyedOperator):
     """Rolling reduce: every record gives the new value; in BATCH mode only the last value per key, at the end."""
 
     def open(self) -> None:
-        self._state = self.keyed.value_state(ValueStateDescriptor("_reduce", self.node.output_type))
+        self._state = self.keyed.value_state(reserved(ValueStateDescriptor("reduce", self.node.output_type)))
         # A state's None is "no value"; here it may be the value.
-        self._none = self.keyed.value_state(ValueStateDescriptor("_reduce_is_none", Types.BOOLEAN()))
+        self._none = self.keyed.value_state(reserved(ValueStateDescriptor("reduce-is-none", Types.BOOLEAN())))
         self._reduce = method_or_callable(self.function, "reduce")
         super().open()
 

@@ -18,6 +18,7 @@ from rekindle.common.typeinfo import Types
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.datastream.connectors.sink import CommitterInitContext, InitContext, SinkWriter, WriterInitContext
 from rekindle.datastream.state import ListStateDescriptor
+from rekindle.datastream.state_descriptors import reserved
 from rekindle.errors import GraphError, JobCancelledError
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.commits import Commits, PlainSerializer
@@ -27,7 +28,7 @@ from rekindle.runtime.operators.base import Operator, OperatorFailure, failed_re
 from rekindle.runtime.snapshot import SnapshotContext
 
 #: The operator state in which the state of writers lies, each element as bytes.
-_WRITER_STATE = "_sink_writer"
+_WRITER_STATE = "sink-writer"
 
 T = TypeVar("T")
 ContextT = TypeVar("ContextT", bound=InitContext)
@@ -81,7 +82,7 @@ class WriterOperator(Operator):
 
     def initialize_state(self, restored_id: int | None) -> None:
         self._restored_id = restored_id
-        descriptor = ListStateDescriptor(_WRITER_STATE, Types.PRIMITIVE_ARRAY(Types.BYTE()))
+        descriptor = reserved(ListStateDescriptor(_WRITER_STATE, Types.PRIMITIVE_ARRAY(Types.BYTE())))
         self._writer_states = self.context.operator_state.get_list_state(descriptor)
 
     def open(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rekindle.datastream.functions import ProcessFunction, SinkFunction
 from rekindle.datastream.state import ListStateDescriptor
+from rekindle.datastream.state_descriptors import reserved
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext, OperatorTimerService, user_timestamp
 from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
@@ -15,7 +16,7 @@ from rekindle.runtime.operators.base import OUTPUT_RECORDS, Operator, OperatorFa
 from rekindle.runtime.snapshot import InitializationContext, SnapshotContext
 
 #: The operator state in which a `ListCheckpointed` function's list lies.
-_LISTED = "_list_checkpointed"
+_LISTED = "list-checkpointed"
 
 
 def method_or_callable(function: Any, method: str) -> Callable[..., Any]:
@@ -47,7 +48,8 @@ class FunctionOperator(Operator):
             if callable(initialize):
                 initialize(InitializationContext(self.context, restored_id))
             elif callable(restore):
-                self._listed = self.context.operator_state.get_list_state(ListStateDescriptor(_LISTED, None))
+                listed = reserved(ListStateDescriptor(_LISTED, None))
+                self._listed = self.context.operator_state.get_list_state(listed)
                 if restored_id is not None:
                     restore(list(self._listed.get()))
         except Exception as error:

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, islice, repeat
 from typing import Any, Final
 
-import msgspec
-
 from rekindle.datastream.state import State
-from rekindle.errors import RekindleError, SerializationError, StateAccessError
+from rekindle.errors import IncompatibleStateError, SerializationError
 from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeSet, Row
 from rekindle.runtime.state.deferred import SAMPLE_ROWS, Deferred, Overwritten, checked
 from rekindle.runtime.state.format import (
@@ -25,7 +23,7 @@ from rekindle.runtime.state.format import (
     map_operations,
 )
 from rekindle.runtime.state.immutable import all_immutable
-from rekindle.runtime.state.spec import Codec, StateKind, StateSpec
+from rekindle.runtime.state.spec import UNREADABLE, Codec, StateKind, StateSpec
 from rekindle.runtime.state.ttl import reader
 
 _ABSENT: Final = object()
@@ -189,17 +187,18 @@ class Column:
         """
         spec = self.spec
         if part.kind is not spec.kind:
-            raise StateAccessError(
+            raise IncompatibleStateError(
                 f"State '{spec.name}' was saved as {part.kind} state of {part.type_name}, but the program registers it "
                 f"as {spec.kind} state of {spec.type_name}: give the new one another name."
             )
         load = {StateKind.LIST: self._load_lists, StateKind.MAP: self._load_maps}.get(spec.kind, self._load_values)
         try:
             return load(part, group, rows, key_codec.decode_all(part.keys))
-        except (msgspec.MsgspecError, RekindleError, ValueError, TypeError, LookupError) as error:
-            raise SerializationError(
+        except UNREADABLE as error:
+            raise IncompatibleStateError(
                 f"State '{spec.name}', saved as {part.kind} state of {part.type_name}, cannot be read as "
-                f"{spec.type_name}: {error}"
+                f"{spec.type_name} ({error}): declare the types that it and its key were saved with, or give the new "
+                "state another name."
             ) from error
 
     def _load_values(self, part: StatePart, group: int, rows: dict[Any, Row], keys: list[Any]) -> list[Row]:

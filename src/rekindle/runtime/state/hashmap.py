@@ -20,7 +20,7 @@ from rekindle.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from rekindle.errors import InvalidKeyError, StateAccessError
+from rekindle.errors import IncompatibleStateError, InvalidKeyError, StateAccessError
 from rekindle.runtime.key_groups import key_group
 from rekindle.runtime.keys import owned_key
 from rekindle.runtime.state.backend import Delta
@@ -54,6 +54,7 @@ _FRONT_ENTRIES: Final = 1 << 18
 # Each time that the keys have doubled beyond so many, the garbage collector is told to leave them alone: a full
 # collection over millions of rows stands still for half a second.
 _FREEZE_KEYS: Final = 1 << 18
+_NOTHING: Final = frozenset({type(None)})
 
 StateT = TypeVar("StateT", bound=State)
 
@@ -71,6 +72,10 @@ class _NoKeyRow(list[Any]):
 
 
 _NO_KEY: Final = _NoKeyRow()
+
+
+def _is_empty(row: Row) -> bool:
+    return _NOTHING.issuperset(map(type, row[ROW_COLUMNS::2]))
 
 
 class HashMapKeyedBackend:
@@ -96,6 +101,7 @@ class HashMapKeyedBackend:
         "_key_codec",
         "_key_group_of",
         "_max_parallelism",
+        "_refused",
         "_tracks",
         "_ttl_states",
         "_unclaimed",
@@ -147,6 +153,8 @@ class HashMapKeyedBackend:
         self._emptied: dict[Any, Row] = {}
         self._frozen_keys = 0
         self._unclaimed: dict[str, list[tuple[int, StatePart]]] = {}
+        # Why some state could not be taken; whoever goes on all the same must not snapshot without it.
+        self._refused: IncompatibleStateError | None = None
         self._ttl_states = TtlStates(self, clock or SystemClock())
         self._capture = RowCapture(
             self._groups, self._columns, self._unclaimed, self._key_codec, defers and track_changes
@@ -191,7 +199,7 @@ class HashMapKeyedBackend:
         """The keys that have state, by key group and first write; handling one may change its state."""
         for rows in self._groups.values():
             for row in list(rows.values()):
-                if any(value is not None for value in row[ROW_COLUMNS::2]):
+                if not _is_empty(row):
                     yield row[ROW_KEY]
 
     def keys_with(self, state_name: str) -> Iterator[Any]:
@@ -201,6 +209,10 @@ class HashMapKeyedBackend:
             for row in list(rows.values()):
                 if row[place] is not None:
                     yield row[ROW_KEY]
+
+    def unclaimed_names(self) -> list[str]:
+        """The restored states that nobody has registered; full snapshots carry them along."""
+        return list(self._unclaimed)
 
     def number_of_keys(self) -> int:
         """Keys that have state, or had some that a snapshot must still see removed."""
@@ -315,7 +327,12 @@ class HashMapKeyedBackend:
         adopted: set[int] = set()
         while parts:  # each is let go when it is loaded: all rows and all bytes need not be in memory at once
             group, part = parts.pop()
-            self._drop_empty(group, column.load(part, group, self._groups[group], self._key_codec))
+            try:
+                emptied = column.load(part, group, self._groups[group], self._key_codec)
+            except IncompatibleStateError as error:
+                self._refused = error
+                raise
+            self._drop_empty(group, emptied)
             if adopts(spec, part):
                 adopted.add(group)
         for group in adopted:
@@ -345,13 +362,18 @@ class HashMapKeyedBackend:
     def _drop_empty(self, group: int, rows: list[Row]) -> None:
         for row in rows:
             # What has been emptied since the restore is purged when no snapshot needs it any more.
-            if not any(value is not None for value in row[ROW_COLUMNS::2]) and row[ROW_KEY] not in self._emptied:
+            if _is_empty(row) and row[ROW_KEY] not in self._emptied:
                 self._groups[group].pop(row[ROW_KEY], None)
 
     # --------------------------------------------------------------------------------------------------- snapshots
 
+    def _check_taken(self) -> None:
+        if self._refused is not None:
+            raise self._refused
+
     def snapshot_delta(self, snapshot_id: int, since_completed_id: int | None, whole: Iterable[int] = ()) -> Delta:
         """Cut: what changed since the completed snapshot, some key groups whole; costs what changed."""
+        self._check_taken()
         assert self._tracks, "a delta of a backend that tracks no changes"
         key_groups = list(whole)
         self._capture.clean(key_groups)
@@ -372,6 +394,7 @@ class HashMapKeyedBackend:
         return self._snapshot_all(lambda: self._changes.set_aside(snapshot_id))
 
     def _snapshot_all(self, cut: Callable[[], None]) -> list[CapturedGroup]:
+        self._check_taken()
         self._capture.clean(self.key_groups)
         overwritten = self._capture.begin(self.number_of_keys())
         captured = [self._capture.group(group, overwritten) for group in self.key_groups]
@@ -392,9 +415,7 @@ class HashMapKeyedBackend:
         self._changes.completed(snapshot_id)
         self.stored.completed(snapshot_id)
         self._purge()
-        if self.number_of_keys() > 2 * self._frozen_keys + _FREEZE_KEYS:
-            self._frozen_keys = self.number_of_keys()
-            gc.freeze()
+        self._freeze()
 
     def snapshot_aborted(self, snapshot_id: int) -> None:
         """As if it had never been triggered: the next delta covers more."""
@@ -407,6 +428,12 @@ class HashMapKeyedBackend:
             self._changes.forget()
             self.generation = self._changes.open
         self._purge()
+        self._freeze()
+
+    def _freeze(self) -> None:
+        if self.number_of_keys() > 2 * self._frozen_keys + _FREEZE_KEYS:
+            self._frozen_keys = self.number_of_keys()
+            gc.freeze()
 
     def _purge(self) -> None:
         """Drop rows whose columns are all empty and whose removal no snapshot has still to write."""
@@ -416,7 +443,7 @@ class HashMapKeyedBackend:
         is_open = self._changes.is_open
         kept: dict[Any, Row] = {}
         for key, row in self._emptied.items():
-            if any(value is not None for value in row[ROW_COLUMNS::2]):
+            if not _is_empty(row):
                 continue
             if id(row) in needed or (self._tracks and any(map(is_open, row[ROW_COLUMNS + 1 :: 2]))):
                 kept[key] = row

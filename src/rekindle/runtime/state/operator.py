@@ -25,9 +25,9 @@ from rekindle.datastream.state import (
     ReadOnlyBroadcastState,
     StateDescriptor,
 )
-from rekindle.errors import StateAccessError
+from rekindle.errors import IncompatibleStateError, StateAccessError
 from rekindle.runtime.state.format import decoded, encoded
-from rekindle.runtime.state.spec import StateSpec, list_spec, map_spec
+from rekindle.runtime.state.spec import UNREADABLE, StateSpec, list_spec, map_spec
 from rekindle.runtime.state.ttl import ttl_of
 
 # The format and who gets what of it on a restore belong to what is on disk.
@@ -186,14 +186,24 @@ class _Registered:
         return OperatorStatePart(self.spec.name, self.distribution, self.spec.type_name, self.spec.fingerprint, data)
 
     def load(self, part: OperatorStatePart) -> None:
-        values, fields = self.spec.values, self.spec.fields
         if part.distribution is not self.distribution:
-            raise StateAccessError(
+            raise IncompatibleStateError(
                 f"Operator state '{part.name}' was saved as {part.distribution} state, but the program registers it as "
                 f"{self.distribution} state: give the new one another name."
             )
+        try:
+            self._decode(part)
+        except UNREADABLE as error:
+            raise IncompatibleStateError(
+                f"Operator state '{part.name}', saved as {part.distribution} state of {part.type_name}, cannot be read "
+                f"as {self.spec.type_name} ({error}): declare the type it was saved with, or give the new state "
+                "another name."
+            ) from error
+
+    def _decode(self, part: OperatorStatePart) -> None:
+        values, fields = self.spec.values, self.spec.fields
         if fields is None:
-            self.elements.update(decoded(data, values) for data in part.entries)
+            self.elements.update([decoded(data, values) for data in part.entries])
         else:
             flat = part.entries
             for field, value in zip(flat[::2], flat[1::2], strict=True):
@@ -229,6 +239,10 @@ class OperatorStateBackend(OperatorStateStore):
     def allow_pickle(self) -> bool:
         """Whether values of undeclared types may be pickled."""
         return self._allow_pickle
+
+    def unclaimed_names(self) -> list[str]:
+        """The restored states that nobody has registered; snapshots carry them along."""
+        return list(self._unclaimed)
 
     def registered_names(self) -> set[str]:
         """The names of all states here, registered or restored."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -17,7 +17,7 @@ from rekindle.datastream.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from rekindle.errors import StateAccessError
+from rekindle.errors import RekindleError, StateAccessError
 from rekindle.runtime.isolation import hint_is_immutable
 from rekindle.serde import value_codec_for
 
@@ -25,6 +25,16 @@ if TYPE_CHECKING:
     from rekindle.runtime.state.ttl import TtlSettings
 
 
+#: What decoding bytes of another type may raise: a codec's complaints, and those of a class that is gone or changed.
+UNREADABLE: Final = (
+    msgspec.MsgspecError,
+    RekindleError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ImportError,
+)
 # Also the raw msgpack of a part.
 Buffer = bytes | bytearray | memoryview | msgspec.Raw
 

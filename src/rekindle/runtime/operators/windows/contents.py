@@ -15,6 +15,7 @@ from typing import Any, Final
 from rekindle.common.typeinfo import TypeInformation, Types
 from rekindle.datastream.functions import AggregateFunction
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.windowing.operation import ContentsKind, WindowOperation
 from rekindle.runtime.isolation import Isolate
 from rekindle.runtime.operators.stateless import method_or_callable
@@ -94,8 +95,8 @@ class ValueContents(Contents):
 
     def __init__(self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None) -> None:
         super().__init__(keyed)
-        keyed.value_state(ValueStateDescriptor("_window_contents", type_info))
-        keyed.value_state(ValueStateDescriptor("_window_contents_is_none", Types.BOOLEAN()))
+        keyed.value_state(reserved(ValueStateDescriptor("window-contents", type_info)))
+        keyed.value_state(reserved(ValueStateDescriptor("window-contents-is-none", Types.BOOLEAN())))
 
     @abstractmethod
     def first(self, element: Any) -> Any:
@@ -192,7 +193,7 @@ class ElementContents(Contents):
 
     def __init__(self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None, isolate: Isolate | None) -> None:
         super().__init__(keyed)
-        keyed.list_state(ListStateDescriptor("_window_elements", type_info))
+        keyed.list_state(reserved(ListStateDescriptor("window-elements", type_info)))
         self._isolate = isolate
 
     def add(self, row: Row, element: Any, timestamp: int) -> None:

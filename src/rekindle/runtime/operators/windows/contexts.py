@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from rekindle.datastream.functions import KeyedStateStore, ProcessAllWindowFunction, ProcessWindowFunction
 from rekindle.datastream.functions.base import RuntimeContext
@@ -18,6 +17,7 @@ from rekindle.datastream.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
+from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.windowing.assigners import WindowAssigner
 from rekindle.datastream.windowing.evictors import Evictor
 from rekindle.datastream.windowing.triggers import Trigger
@@ -39,15 +39,6 @@ _REGISTER: dict[type[StateDescriptor], str] = {
     ReducingStateDescriptor: "reducing_state",
     AggregatingStateDescriptor: "aggregating_state",
 }
-
-DescriptorT = TypeVar("DescriptorT", bound=StateDescriptor)
-
-
-def scoped(descriptor: DescriptorT, scope: str) -> DescriptorT:
-    """The same state under a name that other scopes of the operator cannot take."""
-    renamed = copy.copy(descriptor)
-    renamed.name = f"{scope}:{descriptor.name}"
-    return renamed
 
 
 class Clocks:
@@ -122,7 +113,7 @@ class TriggerContext(Clocks, Trigger.OnMergeContext):
         handle = self._handles.get(state_descriptor.name)
         if handle is None:
             register = getattr(self._keyed, _REGISTER[type(state_descriptor)])
-            handle = self._handles[state_descriptor.name] = register(scoped(state_descriptor, "trigger"))
+            handle = self._handles[state_descriptor.name] = register(reserved(state_descriptor, "trigger:"))
         return handle
 
     def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
@@ -150,7 +141,7 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
         self._row_of = row_of
         assert context.keyed is not None
         self._window_state = KnownStates(
-            WindowStateStore(context.keyed, self._window_row, lambda each: scoped(each, "window"))
+            WindowStateStore(context.keyed, self._window_row, lambda each: reserved(each, "window:"))
         )
         self.current_window: Any = None
         self.key: Any = None

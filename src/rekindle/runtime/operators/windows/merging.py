@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from rekindle.datastream.state import ValueStateDescriptor
+from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.windowing.assigners import MergingWindowAssigner
 from rekindle.runtime.operators.windows.namespaces import Namespace
 from rekindle.runtime.state.changes import Row
@@ -33,7 +34,7 @@ class MergedWindowColumn:
     def __init__(self, keyed: HashMapKeyedBackend) -> None:
         self._keyed = keyed
         self.place = -1
-        keyed.register(value_spec(ValueStateDescriptor(_STATE_NAME, None), allow_pickle=False), self._over)
+        keyed.register(value_spec(reserved(ValueStateDescriptor(_STATE_NAME, None)), allow_pickle=False), self._over)
 
     def _over(self, place: int) -> RowValueState:
         self.place = place

@@ -1,0 +1,40 @@
+"""`DataStreamUtils`: what Flink offers beside the methods of streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rekindle.datastream.functions import KeySelector
+from rekindle.datastream.streams.data_stream import DataStream
+from rekindle.datastream.streams.keyed_stream import KeyedStream
+from rekindle.datastream.vocabulary import Partitioning
+
+__all__ = ["DataStreamUtils"]
+
+
+class DataStreamUtils:
+    """Flink's class of this name; PyFlink has none."""
+
+    @staticmethod
+    def reinterpret_as_keyed_stream(
+        stream: DataStream, key_selector: Callable[[Any], Any] | KeySelector, key_type: Any = None
+    ) -> KeyedStream:
+        """A stream that is keyed already, without another exchange: what follows runs in the same task.
+
+        The caller answers for it that every record is where `key_by()` with this selector would have brought it, as it
+        is when the records come out of an operator that was keyed in the same way and left their keys alone. A record
+        whose key belongs elsewhere fails the job.
+
+        >>> from rekindle.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+        >>> class Pass(KeyedProcessFunction):
+        ...     def process_element(self, value, ctx):
+        ...         yield value
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> passed = env.from_collection([("a", 1), ("a", 2)]).key_by(lambda pair: pair[0]).process(Pass())
+        >>> again = DataStreamUtils.reinterpret_as_keyed_stream(passed, lambda pair: pair[0])
+        >>> again.sum(1).get_name()
+        'Sum'
+        """
+        keyed = stream.key_by(key_selector, key_type)
+        return KeyedStream(stream, keyed._key_selector, keyed._key_type, Partitioning.FORWARD)

@@ -1,0 +1,22 @@
+"""What an operator keeps in state by itself, in words that are part of a checkpoint.
+
+Operators whose words differ cannot read each other's rows, whatever their uid says.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rekindle.datastream.windowing.operation import LAYOUT_OPTION
+from rekindle.graph.nodes import OperatorKind, OperatorNode
+
+_OF_KIND: Final = {
+    OperatorKind.REDUCE: "a rolling aggregation",
+    OperatorKind.INTERVAL_JOIN_PROCESS: "an interval join",
+    OperatorKind.ASYNC_WAIT: "async I/O",
+}
+
+
+def state_layout(node: OperatorNode) -> str:
+    """The layout of an operator's state; empty where only the user's function decides."""
+    return str(node.options.get(LAYOUT_OPTION) or _OF_KIND.get(node.kind, ""))

@@ -1,0 +1,150 @@
+"""What a restart cannot heal ends the job at once, with its own sentence; what it may heal goes to the strategy."""
+
+from __future__ import annotations
+
+import pytest
+
+from rekindle.checkpoint.resolve import load
+from rekindle.checkpoint.store import open_store
+from rekindle.checkpoint.stores.local import LocalStore
+from rekindle.common.job_id import JobID
+from rekindle.coordinator.attempt import AttemptSettings
+from rekindle.coordinator.checkpointing import Checkpointing, RestoredFrom
+from rekindle.coordinator.failure import task_failed
+from rekindle.coordinator.job import JobMaster, JobSpec
+from rekindle.coordinator.pacing import EpochLimits
+from rekindle.coordinator.restart import FixedDelay
+from rekindle.errors import (
+    CheckpointNotFoundError,
+    ClusterError,
+    CorruptCheckpointError,
+    IncompatibleStateError,
+    JobExecutionError,
+    RekindleError,
+    StoreError,
+)
+from rekindle.protocol import TaskFailed, Verdict
+from rekindle.testing import ManualClock
+from tests.unit.coordinator.test_checkpointing_shell import plan_of
+
+RESTARTS = 3
+
+
+class Nowhere:
+    """A cluster that nobody asks for slots, or that has none."""
+
+    def driver_host(self):
+        return "127.0.0.1"
+
+    def start_slots(self, launches):
+        raise ClusterError("There are no slots here.")
+
+    def run_epoch(self, run):
+        raise AssertionError("no slots, no epochs")
+
+    def cancel_epoch(self):
+        """Nothing runs."""
+
+    def close(self):
+        """Nothing was taken."""
+
+
+class Silent:
+    def on_started(self):
+        """Of no interest here."""
+
+    def on_epoch(self, summary):
+        """Of no interest here."""
+
+    def on_ended(self):
+        """Of no interest here."""
+
+
+def end_of(checkpointing: Checkpointing) -> BaseException | None:
+    """With what a job of this plan ends that has restarts left."""
+    spec = JobSpec(
+        job_id=JobID(),
+        plan=checkpointing.plan,
+        program=b"",
+        settings=AttemptSettings(EpochLimits(1, 1, 1, 1), 1000, 1000, 0.1, 0.1, True, ()),
+        checkpointing=checkpointing,
+        restart=FixedDelay(RESTARTS, 0),
+        dataframes=list,
+        decode_rows=list,
+    )
+    return JobMaster(spec, Nowhere(), Silent()).start().result().exception(timeout=20)
+
+
+def checkpointing_in(directory, recover=lambda: None) -> Checkpointing:
+    return Checkpointing(
+        plan_of(), "0" * 32, LocalStore(directory), ManualClock(1), in_memory=False, recover=recover
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "attempts"),
+    [
+        (StoreError("The bucket of s3://nowhere does not exist: make it, or name another one."), 1),
+        (CheckpointNotFoundError("There is no checkpoint at chk-7."), 1),
+        (CorruptCheckpointError("chk-7/_metadata was not written by Rekindle."), 1),
+        (IncompatibleStateError("Operator 'count' cannot take its state."), 1),
+        (StoreError("The disk is full.", retryable=True), 1 + RESTARTS),
+    ],
+    ids=lambda value: type(value).__name__ + str(getattr(value, "retryable", "")),
+)
+def test_the_job_ends_at_once_unless_a_restart_may_help(tmp_path, error, attempts):
+    asked = []
+
+    def recover():
+        asked.append(None)
+        raise error
+
+    assert end_of(checkpointing_in(tmp_path, recover)) is error
+    assert len(asked) == attempts
+    assert bool(getattr(error, "__notes__", ())) == (attempts > 1), "only used-up restarts are worth a note"
+
+
+def test_a_directory_that_cannot_be_written_ends_the_job_before_anything_starts(tmp_path):
+    (tmp_path / "taken").write_text("a file where the directory should be")
+    error = end_of(checkpointing_in(tmp_path / "taken" / "checkpoints"))
+    assert isinstance(error, StoreError)
+    assert not error.retryable
+    assert str(tmp_path / "taken") in str(error)
+    assert not hasattr(error, "__notes__")
+
+
+def test_a_foreign_recovery_path_ends_the_job_before_anything_starts(tmp_path):
+    folder = tmp_path / "elsewhere" / "chk-1"
+    folder.mkdir(parents=True)
+    (folder / "_metadata").write_bytes(b"PK an archive, not a checkpoint")
+    store = open_store(str(tmp_path / "elsewhere"))
+
+    def recover():
+        return RestoredFrom(store, load(store, "chk-1"))
+
+    error = end_of(checkpointing_in(tmp_path / "own", recover))
+    assert isinstance(error, CorruptCheckpointError)
+    assert "was not written by Rekindle" in str(error)
+    assert not hasattr(error, "__notes__")
+
+
+def test_what_only_the_cluster_lacks_is_tried_again(tmp_path):
+    error = end_of(checkpointing_in(tmp_path))
+    assert isinstance(error, ClusterError)
+    assert f"used up the {RESTARTS} restarts" in error.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "kind", "told"),
+    [
+        (Verdict.DAMAGED, CorruptCheckpointError, "Sentence."),
+        (Verdict.INCOMPATIBLE, IncompatibleStateError, "Operator 'count' of job 'orders' cannot take its state: Sent"),
+        (Verdict.STORE, StoreError, "Sentence."),
+        (None, JobExecutionError, "Traceback"),
+    ],
+)
+def test_a_slots_verdict_becomes_the_same_error(verdict, kind: type[RekindleError], told):
+    error = task_failed("orders", TaskFailed("task", "count", 0, "Traceback", "", None, False, verdict, "Sentence."))
+    assert type(error) is kind
+    assert str(error).startswith(told)
+    assert not getattr(error, "retryable", False)
