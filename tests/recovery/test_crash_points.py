@@ -123,7 +123,7 @@ def slot_runs(tmp_path_factory: pytest.TempPathFactory, no_slot_left: None) -> I
         "by-hand,sink=StagedLines,crash=before-commit@slot",
         # With time enough that every checkpoint holds records, also on a slow machine.
         "direct,sink=Direct,crash=after-snapshot:6@slot,pause=500",
-        "forgetful,sink=Forgetful,crash=before-commit@slot,interval=500",
+        "forgetful,sink=Forgetful,crash=before-commit:4@slot,pause=500",
     ]
     orders = ["undisturbed", *map(order_of, SLOT_BLOWS), *others]
     with RunningProgram(PROGRAM, os.fspath(directory), *orders) as program:

@@ -176,7 +176,7 @@ class Checkpointing:
         self._acknowledged.clear()
         self._bases.clear()
         self._unread.clear()
-        self._sweep()
+        self._sweep(self._claim.attempt)
         return self._basis(self._claim)
 
     def _basis(self, claim: Claim) -> AttemptBasis:
@@ -248,9 +248,11 @@ class Checkpointing:
             self._recovery = RestoredFrom(damaged.store, older)
 
     def job_ended(self, status: JobStatus) -> None:
-        """The job is over: keep or remove what the policy says."""
+        """The job is over, and so are its slots: keep or remove what the policy says, and what nobody has told of."""
         try:
             self._do(self.ledger.job_ended(status))
+            if self._claim is not None:
+                self._sweep(self._claim.attempt + 1)
         finally:
             self.desk.close(f"Job '{self.plan.job_name}' has ended ({status.name}).")
 
@@ -481,8 +483,8 @@ class Checkpointing:
         except CheckpointError as error:  # an older driver finds out at its next claim (I14)
             _LOG.warning("Files of the aborted checkpoint %d could not be deleted: %s", checkpoint_id, error)
 
-    def _sweep(self) -> None:
-        """Files of attempts that died before their checkpoint was complete."""
+    def _sweep(self, before_attempt: int) -> None:
+        """Files that attempts have left which ended, or died, before their checkpoint was complete."""
         assert self._claim is not None
         claim = self._claim
         for checkpoint_id in list(self._savepoints):
@@ -490,7 +492,7 @@ class Checkpointing:
             del self._savepoints[checkpoint_id]
         files = [entry.path for entry in self.store.list(timeline_folder(claim.job_name, claim.timeline))]
         kept = self._manifests.values()
-        remove(self.store, claim, orphans(files, kept, claim.job_name, claim.timeline, claim.attempt))
+        remove(self.store, claim, orphans(files, kept, claim.job_name, claim.timeline, before_attempt))
 
 
 def _called(kind: CheckpointKind) -> str:

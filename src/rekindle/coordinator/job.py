@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -233,10 +234,11 @@ class JobMaster:
             self._move(JobStatus.FAILED)
         self._observer.on_ended()
         try:
-            self._spec.checkpointing.job_ended(self._status)
-            self._cluster.close()
-        except Exception as late:
-            _LOG.warning("Job '%s': cleaning up failed: %s", self._spec.plan.job_name, late)
+            for clean_up in (partial(self._spec.checkpointing.job_ended, self._status), self._cluster.close):
+                try:
+                    clean_up()
+                except Exception as late:
+                    _LOG.warning("Job '%s': cleaning up failed: %s", self._spec.plan.job_name, late)
         finally:
             self._results.end(error)
             if error is not None:

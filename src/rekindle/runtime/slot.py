@@ -287,6 +287,8 @@ class Slot:
                 )
             except TimeoutError:
                 errors.append(f"{thread.task.name} did not end within {timeout_s:.0f} s: it was left as it was.")
+        if self._uploader is not None:
+            self._uploader.close(_CANCELLED_CLOSE_S)
         sys.stdout.flush()
         sys.stderr.flush()
         self.send(Closed(self._accumulators.encode(), errors, metrics))

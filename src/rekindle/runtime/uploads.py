@@ -34,16 +34,26 @@ class Uploader:
         self._store_options = store_options
         self.store: Store | None = open_configured(storage.url, store_options) if storage.url is not None else None
         self._savepoints: tuple[str, Store] | None = None  # the store of the last savepoint
-        self._waiting: SimpleQueue[tuple[TaskSnapshot, float, float]] = SimpleQueue()
-        threading.Thread(target=self._run, name="snapshot upload", daemon=True).start()
+        self._waiting: SimpleQueue[tuple[TaskSnapshot, float, float] | None] = SimpleQueue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="snapshot upload", daemon=True)
+        self._thread.start()
 
     def put(self, snapshot: TaskSnapshot, start_delay_ms: float, sync_ms: float) -> None:
         """Hand a snapshot over; returns at once."""
         self._waiting.put((snapshot, start_delay_ms, sync_ms))
 
+    def close(self, timeout_s: float) -> None:
+        """Begin with no other snapshot, and wait for the one that is being written: a file must not come after the
+        driver has looked for what is left over.
+        """
+        self._closed = True
+        self._waiting.put(None)
+        self._thread.join(timeout_s)
+
     def _run(self) -> None:
-        while True:
-            snapshot, start_delay_ms, sync_ms = self._waiting.get()
+        while (waiting := self._waiting.get()) is not None and not self._closed:
+            snapshot, start_delay_ms, sync_ms = waiting
             try:
                 self._send(self._write(snapshot, start_delay_ms, sync_ms))
             except Exception as error:

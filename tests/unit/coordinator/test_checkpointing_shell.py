@@ -158,6 +158,17 @@ def test_the_files_of_a_savepoint_that_died_with_its_attempt_go(driver, tmp_path
     assert not list((tmp_path / "savepoints").rglob("*.state"))
 
 
+def test_what_nobody_told_of_goes_when_the_job_ends(driver, tmp_path):
+    """A subtask's file was written, and its word for it did not come any more; what is retained stays whole."""
+    large = bytes(100_000)  # small state is in the manifest
+    driver.checkpointing.hear(driver.word(driver.cut(), large))
+    kept = set(driver.files())
+    driver.word(driver.cut(), large)
+    assert set(driver.files()) > kept
+    driver.checkpointing.job_ended(JobStatus.SUSPENDED)
+    assert set(driver.files()) == kept
+
+
 def test_who_asks_after_the_end_is_told_so(driver):
     waiting = driver.checkpointing.desk.ask(CheckpointKind.CHECKPOINT)
     driver.checkpointing.job_ended(JobStatus.CANCELED)
