@@ -164,7 +164,12 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a configuration key")
     options = parser.parse_args()
     folder = prepared(options.events)
-    settings = {"master": f"local[{options.parallelism}]", "rekindle.progress": "off"}
+    settings = {
+        "master": f"local[{options.parallelism}]",
+        "rekindle.progress": "off",
+        # Of a second by default. The peers' batches hold events back for longer: Spark's for a minute.
+        "rekindle.epoch.target-duration": "4 s",
+    }
     settings |= dict(pair.split("=", 1) for pair in options.set)
     with tempfile.TemporaryDirectory() as directory:
         marks = run(folder, options.parallelism, options.checkpoint_ms, settings, directory).marks
