@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import threading
 from dataclasses import dataclass
 from enum import Enum
 
@@ -83,6 +84,7 @@ def _parse(text: str, once: str | None) -> _Armed:
     )
 
 
+_one_by_one = threading.Lock()
 _armed: _Armed | None = None
 _own_slot: int | None = None  # None: this process is the driver
 
@@ -119,10 +121,11 @@ def _count_down(armed: _Armed) -> None:
         return
     if armed.slot is not None and armed.slot != _own_slot:
         return
-    armed.times_left -= 1
-    if armed.times_left == 0 and _first(armed.once):
-        # SIGKILL, not an exit: nothing is flushed, closed or cleaned up, as when the machine goes.
-        os.kill(os.getpid(), signal.SIGKILL)
+    with _one_by_one:  # while one thread dies here, no other gets past this point
+        armed.times_left -= 1
+        if armed.times_left == 0 and _first(armed.once):
+            # SIGKILL, not an exit: nothing is flushed, closed or cleaned up, as when the machine goes.
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _first(once: str | None) -> bool:

@@ -101,11 +101,11 @@ def slots_of(job_name: str) -> list[psutil.Process]:
 FILES, LINES = 4, 1000
 
 
-def run_bounded(directory: Path, name: str, function: Count) -> None:
+def run_bounded(directory: Path, name: str, function: Count, lines_per_file: int = LINES) -> None:
     source = directory / "in"
     source.mkdir()
     for number in range(FILES):
-        lines = [str(number * LINES + line) for line in range(LINES)]
+        lines = [str(number * lines_per_file + line) for line in range(lines_per_file)]
         (source / f"{number}.txt").write_text("\n".join(lines))
     env = environment(directory)
     files = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(source))
@@ -130,7 +130,7 @@ def test_a_slot_killed_while_files_are_in_progress(spark, tmp_path):
     killed = []
 
     def kill_once() -> None:
-        wait_until("a commit", lambda: bool(committed(tmp_path)) and bool(slots_of(name)))
+        wait_until("a commit", lambda: bool(committed(tmp_path)))
         for victim in slots_of(name)[:1]:
             victim.send_signal(signal.SIGKILL)
             killed.append(victim.pid)
@@ -138,11 +138,11 @@ def test_a_slot_killed_while_files_are_in_progress(spark, tmp_path):
     killer = threading.Thread(target=kill_once)
     killer.start()
     try:
-        run_bounded(tmp_path, name, Count())
+        run_bounded(tmp_path, name, Count(), lines_per_file=4 * LINES)  # it must not be over before the kill
     finally:
         killer.join()
     assert killed
-    assert committed(tmp_path) == counts_up_to(FILES * LINES // KEYS)
+    assert committed(tmp_path) == counts_up_to(FILES * 4 * LINES // KEYS)
     assert in_progress(tmp_path) == []
 
 

@@ -70,13 +70,17 @@ def configuration(options: argparse.Namespace) -> dict[str, str]:
     }
 
 
-def run(options: argparse.Namespace, settings: dict[str, str], directory: str) -> None:
+def environment_with(settings: dict[str, str]) -> StreamExecutionEnvironment:
     flink = Configuration()
     for key, value in settings.items():
         flink.set_string(key, value)
     flink.set_string("python.executable", sys.executable)
     flink.set_string("python.client.executable", sys.executable)
-    environment = StreamExecutionEnvironment.get_execution_environment(flink)
+    return StreamExecutionEnvironment.get_execution_environment(flink)
+
+
+def run(options: argparse.Namespace, settings: dict[str, str], directory: str) -> None:
+    environment = environment_with(settings)
     whole = block(options.keys)
     repeated = whole * (options.records // BLOCK_RECORDS) + whole[: options.records % BLOCK_RECORDS]
     records = environment.from_collection(repeated, type_info=Types.TUPLE([Types.STRING(), Types.LONG()]))

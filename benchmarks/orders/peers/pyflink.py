@@ -11,19 +11,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 
-from pyflink.common import Configuration, Duration, Time, WatermarkStrategy
-from pyflink.datastream import DataStream, StreamExecutionEnvironment
+from pyflink.common import Duration, Time, WatermarkStrategy
+from pyflink.datastream import DataStream
 from pyflink.datastream.connectors.base import Sink
 from pyflink.datastream.connectors.number_seq import NumberSequenceSource
 from pyflink.datastream.window import TumblingEventTimeWindows
 from pyflink.java_gateway import get_gateway
 
-from benchmarks.keyed_count.peers.pyflink import SUBTASKS, configuration
+from benchmarks.keyed_count.peers.pyflink import SUBTASKS, configuration, environment_with
 from benchmarks.keyed_count.workload import steady
 from benchmarks.orders.ledger import progress, read, tallies
 from benchmarks.orders.peers import pyflink_functions as f
@@ -40,12 +39,7 @@ def discard(stream: DataStream) -> None:
 
 
 def run(options: argparse.Namespace, settings: dict[str, str], directory: str) -> None:
-    flink = Configuration()
-    for key, value in settings.items():
-        flink.set_string(key, value)
-    flink.set_string("python.executable", sys.executable)
-    flink.set_string("python.client.executable", sys.executable)
-    environment = StreamExecutionEnvironment.get_execution_environment(flink)
+    environment = environment_with(settings)
     # The numbers are split in the middle: a reader must not begin with the end of another's share.
     in_share = Counter(share_of(event[ORDER_ID], SUBTASKS) for event in read_events(options.folder))
     numbers_per_share = max(in_share.values())

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import tempfile
 import time
 import uuid
@@ -18,13 +17,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pyflink.common import Configuration, Time, Types, WatermarkStrategy
+from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner
-from pyflink.datastream import AggregateFunction, RuntimeContext, StreamExecutionEnvironment
+from pyflink.datastream import AggregateFunction, RuntimeContext
 from pyflink.datastream.functions import FlatMapFunction
 from pyflink.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 
-from benchmarks.keyed_count.peers.pyflink import configuration
+from benchmarks.keyed_count.peers.pyflink import configuration, environment_with
 from benchmarks.keyed_count.workload import Mark, merged, report, steady
 from benchmarks.windows.workload import GAP_MS, KINDS, WINDOW_MS, records
 
@@ -91,12 +90,7 @@ class AddUp(FlatMapFunction):
 
 
 def run(options: argparse.Namespace, settings: dict[str, str], directory: str) -> None:
-    flink = Configuration()
-    for key, value in settings.items():
-        flink.set_string(key, value)
-    flink.set_string("python.executable", sys.executable)
-    flink.set_string("python.client.executable", sys.executable)
-    environment = StreamExecutionEnvironment.get_execution_environment(flink)
+    environment = environment_with(settings)
     event_type = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
     events = environment.from_collection(records(options.keys, options.kind, options.records), type_info=event_type)
     timestamps = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(EventTime())
