@@ -131,7 +131,7 @@ def test_a_silent_slot_a_silent_driver_and_ctrl_c(tmp_path: Path) -> None:
         assert status in (-signal.SIGINT, 128 + signal.SIGINT)
         assert {"interrupted-0.closed", "interrupted-1.closed"} <= set(os.listdir(tmp_path))
         assert program.errors[0] == "Traceback (most recent call last):"
-        assert program.errors[-1] == "KeyboardInterrupt"
+        assert "KeyboardInterrupt" in program.errors, program.story()
         assert len(program.errors) < 20, "one short traceback:\n" + "\n".join(program.errors)
         assert_nothing_left(program, ended_at)
         assert os.listdir(program.temporary) == []
