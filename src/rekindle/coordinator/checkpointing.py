@@ -23,7 +23,7 @@ from rekindle.checkpoint.paths import (
     timeline_folder,
 )
 from rekindle.checkpoint.publish import publish, put_metadata, remove
-from rekindle.checkpoint.rescale import OperatorTarget, SourceState, SubtaskRestore, assign
+from rekindle.checkpoint.rescale import SourceState, SubtaskRestore, assign
 from rekindle.checkpoint.resolve import LoadedCheckpoint, highest_checkpoint_id
 from rekindle.checkpoint.retention import Removal, orphans, outdated
 from rekindle.checkpoint.statefile import read_blob
@@ -59,7 +59,7 @@ from rekindle.coordinator.tracking import CheckpointTracker
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, CorruptCheckpointError, OwnershipLostError
 from rekindle.graph.nodes import JobPlan, OperatorKind
-from rekindle.graph.state_layout import state_layout
+from rekindle.graph.state_layout import restore_targets
 from rekindle.protocol import (
     CheckpointAborted,
     CheckpointCompleted,
@@ -203,12 +203,8 @@ class Checkpointing:
         return self._recovery
 
     def _assigned(self, manifest: Manifest) -> tuple[SubtaskRestore, ...]:
-        targets = [
-            OperatorTarget(node.uid, node.name, node.parallelism, node.max_parallelism, state_layout(node))
-            for node in self.plan.nodes
-        ]
         allow = bool(self.plan.settings.get("allow_non_restored_state", False))
-        assigned = assign(manifest, targets, allow_non_restored_state=allow)
+        assigned = assign(manifest, restore_targets(self.plan), allow_non_restored_state=allow)
         return tuple(restore for restores in assigned.values() for restore in restores)
 
     def started(self, send: Callable[[Message], None]) -> None:

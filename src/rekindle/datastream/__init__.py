@@ -131,6 +131,7 @@ __all__ = [
     "BroadcastStream",
     "BroadcastConnectedStream",
     "DataStreamSink",
+    "DataStreamUtils",
     "CachedDataStream",
     "IntervalJoin",
     "IntervalJoined",
@@ -178,7 +179,6 @@ __all__ = [
     "TwoPhaseCommitSinkFunction",
     # async
     "AsyncDataStream",
-    "DataStreamUtils",
     "AsyncFunction",
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",

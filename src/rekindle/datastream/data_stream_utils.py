@@ -9,6 +9,7 @@ from rekindle.datastream.functions import KeySelector
 from rekindle.datastream.streams.data_stream import DataStream
 from rekindle.datastream.streams.keyed_stream import KeyedStream
 from rekindle.datastream.vocabulary import Partitioning
+from rekindle.errors import GraphError
 
 __all__ = ["DataStreamUtils"]
 
@@ -36,5 +37,10 @@ class DataStreamUtils:
         >>> again.sum(1).get_name()
         'Sum'
         """
-        keyed = stream.key_by(key_selector, key_type)
-        return KeyedStream(stream, keyed._key_selector, keyed._key_type, Partitioning.FORWARD)
+        method = "reinterpret_as_keyed_stream()"
+        if any(upstream.partitioning not in (None, Partitioning.FORWARD) for upstream in stream._upstreams):
+            raise GraphError(
+                f"{stream._where(method)}: the stream is about to be partitioned, and is where its keys belong only "
+                "after an operator: call it on what an operator on a keyed stream gives, or use key_by()."
+            )
+        return stream._keyed(method, Partitioning.FORWARD, key_selector, key_type)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from rekindle.checkpoint.rescale import OperatorTarget
 from rekindle.datastream.windowing.operation import LAYOUT_OPTION
-from rekindle.graph.nodes import OperatorKind, OperatorNode
+from rekindle.graph.nodes import JobPlan, OperatorKind, OperatorNode
 
 _OF_KIND: Final = {
     OperatorKind.REDUCE: "a rolling aggregation",
@@ -20,3 +21,11 @@ _OF_KIND: Final = {
 def state_layout(node: OperatorNode) -> str:
     """The layout of an operator's state; empty where only the user's function decides."""
     return str(node.options.get(LAYOUT_OPTION) or _OF_KIND.get(node.kind, ""))
+
+
+def restore_targets(plan: JobPlan) -> list[OperatorTarget]:
+    """The operators among which a checkpoint's state is shared out."""
+    return [
+        OperatorTarget(node.uid, node.name, node.parallelism, node.max_parallelism, state_layout(node))
+        for node in plan.nodes
+    ]

@@ -243,13 +243,11 @@ class WatermarkHolder(Protocol):
 
 
 class OperatorTimerService(TimerService):
-    """Timers of the current key; without a key only the times can be asked for."""
+    """Of an operator whose input is not keyed: only the times can be asked for."""
 
     def __init__(self, context: OperatorContext, operator: WatermarkHolder) -> None:
         self._clock = context.clock
         self._operator = operator
-        self._timers = context.timers
-        self._keyed = context.keyed
         self._name = context.node.name
 
     def current_processing_time(self) -> int:
@@ -259,30 +257,45 @@ class OperatorTimerService(TimerService):
         return self._operator.current_watermark
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        if self._timers is None or self._keyed is None:
-            raise self._not_keyed()
-        self._timers.register_processing_time(timestamp, self._keyed.row[ROW_KEY])
+        raise self._not_keyed()
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        if self._timers is None or self._keyed is None:
-            raise self._not_keyed()
-        self._timers.register_event_time(timestamp, self._keyed.row[ROW_KEY])
+        raise self._not_keyed()
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        if self._timers is None or self._keyed is None:
-            raise self._not_keyed()
-        self._timers.delete_processing_time(timestamp, self._keyed.row[ROW_KEY])
+        raise self._not_keyed()
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        if self._timers is None or self._keyed is None:
-            raise self._not_keyed()
-        self._timers.delete_event_time(timestamp, self._keyed.row[ROW_KEY])
+        raise self._not_keyed()
 
     def _not_keyed(self) -> StateAccessError:
         return StateAccessError(
             f"Operator '{self._name}' sets a timer, but its input is not keyed: timers belong to a key; "
             "call key_by(...) before it."
         )
+
+
+class KeyedTimerService(OperatorTimerService):
+    """Timers of the current key."""
+
+    def __init__(
+        self, context: OperatorContext, operator: WatermarkHolder, keyed: HashMapKeyedBackend, timers: InternalTimers
+    ) -> None:
+        super().__init__(context, operator)
+        self._keyed = keyed
+        self._timers = timers
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        self._timers.register_processing_time(timestamp, self._keyed.row[ROW_KEY])
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        self._timers.register_event_time(timestamp, self._keyed.row[ROW_KEY])
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        self._timers.delete_processing_time(timestamp, self._keyed.row[ROW_KEY])
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        self._timers.delete_event_time(timestamp, self._keyed.row[ROW_KEY])
 
 
 def user_timestamp(timestamp: int) -> int | None:

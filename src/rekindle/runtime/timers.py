@@ -64,7 +64,7 @@ class TimerQueue:
 
     def loaded(self) -> None:
         """The timers are those of the snapshot; from here on changes are known."""
-        self._heap = list(self._buckets)
+        self._heap[:] = self._buckets
         heapify(self._heap)
         self.changes.restored()
 
@@ -176,8 +176,6 @@ class TimerQueue:
 
 
 def _last_to_first(bucket: _Bucket) -> list[tuple[Any, Any]]:
-    if len(bucket) == 1:
-        return list(bucket)
     return sorted(bucket, key=_order, reverse=True)
 
 

@@ -60,13 +60,14 @@ def without_worker_tracebacks(lines: Iterable[str]) -> Iterator[str]:
     """Drops what pyspark's own worker loop prints when a cancelled task's connection breaks under it.
 
     >>> noise = ["Traceback (most recent call last):", '  File "x/pyspark/daemon.py", line 2', "BrokenPipeError: ..."]
-    >>> list(without_worker_tracebacks(["a", *noise, "b", *noise[:1]]))
+    >>> list(without_worker_tracebacks(["a", *noise, "b", noise[0], *noise, *noise[:1]]))
     ['a', 'b']
     """
     held: list[str] = []
     for line in lines:
         if line.startswith("Traceback (most recent call last)"):
-            yield from held
+            if not _is_noise(held):  # two workers speak at once
+                yield from held
             held = [line]
         elif held and line.startswith(" "):
             held.append(line)
@@ -78,8 +79,13 @@ def without_worker_tracebacks(lines: Iterable[str]) -> Iterator[str]:
         else:
             yield line
     # What is cut short here was being printed by a worker that the end of the session ended.
-    if not all(map(_is_of_the_daemon, _frames(held))):
+    if not _is_noise(held):
         yield from held
+
+
+def _is_noise(traceback: Iterable[str]) -> bool:
+    """As far as it has come: nothing in it is from elsewhere than the worker loop."""
+    return all(map(_is_of_the_daemon, _frames(traceback)))
 
 
 def _frames(traceback: Iterable[str]) -> list[str]:

@@ -20,13 +20,13 @@ from rekindle.checkpoint.paths import (
     shared_reference,
 )
 from rekindle.checkpoint.publish import put_metadata
-from rekindle.checkpoint.rescale import OperatorTarget, SubtaskRestore, assign
+from rekindle.checkpoint.rescale import SubtaskRestore, assign
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store import Store
 from rekindle.checkpoint.stores.memory import MemoryStore
 from rekindle.checkpoint.subtask import on_top_of
 from rekindle.graph.nodes import JobPlan
-from rekindle.graph.state_layout import state_layout
+from rekindle.graph.state_layout import restore_targets, state_layout
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.snapshot import SnapshotDeclinedError
 from rekindle.runtime.task import TaskRestore, TaskSnapshot
@@ -165,12 +165,8 @@ class Basis:
         """Found, verified and shared out as the driver does it, for any parallelism."""
         assert checkpoint.manifest is not None  # written, if nobody asked for it yet
         loaded = resolve.load(checkpoint.store, checkpoint.path)
-        targets = [
-            OperatorTarget(node.uid, node.name, node.parallelism, node.max_parallelism, state_layout(node))
-            for node in plan.nodes
-        ]
         allow = bool(plan.settings.get("allow_non_restored_state", False))
-        assigned = assign(loaded.manifest, targets, allow_non_restored_state=allow)
+        assigned = assign(loaded.manifest, restore_targets(plan), allow_non_restored_state=allow)
         by_subtask: dict[int, dict[str, SubtaskRestore]] = {}
         for restores in assigned.values():
             for restore in restores:

@@ -93,3 +93,10 @@ def test_another_number_of_key_groups_cannot_be_keyed_alike():
     stream = twice_counted(environment(2), DataStreamUtils.reinterpret_as_keyed_stream).set_max_parallelism(64)
     with pytest.raises(GraphError, match=r"same max_parallelism.*128 and 64"):
         InProcessJob.of(stream)
+
+
+@pytest.mark.parametrize("partition", [lambda stream: stream.key_by(first), lambda stream: stream.rebalance()])
+def test_a_stream_that_is_about_to_be_partitioned_is_no_keyed_one(partition):
+    stream = partition(environment(2).from_collection([("a", 1)]))
+    with pytest.raises(GraphError, match=r"reinterpret_as_keyed_stream\(\).*about to be partitioned"):
+        DataStreamUtils.reinterpret_as_keyed_stream(stream, first)

@@ -347,11 +347,14 @@ class DataStream(OperatorSettings):
         >>> pairs = env.from_collection([("a", 1), ("a", 2)])
         >>> total = pairs.key_by(lambda pair: pair[0]).reduce(lambda x, y: (x[0], x[1] + y[1]))
         """
+        return self._keyed("key_by()", Partitioning.KEY, key_selector, key_type)
+
+    def _keyed(self, method: str, partitioning: Partitioning, key_selector: Any, key_type: Any) -> KeyedStream:
         from rekindle.datastream.streams.keyed_stream import KeyedStream
 
-        where = self._where("key_by()")
+        where = self._where(method)
         check_function(where, key_selector, KeySelector, {"get_key": 1}, callable_arity=1, single_valued=True)
-        return KeyedStream(self, key_selector, self._declared("key_by()", key_type))
+        return KeyedStream(self, key_selector, self._declared(method, key_type), partitioning)
 
     def shuffle(self) -> DataStream:
         """Each record to a random subtask."""

@@ -12,7 +12,7 @@ from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.time_domain import TimeDomain
 from rekindle.graph.nodes import OperatorNode
-from rekindle.runtime.context import OperatorContext, OperatorTimerService, user_timestamp
+from rekindle.runtime.context import KeyedTimerService, OperatorContext, user_timestamp
 from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
 from rekindle.runtime.operators.base import (
     MAX_WATERMARK,
@@ -30,7 +30,7 @@ Selector = Callable[[Any], Any]
 class KeyedContext(KeyedProcessFunction.OnTimerContext):
     """What a keyed process function sees beside the record; one object per operator."""
 
-    def __init__(self, service: OperatorTimerService, keyed: HashMapKeyedBackend) -> None:
+    def __init__(self, service: KeyedTimerService, keyed: HashMapKeyedBackend) -> None:
         self._service = service
         self._keyed = keyed
         self.current_timestamp = NO_TIMESTAMP
@@ -39,7 +39,7 @@ class KeyedContext(KeyedProcessFunction.OnTimerContext):
     def get_current_key(self) -> Any:
         return self._keyed.current_key()
 
-    def timer_service(self) -> OperatorTimerService:
+    def timer_service(self) -> KeyedTimerService:
         return self._service
 
     def timestamp(self) -> int | None:  # type: ignore[override]
@@ -59,7 +59,7 @@ class KeyedOperator(FunctionOperator):
         self.keyed = context.keyed
         self.timers = context.timers
         self.selectors = selectors
-        self.service = OperatorTimerService(context, self)
+        self.service = KeyedTimerService(context, self, context.keyed, context.timers)
         self.user_context: Any = self.make_context()
 
     def make_context(self) -> Any:
