@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 
@@ -57,12 +58,16 @@ def test_a_reflected_challenge_is_no_proof():
     left, right = socket.socketpair()
 
     def echo() -> None:
-        while data := right.recv(4096):
-            right.sendall(data)
+        with contextlib.suppress(OSError):
+            while data := right.recv(4096):
+                right.sendall(data)
 
-    threading.Thread(target=echo, daemon=True).start()
+    echoing = threading.Thread(target=echo, daemon=True)
+    echoing.start()
     with pytest.raises(ProtocolError, match="secret"):
         wire.accept(left, b"s" * 32)
+    left.close()
+    echoing.join(10)
     right.close()
 
 

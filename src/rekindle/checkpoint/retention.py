@@ -33,19 +33,14 @@ class Removal:
         return bool(self.manifests or self.files)
 
 
-def outdated(manifests: Sequence[Manifest], timeline: str, retained: int, bases: Collection[int] = ()) -> Removal:
-    """What goes when the newest `retained` checkpoints of a timeline are kept.
+def outdated(manifests: Sequence[Manifest], timeline: str, kept_ids: Collection[int]) -> Removal:
+    """What goes when only these checkpoints of a timeline are kept, with what they need.
 
-    `manifests` are the completed ones, oldest first. `bases` are the checkpoints that those under way stand on: they
-    stay as long, with what they need.
+    `manifests` are those that exist, oldest first.
     """
-    assert retained >= 0, retained
     own = [m for m in manifests if m.kind is ManifestKind.CHECKPOINT and m.timeline == timeline]
-    kept: list[Manifest] = []
-    dropped: list[Manifest] = []
-    for place, manifest in enumerate(own):
-        stays = place >= len(own) - retained or manifest.checkpoint_id in bases
-        (kept if stays else dropped).append(manifest)
+    kept = [m for m in own if m.checkpoint_id in kept_ids]
+    dropped = [m for m in own if m.checkpoint_id not in kept_ids]
     return Removal(
         manifests=[metadata_path(checkpoint_folder(m.job_name, timeline, m.checkpoint_id)) for m in dropped],
         files=sorted(_needed(dropped) - _needed(kept)),

@@ -365,7 +365,7 @@ class Checkpointing:
             case Aborted():
                 self._abort(decision)
             case Discard():
-                self._discard(decision.checkpoints)
+                self._discard()
             case DiscardLate():
                 self._forget(decision.id)
             case Answer():
@@ -449,13 +449,12 @@ class Checkpointing:
 
     # -- what goes ----------------------------------------------------------------------------------------------------
 
-    def _discard(self, checkpoints: Sequence[CompletedCheckpoint]) -> None:
+    def _discard(self) -> None:
+        """Delete the checkpoints that the ledger has given up, now or while one under way still stood on them."""
         assert self._claim is not None
-        gone = {each.id for each in checkpoints}
-        kept = [manifest for id_, manifest in sorted(self._manifests.items()) if id_ not in gone]
-        bases = {base for base in self._bases.values() if base is not None}
+        kept = {each.id for each in self.ledger.completed} | {base for base in self._bases.values() if base is not None}
         ordered = [self._manifests[id_] for id_ in sorted(self._manifests)]
-        removal = outdated(ordered, self._claim.timeline, len(kept), bases)
+        removal = outdated(ordered, self._claim.timeline, kept)
         for id_ in removal.checkpoint_ids:
             self._manifests.pop(id_, None)
         self.tracker.discarded(removal.checkpoint_ids)
@@ -486,6 +485,7 @@ class Checkpointing:
         for checkpoint_id in list(self._savepoints):
             self._forget(checkpoint_id)
             del self._savepoints[checkpoint_id]
+        self._discard()
         files = [entry.path for entry in self.store.list(timeline_folder(claim.job_name, claim.timeline))]
         kept = self._manifests.values()
         remove(self.store, claim, orphans(files, kept, claim.job_name, claim.timeline, before_attempt))

@@ -113,7 +113,7 @@ class Job:
         for subtask in self.subtasks:
             subtask.keyed.snapshot_completed(checkpoint_id)
         self.completed.append(manifest)
-        removal = outdated(self.completed, self.claim.timeline, 1)
+        removal = outdated(self.completed, self.claim.timeline, {self.completed[-1].checkpoint_id})
         remove(self.store, self.claim, removal)
         self.completed = self.completed[-1:]
         return manifest

@@ -113,6 +113,40 @@ def test_what_an_aborted_checkpoint_wrote_is_deleted_also_when_it_comes_late(dri
     assert driver.checkpointing.tracker.overview().counts.failed == 1
 
 
+def finish(driver, order) -> None:
+    """The last checkpoint is complete and committed, and the job is over."""
+    driver.checkpointing.hear(driver.word(order, b"x" * 5000))
+    (chain,) = driver.plan.chains
+    driver.checkpointing.hear(Committed(order.id, chain.id, 0))
+    assert driver.checkpointing.ended
+    driver.checkpointing.job_ended(JobStatus.FINISHED)
+
+
+def test_a_finished_job_leaves_nothing_though_its_last_two_checkpoints_overlapped(driver):
+    """Both stand on the same one, which has to stay for the second when the first is complete (I12, I19)."""
+    large = b"x" * 5000
+    driver.checkpointing.hear(driver.word(driver.cut(), large))
+    second = driver.cut()
+    driver.checkpointing.input_ended()
+    final = driver.cut()
+    assert (second.base_id, final.base_id) == (1, 1)
+    driver.checkpointing.hear(driver.word(second, large))
+    assert len(resolve.list_checkpoints(driver.store, "shell")) == 2, "the final one still stands on the first"
+    finish(driver, final)
+    assert driver.files() == []
+
+
+def test_a_base_goes_at_the_end_when_what_stood_on_it_came_to_nothing(tmp_path):
+    """A kept checkpoint is kept alone."""
+    retain = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+    driver = Driver(tmp_path, **retain, **{"execution.checkpointing.max-concurrent-checkpoints": "2"})
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    second, _third = driver.cut(), driver.cut()
+    driver.checkpointing.hear(driver.word(second))
+    driver.checkpointing.job_ended(JobStatus.FAILED)
+    assert [path.rpartition("/")[2] for path in resolve.list_checkpoints(driver.store, "shell")] == ["chk-2"]
+
+
 def test_a_savepoint_is_answered_with_its_place_and_told_to_nobody(driver, tmp_path):
     """I17: it neither notifies nor becomes the place to restart from."""
     asked = driver.checkpointing.desk.ask(CheckpointKind.SAVEPOINT)
