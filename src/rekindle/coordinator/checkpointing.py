@@ -392,6 +392,7 @@ class Checkpointing:
         self._unread.pop(aborted.id, None)
         self._send(CheckpointAborted(aborted.id))
         self._forget(aborted.id)
+        self._discard()  # what it stood on
 
     def _publish(self, checkpoint: PendingCheckpoint) -> None:
         assert self._claim is not None
@@ -455,10 +456,16 @@ class Checkpointing:
         kept = {each.id for each in self.ledger.completed} | {base for base in self._bases.values() if base is not None}
         ordered = [self._manifests[id_] for id_ in sorted(self._manifests)]
         removal = outdated(ordered, self._claim.timeline, kept)
+        try:
+            remove(self.store, self._claim, removal)
+        except OwnershipLostError:
+            raise
+        except CheckpointError as error:  # they are still known, and go with the next
+            _LOG.warning("The checkpoints %s could not be deleted: %s", removal.checkpoint_ids, error)
+            return
         for id_ in removal.checkpoint_ids:
-            self._manifests.pop(id_, None)
+            del self._manifests[id_]
         self.tracker.discarded(removal.checkpoint_ids)
-        remove(self.store, self._claim, removal)
 
     def _forget(self, checkpoint_id: int) -> None:
         """Delete what subtasks wrote for a checkpoint that came to nothing; no other needs it (I12)."""

@@ -147,6 +147,25 @@ def test_a_base_goes_at_the_end_when_what_stood_on_it_came_to_nothing(tmp_path):
     assert [path.rpartition("/")[2] for path in resolve.list_checkpoints(driver.store, "shell")] == ["chk-2"]
 
 
+def test_a_store_that_does_not_delete_for_a_moment_is_no_failure_of_the_job(driver, monkeypatch, caplog):
+    """What should have gone goes with the next (I19)."""
+    large = b"x" * 5000
+    driver.checkpointing.hear(driver.word(driver.cut(), large))
+
+    def refuse(*paths):
+        raise StoreError("the network is gone for a moment")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(driver.store, "delete", refuse)
+        driver.checkpointing.hear(driver.word(driver.cut(), large))
+    assert driver.told[-1] == CheckpointCompleted(2, False)
+    assert "[1] could not be deleted: the network is gone" in caplog.text
+    assert len(resolve.list_checkpoints(driver.store, "shell")) == 2
+    driver.checkpointing.hear(driver.word(driver.cut(), large))
+    assert [path.rpartition("/")[2] for path in resolve.list_checkpoints(driver.store, "shell")] == ["chk-3"]
+    assert {StateFileName.parse(path).checkpoint_id for path in driver.files() if path.endswith(".state")} == {3}
+
+
 def test_a_savepoint_is_answered_with_its_place_and_told_to_nobody(driver, tmp_path):
     """I17: it neither notifies nor becomes the place to restart from."""
     asked = driver.checkpointing.desk.ask(CheckpointKind.SAVEPOINT)
