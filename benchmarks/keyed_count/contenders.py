@@ -112,6 +112,9 @@ PEERS = (
         java=True,
     ),
     Contender("PyFlink, process mode", "pyflink", "per record", ("--mode", "process"), 600_000, 250_000, java=True),
+    Contender(
+        "PyFlink, process mode, loopback", "pyflink", "per record", ("--mode", "loopback"), 600_000, 250_000, java=True
+    ),
     Contender("PyFlink, thread mode", "pyflink", "per record", ("--mode", "thread"), 250_000, 250_000, java=True),
 )
 

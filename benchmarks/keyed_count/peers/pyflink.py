@@ -1,4 +1,4 @@
-"""PyFlink: ``KeyedProcessFunction`` with ``ValueState``, tuned; process mode or thread mode.
+"""PyFlink: ``KeyedProcessFunction`` with ``ValueState``, tuned; process mode, loopback or thread mode.
 
 The clock's marks are taken inside the function, every 500 records of a subtask and when it is closed: the state of the
 last bundle has then been written back. What each subtask counted is written to a file by ``close``.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
@@ -25,6 +26,11 @@ from benchmarks.keyed_count.workload import BLOCK_RECORDS, Mark, block, merged, 
 
 SUBTASKS = 2
 RECORDS_PER_MARK = 500
+MODES = ("process", "loopback", "thread")
+WORKERS = "_python_worker_execution_mode"
+"""Unless it says otherwise, a program on one machine runs all its Python functions in its own process: one lock.
+That is "loopback" here; "process" gives each subtask a worker process of its own.
+"""
 
 
 class Count(KeyedProcessFunction):
@@ -58,8 +64,10 @@ class Count(KeyedProcessFunction):
 
 
 def configuration(options: argparse.Namespace) -> dict[str, str]:
+    """Flink's settings for a mode; where its workers run is said in this process's environment."""
+    os.environ[WORKERS] = "loopback" if options.mode == "loopback" else "process"
     return {
-        "python.execution-mode": options.mode,
+        "python.execution-mode": "thread" if options.mode == "thread" else "process",
         "python.fn-execution.bundle.size": str(options.bundle),
         "python.fn-execution.bundle.time": str(options.bundle_time_ms),
         "python.state.cache-size": "200000",
@@ -93,7 +101,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keys", type=int, default=1000)
     parser.add_argument("--records", type=int, default=200_000)
-    parser.add_argument("--mode", choices=["process", "thread"], default="process")
+    parser.add_argument("--mode", choices=MODES, default="process")
     parser.add_argument("--bundle", type=int, default=250_000)
     parser.add_argument("--bundle-time-ms", type=int, default=10_000)
     options = parser.parse_args()
@@ -102,8 +110,9 @@ def main() -> None:
         run(options, settings, directory)
         noted = [json.loads(path.read_text()) for path in Path(directory).glob("*.json")]
     marks = merged([Mark(*mark) for mark in note["marks"]] for note in noted)
+    counted = sum(note["counted"] for note in noted)
     report(
-        "pyflink", options.keys, steady(marks), sum(note["counted"] for note in noted), options.records, dict(settings)
+        "pyflink", options.keys, steady(marks), counted, options.records, {"workers": os.environ[WORKERS], **settings}
     )
 
 

@@ -1,4 +1,4 @@
-"""PyFlink: the same five branches with its Python functions, tuned; process mode or thread mode.
+"""PyFlink: the same five branches with its Python functions, tuned; process mode, loopback or thread mode.
 
 The events are loaded by the function behind the source, before it hands out the first. Every stream of results goes to
 Flink's own discarding sink; the function that emits it also counts it, so that no record has to go back to Python for
@@ -22,15 +22,12 @@ from pyflink.datastream.connectors.number_seq import NumberSequenceSource
 from pyflink.datastream.window import TumblingEventTimeWindows
 from pyflink.java_gateway import get_gateway
 
-from benchmarks.keyed_count.peers.pyflink import SUBTASKS, configuration, environment_with
+from benchmarks.keyed_count.peers.pyflink import MODES, SUBTASKS, WORKERS, configuration, environment_with
 from benchmarks.keyed_count.workload import steady
 from benchmarks.orders.ledger import progress, read, tallies
 from benchmarks.orders.peers import pyflink_functions as f
 from benchmarks.orders.workload import ORDER_ID, SHOP, read_events, report, share_of
 from examples.orders.settings import millis
-
-WORKERS = "_python_worker_execution_mode"
-"""Unless it says otherwise, a program on one machine runs all its Python functions in its own process: one lock."""
 
 
 def discard(stream: DataStream) -> None:
@@ -80,14 +77,12 @@ def run(options: argparse.Namespace, settings: dict[str, str], directory: str) -
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True, help="the prepared events")
-    parser.add_argument("--mode", choices=["process", "loopback", "thread"], default="process")
+    parser.add_argument("--mode", choices=MODES, default="process")
     parser.add_argument("--bundle", type=int, default=250_000)
     parser.add_argument("--bundle-time-ms", type=int, default=10_000)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a configuration key")
     options = parser.parse_args()
     options.events = sum(1 for _ in read_events(options.folder))
-    os.environ[WORKERS] = "loopback" if options.mode == "loopback" else "process"
-    options.mode = "thread" if options.mode == "thread" else "process"
     settings = configuration(options) | dict(pair.split("=", 1) for pair in options.set)
     with tempfile.TemporaryDirectory() as directory:
         run(options, settings, directory)

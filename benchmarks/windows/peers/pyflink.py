@@ -1,4 +1,4 @@
-"""PyFlink: the same program as Rekindle's, `window(...).aggregate(...)`, tuned; process mode or thread mode.
+"""PyFlink: the same program as Rekindle's, `window(...).aggregate(...)`, tuned; process mode, loopback or thread mode.
 
 The clock's marks are taken by the aggregate function, with every 500 records of a process; the clock stops when the
 operator after the windows is closed. What the windows add up to is written to a file there.
@@ -23,7 +23,7 @@ from pyflink.datastream import AggregateFunction, RuntimeContext
 from pyflink.datastream.functions import FlatMapFunction
 from pyflink.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 
-from benchmarks.keyed_count.peers.pyflink import configuration, environment_with
+from benchmarks.keyed_count.peers.pyflink import MODES, WORKERS, configuration, environment_with
 from benchmarks.keyed_count.workload import Mark, merged, report, steady
 from benchmarks.windows.workload import GAP_MS, KINDS, WINDOW_MS, records
 
@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--kind", choices=KINDS, default="tumbling")
     parser.add_argument("--keys", type=int, default=10_000)
     parser.add_argument("--records", type=int, default=200_000)
-    parser.add_argument("--mode", choices=["process", "thread"], default="process")
+    parser.add_argument("--mode", choices=MODES, default="process")
     parser.add_argument("--bundle", type=int, default=250_000)
     parser.add_argument("--bundle-time-ms", type=int, default=10_000)
     options = parser.parse_args()
@@ -130,7 +130,8 @@ def main() -> None:
     marks = merged(seen)
     marks.append(Mark(max(note["ended"] for note in noted), options.records))
     counted = sum(note["counted"] for note in noted)
-    report("pyflink", options.keys, steady(marks), counted, options.records, {"kind": options.kind, **settings})
+    described = {"kind": options.kind, "workers": os.environ[WORKERS], **settings}
+    report("pyflink", options.keys, steady(marks), counted, options.records, described)
 
 
 if __name__ == "__main__":
