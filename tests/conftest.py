@@ -19,7 +19,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 SLOT_MODULE = "rekindle.runtime.slot"
 # Every process that a test starts, however deep, inherits this: so a run knows its own slots from another run's.
 RUN_VARIABLE = "REKINDLE_TEST_RUN"
-LEFTOVER_DEADLINE_S = 10.0
+LEFTOVER_DEADLINE_S = 30.0
 # Most JVMs of the tests live for seconds: the optimizing compiler would take half of their time and give nothing back.
 SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 DROPPINGS = ("spark-warehouse", "metastore_db", "derby.log", "artifacts", ".hypothesis")

@@ -12,7 +12,7 @@ from rekindle.datastream import MapFunction, SourceFunction, StreamExecutionEnvi
 from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceSplit
 from rekindle.errors import JobCancelledError, JobExecutionError, RekindleError
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 
 
 def environment(parallelism: int = 2) -> StreamExecutionEnvironment:

@@ -31,7 +31,7 @@ from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import JobCancelledError, JobExecutionError, SerializationError, SlotLostError
 from rekindle.spark import launcher
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 
 
 def environment(parallelism: int = 2, **settings: str) -> StreamExecutionEnvironment:
@@ -294,7 +294,7 @@ def test_execute_async_status_cancel_and_close(spark, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.closed", "0.opened", "1.closed", "1.opened"]
     with pytest.raises(JobCancelledError):
         client.get_job_execution_result().result()
-    psutil.wait_procs(processes, timeout=5)
+    psutil.wait_procs(processes, timeout=15)
     assert slots_of("cancelled") == []
 
 
@@ -476,8 +476,8 @@ def test_a_killed_slot_is_named_within_seconds(spark):
     victim.kill()
     with pytest.raises(SlotLostError, match=f"Slot 1 \\(process {victim.pid}"):
         client.get_job_execution_result().result()
-    assert time.monotonic() - killed_at < 5.0
-    psutil.wait_procs(others, timeout=5)
+    assert time.monotonic() - killed_at < 15.0, "not by a heartbeat that stayed away"
+    psutil.wait_procs(others, timeout=15)
     assert slots_of("victim") == []
 
 
@@ -498,7 +498,7 @@ def test_a_slot_stuck_in_c_code_ends_with_its_job(spark):
     [slot] = slots_of("stuck")
     eventually(lambda: slot.cpu_times().user > 0.5, "the regular expression")
     client.cancel().result()
-    _gone, alive = psutil.wait_procs([slot], timeout=5)
+    _gone, alive = psutil.wait_procs([slot], timeout=15)
     assert not alive
 
 

@@ -22,7 +22,7 @@ from rekindle.errors import ClusterError
 from rekindle.runtime import guardian
 
 SECRET = b"guardian-test-secret"
-GONE_WITHIN_S = 2.0
+GONE_WITHIN_S = 10.0
 
 #: A stand-in for the executor's JVM: starts the slot, prints its report and lives until it is killed.
 EXECUTOR = """
@@ -138,13 +138,13 @@ def test_what_a_killed_slot_leaves_is_removed(tmp_path: Path) -> None:
     with scene(tmp_path, "stuck") as played:
         os.kill(played.pids["slot"], signal.SIGKILL)
         # What had left the slot's session before it died is nobody's child any more and cannot be found.
-        assert played.gone() == EVERYONE - {"stray"}
+        assert played.gone(5.0) == EVERYONE - {"stray"}
         assert not played.directory.exists()
 
 
 def test_a_slot_that_ends_by_itself_leaves_nothing(tmp_path: Path) -> None:
     with scene(tmp_path, "end") as played:
-        assert played.gone() == EVERYONE - {"stray"}
+        assert played.gone(5.0) == EVERYONE - {"stray"}
         assert not played.directory.exists()
 
 

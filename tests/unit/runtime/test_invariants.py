@@ -33,7 +33,7 @@ from rekindle.runtime.operators.sources import SOURCE_BUFFER
 from rekindle.runtime.pump_server import PumpServer
 from rekindle.testing import InProcessJob, assert_survives
 
-DEADLINE_S = 10
+DEADLINE_S = 30
 
 
 def environment(parallelism: int = 1) -> StreamExecutionEnvironment:

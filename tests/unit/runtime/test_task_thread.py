@@ -15,7 +15,7 @@ from rekindle.runtime.operators.base import OperatorFailure
 from rekindle.runtime.task import EpochBudget, Task
 from rekindle.testing.in_process import InProcessJob
 
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 BUDGET = EpochBudget(max_records=100, target_ms=1000)
 
 
