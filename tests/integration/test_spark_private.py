@@ -139,7 +139,8 @@ def test_java_errors_are_told_from_others(sc: Any) -> None:
     assert private.has_gateway()
 
 
-def test_loggers_can_be_silenced(sc: Any) -> None:
+@pytest.mark.parametrize("level", ["OFF", "ERROR"])
+def test_loggers_can_be_silenced_and_heard_again(sc: Any, level: str) -> None:
     name = "org.apache.spark.rekindle.test"
-    private.silence_loggers(sc, [name])
-    assert sc._jvm.org.apache.logging.log4j.LogManager.getLogger(name).getLevel().toString() == "OFF"
+    private.set_logger_levels(sc, [name], level)
+    assert sc._jvm.org.apache.logging.log4j.LogManager.getLogger(f"{name}.below").getLevel().toString() == level

@@ -214,11 +214,11 @@ def java_stack(error: Exception) -> str | None:
     return getattr(error, "stackTrace", None) or getattr(error, "_stackTrace", None)
 
 
-def silence_loggers(sc: SparkContext, names: Iterable[str]) -> None:
-    """Turns these Java loggers off: each failure they report with a stack is reported by us in a sentence."""
+def set_logger_levels(sc: SparkContext, names: Iterable[str], level: str) -> None:
+    """How much these Java loggers say, and those below them that were not told otherwise."""
     log4j = _jvm(sc).org.apache.logging.log4j
     for name in names:
-        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.toLevel(level))
 
 
 def has_gateway() -> bool:

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,8 @@ _STACK_LOGGERS = (
     "org.apache.spark.api.python.BasePythonRunner",
     "org.apache.spark.util.Utils",
 )
+#: While Spark stops, words of a master or an executor reach what is gone already: to these an error, with a stack.
+_STOPPING_LOGGERS = ("org.apache.spark.network", "org.apache.spark.rpc")
 #: Spark refuses a longer directory for unix sockets: some systems take 104 bytes for a path, and its name needs 43.
 _LONGEST_SOCKET_DIRECTORY = 60
 _reported: set[str] = set()
@@ -121,7 +123,8 @@ def start_context(configuration: Configuration) -> SparkContext:
             raise ClusterError(f"Spark could not start on {master!r}: {_cause(error)}") from None
     context.setLogLevel(settings["spark.log.level"])
     if not configuration.get(config.JAVA_STACK):
-        private.silence_loggers(context, _STACK_LOGGERS)
+        private.set_logger_levels(context, _STACK_LOGGERS, "OFF")
+    private.set_logger_levels(context, _STOPPING_LOGGERS, settings["spark.log.level"])  # off if this JVM had another
     if output is not None:
         output.open()
     _LOG.info("Spark %s runs on %s.", context.version, master)
@@ -136,6 +139,8 @@ def stop_session(session: SparkSession) -> None:
 def stop_context(context: SparkContext) -> None:
     """Stops Spark of our own, with the session that somebody may have made of it, and removes its directories."""
     sockets = context.getConf().get("spark.python.unix.domain.socket.dir")
+    with suppress(Exception):  # a JVM that is gone says nothing
+        private.set_logger_levels(context, _STOPPING_LOGGERS, "OFF")
     session = SparkSession._instantiatedSession
     if session is not None and session.sparkContext is context:
         session.stop()
