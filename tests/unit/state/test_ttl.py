@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from rekindle.common import Duration, Time, Types
+from rekindle.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from rekindle.datastream.functions import AggregateFunction
 from rekindle.datastream.state import (
     AggregatingStateDescriptor,
@@ -29,7 +30,7 @@ from rekindle.runtime.state.merging import merge_state
 from rekindle.runtime.state.operator import OperatorStateBackend
 from rekindle.runtime.state.ttl import TimedCodec
 from rekindle.serde import value_codec_for
-from rekindle.testing import ManualClock
+from rekindle.testing import InProcessJob, ManualClock
 
 GROUPS = 4
 TTL_MS = 10
@@ -430,6 +431,31 @@ def test_cleanup_for_every_record_of_a_state_that_comes_late() -> None:
     assert job.at("k").read() == 1
     assert late.value() == 2
     assert job.backend.number_of_keys() == 2
+
+
+class AsksLate(KeyedProcessFunction):
+    """Asks for its state with the second record."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._context = runtime_context
+        self._seen = 0
+
+    def process_element(self, value: str, ctx: KeyedProcessFunction.Context) -> Iterable[tuple[str, int]]:
+        self._seen += 1
+        if self._seen < 2:
+            return
+        descriptor = ValueStateDescriptor("count", Types.INT())
+        ttl = StateTtlConfig.new_builder(Time.seconds(10)).cleanup_incrementally(5, True).build()
+        descriptor.enable_time_to_live(ttl)
+        count = self._context.get_state(descriptor)
+        count.update((count.value() or 0) + 1)
+        yield value, count.value()
+
+
+def test_a_function_may_ask_for_such_a_state_in_the_middle_of_a_batch() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    stream = env.from_collection(["a", "a", "b", "a", "b"]).key_by(lambda each: each).process(AsksLate())
+    assert InProcessJob.of(stream).run() == [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
 
 
 def test_without_every_record_choosing_a_key_cleans_nothing() -> None:

@@ -264,6 +264,7 @@ class HashMapKeyedBackend:
     def with_every_key(self, cleanup: Callable[[], object]) -> None:
         """Call this whenever a key is chosen; backends for which nobody asks this pay nothing for it."""
         if not isinstance(self.front, CleaningFront):
+            self.front.clear()  # a batch that is being processed goes on with the old one: it must find nothing there
             self.front = CleaningFront()
         self.front.cleanups.append(cleanup)
 
