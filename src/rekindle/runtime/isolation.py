@@ -12,12 +12,13 @@ import enum
 import pickle
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from rekindle.common.typeinfo import TypeInformation
+from rekindle.datastream.output_tag import OutputTag
 from rekindle.runtime.state.immutable import ATOMS, is_immutable
 
 Isolate = Callable[[Any], Any]
@@ -53,6 +54,21 @@ def isolator(type_info: TypeInformation | None, object_reuse: bool) -> Isolate |
     if object_reuse or (type_info is not None and hint_is_immutable(type_info.python_type())):
         return None
     return isolate
+
+
+def mixed_isolator(main: Isolate | None, sides: Mapping[str, Isolate | None]) -> Isolate | None:
+    """How what a process function yields is isolated: `(tag, value)` pairs by the side output that they go to."""
+    if not any((main, *sides.values())) or not sides:
+        return main
+
+    def isolate_mixed(emitted: Any) -> Any:
+        if type(emitted) is not tuple or len(emitted) != 2 or type(emitted[0]) is not OutputTag:
+            return emitted if main is None else main(emitted)
+        tag, value = emitted
+        side = sides.get(tag.tag_id)
+        return emitted if side is None else (tag, side(value))
+
+    return isolate_mixed
 
 
 def hint_is_immutable(hint: Any) -> bool:

@@ -8,7 +8,14 @@ from enum import Enum
 import pytest
 
 from rekindle.common import Types
-from rekindle.datastream import KeyedProcessFunction, SourceFunction, StreamExecutionEnvironment
+from rekindle.datastream import (
+    KeyedProcessFunction,
+    OutputTag,
+    ProcessFunction,
+    ProcessWindowFunction,
+    SourceFunction,
+    StreamExecutionEnvironment,
+)
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.runtime.isolation import hint_is_immutable, isolator
 from rekindle.testing import InProcessJob
@@ -65,6 +72,51 @@ def test_two_branches_of_one_chain():
     source = env.from_collection([{"n": 1}]).map(lambda d: d)
     results = InProcessJob.of(source.map(mutate).union(source.map(lambda d: ("other", d)))).run()
     assert ("other", {"n": 1}) in results
+
+
+ASIDE = OutputTag("aside")
+
+
+class GrowsAside(ProcessFunction):
+    def __init__(self):
+        self.seen = []
+
+    def process_element(self, value, ctx):
+        self.seen.append(value)
+        yield ASIDE, self.seen
+        yield value
+
+
+class GrowsAsideInWindows(ProcessWindowFunction):
+    def __init__(self):
+        self.seen = []
+
+    def process(self, key, context, elements):
+        self.seen.extend(elements)
+        context.output(ASIDE, self.seen)
+        yield key
+
+
+def test_a_value_that_goes_aside_beside_results_that_cannot_change():
+    stream = environment().from_collection([1, 2, 3]).process(GrowsAside(), output_type=Types.INT())
+    assert InProcessJob.of(stream.get_side_output(ASIDE)).run() == [[1], [1, 2], [1, 2, 3]]
+
+
+def test_a_value_that_a_window_function_puts_aside():
+    keyed = environment().from_collection([1, 2, 3], Types.INT()).key_by(lambda n: 0)
+    stream = keyed.count_window(1).process(GrowsAsideInWindows(), Types.INT())
+    assert InProcessJob.of(stream.get_side_output(ASIDE)).run() == [[1], [1, 2], [1, 2, 3]]
+
+
+def test_two_branches_of_a_side_output():
+    aside = environment().from_collection([1, 2]).process(GrowsAside()).get_side_output(ASIDE)
+
+    def mutate_list(record):
+        record.clear()
+        return record
+
+    results = InProcessJob.of(aside.map(mutate_list).union(aside.map(list))).run()
+    assert [each for each in results if each] == [[1], [1, 2]]
 
 
 def test_a_source_that_reuses_its_record():

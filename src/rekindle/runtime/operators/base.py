@@ -6,7 +6,7 @@ Operators of a chain call each other directly. A batch is a list of records and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,7 +14,7 @@ from rekindle.common.watermark_strategy import MAX_WATERMARK, NO_TIMESTAMP
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.errors import IncompatibleStateError, RekindleError
 from rekindle.graph.nodes import MIN_WATERMARK, OperatorNode
-from rekindle.runtime.isolation import Isolate, isolator
+from rekindle.runtime.isolation import Isolate, isolator, mixed_isolator
 
 if TYPE_CHECKING:
     from rekindle.checkpoint.committables import StoredCommittable
@@ -60,11 +60,24 @@ def _drop(records: list[Any], timestamps: list[int] | None) -> None:
     """Output that nobody takes."""
 
 
+def _emit_to(
+    consumers: list[Consumer], isolate: Isolate | None, records: list[Any], timestamps: list[int] | None
+) -> None:
+    """To all of them, so that none sees what another does to a record."""
+    *others, last = consumers
+    for consumer in others:
+        consumer.emit(records if isolate is None else list(map(isolate, records)), timestamps)
+    last.emit(records, timestamps)
+
+
 class Output:
     """An operator's outputs: the main one and the tagged ones, each with any number of consumers."""
 
-    def __init__(self, isolate: Isolate | None = None) -> None:
+    def __init__(
+        self, isolate: Isolate | None = None, side_isolates: Mapping[str, Isolate | None] | None = None
+    ) -> None:
         self._isolate = isolate
+        self._side_isolates = side_isolates or {}
         self._consumers: list[Consumer] = []
         self._tagged: dict[str, list[Consumer]] = {}
         self.emit: Emit = _drop
@@ -78,10 +91,7 @@ class Output:
         self.emit = self._consumers[0].emit if len(self._consumers) == 1 else self._emit_all
 
     def _emit_all(self, records: list[Any], timestamps: list[int] | None) -> None:
-        *others, last = self._consumers
-        for consumer in others:
-            consumer.emit(records if self._isolate is None else list(map(self._isolate, records)), timestamps)
-        last.emit(records, timestamps)
+        _emit_to(self._consumers, self._isolate, records, timestamps)
 
     def emit_mixed(self, records: list[Any], timestamps: list[int] | None) -> None:
         """Emit the results of a process function, in which `(tag, value)` pairs belong to side outputs."""
@@ -110,8 +120,9 @@ class Output:
                 kept.append(record)
                 kept_times.append(time)
         for tag_id, (values, times) in by_tag.items():
-            for consumer in self._tagged.get(tag_id, ()):
-                consumer.emit(values, times if timestamps is not None else None)
+            if tag_id in self._tagged:
+                isolate = self._side_isolates.get(tag_id)
+                _emit_to(self._tagged[tag_id], isolate, values, times if timestamps is not None else None)
         return kept, kept_times if timestamps is not None else None
 
     def _everyone(self) -> Iterator[Consumer]:
@@ -149,9 +160,11 @@ class Operator:
         self.node = node
         self.name = node.name
         self.context = context
+        isolate = isolator(node.output_type, context.object_reuse)
+        sides = {tag: isolator(side, context.object_reuse) for tag, side in node.side_output_types.items()}
         #: How what user code emits is protected from what it does afterwards; None: it needs no protection.
-        self.isolate = isolator(node.output_type, context.object_reuse)
-        self.output = Output(self.isolate)
+        self.isolate = mixed_isolator(isolate, sides)
+        self.output = Output(isolate, sides)
         self.current_watermark = MIN_WATERMARK
 
     # -- life ---------------------------------------------------------------------------------------------------------
