@@ -172,7 +172,8 @@ class Task:
         self._edge_names = edge_names(plan)
         self._ended_before = False  # before the checkpoint that was restored
         self._looks_for_unclaimed = False  # what was restored and nobody has asked for by the next snapshot
-        self._valve = WatermarkValve(channel for edge in self._inputs for channel in self._channels_of(edge))
+        channels = (channel for edge in self._inputs for channel in self._channels_of(edge))
+        self._valve = WatermarkValve(channels, self._input_index)
 
     # -- building -----------------------------------------------------------------------------------------------------
 
@@ -557,10 +558,10 @@ class Task:
             advanced = self._valve.advance(channel, mark.value)
         elif mark.kind == IDLE:
             advanced = self._valve.idle(channel)
-            if self._valve.all_idle:
-                self._head.process_idle()
         if advanced is not None:
             self._head.process_watermark(advanced)
+        if mark.kind == IDLE and self._valve.all_idle:
+            self._head.process_idle()
         if mark.kind == END and self._valve.end(channel):
             self._finish()
 

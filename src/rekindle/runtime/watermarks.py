@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,10 @@ class WatermarkValve:
     (None, 7, 10)
     """
 
-    def __init__(self, channels: Iterable[Channel]) -> None:
+    def __init__(self, channels: Iterable[Channel], inputs: Mapping[int, int] | None = None) -> None:
+        """`inputs` says which input of the task an edge belongs to; by default there is only one."""
         self._channels = {channel: _ChannelTime() for channel in channels}
+        self._inputs = inputs or {}
         self.current = MIN_WATERMARK
 
     def advance(self, channel: Channel, watermark: int) -> int | None:
@@ -47,9 +49,22 @@ class WatermarkValve:
             time.aligned = time.watermark >= self.current
 
     def idle(self, channel: Channel) -> int | None:
-        """A channel went idle; the others may now decide."""
-        self._channels[channel].idle = True
-        return None if self.all_idle else self._moved()
+        """A channel went idle; the others may now decide.
+
+        The last one of all leaves nobody to wait for: then time is what the furthest channel of its input had said.
+        """
+        last = self._channels[channel]
+        last.idle = True
+        if not self.all_idle:
+            return self._moved()
+        furthest = max(time.watermark for each, time in self._channels.items() if self._same_input(each, channel))
+        if not last.aligned or furthest <= self.current:
+            return None
+        self.current = furthest
+        return furthest
+
+    def _same_input(self, one: Channel, other: Channel) -> bool:
+        return self._inputs.get(one[0], 0) == self._inputs.get(other[0], 0)
 
     def end(self, channel: Channel) -> bool:
         """A channel ended; True when all have."""

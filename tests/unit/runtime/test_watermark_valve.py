@@ -46,6 +46,38 @@ def test_a_channel_that_wakes_up_late_counts_again_once_it_has_caught_up():
     assert valve.advance(A, 200) == 115
 
 
+def test_when_the_last_channel_goes_idle_the_furthest_one_decides():
+    valve = WatermarkValve([A, B])
+    valve.advance(A, 100)
+    valve.advance(B, 10)
+    assert valve.idle(A) is None, "B still decides"
+    assert valve.idle(B) == 100, "nobody is left to wait for"
+    assert valve.current == 100
+    assert valve.idle(B) is None
+
+
+def test_a_channel_behind_the_others_that_goes_idle_last_changes_nothing():
+    valve = WatermarkValve([A, B])
+    valve.advance(A, 100)
+    valve.advance(B, 10)
+    assert valve.idle(B) == 100
+    valve.active(B)
+    valve.advance(A, 110)
+    assert valve.idle(A) is None
+    assert valve.idle(B) is None
+    assert valve.current == 110
+
+
+def test_the_furthest_channel_is_that_of_the_input_that_goes_idle_last():
+    left, right = (0, 0), (1, 0)
+    valve = WatermarkValve([left, right], {0: 0, 1: 1})
+    valve.advance(left, 100)
+    valve.advance(right, 10)
+    valve.idle(left)
+    assert valve.idle(right) is None
+    assert valve.current == 10
+
+
 def test_the_end_needs_every_channel():
     valve = WatermarkValve([A, B])
     assert not valve.end(A)
