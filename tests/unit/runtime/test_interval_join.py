@@ -16,6 +16,7 @@ from rekindle.datastream import (
 from rekindle.errors import GraphError, TypeMismatchError
 from rekindle.graph.build import build_plan
 from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.interval_join import IntervalJoinOperator
 from rekindle.testing import InProcessJob
 
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: record[1])
@@ -159,3 +160,38 @@ def test_buffers_of_declared_types_are_not_pickled(caplog):
     pairs = left.interval_join(right).between(0, 0).process(Pair(), Types.TUPLE([Types.LONG(), Types.LONG()]))
     with pytest.raises(GraphError, match="left elements buffered in 'Interval Join'"):
         build_plan(env._program("refused", pairs._collect()))
+
+
+@pytest.mark.parametrize(
+    ("saved", "bounds"), [((-10, 10), (-100, 100)), ((-100, 100), (-10, 10)), ((0, 10), (-60, -50)), ((-4, 4), (-5, 0))]
+)
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_elements_saved_with_other_bounds_are_joined_and_forgotten_by_the_new_ones(saved, bounds, parallelism):
+    def program(bounds, parallelism):
+        env = environment(1)
+        left = keyed(env, [("a", 1000), ("a", 1003), ("a", 1007), ("a", 1020), ("a", 1500)])
+        right = keyed(env, [("a", 1000), ("a", 1001), ("a", 1006), ("a", 1080), ("a", 1500)])
+        between = left.interval_join(right).between(*map(Time.milliseconds, bounds))
+        return between.process(Pair()).set_parallelism(parallelism).uid("join")
+
+    before = InProcessJob.of(program(saved, 1), max_records=3)
+    checkpoint = before.checkpoint()
+    before.kill()
+    job = InProcessJob.of(program(bounds, parallelism), restore=checkpoint, max_records=1)
+    lower, upper = bounds
+    lefts, rights = [1000, 1003, 1007], [1000, 1001, 1006]
+    expected = [(one, 1080) for one in lefts if lower <= 1080 - one <= upper]
+    expected += [(1020, other) for other in rights if lower <= other - 1020 <= upper]
+    expected += [(1020, 1080)] * (lower <= 60 <= upper) + [(1500, 1500)] * (lower <= 0 <= upper)
+    assert sorted(job.run()) == sorted(expected)
+    keys = [operator.context.keyed.number_of_keys() for operator in _joins(job)]
+    timers = [len(operator.context.timers.event) for operator in _joins(job)]
+    assert sum(keys) == sum(timers) == 0, "everything is forgotten at the end of time"
+
+
+def _joins(job):
+    operators = [operator for task in job.tasks.values() for operator in task._operators.values()]
+    joins = [operator for operator in operators if isinstance(operator, IntervalJoinOperator)]
+    for operator in joins:
+        operator.context.keyed.forget_changes()
+    return joins

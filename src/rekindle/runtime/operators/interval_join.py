@@ -13,7 +13,7 @@ from typing import Any
 from rekindle.common.typeinfo import TypeInformation, Types
 from rekindle.datastream.functions import ProcessJoinFunction
 from rekindle.datastream.output_tag import OutputTag
-from rekindle.datastream.state import MapState, MapStateDescriptor
+from rekindle.datastream.state import ListStateDescriptor, MapState, MapStateDescriptor
 from rekindle.datastream.state_descriptors import reserved
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
@@ -24,6 +24,8 @@ from rekindle.runtime.operators.keyed import KeyedOperator, Selector
 #: An interval is covered by about so many stretches: fewer mean longer lists, more mean more lookups.
 _STRETCHES = 8
 _LEFT, _RIGHT = "left", "right"
+#: The operator state that says for which bounds the buffers were made: stretches and timers follow from these.
+_BOUNDS = "bounds"
 
 Entry = tuple[int, Any]  # (timestamp, record)
 
@@ -88,7 +90,8 @@ class IntervalJoinOperator(KeyedOperator):
 
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, selectors: list[Selector]) -> None:
         super().__init__(node, context, function, selectors)
-        lower, upper = node.options["bounds_ms"]
+        lower, upper = self._bounds = node.options["bounds_ms"]
+        self._other_bounds = False
         bounds = ((lower, upper), (-upper, -lower))
         self._sides = [
             _Side(name, selector, *interval, late, type_info)
@@ -100,9 +103,18 @@ class IntervalJoinOperator(KeyedOperator):
     def make_context(self) -> _JoinContext:
         return _JoinContext()
 
+    def initialize_state(self, restored_id: int | None) -> None:
+        super().initialize_state(restored_id)
+        saved = self.context.operator_state.get_union_list_state(reserved(ListStateDescriptor(_BOUNDS, None)))
+        own = tuple(self._bounds)
+        self._other_bounds = restored_id is not None and set(saved.get()) != {own}
+        saved.update([own])
+
     def open(self) -> None:
         for side in self._sides:
             side.buffer = self.keyed.map_state(side.descriptor())
+        if self._other_bounds:
+            self._follow_bounds()
         self._dropped = self.context.metrics.counter("numLateRecordsDropped")
         super().open()
 
@@ -179,6 +191,21 @@ class IntervalJoinOperator(KeyedOperator):
             held = []
         held.append(entry)
         side.buffer.put(stretch, held)
+
+    def _follow_bounds(self) -> None:
+        """What was saved with other bounds, in the stretches and with the timers of these."""
+        queue = self.timers.event
+        for timer in list(queue.all()):
+            queue.delete(*timer)
+        for side in self._sides:
+            for key in list(self.keyed.keys_with(side.descriptor().name)):
+                self.keyed.set_current_key(key)
+                entries = [entry for held in side.buffer.values() for entry in held]
+                side.buffer.clear()
+                for entry in entries:
+                    if entry[0] + side.reach >= self.current_watermark:
+                        self._keep(side, entry)
+        self.keyed.clear_current_key()
 
     def process_watermark(self, watermark: int) -> None:
         """Forget what can have no partner any more."""
