@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from rekindle.common.time import Duration, Time, as_millis
+from rekindle.common.watermark_strategy import MAX_WATERMARK
 from rekindle.datastream.state import ReducingState, ReducingStateDescriptor, ValueState, ValueStateDescriptor
 from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.windowing.triggers import Trigger, TriggerResult
@@ -193,7 +194,10 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         self, time: int, window: Any, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
     ) -> None:
         """Fire one interval after `time`, at the latest at the end of the window."""
-        next_fire = min(time + self.interval, window.max_timestamp())
+        end = window.max_timestamp()
+        # At the end of the input a window without an end would fire at all multiples that there are.
+        at_once = end == MAX_WATERMARK == ctx.get_current_watermark()
+        next_fire = end if at_once else min(time + self.interval, end)
         fire_timestamp_state.add(next_fire)
         ctx.register_event_time_timer(next_fire)
 

@@ -57,6 +57,15 @@ def test_event_time_fires_at_the_end_of_the_window():
     assert windows.watermark(9) == [(("a", [1]), 9)]
 
 
+def test_continuous_event_time_in_a_window_without_an_end_comes_to_an_end():
+    windows = driver(GlobalWindows.create(), ContinuousEventTimeTrigger.of(4))
+    windows.element(("a", 1), 3)
+    assert windows.watermark(9) == [(("a", [1]), MAX_WATERMARK)] * 2, "at 4 and at 8"
+    windows.element(("a", 2), 10)
+    end = windows.watermark(MAX_WATERMARK)
+    assert end == [(("a", [1, 2]), MAX_WATERMARK)] * 2, "at 12, and at the end of time instead of at every multiple"
+
+
 def test_continuous_event_time_fires_at_multiples_of_the_interval_and_at_the_end():
     windows = driver(TEN, ContinuousEventTimeTrigger.of(Time.milliseconds(4)))
     windows.element(("a", 1), 1)
