@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
+from rekindle.common.watermark_strategy import MAX_WATERMARK
 from rekindle.runtime.keys import canonical_bytes
 from rekindle.runtime.state.spec import Codec
 from rekindle.runtime.timer_parts import Timer, TimerChanges, TimerSnapshot, decode_timers
@@ -150,6 +151,18 @@ class TimerQueue:
                     touched[first, key, namespace] = None
                 if len(touched) > self._most_changes:
                     self._bound_changes(len(touched))
+
+    def drain(self) -> Iterator[Timer]:
+        """Remove and yield the timers that there are now, by (time, key bytes); what is set later never comes."""
+        return self._drained([(time, _last_to_first(self._buckets[time])) for time in sorted(self._buckets)])
+
+    def _drained(self, waiting: list[tuple[int, list[tuple[Any, Any]]]]) -> Iterator[Timer]:
+        for time, entries in waiting:
+            for key, namespace in reversed(entries):
+                if (key, namespace) in self._buckets.get(time, ()):
+                    self.delete(time, key, namespace)
+                    yield time, key, namespace
+        self.drop_due(MAX_WATERMARK)
 
     def all(self) -> Iterator[Timer]:
         """Every timer, in no order."""

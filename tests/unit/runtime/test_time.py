@@ -9,12 +9,25 @@ from rekindle.common.watermark_strategy import MAX_WATERMARK, Watermark, Waterma
 from rekindle.datastream import (
     KeyedProcessFunction,
     ProcessFunction,
+    ProcessWindowFunction,
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
     TimeDomain,
 )
 from rekindle.datastream.functions import SourceFunction
 from rekindle.datastream.state import ValueStateDescriptor
+from rekindle.datastream.window import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
+    CountTrigger,
+    EventTimeSessionWindows,
+    GlobalWindows,
+    ProcessingTimeoutTrigger,
+    ProcessingTimeSessionWindows,
+    PurgingTrigger,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
 from rekindle.testing import InProcessJob, ManualClock
 
 BY_TIME = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5)).with_timestamp_assigner(
@@ -257,6 +270,54 @@ def test_batch_mode_fires_event_time_at_the_end():
     stream = env.from_collection([("a", 1), ("a", 50), ("a", 2)]).assign_timestamps_and_watermarks(BY_TIME)
     job = InProcessJob.of(stream.key_by(lambda v: v[0]).process(Total()), max_records=1)
     assert job.run() == [("a", 1, 3), ("a", 2, 3), ("a", 50, 3)]
+
+
+class OnBothClocks(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_processing_time_timer(value[1])
+        ctx.timer_service().register_event_time_timer(value[1])
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), timestamp, ctx.time_domain()
+        ctx.timer_service().register_processing_time_timer(timestamp + 1)
+        ctx.timer_service().register_event_time_timer(timestamp + 1)
+
+
+def test_batch_mode_fires_timers_of_both_clocks_once_at_the_end():
+    env = environment()
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    stream = env.from_collection([("b", 7), ("a", 10**15), ("a", 0)]).key_by(lambda v: v[0]).process(OnBothClocks())
+    timers = [("a", 0), ("b", 7), ("a", 10**15)]
+    domains = (TimeDomain.EVENT_TIME, TimeDomain.PROCESSING_TIME)
+    expected = [(*timer, domain) for domain in domains for timer in timers]
+    assert InProcessJob.of(stream, ManualClock(1000), max_records=1).run() == expected
+
+
+class Elements(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield key, list(elements)
+
+
+@pytest.mark.parametrize(
+    ("assigner", "trigger"),
+    [
+        (EventTimeSessionWindows.with_gap(5000), None),
+        (TumblingEventTimeWindows.of(5000), None),
+        (TumblingProcessingTimeWindows.of(5000), None),
+        (ProcessingTimeSessionWindows.with_gap(5000), None),
+        (GlobalWindows.create(), ProcessingTimeoutTrigger.of(CountTrigger.of(3), 5000)),
+        (GlobalWindows.create(), PurgingTrigger.of(ContinuousProcessingTimeTrigger.of(5000))),
+        (GlobalWindows.create(), PurgingTrigger.of(ContinuousEventTimeTrigger.of(5000))),
+    ],
+    ids=str,
+)
+def test_batch_mode_evaluates_windows_of_both_clocks_at_the_end(assigner, trigger):
+    env = environment()
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    stream = env.from_collection([("a", 1), ("a", 2)]).assign_timestamps_and_watermarks(BY_TIME)
+    windowed = stream.key_by(lambda v: v[0]).window(assigner)
+    windowed = windowed if trigger is None else windowed.trigger(trigger)
+    assert InProcessJob.of(windowed.process(Elements()), max_records=1).run() == [("a", [("a", 1), ("a", 2)])]
 
 
 def test_batch_mode_emits_only_the_last_value_per_key():

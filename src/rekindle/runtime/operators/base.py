@@ -264,6 +264,10 @@ class Operator:
         self.current_watermark = watermark
         self.output.emit_watermark(watermark)
 
+    def ends_batch(self, watermark: int) -> bool:
+        """Whether BATCH mode's one watermark has come: all timers are due, of both clocks, and none can be set."""
+        return self.context.batch and watermark == MAX_WATERMARK
+
     def process_idle(self) -> None:
         """All inputs are idle."""
         self.output.emit_idle()

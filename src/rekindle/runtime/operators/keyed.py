@@ -74,15 +74,22 @@ class KeyedOperator(FunctionOperator):
         """Fire what is due in event time, then pass the watermark on."""
         self.current_watermark = watermark
         self.keyed.clear_current_key()
-        self._fire(self.timers.advance_watermark(watermark), TimeDomain.EVENT_TIME)
+        if self.ends_batch(watermark):
+            event, processing = self.timers.event.drain(), self.timers.processing.drain()
+            self._fire(event, TimeDomain.EVENT_TIME)
+            self._fire(processing, TimeDomain.PROCESSING_TIME)
+        else:
+            self._fire(self.timers.advance_watermark(watermark), TimeDomain.EVENT_TIME)
         self.output.emit_watermark(watermark)
 
     def next_due_ms(self) -> int | None:
-        """The earliest processing-time timer."""
-        return self.timers.next_processing_time()
+        """The earliest processing-time timer; in BATCH mode they wait for the end of the input."""
+        return None if self.context.batch else self.timers.next_processing_time()
 
     def on_processing_time(self, now_ms: int) -> None:
         """Fire what is due in processing time."""
+        if self.context.batch:
+            return
         self._fire(self.timers.due_processing_time(now_ms), TimeDomain.PROCESSING_TIME)
 
     def _fire(self, due: Any, domain: TimeDomain) -> None:

@@ -79,14 +79,21 @@ class WindowOperator(FunctionOperator):
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: int) -> None:
-        """Fire what is due in event time, then pass the watermark on."""
+        """Fire what is due in event time, at the end of BATCH mode in processing time too; pass the watermark on."""
         self.current_watermark = watermark
-        self._fire(self.fire_event_time(watermark))
+        due = [self.fire_event_time(watermark)]
+        if self.ends_batch(watermark):
+            due.append(self.fire_processing_time(watermark))
+        for times in due:
+            self._fire(times)
         self.output.emit_watermark(watermark)
 
     def next_due_ms(self) -> int | None:
-        """When the millisecond of the earliest processing-time timer is over: until then elements may come in it."""
-        first = self.first_processing_time()
+        """When the millisecond of the earliest processing-time timer is over: until then elements may come in it.
+
+        In BATCH mode these timers wait for the end of the input.
+        """
+        first = None if self.context.batch else self.first_processing_time()
         return None if first is None else first + 1
 
     def first_processing_time(self) -> int | None:

@@ -209,6 +209,9 @@ class SessionWindowOperator(WindowOperator):
         """Nothing here waits for the clock."""
         return None
 
+    def fire_processing_time(self, passed_ms: int) -> Iterator[int]:
+        return iter(())
+
     def fire_event_time(self, watermark: int) -> Iterator[int]:
         for time, looked_at in self._deadlines.due(watermark):
             due: dict[Any, list[Session]] = {}
