@@ -171,6 +171,8 @@ class Task:
         self._input_index = {edge.id: edge.input_index for edge in self._inputs}
         self._edge_names = edge_names(plan)
         self._ended_before = False  # before the checkpoint that was restored
+        # Operators that had not ended by then: they were in other chains, behind what had something in flight.
+        self._unfinished: set[int] = set()
         self._looks_for_unclaimed = False  # what was restored and nobody has asked for by the next snapshot
         channels = (channel for edge in self._inputs for channel in self._channels_of(edge))
         self._valve = WatermarkValve(channels, self._input_index)
@@ -294,6 +296,8 @@ class Task:
                 continue
             with taking_state(operator, SerializationError, TypeMismatchError):
                 state = self._restore_operator(operator, found, restore)
+            if not state.finished:
+                self._unfinished.add(node_id)
             if state.task is not None:
                 watermarks.append((operator, state.task.watermark))
         for operator, watermark in watermarks:
@@ -301,8 +305,9 @@ class Task:
             if watermark < MAX_WATERMARK or self._ended_before:
                 operator.restore_watermark(watermark)
         if self._ended_before:
-            for operator in self._operators.values():
-                operator.restore_ended()
+            for node_id, operator in self._operators.items():
+                if node_id not in self._unfinished:
+                    operator.restore_ended()
 
     def _restore_operator(self, operator: Operator, found: SubtaskRestore, restore: TaskRestore) -> RestoredSubtask:
         context = operator.context
@@ -340,7 +345,7 @@ class Task:
         if not finished and self._valve.current == MAX_WATERMARK:
             self._valve.current = MIN_WATERMARK  # others send to this task now than those that had ended
         self._ended_before = finished
-        self.finished = finished and not isinstance(self._head, SourceOperator)
+        self.finished = finished and not self._unfinished and not isinstance(self._head, SourceOperator)
 
     def _task_state(self, operator: Operator) -> TaskState:
         """An operator's watermark, wherever it stands in its chain next time; with the head all else of the cut."""
@@ -515,7 +520,8 @@ class Task:
         if source.finished:
             return 0
         if self._ended_before:
-            source.finished = self.finished = True
+            source.finished = self._input_ended = True
+            self.finished = not self._unfinished
             self._say_again_that_it_ended()
             return 0
         pulled = source.pull(budget.max_records, monotonic() + budget.target_ms / 1000, lambda: self._cancelled)
@@ -572,6 +578,9 @@ class Task:
         if self._input_ended:
             return
         self._input_ended = True
+        if self._ended_before:
+            self._say_again_that_it_ended()  # what had not ended has its end in flight
+            return
         if self._head.current_watermark < MAX_WATERMARK:
             self._head.process_watermark(MAX_WATERMARK)
         self._head.emit_end()
@@ -583,8 +592,9 @@ class Task:
     def _say_again_that_it_ended(self) -> None:
         """After a restore, to tasks that may have forgotten it because their own parallelism is another now."""
         for writer in self._writers:
-            writer.emit_watermark(MAX_WATERMARK)
-            writer.emit_end()
+            if self.finished or self._plan.edges[writer.edge.edge].source not in self._unfinished:
+                writer.emit_watermark(MAX_WATERMARK)
+                writer.emit_end()
 
     def _on_processing_time(self) -> None:
         if self.finished:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from rekindle.common import Time, Types, WatermarkStrategy
-from rekindle.common.watermark_strategy import WatermarkGenerator
-from rekindle.datastream import ProcessFunction, SourceFunction, StreamExecutionEnvironment
+from rekindle.common.watermark_strategy import MAX_WATERMARK, WatermarkGenerator
+from rekindle.datastream import KeyedProcessFunction, ProcessFunction, SourceFunction, StreamExecutionEnvironment
 from rekindle.datastream.async_data_stream import AsyncDataStream
 from rekindle.datastream.async_retry_predicates import empty_result_predicate, has_exception_predicate
 from rekindle.datastream.async_retry_strategies import (
@@ -622,6 +622,45 @@ def test_a_source_that_has_ended_is_not_run_again_although_its_task_has_not_ende
     gate.open.set()
     assert InProcessJob.of(program(), restore=checkpoint).run() == list(range(6))
     assert RunsOnce.runs == [1]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_in_flight_behind_an_ended_source_is_not_lost_when_both_become_one_chain(mode):
+    """I9: the source had ended in its own task, the elements in flight of another one had not."""
+    gate = Gate("one chain")
+
+    def program(parallelism):
+        numbers = environment(1).from_sequence(0, 5)
+        asked = mode(numbers, Gated("one chain"), Time.hours(1)).set_parallelism(parallelism).uid("asked")
+        beside = numbers.map(lambda number: -number).set_parallelism(2).uid("beside")
+        total = asked.union(beside).key_by(lambda number: number < 0).process(TotalAtTheEnd())
+        return total.set_parallelism(3 - parallelism)
+
+    job = InProcessJob.of(program(2))
+    before = [*job.epoch(), *(checkpoint := job.checkpoint()).results]
+    gate.wait_until_asked(*range(6))
+    job.kill()
+    assert before == []
+    again = InProcessJob.of(program(1), restore=checkpoint)
+    waiting = [*again.epoch(), *(checkpoint := again.checkpoint()).results]
+    assert waiting == []
+    assert not again.finished
+    again.kill()
+    gate.open.set()
+    for parallelism in (1, 2):
+        assert sorted(InProcessJob.of(program(parallelism), restore=checkpoint).run()) == [-15, 15]
+
+
+class TotalAtTheEnd(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        self.total.update((self.total.value() or 0) + value)
+        ctx.timer_service().register_event_time_timer(MAX_WATERMARK)
+
+    def on_timer(self, timestamp, ctx):
+        yield self.total.value()
 
 
 def test_a_drained_savepoint_waits_for_all():
