@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import os
-import tempfile
 import threading
 import time
 from dataclasses import dataclass
@@ -30,6 +28,7 @@ from rekindle.datastream.connectors.datagen import DataGeneratorSource
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import JobCancelledError, JobExecutionError, SerializationError, SlotLostError
 from rekindle.spark import launcher
+from tests.spark_blocks import block_folder, shuffle_files
 
 DEADLINE_S = 60.0
 
@@ -533,17 +532,28 @@ def test_sparks_page_shows_job_epoch_and_chain(spark):
     assert any("my operator" in stages.apply(i).name() for i in range(stages.size()))
 
 
-def test_nothing_is_left_in_the_temporary_directory(spark):
-    before = {name for name in os.listdir(tempfile.gettempdir()) if name.startswith("rekindle-slot-")}
-    collect(environment().from_sequence(1, 10))
-    eventually(
-        lambda: {n for n in os.listdir(tempfile.gettempdir()) if n.startswith("rekindle-slot-")} <= before,
-        "the slots' directories to go",
-    )
+class WhereItsSlotLives(MapFunction):
+    """Cached files are below the directory of the slot."""
+
+    def open(self, runtime_context):
+        self.path = Path(runtime_context.get_distributed_cache().get_file("words"))
+
+    def map(self, value):
+        return next(str(each) for each in self.path.parents if each.name.startswith("rekindle-slot-"))
+
+
+def test_nothing_is_left_in_the_temporary_directory(spark, tmp_path):
+    (tmp_path / "words").write_text("to be or not to be")
+    env = environment()
+    env.register_cached_file(str(tmp_path / "words"), "words")
+    directories = {Path(each) for each in collect(env.from_sequence(1, 10).map(WhereItsSlotLives()))}
+    assert len(directories) == 2
+    eventually(lambda: not any(each.exists() for each in directories), "the slots' directories to go")
 
 
 def test_epochs_leave_no_shuffle_files_threads_or_connections(spark):
     """Ten minutes in the benchmark, some hundred epochs here: what remains after each is flat."""
+    folder = block_folder(spark)
     summaries = []
 
     class Watch:
@@ -552,7 +562,7 @@ def test_epochs_leave_no_shuffle_files_threads_or_connections(spark):
 
         def on_epoch(self, summary):
             process = psutil.Process()
-            summaries.append((threading.active_count(), process.num_fds(), _shuffle_files(spark)))
+            summaries.append((threading.active_count(), process.num_fds(), shuffle_files(folder)))
 
         def on_ended(self):
             pass
@@ -566,9 +576,3 @@ def test_epochs_leave_no_shuffle_files_threads_or_connections(spark):
     assert late[0] <= early[0] + 3
     assert late[1] <= early[1] + 10
     assert late[2] <= early[2] + 8, "shuffle files are removed as epochs end"
-
-
-def _shuffle_files(spark) -> int:
-    local = Path(spark.sparkContext.getConf().get("spark.local.dir") or tempfile.gettempdir())
-    managers = [folder for pattern in ("blockmgr-*", "*/blockmgr-*") for folder in local.glob(pattern)]
-    return sum(name.startswith("shuffle_") for folder in managers for _, _, names in os.walk(folder) for name in names)

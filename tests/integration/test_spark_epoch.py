@@ -7,18 +7,15 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import textwrap
 import threading
 import time
 import urllib.request
-import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark import StorageLevel
 
 from rekindle.coordinator.cluster import EpochRun, SlotAddress
 from rekindle.errors import ClusterError, JobCancelledError, ProtocolError, SlotLostError
@@ -26,6 +23,7 @@ from rekindle.protocol import TO_DRIVER, CheckpointOrder, PumpHello
 from rekindle.spark.epoch import EpochRunner, describe
 from rekindle.spark.private import own_local_properties
 from tests.fake_slot import Behaviour, FakeSlot, fake_slots, silent
+from tests.spark_blocks import block_folder, shuffle_files
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SECRET = b"0123456789abcdef" * 2
@@ -215,17 +213,14 @@ def test_shuffle_files_do_not_pile_up(spark: Any, runner: EpochRunner) -> None:
     def send(hello: PumpHello, rows: list[bytes]) -> Rows:
         return [(0, payload), (1, payload)] if hello.stage < 2 else []
 
-    def shuffle_files() -> int:
-        return sum(1 for path in folder.rglob("shuffle_*") if path.is_file())
-
     # A task that another test's cancelled job left running may have written after its shuffle was removed.
-    before = most = shuffle_files()
+    before = most = shuffle_files(folder)
     with fake_slots(SECRET, [send, send]) as slots:
         for epoch in range(1, 51):
             runner.run(epoch_run(slots, 3, epoch=epoch))
-            most = max(most, shuffle_files())
-    until(lambda: shuffle_files() <= before)
-    assert shuffle_files() <= before
+            most = max(most, shuffle_files(folder))
+    until(lambda: shuffle_files(folder) <= before)
+    assert shuffle_files(folder) <= before
     # Files are removed behind the running job's back: those of a few epochs may still be there, never those of all.
     assert most <= before + 10 * 2 * 2 * 3
 
@@ -344,19 +339,6 @@ def rest(spark: Any, what: str) -> list[dict[str, Any]]:
     with urllib.request.urlopen(url, timeout=20) as answer:
         found: list[dict[str, Any]] = json.load(answer)
     return found
-
-
-def block_folder(spark: Any) -> Path:
-    """Where this very session keeps its blocks: other sessions of this machine have theirs next to it."""
-    token = uuid.uuid4().hex.encode()
-    marker = spark.sparkContext.parallelize([bytearray(token)], 1).persist(StorageLevel.DISK_ONLY)
-    marker.count()
-    try:
-        blocks = Path(tempfile.gettempdir()).glob(f"blockmgr-*/*/rdd_{marker.id()}_0")
-        (found,) = (block for block in blocks if token in block.read_bytes())
-    finally:
-        marker.unpersist(True)
-    return found.parents[1]
 
 
 def until(condition: Callable[[], bool], deadline_s: float = 20.0) -> None:
