@@ -17,7 +17,7 @@ import msgspec
 
 from rekindle.checkpoint.paths import new_timeline, owner_attempt, owner_path, owners_folder
 from rekindle.checkpoint.store import Store
-from rekindle.errors import CheckpointError, MissingFileError, OwnershipLostError
+from rekindle.errors import CheckpointError, MissingFileError, OwnershipLostError, StoreError
 
 FORMAT_VERSION: Final = 1
 # Claims of one's own that stay, beside the newest: a driver that is just claiming must find its number taken.
@@ -54,14 +54,19 @@ def claim_first(store: Store, job_name: str, job_id: str, driver: str, now_ms: i
 
 
 def claim_next(store: Store, claim: Claim, now_ms: int) -> Claim:
-    """Another attempt of the same driver, on the same timeline; OwnershipLostError when another driver has come."""
-    check_owner(store, claim)
-    again = msgspec.structs.replace(claim, attempt=claim.attempt + 1, claimed_ms=now_ms)
+    """Another attempt of the same driver, on the same timeline; OwnershipLostError when another driver has come.
+
+    A store that failed just after it had written a claim has left one that its driver never heard of: that one counts.
+    """
+    last = _last_own(store, claim)
+    check_owner(store, last)
+    again = msgspec.structs.replace(claim, attempt=last.attempt + 1, claimed_ms=now_ms)
     if not _put(store, again):
-        check_owner(store, claim)
+        check_owner(store, last)
         raise CheckpointError(f"Attempt {again.attempt} of job '{claim.job_name}' could not be claimed.")
     check_owner(store, again)
-    _forget_older(store, again)
+    with contextlib.suppress(StoreError):  # what is not deleted now goes with the next claim
+        _forget_older(store, again)
     return again
 
 
@@ -88,6 +93,18 @@ def _put(store: Store, claim: Claim) -> bool:
     path, data = owner_path(claim.job_name, claim.attempt), _encode(claim)
     # When the answer to a write is lost, the store's client asks again and finds its own file.
     return store.put_if_absent(path, data) or store.read(path) == data
+
+
+def _last_own(store: Store, claim: Claim) -> Claim:
+    """The newest claim if it is this driver's: timelines are nobody else's."""
+    newest = newest_attempt(store, claim.job_name)
+    if newest is None or newest <= claim.attempt:
+        return claim
+    with contextlib.suppress(MissingFileError, msgspec.DecodeError):
+        found = _decode(store.read(owner_path(claim.job_name, newest)))
+        if found.timeline == claim.timeline:
+            return found
+    return claim
 
 
 def _forget_older(store: Store, claim: Claim) -> None:

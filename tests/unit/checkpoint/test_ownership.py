@@ -310,3 +310,67 @@ def test_a_store_fault_is_not_a_lost_claim() -> None:
     store.down = True
     with pytest.raises(StoreError, match="no answer"):
         publish(store, claim, manifest_of(claim, 1))
+
+
+class FailsOnce(MemoryStore):
+    """Fails at the n-th call from when it is armed, before or after it has done what was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: int | None = None
+        self.after = False
+
+    def _count(self) -> bool:
+        if self.calls is None:
+            return False
+        self.calls -= 1
+        return self.calls == 0
+
+    def _answer(self, call: Callable[[], Any]) -> Any:
+        fails = self._count()
+        done = None if fails and not self.after else call()
+        if fails:
+            raise StoreError("no answer", retryable=True)
+        return done
+
+    def list(self, prefix: str = "") -> list[FileEntry]:
+        return self._answer(lambda: super(FailsOnce, self).list(prefix))
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        return self._answer(lambda: super(FailsOnce, self).read(path, offset, length))
+
+    def put_if_absent(self, path: str, data: Data) -> bool:
+        return self._answer(lambda: super(FailsOnce, self).put_if_absent(path, data))
+
+    def delete(self, *paths: str) -> None:
+        self._answer(lambda: super(FailsOnce, self).delete(*paths))
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["refused", "answer lost"])
+@pytest.mark.parametrize("call", range(1, 8))
+def test_a_driver_does_not_take_its_own_claim_for_anothers(call: int, after: bool) -> None:
+    """I14: the store fails once, at any call while the next attempt is claimed; the attempt after that is claimed."""
+    store = FailsOnce()
+    claim = take_over(store)
+    for _ in range(6):  # so that there are old claims to forget
+        claim = claim_next(store, claim, NOW_MS)
+    store.calls, store.after = call, after
+    try:
+        last = claim_next(store, claim, NOW_MS + 1)
+    except StoreError:
+        last = claim
+    store.calls = None
+    again = claim_next(store, last, NOW_MS + 2)
+    assert again.timeline == claim.timeline
+    assert again.attempt > last.attempt
+    publish(store, again, manifest_of(again, 1))
+    with pytest.raises(OwnershipLostError):
+        publish(store, last, manifest_of(last, 2))
+
+
+def test_a_claim_of_another_driver_is_not_taken_for_the_own_one() -> None:
+    store = MemoryStore()
+    old = take_over(store)
+    take_over(store, driver="host-b:99")
+    with pytest.raises(OwnershipLostError, match="host-b:99"):
+        claim_next(store, old, NOW_MS)
