@@ -345,9 +345,16 @@ class Checkpointing:
     # -- decisions ----------------------------------------------------------------------------------------------------
 
     def _do(self, step: Step) -> None:
+        """Carry out every decision; that the job fails comes last: whoever waits for an answer gets it before."""
         self.ledger, decisions = step
+        failure: FailJob | None = None
         for decision in decisions:
-            self._carry_out(decision)
+            if isinstance(decision, FailJob):
+                failure = failure or decision
+            else:
+                self._carry_out(decision)
+        if failure is not None:
+            raise CheckpointError(failure.message)
 
     def _carry_out(self, decision: Decision) -> None:
         match decision:
@@ -370,8 +377,6 @@ class Checkpointing:
                 self._forget(decision.id)
             case Answer():
                 self.desk.answer(decision)
-            case FailJob():
-                raise CheckpointError(f"Checkpoint {decision.id} failed: {decision.reason.text} {decision.message}")
             case ResumeInput():
                 _LOG.warning("Job '%s' was not stopped and goes on.", self.plan.job_name)
             case EndJob():

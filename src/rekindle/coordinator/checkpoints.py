@@ -84,6 +84,7 @@ class CheckpointLedger:
     restore_point: CompletedCheckpoint | None = None  # where a restart begins
     aborted_ids: tuple[int, ...] = ()
     final_due_ms: float | None = None  # the input has ended; the final checkpoint is due then
+    input_over: bool = False  # the input has ended, and only the stop under way keeps the job from its end
     reader_behind: bool = False  # the results wait for their reader: no epoch brings more unasked
     ending: Ending | None = None
     ended: JobStatus | None = None
@@ -106,6 +107,7 @@ class CheckpointLedger:
             completed=tuple(each for each in self.completed if restored and each.id <= restored.id),
             restore_point=restored,
             final_due_ms=None,
+            input_over=False,
             ending=None,
         )
         ending = self.ending if self.ending is not None and self.ending.checkpoint.is_same(restored) else None
@@ -116,7 +118,7 @@ class CheckpointLedger:
 
     def attempt_failed(self, message: str = "") -> Step:
         """The attempt is over, its tasks are gone. What is being published stays until the store has spoken."""
-        ledger = replace(self, running=False, final_due_ms=None)
+        ledger = replace(self, running=False, final_due_ms=None, input_over=False)
         return ledger._abort_rest(CheckpointFailureReason.JOB_FAILOVER_REGION, message)
 
     def job_ended(self, status: JobStatus) -> Step:
@@ -132,8 +134,10 @@ class CheckpointLedger:
         """Every source is exhausted and every operator finished: the final checkpoint is due (I9)."""
         if self.policy.enabled:
             return replace(self, final_due_ms=now_ms), ()
-        # A drained job's input ends with its last savepoint, which still has to be completed.
-        return self, () if self.holds_input else (EndJob(None),)
+        if self.holds_input:
+            # With the barrier of a stop: its savepoint still has to be completed.
+            return replace(self, input_over=True), ()
+        return self, (EndJob(None),)
 
     # -- triggers -----------------------------------------------------------------------------------------------------
 
@@ -257,11 +261,11 @@ class CheckpointLedger:
         return self._abort(checkpoint, reason, message, now_ms)
 
     def abort(self, checkpoint_id: int, reason: CheckpointFailureReason, message: str, now_ms: float) -> Step:
-        """The driver could not go on with it (no savepoint directory, no epoch)."""
+        """Its barrier could not set out (no savepoint directory, no epoch)."""
         checkpoint = self._find(checkpoint_id)
         if checkpoint is None or checkpoint.state is CheckpointState.PUBLISHING:
             return self, ()
-        return self._abort(checkpoint, reason, message, now_ms)
+        return self._abort(checkpoint, reason, message, now_ms, set_out=False)
 
     def expire(self, now_ms: float) -> Step:
         """Abort what takes longer than the timeout."""
@@ -349,7 +353,12 @@ class CheckpointLedger:
     # -- aborts -------------------------------------------------------------------------------------------------------
 
     def _abort(
-        self, checkpoint: PendingCheckpoint, reason: CheckpointFailureReason, message: str, now_ms: float
+        self,
+        checkpoint: PendingCheckpoint,
+        reason: CheckpointFailureReason,
+        message: str,
+        now_ms: float,
+        set_out: bool = True,
     ) -> Step:
         checkpoint.moved(CheckpointState.ABORTED)
         ledger = replace(self._drop(checkpoint), aborted_ids=(*self.aborted_ids, checkpoint.id)[-_REMEMBERED_ABORTS:])
@@ -359,6 +368,8 @@ class CheckpointLedger:
         answers = () if request is None else (_refuse(request, reason, message),)
         if not self.running:
             return ledger, (aborted, *answers)
+        if checkpoint.kind is CheckpointKind.STOP:
+            return ledger, (aborted, *answers, *ledger._not_stopped(checkpoint, reason, message, set_out))
         ledger, consequences = ledger._after_failure(checkpoint, reason, message, now_ms)
         return ledger, (aborted, *answers, *consequences)
 
@@ -366,10 +377,6 @@ class CheckpointLedger:
         self, checkpoint: PendingCheckpoint, reason: CheckpointFailureReason, message: str, now_ms: float
     ) -> Step:
         """A savepoint's failure is its caller's; a checkpoint's counts, and enough in a row fail the job."""
-        text = f"Checkpoint {checkpoint.id} failed: {_sentence(reason, message)}"
-        if checkpoint.kind is CheckpointKind.STOP:
-            drained = checkpoint.request is not None and checkpoint.request.drain
-            return self, (FailJob(checkpoint.id, reason, text) if drained else ResumeInput(checkpoint.id),)
         ledger = self
         if checkpoint.kind is CheckpointKind.FINAL:
             ledger = replace(ledger, final_due_ms=now_ms + self.policy.final_retry_ms)
@@ -377,8 +384,17 @@ class CheckpointLedger:
             return ledger, ()
         if self.failures < self.policy.tolerable_failures:
             return replace(ledger, failures=self.failures + 1), ()
+        text = f"Checkpoint {checkpoint.id} failed: {_sentence(reason, message)}"
         text = f"Exceeded checkpoint tolerable failure threshold ({self.policy.tolerable_failures}). {text}"
         return replace(ledger, failures=0), (FailJob(checkpoint.id, reason, text),)
+
+    def _not_stopped(
+        self, stop: PendingCheckpoint, reason: CheckpointFailureReason, message: str, set_out: bool
+    ) -> tuple[Decision, ...]:
+        """The job goes on, unless its operators are drained by now (I17) or its input has ended meanwhile."""
+        if set_out and stop.request is not None and stop.request.drain:
+            return (FailJob(stop.id, reason, f"Savepoint {stop.id} failed: {_sentence(reason, message)}"),)
+        return (ResumeInput(stop.id), *((EndJob(None),) if self.input_over else ()))
 
     def _abort_each(
         self, doomed: Iterable[PendingCheckpoint], reason: CheckpointFailureReason, message: str, now_ms: float

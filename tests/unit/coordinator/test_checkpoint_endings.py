@@ -194,6 +194,46 @@ def test_a_stop_that_fails_with_drain_restarts_from_the_last_checkpoint():
     assert driver.trigger(3000) == (3, Kind.CHECKPOINT)
 
 
+def test_a_stop_whose_barrier_never_set_out_has_drained_nothing_and_lets_the_job_go_on():
+    """I17: a directory that cannot be written is the caller's mistake, whether with drain or without."""
+    driver = Driver(tolerable_failures=0)
+    driver.did(driver.ledger.request(DRAIN))
+    driver.trigger(10)
+    _, answer, resume = driver.did(driver.ledger.abort(1, Reason.IO_EXCEPTION, "There is no directory.", 11))
+    assert isinstance(answer, Answer)
+    assert answer.message.endswith("There is no directory.")
+    assert resume == ResumeInput(1)
+    assert driver.trigger(1000) == (2, Kind.CHECKPOINT)
+
+
+@pytest.mark.parametrize("interval_ms", [-1, 1000], ids=["without checkpoints", "with checkpoints"])
+def test_a_stop_that_fails_when_the_input_has_ended_with_it_lets_the_job_end(interval_ms):
+    """I17: the job goes on, and there is nothing left but its end; nobody says a second time that the input ended."""
+    driver = Driver(interval_ms=interval_ms)
+    driver.did(driver.ledger.request(STOP))
+    driver.trigger(10)
+    assert driver.did(driver.ledger.cut_stands(1)) == []
+    assert driver.did(driver.ledger.input_ended(11)) == []
+    _, _, resume, *more = driver.decline(1)
+    assert resume == ResumeInput(1)
+    if interval_ms > 0:
+        assert more == []
+        assert driver.trigger(12) == (2, Kind.FINAL)
+    else:
+        assert more == [EndJob(None)]
+
+
+def test_a_restart_forgets_that_the_input_had_ended():
+    driver = Driver(interval_ms=-1)
+    driver.did(driver.ledger.request(STOP))
+    driver.trigger(10)
+    driver.did(driver.ledger.input_ended(11))
+    driver.restart(20)
+    driver.did(driver.ledger.request(STOP))
+    driver.trigger(30)
+    assert [type(each) for each in driver.decline(2)] == [Aborted, Answer, ResumeInput]
+
+
 def test_a_stop_subsumes_lower_checkpoints_but_is_nobodys_base():
     driver = Driver(max_concurrent=2)
     driver.publish(driver.trigger(1000)[0])  # type: ignore[index]

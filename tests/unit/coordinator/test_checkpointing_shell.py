@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 import msgspec
 import pytest
 
@@ -13,6 +15,7 @@ from rekindle.checkpoint.store import open_store
 from rekindle.checkpoint.stores.local import LocalStore
 from rekindle.checkpoint.subtask import SubtaskParts, write_subtask
 from rekindle.common import Configuration, JobStatus, Types
+from rekindle.coordinator import checkpointing as shell
 from rekindle.coordinator.checkpoint_types import CheckpointKind
 from rekindle.coordinator.checkpointing import Checkpointing, RestoredFrom
 from rekindle.datastream import StreamExecutionEnvironment
@@ -209,6 +212,34 @@ def test_the_files_of_a_savepoint_that_died_with_its_attempt_go(driver, tmp_path
         asked.result(0)
     driver.begin()
     assert not list((tmp_path / "savepoints").rglob("*.state"))
+
+
+def test_who_asked_is_answered_although_the_job_fails_in_the_same_moment(driver, monkeypatch):
+    """A checkpoint and a savepoint expire together: the first fails the job, the second has somebody who waits."""
+    driver.cut()
+    asked = driver.checkpointing.desk.ask(CheckpointKind.SAVEPOINT)
+    driver.cut()
+    much_later_ms = monotonic() * 1000 + 10 * driver.checkpointing.ledger.policy.timeout_ms
+    monkeypatch.setattr(shell, "_now_ms", lambda: much_later_ms)
+    with pytest.raises(CheckpointError) as failure:
+        driver.checkpointing.next_order({})
+    with pytest.raises(CheckpointError, match="expired"):
+        asked.result(0)
+    assert str(failure.value) == (
+        "Exceeded checkpoint tolerable failure threshold (0). "
+        "Checkpoint 1 failed: Checkpoint expired before completing."
+    )
+
+
+def test_a_drain_into_a_directory_that_cannot_be_written_lets_the_job_go_on(driver, tmp_path):
+    (tmp_path / "taken").write_text("a file where the directory should be")
+    asked = driver.checkpointing.desk.ask(CheckpointKind.STOP, str(tmp_path / "taken"), drain=True)
+    driver.checkpointing.take_requests()
+    assert driver.checkpointing.next_order({}) is None
+    with pytest.raises(CheckpointError, match="taken"):
+        asked.result(0)
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    assert driver.told[-1] == CheckpointCompleted(2, False)
 
 
 def test_what_nobody_told_of_goes_when_the_job_ends(driver, tmp_path):
