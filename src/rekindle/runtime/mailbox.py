@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
+import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NoReturn
 
 from rekindle.clock import Clock
 from rekindle.runtime.task import Task
@@ -26,6 +29,7 @@ class TaskThread:
         self._ready = ready
         self._mails: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
         self._watching = False
+        self._process = os.getpid()
         self._thread = threading.Thread(target=self._run, name=task.name, daemon=True)
         self._thread.start()
 
@@ -63,9 +67,18 @@ class TaskThread:
             call, future = mail
             self._watching = False
             try:
-                future.set_result(call())
+                result = call()
             except BaseException as error:
+                self._end_if_forked(error)
                 future.set_exception(error)
+            else:
+                self._end_if_forked()
+                future.set_result(result)
+
+    def _end_if_forked(self, error: BaseException | None = None) -> None:
+        """A process that user code has forked must not go on as a second slot, however it came back from there."""
+        if os.getpid() != self._process:
+            _end(error)
 
     def _wait_s(self, pause_s: float) -> float | None:
         if not self._watching:
@@ -89,3 +102,20 @@ class TaskThread:
         except BaseException as error:
             self.task.fail_next_epoch(error)
             return True
+
+
+def _end(error: BaseException | None) -> NoReturn:
+    """As a Python program ends, without what the slot would do at its exit."""
+    status = 0
+    if isinstance(error, SystemExit):
+        status = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+        if isinstance(error.code, str):
+            print(error.code, file=sys.stderr)
+    elif error is not None:
+        status = 1
+        traceback.print_exception(error)
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(status)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import select
+import signal
+import sys
 import threading
 
 import pytest
@@ -89,5 +94,43 @@ def test_a_timer_at_the_end_of_time_does_not_end_the_thread():
     thread.watch()
     thread.submit(lambda: None).result(DEADLINE_S)
     thread.watch()
+    assert thread.submit(lambda: "alive").result(DEADLINE_S) == "alive"
+    assert thread.stop(DEADLINE_S)
+
+
+def leave_by_exit():
+    sys.exit(3)
+
+
+def leave_by_error():
+    raise ValueError("in the child")
+
+
+def leave_by_return():
+    """Falls back into the engine, as a child does whose author forgot its end."""
+
+
+@pytest.mark.parametrize(("leave", "status"), [(leave_by_exit, 3), (leave_by_error, 1), (leave_by_return, 0)])
+def test_a_process_that_user_code_forks_does_not_go_on_as_a_second_slot(leave, status):
+    """Else whoever waits for it waits for ever, and it keeps the slot's connections open."""
+
+    def forks():
+        child = os.fork()
+        if child == 0:
+            leave()
+            return None
+        return child
+
+    thread = TaskThread(task_reading(QuietReader), SystemClock(), lambda: None)
+    child = thread.submit(forks).result(DEADLINE_S)
+    try:
+        ended = os.pidfd_open(child)
+        assert select.select([ended], [], [], DEADLINE_S)[0], "the child lives on"
+        os.close(ended)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        _, how = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(how) == status
     assert thread.submit(lambda: "alive").result(DEADLINE_S) == "alive"
     assert thread.stop(DEADLINE_S)
