@@ -259,6 +259,10 @@ class JobMaster:
                 if refusal is not None:
                     return refusal
             except Exception as error:
+                if self._cancelled.is_set() and not isinstance(error, JobCancelledError):
+                    # Functions may fail because they are cancelled; as in Flink the job is cancelled all the same.
+                    _LOG.info("Job '%s' failed while it was cancelled: %s", self._spec.plan.job_name, error)
+                    return self._was_cancelled()
                 if _is_final(error):
                     return error
                 self._results_held.clear()
@@ -273,9 +277,12 @@ class JobMaster:
                 _LOG.warning("Job '%s' failed, restart in %d ms: %s", name, decision.delay_ms, error)
                 self._move(JobStatus.RESTARTING)
                 if self._cancelled.wait(decision.delay_ms / 1000):
-                    return JobCancelledError(f"Job '{self._spec.plan.job_name}' was cancelled.")
+                    return self._was_cancelled()
             except BaseException as error:
                 return error
+
+    def _was_cancelled(self) -> JobCancelledError:
+        return JobCancelledError(f"Job '{self._spec.plan.job_name}' was cancelled.")
 
     def _go_back(self, damage: CorruptCheckpointError) -> BaseException | None:
         """From the damaged checkpoint to an older one, at once; the error if that may not be (I16)."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from rekindle.checkpoint.resolve import load
 from rekindle.checkpoint.store import open_store
 from rekindle.checkpoint.stores.local import LocalStore
 from rekindle.common.job_id import JobID
+from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.attempt import AttemptSettings
 from rekindle.coordinator.checkpointing import Checkpointing, RestoredFrom
 from rekindle.coordinator.failure import task_failed
@@ -19,6 +22,7 @@ from rekindle.errors import (
     ClusterError,
     CorruptCheckpointError,
     IncompatibleStateError,
+    JobCancelledError,
     JobExecutionError,
     RekindleError,
     StoreError,
@@ -60,19 +64,22 @@ class Silent:
         """Of no interest here."""
 
 
-def end_of(checkpointing: Checkpointing) -> BaseException | None:
-    """With what a job of this plan ends that has restarts left."""
-    spec = JobSpec(
+def spec_of(checkpointing: Checkpointing, restarts: int) -> JobSpec:
+    return JobSpec(
         job_id=JobID(),
         plan=checkpointing.plan,
         program=b"",
         settings=AttemptSettings(EpochLimits(1, 1, 1, 1), 1000, 1000, 0.1, 0.1, True, ()),
         checkpointing=checkpointing,
-        restart=FixedDelay(RESTARTS, 0),
+        restart=FixedDelay(restarts, 0),
         dataframes=list,
         decode_rows=list,
     )
-    return JobMaster(spec, Nowhere(), Silent()).start().result().exception(timeout=20)
+
+
+def end_of(checkpointing: Checkpointing) -> BaseException | None:
+    """With what a job of this plan ends that has restarts left."""
+    return JobMaster(spec_of(checkpointing, RESTARTS), Nowhere(), Silent()).start().result().exception(timeout=20)
 
 
 def checkpointing_in(directory, recover=lambda: None) -> Checkpointing:
@@ -132,6 +139,33 @@ def test_what_only_the_cluster_lacks_is_tried_again(tmp_path):
     error = end_of(checkpointing_in(tmp_path))
     assert isinstance(error, ClusterError)
     assert f"used up the {RESTARTS} restarts" in error.__notes__[0]
+
+
+class FailsWhenCancelled(Nowhere):
+    """Something breaks because the job is cancelled, and says so before the cancellation is heard."""
+
+    def __init__(self):
+        self.started = threading.Event()
+        self.cancelled = threading.Event()
+
+    def start_slots(self, launches):
+        self.started.set()
+        self.cancelled.wait(20)
+        raise ClusterError("The connection is closed.")
+
+    def cancel_epoch(self):
+        self.cancelled.set()
+
+
+@pytest.mark.parametrize("restarts", [0, RESTARTS])
+def test_who_cancels_a_job_finds_it_cancelled_whatever_fails_on_the_way(tmp_path, restarts):
+    """As in Flink; also without restarts, where the failure would be the job's end."""
+    cluster = FailsWhenCancelled()
+    job = JobMaster(spec_of(checkpointing_in(tmp_path), restarts), cluster, Silent()).start()
+    assert cluster.started.wait(20)
+    job.cancel().result(20)
+    assert isinstance(job.result().exception(20), JobCancelledError)
+    assert job.status() is JobStatus.CANCELED
 
 
 @pytest.mark.parametrize(
