@@ -621,6 +621,27 @@ def test_list_checkpointed():
     assert expected == list(range(1, 13))
 
 
+class Flushing(MapFunction):
+    """Keeps nothing, but has work to do at the barrier: the method counts by its name, without its partner."""
+
+    flushed: list[int] = []
+
+    def snapshot_state(self, context):
+        self.flushed.append(context.get_checkpoint_id())
+
+    def map(self, value):
+        return value
+
+
+def test_a_function_that_only_flushes_is_told_of_every_snapshot():
+    Flushing.flushed.clear()
+    job = InProcessJob.of(environment(1).from_collection([1, 2], int).map(Flushing()), max_records=1)
+    job.checkpoint()
+    job.checkpoint()
+    assert Flushing.flushed == [1, 2]
+    job.kill()
+
+
 RULES = MapStateDescriptor("rules", Types.LONG(), Types.LONG())
 
 

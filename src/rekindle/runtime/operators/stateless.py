@@ -56,14 +56,15 @@ class FunctionOperator(Operator):
             raise OperatorFailure(self.name) from error
 
     def snapshot_user_state(self, context: SnapshotContext) -> None:
-        """The function's `snapshot_state`, in one of its two forms."""
+        """The function's `snapshot_state`, in one of its two forms; alone, to flush something, in the first."""
         snapshot = getattr(self.function, "snapshot_state", None)
         if not callable(snapshot):
             return
-        if callable(getattr(self.function, "initialize_state", None)):
-            snapshot(context)
-        elif callable(getattr(self.function, "restore_state", None)):
+        initialize, restore = (getattr(self.function, name, None) for name in ("initialize_state", "restore_state"))
+        if callable(restore) and not callable(initialize):
             self._listed.update(list(snapshot(context.get_checkpoint_id(), context.get_checkpoint_timestamp())))
+        else:
+            snapshot(context)
 
     def notify_complete(self, checkpoint_id: int) -> None:
         super().notify_complete(checkpoint_id)
