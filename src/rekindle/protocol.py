@@ -207,6 +207,8 @@ class SnapshotDeclined(Message, frozen=True):
     subtask: int
     message: str
     asynchronous: bool
+    #: The user's own, when their code was the cause.
+    traceback: str = ""
 
 
 class Committed(Message, frozen=True):

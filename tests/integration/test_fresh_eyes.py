@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from rekindle.common import Configuration, Types, WatermarkStrategy
+from rekindle.common import Configuration, RestartStrategies, Types, WatermarkStrategy
 from rekindle.datastream import MapFunction, SourceFunction, StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceSplit
-from rekindle.errors import JobCancelledError, JobExecutionError, RekindleError
+from rekindle.errors import CheckpointError, JobCancelledError, JobExecutionError, RekindleError
 
 DEADLINE_S = 60.0
 
@@ -171,3 +171,26 @@ def test_a_mistake_in_a_module_beside_the_program_is_shown_where_the_user_has_it
 
 def divide(value):
     return value / 0
+
+
+class NoSnapshot(MapFunction):
+    def map(self, value):
+        return value
+
+    def snapshot_state(self, context):
+        raise ValueError("not today")
+
+
+@pytest.mark.timeout(90)
+def test_a_snapshot_state_that_fails_shows_the_users_own_line(spark):
+    env = environment(1)
+    env.enable_checkpointing(100)
+    env.set_restart_strategy(RestartStrategies.no_restart())
+    env.from_collection([1, 2]).map(NoSnapshot(), Types.LONG()).print()
+    error = run_within_deadline(env, "no snapshot")
+    assert isinstance(error, CheckpointError)
+    first, where, *_ = str(error).splitlines()
+    assert first == "Traceback (most recent call last):"
+    assert where.endswith("in snapshot_state")
+    assert __file__ in where
+    assert "Could not complete snapshot 1 for operator Map" in str(error)

@@ -58,6 +58,7 @@ from rekindle.coordinator.requests import RequestDesk
 from rekindle.coordinator.tracking import CheckpointTracker
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, CorruptCheckpointError, OwnershipLostError
+from rekindle.graph.modules import with_own_paths
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.graph.state_layout import restore_targets
 from rekindle.protocol import (
@@ -326,11 +327,19 @@ class Checkpointing:
                 self.tracker.acknowledged(whole, _now_ms())
                 self._do(self.ledger.acknowledge(word.checkpoint, subtask))
             case SnapshotDeclined():
-                reasons = CheckpointFailureReason
-                reason = reasons.CHECKPOINT_ASYNC_EXCEPTION if word.asynchronous else reasons.CHECKPOINT_DECLINED
-                self._do(self.ledger.decline(word.checkpoint, subtask, word.message, _now_ms(), reason))
+                self._decline(word, subtask)
             case Committed():
                 self._do(self.ledger.commit_acknowledged(word.checkpoint, subtask))
+
+    def _decline(self, word: SnapshotDeclined, subtask: tuple[int, int]) -> None:
+        """The user's own traceback comes first, in the log or in what the job fails with."""
+        reasons = CheckpointFailureReason
+        reason = reasons.CHECKPOINT_ASYNC_EXCEPTION if word.asynchronous else reasons.CHECKPOINT_DECLINED
+        step = self.ledger.decline(word.checkpoint, subtask, word.message, _now_ms(), reason)
+        traceback, decisions = with_own_paths(word.traceback.rstrip()), step[1]
+        if traceback and decisions and not any(isinstance(decision, FailJob) for decision in decisions):
+            _LOG.warning("%s", traceback)
+        self._do(step, traceback)
 
     def input_ended(self) -> None:
         """Every task has finished: the final checkpoint is due, or, without checkpoints, the end."""
@@ -344,8 +353,11 @@ class Checkpointing:
 
     # -- decisions ----------------------------------------------------------------------------------------------------
 
-    def _do(self, step: Step) -> None:
-        """Carry out every decision; that the job fails comes last: whoever waits for an answer gets it before."""
+    def _do(self, step: Step, traceback: str = "") -> None:
+        """Carry out every decision; that the job fails comes last: whoever waits for an answer gets it before.
+
+        `traceback`: the user's own, of what led to all this.
+        """
         self.ledger, decisions = step
         failure: FailJob | None = None
         for decision in decisions:
@@ -354,7 +366,7 @@ class Checkpointing:
             else:
                 self._carry_out(decision)
         if failure is not None:
-            raise CheckpointError(failure.message)
+            raise CheckpointError(f"{traceback}\n\n{failure.message}" if traceback else failure.message)
 
     def _carry_out(self, decision: Decision) -> None:
         match decision:

@@ -28,7 +28,7 @@ def describe_failure(name: str, task: Task | None, error: BaseException) -> Task
         traceback=user_traceback(cause),
         summary=readable("".join(traceback.format_exception_only(cause)).strip()),
         record=readable(_shorten(failure.record)) if failure is not None and failure.has_record else None,
-        user_code=_first_user_frame(cause.__traceback__) is not None,
+        user_code=is_user_code(cause),
         verdict=verdict,
         sentence=readable(sentence),
     )
@@ -44,6 +44,11 @@ def _verdict(cause: BaseException) -> tuple[Verdict | None, str]:
             return Verdict.STORE, str(cause)
         case _:
             return None, ""
+
+
+def is_user_code(error: BaseException) -> bool:
+    """Whether a frame that is not the engine's is on the way to the error."""
+    return _first_user_frame(error.__traceback__) is not None
 
 
 def user_traceback(error: BaseException) -> str:

@@ -116,6 +116,27 @@ def test_what_an_aborted_checkpoint_wrote_is_deleted_also_when_it_comes_late(dri
     assert driver.checkpointing.tracker.overview().counts.failed == 1
 
 
+TRACEBACK = 'Traceback (most recent call last):\n  File "orders.py", line 7, in snapshot_state\nValueError: no'
+
+
+@pytest.mark.parametrize("tolerable", ["0", "1"])
+def test_a_snapshot_that_fails_in_user_code_shows_the_users_traceback(tmp_path, caplog, tolerable):
+    """First thing in what the job fails with; in the log when the job goes on. Of those who fail with it, one."""
+    driver = Driver(tmp_path, **{"execution.checkpointing.tolerable-failed-checkpoints": tolerable})
+    order = driver.cut()
+    (chain,) = driver.plan.chains
+    declined = SnapshotDeclined(order.id, chain.id, 0, "Could not complete snapshot 1.", False, TRACEBACK)
+    if tolerable == "0":
+        with pytest.raises(CheckpointError) as failure:
+            driver.checkpointing.hear(declined)
+        assert str(failure.value).startswith(f"{TRACEBACK}\n\nExceeded checkpoint tolerable failure threshold (0).")
+        assert TRACEBACK not in caplog.text
+    else:
+        driver.checkpointing.hear(declined)
+        driver.checkpointing.hear(declined)  # late: it is over
+        assert caplog.text.count(TRACEBACK) == 1
+
+
 def finish(driver, order) -> None:
     """The last checkpoint is complete and committed, and the job is over."""
     driver.checkpointing.hear(driver.word(order, b"x" * 5000))
