@@ -74,6 +74,16 @@ def orphans(
     return Removal(files=sorted(gone))
 
 
+def unknown(files: Iterable[str], kept: Iterable[Manifest], job_name: str, timeline: str) -> list[str]:
+    """The `_metadata` below the timeline that belong to no kept checkpoint: of one that counts as failed because the
+    store did not answer, or of one that was damaged. While none is being published.
+    """
+    root = timeline_folder(job_name, timeline) + "/"
+    known = {metadata_path(checkpoint_folder(job_name, timeline, manifest.checkpoint_id)) for manifest in kept}
+    found = [path for path in files if path.startswith(root) and path not in known]
+    return [path for path in found if (at := CheckpointPath.parse(path)) is not None and path == metadata_path(str(at))]
+
+
 def _needed(manifests: Iterable[Manifest]) -> set[str]:
     return {
         below(timeline_folder(manifest.job_name, manifest.timeline), reference)

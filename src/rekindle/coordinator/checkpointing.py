@@ -25,7 +25,7 @@ from rekindle.checkpoint.paths import (
 from rekindle.checkpoint.publish import publish, put_metadata, remove
 from rekindle.checkpoint.rescale import SourceState, SubtaskRestore, assign
 from rekindle.checkpoint.resolve import LoadedCheckpoint, highest_checkpoint_id
-from rekindle.checkpoint.retention import Removal, orphans, outdated
+from rekindle.checkpoint.retention import Removal, orphans, outdated, unknown
 from rekindle.checkpoint.statefile import read_blob
 from rekindle.checkpoint.store import Store, check_usable
 from rekindle.checkpoint.stores.options import open_configured
@@ -237,12 +237,18 @@ class Checkpointing:
             raise damage
         going_back = GoingBack.of(self.plan, running=bool(self._manifests))  # results are handed out with checkpoints
         older = choose_restore(damaged.store, damaged.loaded.path, damage, going_back)
-        own = next((each for each in self.ledger.completed if each.location == older.path), None)
-        self.ledger = replace(self.ledger, restore_point=own)
-        self._manifests = {id_: each for id_, each in self._manifests.items() if own is not None and id_ <= own.id}
         self._stopped = None
-        if own is None:
+        if self._claim is None or older.manifest.timeline != self._claim.timeline:
+            self.ledger = replace(self.ledger, restore_point=None, completed=())
+            self._manifests = {}
             self._recovery = RestoredFrom(damaged.store, older)
+            return
+        # The job's own, although it may have been given up before: its files are to stay.
+        id_, at = older.manifest.checkpoint_id, older.manifest.timestamp_ms
+        own = CompletedCheckpoint(id_, CheckpointKind.CHECKPOINT, older.path, at)
+        before = tuple(each for each in self.ledger.completed if each.id < id_)
+        self.ledger = replace(self.ledger, restore_point=own, completed=(*before, own))
+        self._manifests = {each: known for each, known in self._manifests.items() if each < id_} | {id_: older.manifest}
 
     def job_ended(self, status: JobStatus) -> None:
         """The job is over, and so are its slots: keep or remove what the policy says, and what nobody has told of."""
@@ -496,8 +502,8 @@ class Checkpointing:
                 job_name, timeline = self._claim.job_name, self._claim.timeline
                 root = timeline_folder(job_name, timeline)
                 # A store that failed after it had written `_metadata` has made a checkpoint that nobody knows.
-                unknown = metadata_path(checkpoint_folder(job_name, timeline, checkpoint_id))
-                gone = Removal(manifests=[unknown], files=[below(root, each) for each in sorted(files)])
+                nobodys = metadata_path(checkpoint_folder(job_name, timeline, checkpoint_id))
+                gone = Removal(manifests=[nobodys], files=[below(root, each) for each in sorted(files)])
                 remove(self.store, self._claim, gone)
         except CheckpointError as error:  # an older driver finds out at its next claim (I14)
             _LOG.warning("Files of the aborted checkpoint %d could not be deleted: %s", checkpoint_id, error)
@@ -512,7 +518,9 @@ class Checkpointing:
         self._discard()
         files = [entry.path for entry in self.store.list(timeline_folder(claim.job_name, claim.timeline))]
         kept = self._manifests.values()
-        remove(self.store, claim, orphans(files, kept, claim.job_name, claim.timeline, before_attempt))
+        left_over = orphans(files, kept, claim.job_name, claim.timeline, before_attempt)
+        nobodys = unknown(files, kept, claim.job_name, claim.timeline)
+        remove(self.store, claim, replace(left_over, manifests=nobodys))
 
 
 def _called(kind: CheckpointKind) -> str:

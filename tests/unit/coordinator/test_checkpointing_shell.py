@@ -341,6 +341,29 @@ def test_a_store_that_fails_after_it_has_published_leaves_no_damaged_checkpoint(
     assert resolve.load(driver.store, resolve.LATEST, "shell", deep=True).manifest.checkpoint_id == 1
 
 
+def test_what_a_failed_publication_left_goes_with_the_next_attempt(driver, monkeypatch):
+    """I16: the store writes `_metadata`, and answers neither that nor the removal: no damaged checkpoint is left."""
+    driver.checkpointing.hear(driver.word(driver.cut(), b"x" * 5000))
+    word = driver.word(driver.cut(), b"x" * 5000)
+    published = driver.store.put_if_absent
+
+    def put_then_fall_silent(path, data):
+        done = published(path, data)
+        patched.setattr(driver.store, "list", lambda *prefix: raised(StoreError("the network is gone")))
+        return done
+
+    with monkeypatch.context() as patched:
+        patched.setattr(driver.store, "put_if_absent", put_then_fall_silent)
+        with pytest.raises(CheckpointError, match="tolerable"):
+            driver.checkpointing.hear(word)
+        driver.checkpointing.failed("the store failed")
+    assert len(resolve.list_checkpoints(driver.store, "shell")) == 2
+    driver.begin()
+    assert driver.basis.restored_id == 1
+    assert [path.rpartition("/")[2] for path in resolve.list_checkpoints(driver.store, "shell")] == ["chk-1"]
+    assert resolve.load(driver.store, resolve.LATEST, "shell", deep=True).manifest.checkpoint_id == 1
+
+
 def test_a_restart_looks_again_for_the_checkpoint_that_the_store_did_not_give(driver, tmp_path):
     """A job that is to go on from `latest` never begins anew because the store failed for a moment."""
     driver.checkpointing.hear(driver.word(driver.cut()))

@@ -7,7 +7,7 @@ import pytest
 from rekindle.checkpoint import resolve
 from rekindle.coordinator.checkpointing import RestoredFrom
 from rekindle.coordinator.failure import task_failed
-from rekindle.errors import CorruptCheckpointError, JobExecutionError
+from rekindle.errors import CorruptCheckpointError, JobExecutionError, StoreError
 from rekindle.protocol import TaskFailed, Verdict
 from tests.unit.coordinator.test_checkpointing_shell import Driver
 
@@ -43,6 +43,38 @@ def test_the_next_attempt_begins_from_the_older_one(tmp_path):
     assert complete(driver) > ids[2], "an id was used again"
     checkpointing.failed("a slot died")
     assert checkpointing.begin_attempt().restored_id == ids[2] + 1
+
+
+def test_the_damaged_one_does_not_stay_as_the_latest(tmp_path):
+    """I16: its files go, as those of nobody; a driver that comes now must find the older one, and a whole one."""
+    driver = Driver(tmp_path, **ALLOWED)
+    ids = [complete(driver) for _ in range(3)]
+    driver.checkpointing.failed("a slot died")
+    driver.checkpointing.begin_attempt()
+    driver.checkpointing.failed(str(DAMAGE))
+    driver.checkpointing.go_back(DAMAGE)
+    driver.begin()
+    assert resolve.load(driver.store, "latest", "shell", deep=True).manifest.checkpoint_id == ids[1]
+
+
+def test_an_older_one_that_the_store_did_not_delete_is_as_good(tmp_path, monkeypatch):
+    """It was given up and could not be deleted; now it is all there is, and its files must not be swept away."""
+    driver = Driver(tmp_path, **ALLOWED | {"execution.checkpointing.num-retained": "1"})
+    with monkeypatch.context() as patched:
+        patched.setattr(driver.store, "delete", lambda *paths: refuse())
+        ids = [complete(driver) for _ in range(2)]
+        driver.checkpointing.failed("a slot died")
+    driver.checkpointing.go_back(DAMAGE)
+    driver.begin()
+    assert driver.basis.restored_id == ids[0]
+    assert resolve.load(driver.store, "latest", "shell", deep=True).manifest.checkpoint_id == ids[0]
+    newest = complete(driver)
+    names = [path.rpartition("/")[2] for path in resolve.list_checkpoints(driver.store, "shell")]
+    assert names == [f"chk-{newest}"]
+
+
+def refuse():
+    raise StoreError("the network is gone for a moment")
 
 
 def test_damage_that_reaches_further_is_passed_over(tmp_path):
