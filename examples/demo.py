@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
 from types import FrameType
@@ -27,6 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from examples.orders.model import Row, expected
+from examples.orders.options import parser_of
 from examples.orders.results import BRANCH_STREAMS, Verdict, compare
 from examples.orders.settings import Feed, Settings
 from examples.orders.show.program import OrdersProgram, VisibleRows
@@ -262,13 +263,26 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """The demo's options."""
     parser = argparse.ArgumentParser(description="An order system is broken on purpose and loses nothing.")
-    parser.add_argument("--orders", type=int, default=20_000, help="how many orders (default 20,000)")
-    parser.add_argument("--rate", type=float, default=2_500, help="events per second (default 2,500)")
-    parser.add_argument("--seed", type=int, default=7, help="the seed of the orders (default 7)")
-    return parser.parse_args()
+    parser.add_argument("--orders", type=_given("orders"), default=20_000, help="how many orders (default 20,000)")
+    parser.add_argument("--rate", type=_given("rate"), default=2_500, help="events per second (default 2,500)")
+    parser.add_argument("--seed", type=parser_of(Feed, "seed"), default=7, help="the seed of the orders (default 7)")
+    return parser.parse_args(words)
+
+
+def _given(name: str) -> Callable[[str], Any]:
+    """A setting of the feed; the demo has an end, so none is no answer."""
+    read = parser_of(Feed, name)
+
+    def parse(text: str) -> Any:
+        if text == "none":
+            raise argparse.ArgumentTypeError("the demo has an end: give a number")
+        return read(text)
+
+    parse.__name__ = read.__name__
+    return parse
 
 
 if __name__ == "__main__":

@@ -36,15 +36,37 @@ def _add_option(group: Any, each: Field[Any], hint: Any, default: Any) -> None:
     if hint is bool:
         group.add_argument(flag, action=argparse.BooleanOptionalAction, default=default, help=explanation)
         return
-    kinds = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
-    optional = len(get_args(hint)) > len(kinds)
-    parse = _or_none(kinds[0]) if optional else kinds[0]
-    group.add_argument(flag, type=parse, default=default, metavar=kinds[0].__name__.upper(), help=explanation)
+    metavar = _kind_of(hint).__name__.upper()
+    group.add_argument(flag, type=_parser(each, hint), default=default, metavar=metavar, help=explanation)
 
 
-def _or_none(kind: type) -> Callable[[str], Any]:
+def parser_of(kind: type, name: str) -> Callable[[str], Any]:
+    """How one setting is read from the command line; argparse says what is wrong with it.
+
+    >>> from examples.orders.settings import Feed
+    >>> parser_of(Feed, "rate")("2500")
+    2500.0
+    """
+    (each,) = (each for each in fields(kind) if each.name == name)
+    return _parser(each, get_type_hints(kind)[name])
+
+
+def _kind_of(hint: Any) -> type:
+    return next(kind for kind in get_args(hint) or (hint,) if kind is not type(None))
+
+
+def _parser(each: Field[Any], hint: Any) -> Callable[[str], Any]:
+    kind, least, most = _kind_of(hint), each.metadata["least"], each.metadata["most"]
+
     def parse(text: str) -> Any:
-        return None if text == "none" else kind(text)
+        if text == "none" and kind is not hint:
+            return None
+        value = kind(text)
+        if least is not None and not value >= least:  # not a number is not enough either
+            raise argparse.ArgumentTypeError(f"{text} is too little, it must be {least:g} or more")
+        if most is not None and value > most:
+            raise argparse.ArgumentTypeError(f"{text} is too much, it must be {most:g} or less")
+        return value
 
     parse.__name__ = kind.__name__  # argparse names it in errors
     return parse

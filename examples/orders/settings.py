@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
-def setting(default: Any, explanation: str) -> Any:
-    """A field with a default and a sentence for `--help`."""
-    return field(default=default, metadata={"help": explanation})
+def setting(default: Any, explanation: str, least: float | None = None, most: float | None = None) -> Any:
+    """A field with a default, a sentence for `--help`, and what it may be."""
+    return field(default=default, metadata={"help": explanation, "least": least, "most": most})
 
 
 @dataclass(frozen=True)
@@ -20,17 +20,17 @@ class Feed:
     """
 
     seed: int = setting(7, "the seed of the generated orders")
-    orders: int | None = setting(None, "how many orders there are; none: they never end")
-    rate: float | None = setting(100.0, "events per second over all subtasks; none: as fast as it goes")
-    splits: int = setting(12, "parts that the feed is read in, the most source subtasks there can be")
-    users: int = setting(500, "how many users order")
-    products: int = setting(100, "how many products there are; the first ones sell best")
-    categories: int = setting(6, "how many categories there are")
-    orders_per_hour: int = setting(3600, "orders per hour of event time")
-    duplicates: float = setting(0.05, "share of events that come twice")
-    out_of_order: float = setting(0.2, "share of events that come late, within the bound of the watermarks")
-    cancellations: float = setting(0.1, "share of orders that are cancelled")
-    misfits: float = setting(0.01, "share of orders with an event that does not fit")
+    orders: int | None = setting(None, "how many orders there are; none: they never end", least=1)
+    rate: float | None = setting(100.0, "events per second over all subtasks; none: as fast as it goes", least=0.001)
+    splits: int = setting(12, "parts that the feed is read in, the most source subtasks there can be", least=1)
+    users: int = setting(500, "how many users order", least=1)
+    products: int = setting(100, "how many products there are; the first ones sell best", least=1)
+    categories: int = setting(6, "how many categories there are", least=1)
+    orders_per_hour: int = setting(3600, "orders per hour of event time", least=1)
+    duplicates: float = setting(0.05, "share of events that come twice", least=0, most=1)
+    out_of_order: float = setting(0.2, "share of events that come late, within the watermarks' bound", least=0, most=1)
+    cancellations: float = setting(0.1, "share of orders that are cancelled", least=0, most=1)
+    misfits: float = setting(0.01, "share of orders with an event that does not fit", least=0, most=1)
 
 
 @dataclass(frozen=True)
@@ -43,22 +43,22 @@ class Settings:
 
     directory: str = setting("orders-data", "where checkpoints, savepoints and output files are")
     job_name: str = setting("orders", "the job's name; checkpoints are found again by it")
-    parallelism: int = setting(2, "subtasks per operator")
+    parallelism: int = setting(2, "subtasks per operator", least=1)
 
-    checkpoint_interval_s: float = setting(30.0, "time between the starts of two checkpoints")
-    checkpoint_timeout_s: float = setting(600.0, "a checkpoint that takes longer is given up")
-    checkpoint_pause_s: float = setting(30.0, "the shortest time from the end of a checkpoint to the next one")
-    concurrent_checkpoints: int = setting(1, "checkpoints that may be under way at a time")
+    checkpoint_interval_s: float = setting(30.0, "time between the starts of two checkpoints", least=0.01)
+    checkpoint_timeout_s: float = setting(600.0, "a checkpoint that takes longer is given up", least=0.01)
+    checkpoint_pause_s: float = setting(30.0, "the shortest time from the end of a checkpoint to the next one", least=0)
+    concurrent_checkpoints: int = setting(1, "checkpoints that may be under way at a time", least=1)
     retain_checkpoints: bool = setting(True, "keep the last checkpoint when the job is cancelled")
-    restart_attempts: int = setting(5, "restarts before the job fails")
-    restart_delay_s: float = setting(30.0, "time between a failure and its restart")
+    restart_attempts: int = setting(5, "restarts before the job fails", least=0)
+    restart_delay_s: float = setting(30.0, "time between a failure and its restart", least=0)
     state_backend: str = setting("hashmap", "where state lives while the job runs")
 
-    out_of_orderness_s: float = setting(5.0, "how late an event may come")
-    window_s: float = setting(3600.0, "the length of the windows of purchases")
+    out_of_orderness_s: float = setting(5.0, "how late an event may come", least=0)
+    window_s: float = setting(3600.0, "the length of the windows of purchases", least=0.001)
     initial_stock: int = setting(1000, "what there is of each product in the beginning")
     low_stock: int = setting(10, "a product with less than this is worth a warning")
-    batch_size: int = setting(100, "events that are written on together")
+    batch_size: int = setting(100, "events that are written on together", least=1)
     duplicate_horizon_s: float = setting(86_400.0, "how long after an event it is known again; older ones are dropped")
     order_retention_s: float = setting(86_400.0, "how long an order is remembered after its end")
     order_lifetime_s: float = setting(90 * 86_400.0, "after so long an order is forgotten even if it has not ended")

@@ -15,6 +15,7 @@ import argparse
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -86,17 +87,27 @@ def complaint(line: AuditLine) -> str:
     return f"WRONG by {line.total_cents - TOTAL_CENTS:+,} cents, {line.entries - 2 * line.transfers:+,} entries"
 
 
-def parse_arguments() -> argparse.Namespace:
+def _number(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is too little, it must be 1 or more")
+    return number
+
+
+_number.__name__ = "int"  # argparse names it in errors
+
+
+def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """The program's options."""
     parser = argparse.ArgumentParser(description="Transfers between accounts, audited at every checkpoint.")
-    parser.add_argument("--transfers", type=int, default=50_000, help="how many (default 50,000)")
-    parser.add_argument("--rate", type=int, default=None, help="transfers per second at most (default: no limit)")
+    parser.add_argument("--transfers", type=_number, default=50_000, help="how many (default 50,000)")
+    parser.add_argument("--rate", type=_number, default=None, help="transfers per second at most (default: no limit)")
     parser.add_argument("--seed", type=int, default=7, help="the generator's seed (default 7)")
-    parser.add_argument("--parallelism", type=int, default=2, help="subtasks per operator (default 2)")
+    parser.add_argument("--parallelism", type=_number, default=2, help="subtasks per operator (default 2)")
     parser.add_argument("--interval-ms", type=int, default=300, help="between two checkpoints (default 300)")
     parser.add_argument("--directory", help="for checkpoints and audit (default: a temporary one)")
     parser.add_argument("--resume", action="store_true", help="go on from the latest checkpoint in the directory")
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
 if __name__ == "__main__":

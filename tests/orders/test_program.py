@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+import examples.demo as demo
 import examples.orders
+import examples.transfers.__main__ as transfers
 from examples.orders.__main__ import parse_arguments
 from examples.orders.ends import STREAMS, ends
 from examples.orders.job import build, environment
@@ -60,7 +62,8 @@ def test_every_setting_is_an_option():
     words = []
     for each in (*fields(Settings), *fields(Feed)):
         flag = each.name.replace("_", "-")
-        words += ["--no-" + flag] if each.default is True else [f"--{flag}", "9"]
+        value = "0.5" if each.metadata["most"] == 1 else "9"
+        words += ["--no-" + flag] if each.default is True else [f"--{flag}", value]
     given = parse_arguments([*words, "--orders", "none", "--fail", "stock:7:1"])
     settings, feed = chosen(Settings, given), chosen(Feed, given)
     different = [each.name for each in fields(Settings) if getattr(settings, each.name) != each.default]
@@ -75,6 +78,26 @@ def test_an_end_that_does_not_exist_is_named(option, complaint):
     settings = chosen(Settings, parse_arguments([option]))
     with pytest.raises(ValueError, match=complaint):
         build(environment(settings), settings, Feed())
+
+
+@pytest.mark.parametrize(
+    ("parse", "words", "complaint"),
+    [
+        (parse_arguments, ["--rate", "0"], "--rate: 0 is too little, it must be 0.001 or more"),
+        (parse_arguments, ["--rate", "nan"], "--rate: nan is too little"),
+        (parse_arguments, ["--duplicates", "1.5"], "--duplicates: 1.5 is too much, it must be 1 or less"),
+        (parse_arguments, ["--batch-size", "0"], "--batch-size: 0 is too little, it must be 1 or more"),
+        (demo.parse_arguments, ["--rate", "-5"], "--rate: -5 is too little"),
+        (demo.parse_arguments, ["--orders", "0"], "--orders: 0 is too little, it must be 1 or more"),
+        (demo.parse_arguments, ["--orders", "none"], "--orders: the demo has an end: give a number"),
+        (demo.parse_arguments, ["--seed", "x"], "--seed: invalid int value: 'x'"),
+        (transfers.parse_arguments, ["--rate", "0"], "--rate: 0 is too little, it must be 1 or more"),
+    ],
+)
+def test_a_number_that_makes_no_sense_is_refused_before_anything_starts(capsys, parse, words, complaint):
+    with pytest.raises(SystemExit):
+        parse(words)
+    assert complaint in capsys.readouterr().err
 
 
 def test_a_fault_that_does_not_exist_is_named(capsys):
