@@ -5,8 +5,8 @@
     python -m examples.orders --sink files --directory shop --resume latest --parallelism 3
 
 Ctrl-C cancels the job; its last checkpoint stays, and `--resume latest` goes on from there. SIGTERM stops it with a
-savepoint and prints the path, which `--resume` takes too. The settings of a resumed job may differ, also its
-parallelism; its feed may not.
+savepoint and prints the path; `--resume` takes that, and `latest` finds it. The settings of a resumed job may differ,
+also its parallelism; its feed may not.
 """
 
 from __future__ import annotations

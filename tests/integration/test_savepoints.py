@@ -158,6 +158,20 @@ def test_stopped_with_a_savepoint_and_continued(spark, tmp_path, interval_ms):
     assert steps(second)
 
 
+def test_stopped_again_and_again_and_always_started_with_latest(spark, tmp_path):
+    """The checkpoints are older than the savepoint, and what came after them is handed out by now (I16, I17)."""
+    latest = {"execution.state-recovery.path": "latest"}
+    seen = []
+    for parallelism in (2, 3):
+        running = Running(counts(environment(tmp_path, parallelism, **latest)), "stopped often")
+        running.read(1000)
+        running.client.stop_with_savepoint(False).result(DEADLINE_S)
+        seen += running.rest()
+    seen += Running(counts(environment(tmp_path, 1, **latest)), "stopped often").rest()
+    assert steps(seen) == EXPECTED
+    assert Running(counts(environment(tmp_path, 2, **latest)), "stopped often").rest() == [], "it had ended"
+
+
 @pytest.mark.parametrize("interval_ms", [300, None])
 def test_stopped_with_a_savepoint_while_nobody_reads_the_results(spark, tmp_path, interval_ms, monkeypatch):
     """The reader who is far behind slows the job, but keeps nobody from stopping it; what waits for him stays."""

@@ -2,6 +2,7 @@
 
     <directory>/<job name>/owners/<attempt>                        who may publish and delete: the newest one
     <directory>/<job name>/<timeline>/chk-<n>/_metadata            a checkpoint, complete when this is there
+    <directory>/<job name>/<timeline>/chk-<n>/_stopped             which savepoint the job was stopped with
     <directory>/<job name>/<timeline>/shared/<n>-<attempt>-<operator>-<subtask>.state
     <directory>/savepoint-<job id>-<random>/_metadata              a savepoint, with its state files beside it
 
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 METADATA: Final = "_metadata"
+STOPPED: Final = "_stopped"
 _SHARED: Final = "shared"
 _OWNERS: Final = "owners"
 _ATTEMPT_DIGITS: Final = 8
@@ -77,6 +79,11 @@ class CheckpointPath:
 
     def __str__(self) -> str:
         return "/".join(filter(None, (self.job, self.timeline, f"chk-{self.checkpoint_id}")))
+
+    @property
+    def order(self) -> tuple[tuple[int, str], int]:
+        """Sorts the checkpoints of a job: by timeline, then by id."""
+        return timeline_order(self.timeline), self.checkpoint_id
 
     @classmethod
     def parse(cls, path: str) -> CheckpointPath | None:
@@ -150,6 +157,11 @@ def checkpoint_folder(job_name: str, timeline: str, checkpoint_id: int) -> str:
 def metadata_path(folder: str) -> str:
     """The manifest of a checkpoint's or savepoint's folder."""
     return f"{folder}/{METADATA}" if folder else METADATA
+
+
+def stopped_path(folder: str) -> str:
+    """Beside where the manifest of a checkpoint would be: the note of a stop."""
+    return f"{folder}/{STOPPED}"
 
 
 def shared_reference(name: StateFileName) -> str:

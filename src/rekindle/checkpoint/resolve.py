@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from rekindle.checkpoint.manifest import Manifest, decode
 from rekindle.checkpoint.paths import (
@@ -16,7 +17,6 @@ from rekindle.checkpoint.paths import (
     job_folder,
     metadata_path,
     root_of,
-    timeline_order,
 )
 from rekindle.checkpoint.statefile import read_blobs
 from rekindle.checkpoint.store import FileEntry, Store, open_store
@@ -119,8 +119,7 @@ def newest_good_before(store: Store, path: str, *, deep: bool = False) -> str | 
     damaged = CheckpointPath.parse(path)
     if damaged is None:
         return None
-    order = _order(damaged)
-    older = [found for found in _complete(store.list(damaged.job)) if _order(found) < order]
+    older = [found for found in _complete(store.list(damaged.job)) if found.order < damaged.order]
     for found in reversed(older):
         try:
             return _verified(store, str(found), deep).path
@@ -184,7 +183,7 @@ def _check_files(store: Store, root: str, manifest: Manifest) -> None:
 
 
 def _complete(entries: list[FileEntry]) -> list[CheckpointPath]:
-    return sorted(_published(entries), key=_order)
+    return sorted(_published(entries), key=attrgetter("order"))
 
 
 def _published(entries: list[FileEntry]) -> Iterator[CheckpointPath]:
@@ -193,7 +192,3 @@ def _published(entries: list[FileEntry]) -> Iterator[CheckpointPath]:
         found = CheckpointPath.parse(folder) if name == METADATA else None
         if found is not None:
             yield found
-
-
-def _order(checkpoint: CheckpointPath) -> tuple[tuple[int, str], int]:
-    return timeline_order(checkpoint.timeline), checkpoint.checkpoint_id

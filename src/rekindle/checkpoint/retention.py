@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from rekindle.checkpoint.manifest import Manifest, ManifestKind
 from rekindle.checkpoint.paths import (
+    METADATA,
+    STOPPED,
     CheckpointPath,
     StateFileName,
     below,
@@ -74,14 +76,22 @@ def orphans(
     return Removal(files=sorted(gone))
 
 
-def unknown(files: Iterable[str], kept: Iterable[Manifest], job_name: str, timeline: str) -> list[str]:
+def unknown(
+    files: Iterable[str], kept: Iterable[Manifest], job_name: str, timeline: str, stop: str | None = None
+) -> list[str]:
     """The `_metadata` below the timeline that belong to no kept checkpoint: of one that counts as failed because the
-    store did not answer, or of one that was damaged. While none is being published.
+    store did not answer, or of one that was damaged. While none is being published. And notes of stops other than the
+    one that counts, `stop`.
     """
     root = timeline_folder(job_name, timeline) + "/"
     known = {metadata_path(checkpoint_folder(job_name, timeline, manifest.checkpoint_id)) for manifest in kept}
-    found = [path for path in files if path.startswith(root) and path not in known]
-    return [path for path in found if (at := CheckpointPath.parse(path)) is not None and path == metadata_path(str(at))]
+    unheard_of = (path for path in files if path.startswith(root) and path not in known and path != stop)
+    return [path for path in unheard_of if _is_of_a_checkpoint(path)]
+
+
+def _is_of_a_checkpoint(path: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    return name in (METADATA, STOPPED) and CheckpointPath.parse(folder) is not None
 
 
 def _needed(manifests: Iterable[Manifest]) -> set[str]:

@@ -27,6 +27,7 @@ from rekindle.checkpoint.rescale import SourceState, SubtaskRestore, assign
 from rekindle.checkpoint.resolve import LoadedCheckpoint, highest_checkpoint_id
 from rekindle.checkpoint.retention import Removal, orphans, outdated, unknown
 from rekindle.checkpoint.statefile import read_blob
+from rekindle.checkpoint.stops import note_of, note_stop
 from rekindle.checkpoint.store import Store, check_usable
 from rekindle.checkpoint.stores.options import open_configured
 from rekindle.clock import Clock
@@ -442,6 +443,8 @@ class Checkpointing:
         place = self._savepoints[checkpoint.id]
         check_owner(self.store, self._claim)
         put_metadata(place.store, place.folder, manifest)
+        if checkpoint.kind is CheckpointKind.STOP and not self.in_memory:
+            note_stop(self.store, self._claim, checkpoint.id, place.url)
         check_owner(self.store, self._claim)
         del self._savepoints[checkpoint.id]
         if checkpoint.kind is CheckpointKind.STOP:
@@ -497,6 +500,9 @@ class Checkpointing:
         files = {each for word in words for each in word.files_of(checkpoint_id)}
         try:
             if place is not None:
+                if self._claim is not None:
+                    # Of a stop that failed after its note was written; without its savepoint it would lead nowhere.
+                    remove(self.store, self._claim, Removal(manifests=[note_of(self._claim, checkpoint_id)]))
                 place.store.delete(*(entry.path for entry in place.store.list(place.folder)))
             elif self._claim is not None:
                 job_name, timeline = self._claim.job_name, self._claim.timeline
@@ -519,7 +525,8 @@ class Checkpointing:
         files = [entry.path for entry in self.store.list(timeline_folder(claim.job_name, claim.timeline))]
         kept = self._manifests.values()
         left_over = orphans(files, kept, claim.job_name, claim.timeline, before_attempt)
-        nobodys = unknown(files, kept, claim.job_name, claim.timeline)
+        stop = note_of(claim, self._stopped.loaded.manifest.checkpoint_id) if self._stopped is not None else None
+        nobodys = unknown(files, kept, claim.job_name, claim.timeline, stop)
         remove(self.store, claim, replace(left_over, manifests=nobodys))
 
 

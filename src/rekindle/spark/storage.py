@@ -10,11 +10,13 @@ from rekindle import config
 from rekindle.checkpoint import resolve
 from rekindle.checkpoint.fallback import GoingBack, load_or_older
 from rekindle.checkpoint.rescale import stored_max_parallelism
+from rekindle.checkpoint.stops import last_stop
 from rekindle.checkpoint.store import Store
 from rekindle.checkpoint.stores.memory import MemoryStore
 from rekindle.checkpoint.stores.options import open_configured, options_for, store_options
 from rekindle.common.configuration import Configuration
 from rekindle.coordinator.checkpointing import RestoredFrom
+from rekindle.errors import CheckpointNotFoundError
 from rekindle.graph.nodes import JobPlan
 
 _LOG = logging.getLogger("rekindle.job")
@@ -56,13 +58,30 @@ class JobStorage:
         """What the job begins from; None: it begins anew. A damaged checkpoint is refused, or left for an older one."""
         if self.path is None:
             return None
-        if self.path == resolve.LATEST:
-            if resolve.latest(self.store, self.job_name) is None:
-                _LOG.info("Job '%s' has no checkpoint yet: it begins anew.", self.job_name)
-                return None
-            return RestoredFrom(self.store, load_or_older(self.store, self.path, self.job_name, self.going_back))
-        location = resolve.locate(self.path, options_for(self.path, self.options))
+        return self._latest() if self.path == resolve.LATEST else self._at(self.path)
+
+    def _at(self, path: str) -> RestoredFrom:
+        location = resolve.locate(path, options_for(path, self.options))
         return RestoredFrom(location.store, load_or_older(location.store, location.path, None, self.going_back))
+
+    def _latest(self) -> RestoredFrom | None:
+        """The newest checkpoint, or the savepoint that the job was stopped with after it."""
+        savepoint = last_stop(self.store, self.job_name)
+        if savepoint is not None:
+            _LOG.info("Job '%s' goes on from the savepoint that it was stopped with: %s", self.job_name, savepoint)
+            try:
+                return self._at(savepoint)
+            except CheckpointNotFoundError as error:
+                raise CheckpointNotFoundError(
+                    f"Job '{self.job_name}' was stopped with the savepoint {savepoint}, which is not there any more: "
+                    f"set {config.RECOVERY_PATH.key} to where it is now, or to an older checkpoint, knowing that "
+                    "output since then is written again."
+                ) from error
+        if resolve.latest(self.store, self.job_name) is None:
+            _LOG.info("Job '%s' has no checkpoint yet: it begins anew.", self.job_name)
+            return None
+        found = load_or_older(self.store, resolve.LATEST, self.job_name, self.going_back)
+        return RestoredFrom(self.store, found)
 
     def stored_max_parallelism(self) -> Mapping[str, int]:
         """Of the operators whose state the job begins with. A path that leads nowhere is told here, by its error."""

@@ -11,6 +11,7 @@ from rekindle.checkpoint import resolve
 from rekindle.checkpoint.ownership import claim_first
 from rekindle.checkpoint.paths import StateFileName, shared_reference
 from rekindle.checkpoint.statefile import StateFileWriter
+from rekindle.checkpoint.stops import last_stop
 from rekindle.checkpoint.store import open_store
 from rekindle.checkpoint.stores.local import LocalStore
 from rekindle.checkpoint.subtask import SubtaskParts, write_subtask
@@ -222,6 +223,68 @@ def test_a_stop_ends_when_the_commit_is_acknowledged_and_restarts_from_its_savep
     driver.checkpointing.hear(Committed(1, chain.id, 0))
     assert driver.checkpointing.ended
     assert asked.result(0).id == 1
+
+
+def stopped(driver) -> str:
+    """The job is stopped with a savepoint and over; its URL."""
+    asked = driver.checkpointing.desk.ask(CheckpointKind.STOP)
+    finish(driver, driver.cut())
+    return asked.result(0).location
+
+
+@pytest.mark.parametrize("latest", [True, False])
+def test_latest_is_the_savepoint_that_the_job_was_stopped_with(tmp_path, latest):
+    """Its checkpoints are older, and what came after them is committed."""
+    settings = {"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")}
+    if latest:
+        settings["execution.state-recovery.path"] = "latest"
+    driver = Driver(tmp_path / "checkpoints", **settings)
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    assert last_stop(driver.store, "shell") is None
+    savepoint = stopped(driver)
+    assert last_stop(driver.store, "shell") == savepoint
+    again = Driver(tmp_path / "checkpoints", **settings)
+    assert last_stop(driver.store, "shell") == savepoint, "until there is something newer"
+    again.checkpointing.hear(again.word(again.cut()))
+    assert last_stop(driver.store, "shell") is None
+
+
+def test_where_a_job_was_stopped_is_known_before_anything_is_committed(driver):
+    """Killed in between, it goes on from the savepoint; and a restart that only commits does not forget it."""
+    driver.checkpointing.desk.ask(CheckpointKind.STOP)
+    known_when_told = []
+    driver.checkpointing.started(lambda message: known_when_told.append(driver_stop(driver)))
+    order = driver.cut()
+    driver.checkpointing.hear(driver.word(order))
+    assert known_when_told == [driver_stop(driver)] != [None]
+    driver.checkpointing.failed("killed while it committed")
+    driver.begin()
+    assert driver_stop(driver) is not None
+
+
+def driver_stop(driver) -> str | None:
+    return last_stop(driver.store, "shell")
+
+
+def test_a_stop_that_fails_with_its_note_leaves_neither_note_nor_savepoint(driver, tmp_path, monkeypatch):
+    """The store did write it, and gave no answer: the job goes on, and `latest` is its last checkpoint."""
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    asked = driver.checkpointing.desk.ask(CheckpointKind.STOP)
+    word = driver.word(driver.cut())
+    put = driver.store.put_if_absent
+
+    def put_then_fail(path, data):
+        put(path, data)
+        raise StoreError("the network is gone for a moment")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(driver.store, "put_if_absent", put_then_fail)
+        driver.checkpointing.hear(word)
+    with pytest.raises(CheckpointError, match="the network is gone"):
+        asked.result(0)
+    assert not driver.checkpointing.ended
+    assert driver_stop(driver) is None
+    assert not [path for path in (tmp_path / "savepoints").rglob("*") if path.is_file()]
 
 
 def test_the_files_of_a_savepoint_that_died_with_its_attempt_go(driver, tmp_path):

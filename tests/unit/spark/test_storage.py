@@ -1,0 +1,62 @@
+"""What a job begins from."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rekindle.checkpoint.paths import stopped_path
+from rekindle.common import Configuration
+from rekindle.coordinator.checkpointing import RestoredFrom
+from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError
+from rekindle.spark.storage import JobStorage
+from tests.unit.coordinator.test_checkpointing_shell import Driver, plan_of, stopped
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Driver:
+    """A job that has made a checkpoint and was stopped with a savepoint after it."""
+    driver = Driver(
+        tmp_path / "checkpoints",
+        **{
+            "execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"),
+            "execution.state-recovery.path": "latest",
+        },
+    )
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    driver.savepoint = stopped(driver)
+    return driver
+
+
+def recovered(tmp_path: Path) -> RestoredFrom | None:
+    keys = {
+        "execution.state-recovery.path": "latest",
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+    }
+    return JobStorage.of(plan_of(**keys), Configuration.from_dict(keys)).recover()
+
+
+def test_latest_goes_on_from_where_the_job_was_stopped(driver: Driver, tmp_path: Path) -> None:
+    found = recovered(tmp_path)
+    assert found is not None
+    assert (found.loaded.manifest.checkpoint_id, found.loaded.path) == (2, driver.savepoint.rpartition("/")[2])
+
+
+def test_a_savepoint_that_is_not_there_any_more_is_asked_for(driver: Driver, tmp_path: Path) -> None:
+    """To begin from the older checkpoint in its place would commit twice what came after it."""
+    shutil.rmtree(tmp_path / "savepoints")
+    with pytest.raises(CheckpointNotFoundError, match=f"stopped with the savepoint {driver.savepoint}, which is not"):
+        recovered(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"), [(b"?", "is damaged"), (b"\x82\xa7version\x02\xa9savepoint\xa1x", "has format 2")]
+)
+def test_a_note_that_cannot_be_read_is_no_reason_to_begin_elsewhere(
+    driver: Driver, tmp_path: Path, content: bytes, sentence: str
+) -> None:
+    (tmp_path / "checkpoints" / stopped_path(f"{driver.basis.storage.root}/chk-2")).write_bytes(content)
+    with pytest.raises(CorruptCheckpointError, match=sentence):
+        recovered(tmp_path)
