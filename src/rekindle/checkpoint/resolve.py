@@ -44,6 +44,14 @@ class Location:
     path: str
 
 
+@dataclass(frozen=True)
+class RestoredFrom:
+    """A complete checkpoint or savepoint, and its store."""
+
+    store: Store
+    loaded: LoadedCheckpoint
+
+
 def locate(url: str, options: Mapping[str, str] | None = None) -> Location:
     """The store and the path in it for the URL or path of a checkpoint, a savepoint, or the `_metadata` of one.
 

@@ -14,20 +14,13 @@ from time import monotonic
 
 from rekindle.checkpoint.fallback import GoingBack, choose_restore
 from rekindle.checkpoint.manifest import Manifest, ManifestKind
-from rekindle.checkpoint.ownership import Claim, check_owner, claim_first, claim_next
+from rekindle.checkpoint.ownership import Claim, claim_first, claim_next
 from rekindle.checkpoint.paths import (
-    below,
-    checkpoint_folder,
-    metadata_path,
     new_savepoint_folder,
-    timeline_folder,
 )
-from rekindle.checkpoint.publish import publish, put_metadata, remove
 from rekindle.checkpoint.rescale import SourceState, SubtaskRestore, assign
-from rekindle.checkpoint.resolve import LoadedCheckpoint, highest_checkpoint_id
-from rekindle.checkpoint.retention import Removal, orphans, outdated, unknown
+from rekindle.checkpoint.resolve import RestoredFrom, highest_checkpoint_id
 from rekindle.checkpoint.statefile import read_blob
-from rekindle.checkpoint.stops import note_of, note_stop
 from rekindle.checkpoint.store import Store, check_usable
 from rekindle.checkpoint.stores.options import open_configured
 from rekindle.clock import Clock
@@ -56,6 +49,7 @@ from rekindle.coordinator.checkpoint_types import (
 from rekindle.coordinator.checkpoints import CheckpointLedger, Step
 from rekindle.coordinator.manifests import Acknowledged, SubtaskWord, refuse_rescaled_frames
 from rekindle.coordinator.requests import RequestDesk
+from rekindle.coordinator.shelf import CheckpointShelf, SavepointPlace
 from rekindle.coordinator.tracking import CheckpointTracker
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, CorruptCheckpointError, OwnershipLostError
@@ -94,27 +88,6 @@ class AttemptBasis:
     store_options: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
 
 
-@dataclass(frozen=True)
-class RestoredFrom:
-    """A complete checkpoint or savepoint, and its store."""
-
-    store: Store
-    loaded: LoadedCheckpoint
-
-
-@dataclass(frozen=True)
-class _SavepointPlace:
-    """Where a savepoint under way is written."""
-
-    store: Store
-    folder: str
-
-    @property
-    def url(self) -> str:
-        """What users restore from."""
-        return f"{self.store.url.rstrip('/')}/{self.folder}"
-
-
 @dataclass
 class Checkpointing:
     """The driver's side of checkpoints."""
@@ -131,15 +104,12 @@ class Checkpointing:
     store_options: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
     ledger: CheckpointLedger = field(init=False)
     tracker: CheckpointTracker = field(init=False)
+    shelf: CheckpointShelf = field(init=False)
     desk: RequestDesk = field(default_factory=RequestDesk)
     ended: bool = False
     _recovery: RestoredFrom | None = None
-    _stopped: RestoredFrom | None = None  # the savepoint that the job is ending with
-    _claim: Claim | None = None
     _acknowledged: dict[int, dict[tuple[int, int], SubtaskWord]] = field(default_factory=dict)
     _bases: dict[int, int | None] = field(default_factory=dict)
-    _manifests: dict[int, Manifest] = field(default_factory=dict)
-    _savepoints: dict[int, _SavepointPlace] = field(default_factory=dict)
     _unread: dict[int, dict[int, tuple[int, ...]]] = field(default_factory=dict)
     _send: Callable[[Message], None] = lambda message: None
     #: Told when a cut stands and when its checkpoint is complete: results wait in between.
@@ -150,6 +120,7 @@ class Checkpointing:
         policy = CheckpointPolicy.from_settings(self.plan.settings)
         self.ledger = CheckpointLedger(policy, frozenset(_subtasks(self.plan)))
         self.tracker = CheckpointTracker(self.plan)
+        self.shelf = CheckpointShelf(self.store, self.in_memory)
 
     @property
     def enabled(self) -> bool:
@@ -162,7 +133,7 @@ class Checkpointing:
         """Claim the next attempt, clean up after the last one, and say what its tasks restore."""
         now_ms = self.clock.wall_ms()
         driver = f"{socket.gethostname()}:{os.getpid()}"
-        if self._claim is None:
+        if self.shelf.claim is None:
             if not self.in_memory:
                 check_usable(self.store)
             claim = claim_first(self.store, self.plan.job_name, self.job_id, driver, now_ms)
@@ -172,18 +143,17 @@ class Checkpointing:
                 # Above what a dead driver has triggered too, though it never completed it.
                 last_id = highest_checkpoint_id(self.store, self.plan.job_name)
                 self.ledger = replace(self.ledger, last_id=last_id)
-            self._claim = claim
+            self.shelf.claim = claim
         else:
-            self._claim = claim_next(self.store, self._claim, now_ms)
+            self.shelf.claim = claim_next(self.store, self.shelf.claim, now_ms)
         self._acknowledged.clear()
         self._bases.clear()
         self._unread.clear()
-        self._sweep(self._claim.attempt)
-        return self._basis(self._claim)
+        self._sweep(self.shelf.owner.attempt)
+        return self._basis(self.shelf.owner)
 
     def _basis(self, claim: Claim) -> AttemptBasis:
-        root = timeline_folder(claim.job_name, claim.timeline)
-        storage = Storage(None if self.in_memory else self.store.url, root, MAX_INLINE_BYTES)
+        storage = Storage(None if self.in_memory else self.store.url, self.shelf.root, MAX_INLINE_BYTES)
         source = self._restored()
         if source is None:
             return AttemptBasis(claim.attempt, storage, store_options=self.store_options)
@@ -196,13 +166,8 @@ class Checkpointing:
     def _restored(self) -> RestoredFrom | None:
         """Where the next attempt begins: the job's own latest checkpoint, else what the user named."""
         point = self.ledger.restore_point
-        if point is not None and point.id in self._manifests:
-            assert self._claim is not None
-            root = timeline_folder(self._claim.job_name, self._claim.timeline)
-            return RestoredFrom(self.store, LoadedCheckpoint(self._manifests[point.id], point.location, root))
-        if point is not None and self._stopped is not None:
-            return self._stopped
-        return self._recovery
+        own = self.shelf.find(point) if point is not None else None
+        return own if own is not None else self._recovery
 
     def _assigned(self, manifest: Manifest) -> tuple[SubtaskRestore, ...]:
         allow = bool(self.plan.settings.get("allow_non_restored_state", False))
@@ -236,12 +201,13 @@ class Checkpointing:
         damaged = self._restored()
         if damaged is None:
             raise damage
-        going_back = GoingBack.of(self.plan, running=bool(self._manifests))  # results are handed out with checkpoints
+        # Results are handed out with checkpoints.
+        going_back = GoingBack.of(self.plan, running=bool(self.shelf.manifests))
         older = choose_restore(damaged.store, damaged.loaded.path, damage, going_back)
-        self._stopped = None
-        if self._claim is None or older.manifest.timeline != self._claim.timeline:
+        self.shelf.stopped = None
+        if self.shelf.claim is None or older.manifest.timeline != self.shelf.claim.timeline:
             self.ledger = replace(self.ledger, restore_point=None, completed=())
-            self._manifests = {}
+            self.shelf.manifests = {}
             self._recovery = RestoredFrom(damaged.store, older)
             return
         # The job's own, although it may have been given up before: its files are to stay.
@@ -249,14 +215,15 @@ class Checkpointing:
         own = CompletedCheckpoint(id_, CheckpointKind.CHECKPOINT, older.path, at)
         before = tuple(each for each in self.ledger.completed if each.id < id_)
         self.ledger = replace(self.ledger, restore_point=own, completed=(*before, own))
-        self._manifests = {each: known for each, known in self._manifests.items() if each < id_} | {id_: older.manifest}
+        earlier = {each: known for each, known in self.shelf.manifests.items() if each < id_}
+        self.shelf.manifests = earlier | {id_: older.manifest}
 
     def job_ended(self, status: JobStatus) -> None:
         """The job is over, and so are its slots: keep or remove what the policy says, and what nobody has told of."""
         try:
             self._do(self.ledger.job_ended(status))
-            if self._claim is not None:
-                self._sweep(self._claim.attempt + 1)
+            if self.shelf.claim is not None:
+                self._sweep(self.shelf.claim.attempt + 1)
         finally:
             self.desk.close(f"Job '{self.plan.job_name}' has ended ({status.name}).")
 
@@ -312,8 +279,8 @@ class Checkpointing:
             )
         store = open_configured(directory, self.store_options)
         check_usable(store)
-        place = _SavepointPlace(store, new_savepoint_folder(self.job_id))
-        self._savepoints[trigger.id] = place
+        place = SavepointPlace(store, new_savepoint_folder(self.job_id))
+        self.shelf.savepoints[trigger.id] = place
         return Storage(store.url, place.folder, MAX_INLINE_BYTES)
 
     def cut_stands(self, order: CheckpointOrder, unread: Mapping[int, Sequence[int]]) -> None:
@@ -329,7 +296,7 @@ class Checkpointing:
         match word:
             case SnapshotTaken():
                 base_id = self._bases.get(word.checkpoint)
-                whole = SubtaskWord.on_top(self._manifests.get(base_id) if base_id is not None else None, word)
+                whole = SubtaskWord.on_top(self.shelf.manifests.get(base_id) if base_id is not None else None, word)
                 self._acknowledged.setdefault(word.checkpoint, {})[subtask] = whole
                 self.tracker.acknowledged(whole, _now_ms())
                 self._do(self.ledger.acknowledge(word.checkpoint, subtask))
@@ -419,15 +386,10 @@ class Checkpointing:
         self._discard()  # what it stood on
 
     def _publish(self, checkpoint: PendingCheckpoint) -> None:
-        assert self._claim is not None
         manifest = self._manifest(checkpoint)
         reach(CrashPoint.BEFORE_PUBLISH)
         try:
-            if checkpoint.kind.is_savepoint:
-                location = self._publish_savepoint(checkpoint, manifest)
-            else:
-                location = publish(self.store, self._claim, manifest)
-                self._manifests[checkpoint.id] = manifest
+            location = self.shelf.publish(checkpoint, manifest)
         except OwnershipLostError:
             raise
         except CheckpointError as error:
@@ -437,27 +399,12 @@ class Checkpointing:
         self._acknowledged.pop(checkpoint.id, None)
         self._do(self.ledger.published(checkpoint.id, location, _now_ms()))
 
-    def _publish_savepoint(self, checkpoint: PendingCheckpoint, manifest: Manifest) -> str:
-        """Self-contained: every file that it needs is in its folder (I17)."""
-        assert self._claim is not None
-        place = self._savepoints[checkpoint.id]
-        check_owner(self.store, self._claim)
-        put_metadata(place.store, place.folder, manifest)
-        if checkpoint.kind is CheckpointKind.STOP and not self.in_memory:
-            note_stop(self.store, self._claim, checkpoint.id, place.url)
-        check_owner(self.store, self._claim)
-        del self._savepoints[checkpoint.id]
-        if checkpoint.kind is CheckpointKind.STOP:
-            self._stopped = RestoredFrom(place.store, LoadedCheckpoint(manifest, place.folder, place.folder))
-        return place.url
-
     def _manifest(self, checkpoint: PendingCheckpoint) -> Manifest:
-        assert self._claim is not None
         self._bases.pop(checkpoint.id, None)
         words = list(self._acknowledged[checkpoint.id].values())
         acknowledged = Acknowledged(words, self._unread.pop(checkpoint.id, {}))
         duration_ms = round(_now_ms() - checkpoint.triggered_ms)
-        return acknowledged.manifest(self.plan, self._claim, checkpoint, duration_ms)
+        return acknowledged.manifest(self.plan, self.shelf.owner, checkpoint, duration_ms)
 
     def unread_partitions(self, node: int) -> list[int] | None:
         """The partitions of a DataFrame source that the restored checkpoint does not contain; None: it has none."""
@@ -478,56 +425,17 @@ class Checkpointing:
 
     def _discard(self) -> None:
         """Delete the checkpoints that the ledger has given up, now or while one under way still stood on them."""
-        assert self._claim is not None
-        kept = {each.id for each in self.ledger.completed} | {base for base in self._bases.values() if base is not None}
-        ordered = [self._manifests[id_] for id_ in sorted(self._manifests)]
-        removal = outdated(ordered, self._claim.timeline, kept)
-        try:
-            remove(self.store, self._claim, removal)
-        except OwnershipLostError:
-            raise
-        except CheckpointError as error:  # they are still known, and go with the next
-            _LOG.warning("The checkpoints %s could not be deleted: %s", removal.checkpoint_ids, error)
-            return
-        for id_ in removal.checkpoint_ids:
-            del self._manifests[id_]
-        self.tracker.discarded(removal.checkpoint_ids)
+        bases = {base for base in self._bases.values() if base is not None}
+        self.tracker.discarded(self.shelf.keep_only({each.id for each in self.ledger.completed} | bases))
 
     def _forget(self, checkpoint_id: int) -> None:
-        """Delete what subtasks wrote for a checkpoint that came to nothing; no other needs it (I12)."""
         words = self._acknowledged.pop(checkpoint_id, {}).values()
-        place = self._savepoints.get(checkpoint_id)
-        files = {each for word in words for each in word.files_of(checkpoint_id)}
-        try:
-            if place is not None:
-                if self._claim is not None:
-                    # Of a stop that failed after its note was written; without its savepoint it would lead nowhere.
-                    remove(self.store, self._claim, Removal(manifests=[note_of(self._claim, checkpoint_id)]))
-                place.store.delete(*(entry.path for entry in place.store.list(place.folder)))
-            elif self._claim is not None:
-                job_name, timeline = self._claim.job_name, self._claim.timeline
-                root = timeline_folder(job_name, timeline)
-                # A store that failed after it had written `_metadata` has made a checkpoint that nobody knows.
-                nobodys = metadata_path(checkpoint_folder(job_name, timeline, checkpoint_id))
-                gone = Removal(manifests=[nobodys], files=[below(root, each) for each in sorted(files)])
-                remove(self.store, self._claim, gone)
-        except CheckpointError as error:  # an older driver finds out at its next claim (I14)
-            _LOG.warning("Files of the aborted checkpoint %d could not be deleted: %s", checkpoint_id, error)
+        self.shelf.forget(checkpoint_id, {each for word in words for each in word.files_of(checkpoint_id)})
 
     def _sweep(self, before_attempt: int) -> None:
-        """Files that attempts have left which ended, or died, before their checkpoint was complete."""
-        assert self._claim is not None
-        claim = self._claim
-        for checkpoint_id in list(self._savepoints):
-            self._forget(checkpoint_id)
-            del self._savepoints[checkpoint_id]
+        self.shelf.forget_savepoints()
         self._discard()
-        files = [entry.path for entry in self.store.list(timeline_folder(claim.job_name, claim.timeline))]
-        kept = self._manifests.values()
-        left_over = orphans(files, kept, claim.job_name, claim.timeline, before_attempt)
-        stop = note_of(claim, self._stopped.loaded.manifest.checkpoint_id) if self._stopped is not None else None
-        nobodys = unknown(files, kept, claim.job_name, claim.timeline, stop)
-        remove(self.store, claim, replace(left_over, manifests=nobodys))
+        self.shelf.sweep(before_attempt)
 
 
 def _called(kind: CheckpointKind) -> str:

@@ -10,12 +10,12 @@ from rekindle import config
 from rekindle.checkpoint import resolve
 from rekindle.checkpoint.fallback import GoingBack, load_or_older
 from rekindle.checkpoint.rescale import stored_max_parallelism
+from rekindle.checkpoint.resolve import RestoredFrom
 from rekindle.checkpoint.stops import last_stop
 from rekindle.checkpoint.store import Store
 from rekindle.checkpoint.stores.memory import MemoryStore
 from rekindle.checkpoint.stores.options import open_configured, options_for, store_options
 from rekindle.common.configuration import Configuration
-from rekindle.coordinator.checkpointing import RestoredFrom
 from rekindle.errors import CheckpointNotFoundError
 from rekindle.graph.nodes import JobPlan
 

@@ -10,6 +10,7 @@ import pytest
 from rekindle.checkpoint import resolve
 from rekindle.checkpoint.ownership import claim_first
 from rekindle.checkpoint.paths import StateFileName, shared_reference
+from rekindle.checkpoint.resolve import RestoredFrom
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.stops import last_stop
 from rekindle.checkpoint.store import open_store
@@ -18,7 +19,7 @@ from rekindle.checkpoint.subtask import SubtaskParts, write_subtask
 from rekindle.common import Configuration, JobStatus, Types
 from rekindle.coordinator import checkpointing as shell
 from rekindle.coordinator.checkpoint_types import CheckpointKind
-from rekindle.coordinator.checkpointing import Checkpointing, RestoredFrom
+from rekindle.coordinator.checkpointing import Checkpointing
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import CheckpointError, OwnershipLostError, StoreError
 from rekindle.graph.build import build_plan

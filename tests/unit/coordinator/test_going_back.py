@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rekindle.checkpoint import resolve
-from rekindle.coordinator.checkpointing import RestoredFrom
+from rekindle.checkpoint.resolve import RestoredFrom
 from rekindle.coordinator.failure import task_failed
 from rekindle.errors import CorruptCheckpointError, JobExecutionError, StoreError
 from rekindle.protocol import TaskFailed, Verdict

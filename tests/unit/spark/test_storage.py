@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rekindle.checkpoint.paths import stopped_path
+from rekindle.checkpoint.resolve import RestoredFrom
 from rekindle.common import Configuration
-from rekindle.coordinator.checkpointing import RestoredFrom
 from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError
 from rekindle.spark.storage import JobStorage
 from tests.unit.coordinator.test_checkpointing_shell import Driver, plan_of, stopped

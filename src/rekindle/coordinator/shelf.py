@@ -1,0 +1,140 @@
+"""What of a job's checkpoints is in the store: published, known, and removed again, under the job's claim (I14)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+
+from rekindle.checkpoint.manifest import Manifest
+from rekindle.checkpoint.ownership import Claim, check_owner
+from rekindle.checkpoint.paths import below, checkpoint_folder, metadata_path, timeline_folder
+from rekindle.checkpoint.publish import publish, put_metadata, remove
+from rekindle.checkpoint.resolve import LoadedCheckpoint, RestoredFrom
+from rekindle.checkpoint.retention import Removal, orphans, outdated, unknown
+from rekindle.checkpoint.stops import note_of, note_stop
+from rekindle.checkpoint.store import Store
+from rekindle.coordinator.checkpoint_types import CheckpointKind, CompletedCheckpoint, PendingCheckpoint
+from rekindle.errors import CheckpointError, OwnershipLostError
+
+_LOG = logging.getLogger("rekindle.checkpoint")
+
+
+@dataclass(frozen=True)
+class SavepointPlace:
+    """Where a savepoint under way is written."""
+
+    store: Store
+    folder: str
+
+    @property
+    def url(self) -> str:
+        """What users restore from."""
+        return f"{self.store.url.rstrip('/')}/{self.folder}"
+
+
+@dataclass
+class CheckpointShelf:
+    """The checkpoints that the job's driver has published and still knows, and its savepoints under way."""
+
+    store: Store
+    in_memory: bool
+    #: Of the current attempt; None before the first.
+    claim: Claim | None = None
+    manifests: dict[int, Manifest] = field(default_factory=dict)
+    savepoints: dict[int, SavepointPlace] = field(default_factory=dict)
+    #: The savepoint that the job is ending with.
+    stopped: RestoredFrom | None = None
+
+    @property
+    def owner(self) -> Claim:
+        """The claim, once there is one."""
+        assert self.claim is not None, "nothing is claimed yet"
+        return self.claim
+
+    @property
+    def root(self) -> str:
+        """The folder of the job's timeline."""
+        return timeline_folder(self.owner.job_name, self.owner.timeline)
+
+    def find(self, point: CompletedCheckpoint) -> RestoredFrom | None:
+        """A completed checkpoint of this driver, or the savepoint that the job is ending with."""
+        if point.id in self.manifests:
+            return RestoredFrom(self.store, LoadedCheckpoint(self.manifests[point.id], point.location, self.root))
+        return self.stopped
+
+    # -- what comes ---------------------------------------------------------------------------------------------------
+
+    def publish(self, checkpoint: PendingCheckpoint, manifest: Manifest) -> str:
+        """Complete a checkpoint or savepoint; where it is."""
+        if checkpoint.kind.is_savepoint:
+            return self._publish_savepoint(checkpoint, manifest)
+        location = publish(self.store, self.owner, manifest)
+        self.manifests[checkpoint.id] = manifest
+        return location
+
+    def _publish_savepoint(self, checkpoint: PendingCheckpoint, manifest: Manifest) -> str:
+        """Self-contained: every file that it needs is in its folder (I17)."""
+        place = self.savepoints[checkpoint.id]
+        check_owner(self.store, self.owner)
+        put_metadata(place.store, place.folder, manifest)
+        if checkpoint.kind is CheckpointKind.STOP and not self.in_memory:
+            note_stop(self.store, self.owner, checkpoint.id, place.url)
+        check_owner(self.store, self.owner)
+        del self.savepoints[checkpoint.id]
+        if checkpoint.kind is CheckpointKind.STOP:
+            self.stopped = RestoredFrom(place.store, LoadedCheckpoint(manifest, place.folder, place.folder))
+        return place.url
+
+    # -- what goes ----------------------------------------------------------------------------------------------------
+
+    def keep_only(self, kept: Collection[int]) -> list[int]:
+        """Delete the other checkpoints; which have gone."""
+        ordered = [self.manifests[id_] for id_ in sorted(self.manifests)]
+        removal = outdated(ordered, self.owner.timeline, kept)
+        try:
+            remove(self.store, self.owner, removal)
+        except OwnershipLostError:
+            raise
+        except CheckpointError as error:  # they are still known, and go with the next
+            _LOG.warning("The checkpoints %s could not be deleted: %s", removal.checkpoint_ids, error)
+            return []
+        for id_ in removal.checkpoint_ids:
+            del self.manifests[id_]
+        return removal.checkpoint_ids
+
+    def forget(self, checkpoint_id: int, files: Iterable[str] = ()) -> None:
+        """Delete what subtasks wrote for a checkpoint that came to nothing, `files`; no other needs it (I12)."""
+        if self.claim is None:
+            return
+        try:
+            if checkpoint_id in self.savepoints:
+                place = self.savepoints[checkpoint_id]
+                # Of a stop that failed after its note was written: without its savepoint the note would lead nowhere.
+                remove(self.store, self.claim, Removal(manifests=[note_of(self.claim, checkpoint_id)]))
+                place.store.delete(*(entry.path for entry in place.store.list(place.folder)))
+                return
+            # A store that failed after it had written `_metadata` has made a checkpoint that nobody knows.
+            nobodys = metadata_path(checkpoint_folder(self.claim.job_name, self.claim.timeline, checkpoint_id))
+            removal = Removal(manifests=[nobodys], files=[below(self.root, each) for each in sorted(files)])
+            remove(self.store, self.claim, removal)
+        except CheckpointError as error:  # an older driver finds out at its next claim (I14)
+            _LOG.warning("Files of the aborted checkpoint %d could not be deleted: %s", checkpoint_id, error)
+
+    def forget_savepoints(self) -> None:
+        """Delete those that were under way when their attempt ended."""
+        for checkpoint_id in list(self.savepoints):
+            self.forget(checkpoint_id)
+            del self.savepoints[checkpoint_id]
+
+    def sweep(self, before_attempt: int) -> None:
+        """Files that attempts have left which ended, or died, before their checkpoint was complete."""
+        job_name, timeline = self.owner.job_name, self.owner.timeline
+        files = [entry.path for entry in self.store.list(self.root)]
+        left_over = orphans(files, self.manifests.values(), job_name, timeline, before_attempt)
+        nobodys = unknown(files, self.manifests.values(), job_name, timeline, self._note())
+        remove(self.store, self.owner, replace(left_over, manifests=nobodys))
+
+    def _note(self) -> str | None:
+        """That of the stop with which the job is ending."""
+        return note_of(self.owner, self.stopped.loaded.manifest.checkpoint_id) if self.stopped is not None else None
