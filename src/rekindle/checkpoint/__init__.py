@@ -3,6 +3,6 @@
 - `store`: the port with four verbs (I15), `stores/` its forms; `paths`: the one owner of the layout (I14)
 - `manifest`: `_metadata`; `statefile`: state as parts of few large files; `deltas`: what the next checkpoint keeps
 - `ownership`: which driver may publish and delete; `publish`: both of these, fenced
-- `resolve`: which checkpoint to restore; `retention`: what may go; `savepoint`: a copy that stands on its own
+- `resolve`: which checkpoint to restore; `stops`: the savepoint that a job was stopped with; `retention`: what may go
 - `rescale`: who gets what at another parallelism; `restore`: one subtask's state, read and verified
 """
