@@ -55,6 +55,7 @@ from rekindle.protocol import (
     encode,
 )
 from rekindle.runtime.cached_files import place_files
+from rekindle.runtime.chain import SlotServices
 from rekindle.runtime.context import Accumulators, JobIdentity
 from rekindle.runtime.exchange.chunk import read_header
 from rekindle.runtime.failures import describe_failure, is_user_code, user_traceback
@@ -63,7 +64,7 @@ from rekindle.runtime.logs import forward_output
 from rekindle.runtime.mailbox import TaskThread
 from rekindle.runtime.pump_server import PumpServer, StageAbortedError
 from rekindle.runtime.snapshot import SnapshotDeclinedError
-from rekindle.runtime.task import EpochBudget, EpochOutcome, SlotServices, Task, TaskRestore
+from rekindle.runtime.task import EpochBudget, EpochOutcome, Task, TaskRestore
 from rekindle.runtime.uploads import Uploader
 
 _LOG = logging.getLogger("rekindle.slot")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic, perf_counter
 from typing import Any, Final
@@ -15,43 +15,25 @@ from rekindle.checkpoint.restore import RestoredSubtask, read_parts, read_subtas
 from rekindle.checkpoint.statefile import PartWriter
 from rekindle.checkpoint.store import Store
 from rekindle.checkpoint.subtask import write_subtask
-from rekindle.clock import Clock
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import IncompatibleStateError, JobCancelledError, SerializationError, TypeMismatchError
-from rekindle.graph.nodes import MIN_WATERMARK, Chain, JobPlan, OperatorKind, Partitioning, StreamEdge
+from rekindle.graph.nodes import MIN_WATERMARK, Chain, JobPlan
 from rekindle.metrics import MetricReading
 from rekindle.protocol import CheckpointOrder, EdgeCount, TaskReport
-from rekindle.runtime.context import Accumulators, JobIdentity, OperatorContext
+from rekindle.runtime.chain import ChainBuilder, SlotServices
 from rekindle.runtime.cut import edge_names, seek_valve, seek_writers, valve_position, writer_positions
 from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Chunk, ChunkHeader, Mark, decode_row
 from rekindle.runtime.exchange.inbox import Inbox
 from rekindle.runtime.exchange.partition import (
-    BroadcastWriter,
-    CustomWriter,
-    EdgeTarget,
     EdgeWriter,
-    KeyWriter,
-    RoundRobinWriter,
-    ShuffleWriter,
-    SingleTargetWriter,
-    rescale_sources,
-    rescale_targets,
 )
 from rekindle.runtime.exchange.spill import Outbox
-from rekindle.runtime.key_groups import key_group_range
-from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.base import MAX_WATERMARK, Operator
-from rekindle.runtime.operators.factory import Blueprint, build_operator, selector_function
 from rekindle.runtime.operators.sources import SourceOperator
-from rekindle.runtime.operators.stateless import method_or_callable
-from rekindle.runtime.operators.windows.backend import windowed_backend
 from rekindle.runtime.restored import taking_state, tell_unclaimed
 from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotDeclinedError, SnapshotSource, take_snapshot
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
-from rekindle.runtime.state.operator import OperatorStateBackend
-from rekindle.runtime.timers import InternalTimers
 from rekindle.runtime.watermarks import WatermarkValve
-from rekindle.serde import ChunkCodec, codec_for, tagged_dumps, tagged_loads, value_codec_for
+from rekindle.serde import ChunkCodec, codec_for, tagged_dumps, tagged_loads
 
 #: How often the driver hears of metrics, at most.
 _METRICS_EVERY_S: Final = 1.0
@@ -63,22 +45,6 @@ _FRAMES: Final = 1000
 def _allow_calls_through(operators: int) -> None:
     """Chained operators call each other: a long chain needs a deeper stack than Python allows at first."""
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES + _FRAMES_PER_OPERATOR * operators))
-
-
-@dataclass(frozen=True)
-class SlotServices:
-    """What a task needs from the slot it lives in."""
-
-    attempt: int
-    clock: Clock
-    directory: str
-    accumulators: Accumulators
-    load_function: Callable[[int], Any]
-    load_edge_function: Callable[[int, str], Any]  # (edge id, "key_selector" | "partitioner")
-    load_selector: Callable[[int, int], Any]  # (node id, input index)
-    wake: Callable[[], None]
-    job: JobIdentity = field(default_factory=JobIdentity)
-    cached_files: Mapping[str, str] = field(default_factory=dict)  # name -> path on this machine
 
 
 @dataclass(frozen=True)
@@ -163,7 +129,8 @@ class Task:
         self.inbox = Inbox(buffer_bytes, services.directory)
         self.outbox = Outbox(buffer_bytes, services.directory)
         self._writers: list[EdgeWriter] = []
-        self._operators = {node_id: self._build(node_id) for node_id in chain.nodes}
+        self._builder = ChainBuilder(plan, chain, subtask, services, self.outbox)
+        self._operators = {node_id: self._builder.operator(node_id) for node_id in chain.nodes}
         self._head = self._operators[chain.head]
         self._connect_outputs()
         self._inputs = [edge for edge in plan.edges if edge.target == chain.head and edge.source not in chain.nodes]
@@ -174,56 +141,8 @@ class Task:
         # Operators that had not ended by then: they were in other chains, behind what had something in flight.
         self._unfinished: set[int] = set()
         self._looks_for_unclaimed = False  # what was restored and nobody has asked for by the next snapshot
-        channels = (channel for edge in self._inputs for channel in self._channels_of(edge))
+        channels = (channel for edge in self._inputs for channel in self._builder.channels(edge))
         self._valve = WatermarkValve(channels, self._input_index)
-
-    # -- building -----------------------------------------------------------------------------------------------------
-
-    def _build(self, node_id: int) -> Operator:
-        plan, services = self._plan, self._services
-        node = plan.nodes[node_id]
-        groups = key_group_range(node.max_parallelism, node.parallelism, self.subtask)
-        allow_pickle = plan.settings["state_pickle"] != "refuse"
-        keyed: HashMapKeyedBackend | None = None
-        timers: InternalTimers | None = None
-        if node.is_keyed:
-            key_codec = value_codec_for(node.key_type, allow_pickle=allow_pickle)
-            if node.kind is OperatorKind.WINDOW:
-                keyed = windowed_backend(node, groups, allow_pickle, services.clock)
-            else:
-                keyed = HashMapKeyedBackend(
-                    node.max_parallelism,
-                    groups,
-                    key_codec=key_codec,
-                    allow_pickle=allow_pickle,
-                    clock=services.clock,
-                    defers=True,
-                )
-            timers = InternalTimers(node.max_parallelism, groups, key_codec=key_codec, allow_pickle=allow_pickle)
-        context = OperatorContext(
-            node=node,
-            subtask=self.subtask,
-            attempt=services.attempt,
-            clock=services.clock,
-            job_parameters=dict(plan.settings.get("global_job_parameters", {})),
-            accumulators=services.accumulators,
-            metrics=TaskMetricGroup(services.clock),
-            keyed=keyed,
-            timers=timers,
-            operator_state=OperatorStateBackend(self.subtask, allow_pickle=allow_pickle),
-            batch=plan.batch,
-            object_reuse=bool(plan.settings.get("object_reuse", False)),
-            cached_files=services.cached_files,
-            job=services.job,
-            directory=services.directory,
-            settings=plan.settings,
-        )
-        selectors = [
-            services.load_selector(node_id, index) if selector is not None else None
-            for index, selector in enumerate(node.key_selectors)
-        ]
-        function = services.load_function(node_id)
-        return build_operator(Blueprint(node, context, function, selectors, self.outbox, services.wake))
 
     def _connect_outputs(self) -> None:
         for edge in self._plan.edges:
@@ -233,55 +152,9 @@ class Task:
             if edge.target in self._operators and self._plan.chained(edge):
                 output.add(self._operators[edge.target], edge.tag)
             else:
-                writer = self._writer(edge)
+                writer = self._builder.writer(edge)
                 self._writers.append(writer)
                 output.add(writer, edge.tag)
-
-    def _writer(self, edge: StreamEdge) -> EdgeWriter:
-        plan = self._plan
-        chain = plan.chain_of(edge.target)
-        slots = tuple(plan.placement[chain.id, target] for target in range(chain.parallelism))
-        target = EdgeTarget(
-            edge=edge.id,
-            label=f"{plan.nodes[edge.source].name} -> {plan.nodes[edge.target].name}",
-            source=self.subtask,
-            sources=self.chain.parallelism,
-            target_slots=slots,
-            codec=codec_for(edge.type_info),
-            chunk_records=int(plan.settings["chunk_records"]),
-        )
-        match edge.partitioning:
-            case Partitioning.KEY:
-                selector = selector_function(self._services.load_edge_function(edge.id, "key_selector"))
-                return KeyWriter(target, self.outbox, selector, chain.max_parallelism)
-            case Partitioning.REBALANCE:
-                return RoundRobinWriter(target, self.outbox, range(len(slots)), last=self.subtask)
-            case Partitioning.RESCALE:
-                share = rescale_targets(self.subtask, self.chain.parallelism, len(slots))
-                return RoundRobinWriter(target, self.outbox, share, last=len(share) - 1)
-            case Partitioning.SHUFFLE:
-                return ShuffleWriter(target, self.outbox)
-            case Partitioning.BROADCAST:
-                return BroadcastWriter(target, self.outbox)
-            case Partitioning.GLOBAL:
-                return SingleTargetWriter(target, self.outbox, 0, marks_to_all=True)
-            case Partitioning.FORWARD:
-                return SingleTargetWriter(target, self.outbox, self.subtask, marks_to_all=False)
-            case Partitioning.CUSTOM:
-                selector = selector_function(self._services.load_edge_function(edge.id, "key_selector"))
-                partitioner = self._services.load_edge_function(edge.id, "partitioner")
-                return CustomWriter(target, self.outbox, selector, method_or_callable(partitioner, "partition"))
-
-    def _channels_of(self, edge: StreamEdge) -> list[tuple[int, int]]:
-        source = self._plan.chain_of(edge.source)
-        if self._plan.nodes[edge.source].kind is OperatorKind.SOURCE_DATAFRAME:
-            return [(edge.id, partition) for partition in range(self._plan.nodes[edge.source].options["partitions"])]
-        if edge.partitioning is Partitioning.FORWARD:
-            return [(edge.id, self.subtask)]
-        if edge.partitioning is Partitioning.RESCALE:
-            senders = rescale_sources(self.subtask, source.parallelism, self.chain.parallelism)
-            return [(edge.id, sender) for sender in senders]
-        return [(edge.id, sender) for sender in range(source.parallelism)]
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
