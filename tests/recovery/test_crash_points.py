@@ -179,8 +179,10 @@ class DriverRuns:
     output: list[tuple[int, int]]
 
 
-def die_again_and_again(directory: Path, order: str, blows: list[Blow]) -> DriverRuns:
-    """Run the program with a blow each, then without one; every run goes on where the last one died."""
+def die_again_and_again(directory: Path, order: str, blows: list[Blow], last: str | None = None) -> DriverRuns:
+    """Run the program with a blow each, then, perhaps with another order, without one; every run goes on where the one
+    before died.
+    """
     until: dict[Blow, list[tuple[int, int]]] = {}
     died: dict[Blow, bool] = {}
     for blow in blows:
@@ -190,7 +192,7 @@ def die_again_and_again(directory: Path, order: str, blows: list[Blow]) -> Drive
             status = program.wait()
         died[blow] = status == -signal.SIGKILL and once.exists()
         until[blow] = committed(directory / "job")
-    with RunningProgram(PROGRAM, os.fspath(directory), order) as program:
+    with RunningProgram(PROGRAM, os.fspath(directory), last or order) as program:
         assert program.wait() == 0, program.story()
     return DriverRuns(until, died, committed(directory / "job"))
 
@@ -219,3 +221,13 @@ def test_the_driver_dies_with_its_final_checkpoint(tmp_path: Path) -> None:
     runs = die_again_and_again(tmp_path, "job,resume=latest,rounds=1,interval=600000", FINAL_DRIVER_BLOWS)
     assert all(runs.died.values())
     assert runs.output == expected(1)
+
+
+def test_the_driver_dies_while_it_stops_with_a_savepoint(tmp_path: Path) -> None:
+    """I17: `latest` is that savepoint from the moment at which it exists, and what it contains is committed once."""
+    order = f"job,resume=latest,rounds=3,interval=600000,stop={tmp_path / 'savepoints'}"
+    blows = [Blow(CrashPoint.AFTER_PUBLISH), Blow(CrashPoint.AFTER_NOTIFY)]
+    runs = die_again_and_again(tmp_path, order, blows, last="job,resume=latest,rounds=3")
+    assert all(runs.died.values())
+    assert len(list((tmp_path / "savepoints").iterdir())) == len(blows)
+    assert runs.output == expected(3)

@@ -10,7 +10,8 @@ An order is `name`, or `name,setting=value,...`:
     interval=<ms>                          between checkpoints (default 100); the final one comes in any case
     pause=<ms>                             between the end of one checkpoint and the next (default 60)
     until=<path>                           the job ends, at the end of a round, when this file exists
-    resume=latest                          go on from the newest checkpoint
+    resume=latest                          go on from the newest checkpoint, or from where the job was stopped
+    stop=<path>                            stop with a savepoint below this folder when a round has been handed out
 
 Below the directory: `checkpoints`, `<name>/` with the committed lines, `<name>.crashed` when the slot died. After a job
 it prints "<name>: ended".
@@ -26,7 +27,7 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from rekindle.common import Configuration, RestartStrategies, Types
+from rekindle.common import Configuration, JobClient, RestartStrategies, Types
 from rekindle.crash_points import CRASH_AT, CRASH_ONCE
 from rekindle.datastream import (
     CheckpointListener,
@@ -52,9 +53,10 @@ class Rounds(ParallelSourceFunction, CheckpointListener):
     """Hands out a round of numbers, and the next one when a checkpoint is complete: so that every checkpoint has
     something to lose, however slow the machine is."""
 
-    def __init__(self, rounds: int, until: str | None) -> None:
+    def __init__(self, rounds: int, until: str | None, waiting: str) -> None:
         self.rounds = rounds
         self.until = until
+        self.waiting = waiting
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.split = str(runtime_context.get_index_of_this_subtask())
@@ -66,6 +68,7 @@ class Rounds(ParallelSourceFunction, CheckpointListener):
         first = ctx.restored_offsets.get(self.split, -1) + 1
         for number in range(first, self.rounds * ROUND):
             if number % ROUND == 0 and number > first:
+                Path(f"{self.waiting}-{self.split}").touch()
                 with self.changed:
                     known = self.completed
                     self.changed.wait_for(lambda: self.completed > known or self.cancelled)  # noqa: B023
@@ -102,7 +105,7 @@ class Count(KeyedProcessFunction):
         yield f"{value % KEYS} {count}"
 
 
-def build(directory: Path, name: str, order: dict[str, str]) -> StreamExecutionEnvironment:
+def build(directory: Path, name: str, order: dict[str, str], waiting: str) -> StreamExecutionEnvironment:
     """Source, keyed state, an exchange, the sink."""
     settings = {
         "master": "local[2]",
@@ -116,7 +119,7 @@ def build(directory: Path, name: str, order: dict[str, str]) -> StreamExecutionE
         settings["execution.state-recovery.path"] = order["resume"]
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     env.set_parallelism(PARALLELISM).set_restart_strategy(RestartStrategies.fixed_delay_restart(5, 20))
-    numbers = env.add_source(Rounds(int(order.get("rounds", "3")), order.get("until")), "numbers", int)
+    numbers = env.add_source(Rounds(int(order.get("rounds", "3")), order.get("until"), waiting), "numbers", int)
     fail_in_round = int(order["fail"]) if "fail" in order else None
     counts = numbers.key_by(lambda n: n % KEYS, int).process(Count(fail_in_round), Types.STRING()).rebalance()
     output = directory / name
@@ -140,13 +143,27 @@ def arm_slots(crash: str | None, once: Path) -> None:
         context.environment[CRASH_ONCE] = str(once)
 
 
+def stop(client: JobClient, signs: str, folder: str) -> None:
+    """With a round of each subtask that is not committed yet."""
+    pause = threading.Event()
+    while not all(Path(f"{signs}-{subtask}").exists() for subtask in range(PARALLELISM)):
+        pause.wait(0.01)
+    client.stop_with_savepoint(False, folder).result()
+
+
 def main() -> None:
     directory = Path(sys.argv[1])
     for text in sys.argv[2:]:
         name, *settings = text.split(",")
         order = dict(setting.split("=", 1) for setting in settings)
         arm_slots(order.get("crash"), directory / f"{name}.crashed")
-        build(directory, name, order).execute(name)
+        waiting = f"{directory / name}.waiting"
+        for sign in directory.glob(f"{name}.waiting-*"):
+            sign.unlink()
+        client = build(directory, name, order, waiting).execute_async(name)
+        if "stop" in order:
+            stop(client, waiting, order["stop"])
+        client.get_job_execution_result().result()
         print(f"{name}: ended", flush=True)
 
 
