@@ -16,7 +16,7 @@ from rekindle.checkpoint.store import Store
 from rekindle.checkpoint.stores.memory import MemoryStore
 from rekindle.checkpoint.stores.options import open_configured, options_for, store_options
 from rekindle.common.configuration import Configuration
-from rekindle.errors import CheckpointNotFoundError
+from rekindle.errors import CheckpointNotFoundError, ConfigurationError
 from rekindle.graph.nodes import JobPlan
 
 _LOG = logging.getLogger("rekindle.job")
@@ -38,7 +38,12 @@ class JobStorage:
     def of(plan: JobPlan, configuration: Configuration) -> JobStorage:
         """As the settings of a job say. Nothing is read or written yet."""
         directory = plan.settings["checkpoint_directory"]
-        options = store_options(configuration)
+        path, options = configuration.get(config.RECOVERY_PATH), store_options(configuration)
+        if not directory and path == resolve.LATEST:
+            raise ConfigurationError(
+                f"Job '{plan.job_name}' is to go on from its latest checkpoint, but keeps none beyond its end: "
+                f"set {config.CHECKPOINT_DIRECTORY.key} to the directory that they are in."
+            )
         if not directory and plan.settings["checkpoint_interval_ms"] > 0:
             _LOG.warning(
                 "Job '%s' keeps its checkpoints in the driver's memory: they are lost with it. Set "
@@ -49,7 +54,7 @@ class JobStorage:
             job_name=plan.job_name,
             store=open_configured(directory, options) if directory else MemoryStore(),
             in_memory=not directory,
-            path=configuration.get(config.RECOVERY_PATH),
+            path=path,
             going_back=GoingBack.of(plan),
             options=options,
         )

@@ -10,7 +10,7 @@ import pytest
 from rekindle.checkpoint.paths import stopped_path
 from rekindle.checkpoint.resolve import RestoredFrom
 from rekindle.common import Configuration
-from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError
+from rekindle.errors import CheckpointNotFoundError, ConfigurationError, CorruptCheckpointError
 from rekindle.spark.storage import JobStorage
 from tests.unit.coordinator.test_checkpointing_shell import Driver, plan_of, stopped
 
@@ -60,3 +60,9 @@ def test_a_note_that_cannot_be_read_is_no_reason_to_begin_elsewhere(
     (tmp_path / "checkpoints" / stopped_path(f"{driver.basis.storage.root}/chk-2")).write_bytes(content)
     with pytest.raises(CorruptCheckpointError, match=sentence):
         recovered(tmp_path)
+
+
+def test_latest_without_a_directory_is_refused_before_anything_begins_anew() -> None:
+    keys = {"execution.state-recovery.path": "latest"}
+    with pytest.raises(ConfigurationError, match=r"set execution\.checkpointing\.dir"):
+        JobStorage.of(plan_of(**keys), Configuration.from_dict(keys))
