@@ -278,3 +278,13 @@ def test_untyped_is_pickled() -> None:
     assert isinstance(infer_type_info(None), PickledBytesTypeInfo)
     assert infer_type_info(None).describe() == "Pickled (pickled: no type was declared)"
     assert isinstance(BasicTypeInfo.BIG_INT_TYPE_INFO(), BasicTypeInfo)
+
+
+@pytest.mark.parametrize("wrong", ["ff", 1.5])
+def test_a_big_int_that_is_none_is_refused_at_once(wrong: object) -> None:
+    """A search for it among all numbers of 64 bits would take centuries."""
+    to_wire = Types.BIG_INT().to_wire()
+    assert to_wire is not None
+    assert to_wire(2**80) == format(2**80, "x")
+    with pytest.raises(TypeMismatchError, match="not an int"):
+        to_wire(wrong)

@@ -11,6 +11,7 @@ from typing import Any
 
 from rekindle.common.time import Instant
 from rekindle.common.type_system.base import Converter, TypeInformation
+from rekindle.errors import TypeMismatchError
 
 
 class BasicType(Enum):
@@ -45,7 +46,7 @@ _PYTHON_TYPES: dict[BasicType, Any] = {
     BasicType.BIG_DEC: Decimal,
     BasicType.INSTANT: tuple[int, int],
 }
-_INT64 = range(-(2**63), 2**64)
+_MIN_INT, _MAX_INT = -(2**63), 2**64 - 1  # what msgpack has room for
 
 
 class BasicTypeInfo(TypeInformation):
@@ -158,7 +159,11 @@ class InstantTypeInfo(BasicTypeInfo):
 
 
 def _big_int_to_wire(value: int | None) -> int | str | None:
-    return value if value is None or value in _INT64 else format(value, "x")
+    if value is None:
+        return None
+    if not isinstance(value, int):
+        raise TypeMismatchError(f"it is a {type(value).__name__}, not an int")
+    return value if _MIN_INT <= value <= _MAX_INT else format(value, "x")
 
 
 def _big_int_from_wire(value: int | str | None) -> int | None:
