@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -52,6 +53,17 @@ def value_codec_for(
     return MsgpackValueCodec(type_info)
 
 
+#: Declared type -> classes whose values are read back as written: they need no second look.
+_FITTING: Final[dict[Any, frozenset[type]]] = {
+    bool: frozenset({bool, type(None)}),
+    int: frozenset({int, type(None)}),
+    float: frozenset({float, int, type(None)}),
+    str: frozenset({str, type(None)}),
+    bytes: frozenset({bytes, type(None)}),
+    Decimal: frozenset({Decimal, type(None)}),
+}
+
+
 class MsgpackValueCodec:
     """msgpack, decoded to the declared type."""
 
@@ -67,22 +79,29 @@ class MsgpackValueCodec:
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(element).decode
         self._decode_all = msgspec.msgpack.Decoder(list[element]).decode
+        self._fitting = _FITTING.get(type_info.python_type(), frozenset()) if self._to_wire is None else frozenset()
 
     def encode(self, value: Any) -> bytes:
         """The value as bytes; TypeMismatchError when it is not of the declared type."""
         if self._classes is not None and type(value) not in self._classes:
             raise TypeMismatchError(f"{value!r} is a {class_name(type(value))}, but {self._declared} was declared.")
         try:
-            return self._encode(value if self._to_wire is None else self._to_wire(value))
-        except CANNOT_ENCODE as error:
+            data = self._encode(value if self._to_wire is None else self._to_wire(value))
+            self._decode(data)
+        except (*CANNOT_ENCODE, msgspec.ValidationError) as error:
             raise TypeMismatchError(f"{value!r} does not fit its declared type {self._declared}: {error}.") from error
+        return data
 
     def encode_all(self, values: list[Any]) -> bytes:
         """An array of them; TypeMismatchError when one is not of the declared type."""
         try:
             if self._classes is None or self._classes.issuperset(map(type, values)):
-                return self._encode(values if self._to_wire is None else _converted(self._to_wire, values))
-        except CANNOT_ENCODE:
+                data = self._encode(values if self._to_wire is None else _converted(self._to_wire, values))
+                # What is written must be readable: a snapshot that nobody can restore is worse than none.
+                if not self._fitting.issuperset(map(type, values)):
+                    self._decode_all(data)
+                return data
+        except (*CANNOT_ENCODE, msgspec.ValidationError):
             pass
         for value in values:
             self.encode(value)  # one of them fails again, this time with a sentence

@@ -129,3 +129,25 @@ def test_one_of_many_values_of_another_type_is_refused() -> None:
             codec.decode_all(damaged)
         with pytest.raises(SerializationError, match="damaged"):
             value_codec_for(None).decode_all(damaged)
+
+
+@pytest.mark.parametrize(
+    ("hint", "fitting", "wrong"),
+    [
+        (Types.LONG(), 1, "abc"),
+        (Types.LONG(), 1, 1.5),
+        (Types.STRING(), "a", 5),
+        (Types.TUPLE([Types.STRING(), Types.LONG()]), ("a", 1), ("a", "b")),
+        (Types.ROW([Types.LONG()]), Row(1), Row("x")),
+        (Types.LIST(Types.LONG()), [1], ["x"]),
+        (Types.MAP(Types.LONG(), Types.LONG()), {1: 1}, {1: "x"}),
+    ],
+)
+def test_what_could_not_be_read_again_is_not_written(hint: Any, fitting: Any, wrong: Any) -> None:
+    """A checkpoint of it would be complete, and nobody could ever restore it."""
+    codec = value_codec_for(hint)
+    assert codec.decode_all(codec.encode_all([fitting, None])) == [fitting, None]
+    with pytest.raises(TypeMismatchError, match="does not fit its declared type"):
+        codec.encode(wrong)
+    with pytest.raises(TypeMismatchError, match="does not fit its declared type"):
+        codec.encode_all([fitting, None, wrong])

@@ -34,7 +34,7 @@ from rekindle.datastream.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from rekindle.errors import CorruptCheckpointError, IncompatibleStateError
+from rekindle.errors import CorruptCheckpointError, IncompatibleStateError, TypeMismatchError
 from rekindle.graph.nodes import OperatorKind
 from rekindle.runtime.operators.base import OperatorFailure
 from rekindle.runtime.snapshot import SnapshotDeclinedError
@@ -639,6 +639,44 @@ def test_a_function_that_only_flushes_is_told_of_every_snapshot():
     job.checkpoint()
     job.checkpoint()
     assert Flushing.flushed == [1, 2]
+
+
+class ListedNothing(Listed):
+    """Has nothing to say."""
+
+    def snapshot_state(self, checkpoint_id, timestamp):
+        return None
+
+
+def test_list_checkpointed_with_none_is_an_empty_list():
+    def program(env):
+        return env.from_collection(list(range(4))).map(ListedNothing())
+
+    job = InProcessJob.of(program(environment(1)), max_records=3)
+    checkpoint = job.checkpoint()
+    job.kill()
+    assert checkpoint.declined is None
+    assert InProcessJob.of(program(environment(1)), restore=checkpoint).run() == [1]
+
+
+class Misdeclared(KeyedProcessFunction):
+    """Keeps what it did not declare."""
+
+    def open(self, runtime_context):
+        self.kept = runtime_context.get_state(ValueStateDescriptor("kept", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        self.kept.update(str(value))
+        yield value
+
+
+def test_state_that_does_not_fit_its_declared_type_is_not_checkpointed():
+    """A checkpoint with it would be complete, and nobody could restore it."""
+    env = environment(1)
+    job = InProcessJob.of(env.from_collection([1, 2]).key_by(lambda n: n).process(Misdeclared()), max_records=1)
+    checkpoint = job.checkpoint(complete=False)
+    with pytest.raises(TypeMismatchError, match="'1' does not fit its declared type Long"):
+        job.complete(checkpoint)
     job.kill()
 
 

@@ -62,7 +62,8 @@ class FunctionOperator(Operator):
             return
         initialize, restore = (getattr(self.function, name, None) for name in ("initialize_state", "restore_state"))
         if callable(restore) and not callable(initialize):
-            self._listed.update(list(snapshot(context.get_checkpoint_id(), context.get_checkpoint_timestamp())))
+            elements = snapshot(context.get_checkpoint_id(), context.get_checkpoint_timestamp())
+            self._listed.update(list(elements) if elements is not None else [])  # None is "nothing", as in Flink
         else:
             snapshot(context)
 
