@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rekindle.common import WatermarkStrategy
+from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import (
     Batch,
     Boundedness,
     Source,
+    SourceReader,
     SourceReaderContext,
     SourceSplit,
     assign_splits,
@@ -20,6 +23,8 @@ from rekindle.datastream.connectors.collection import CollectionSource
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, GeneratorReader, RateLimiterStrategy
 from rekindle.datastream.connectors.number_seq import NumberSequenceSource
 from rekindle.errors import GraphError
+from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.testing import InProcessJob
 
 
 def read_all(source: Source[Any], parallelism: int, batch: int) -> list[Any]:
@@ -156,3 +161,34 @@ def test_a_source_must_say_everything() -> None:
 
     with pytest.raises(TypeError, match="create_reader"):
         Half()  # type: ignore[abstract]
+
+
+class Unfit(Source[Any], SourceReader[Any]):
+    """Answers what it must not."""
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_splits(self, parallelism: int) -> list[SourceSplit]:
+        return [SourceSplit("0")]
+
+    def create_reader(self, context: SourceReaderContext, splits: list[SourceSplit]) -> SourceReader[Any]:
+        return self
+
+    def poll(self, max_records: int) -> Any:
+        return self._answer
+
+    def snapshot_state(self) -> list[SourceSplit]:
+        return []
+
+
+@pytest.mark.parametrize("answer", [{1}, 5, "records"])
+def test_what_poll_must_not_answer_is_told_with_the_source_s_name(answer: Any) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream = env.from_source(Unfit(answer), WatermarkStrategy.no_watermarks(), "unfit")
+    with pytest.raises(OperatorFailure, match="unfit") as caught:
+        InProcessJob.of(stream).run()
+    assert "poll() gives a list of records, a Batch or None" in str(caught.value.__cause__)

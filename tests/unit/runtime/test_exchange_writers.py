@@ -146,6 +146,14 @@ def test_custom_partitioner_out_of_range_names_the_record():
     assert "channel 2; there are 2" in str(caught.value.__cause__)
 
 
+@pytest.mark.parametrize("answer", [-1, 1.0, None, "a"])
+def test_what_a_custom_partitioner_must_not_answer(answer):
+    writer = CustomWriter(target(2), Outbox(1 << 20, None), lambda record: record, lambda key, channels: answer)
+    with pytest.raises(OperatorFailure) as caught:
+        writer.emit([5], None)
+    assert f"the partitioner chose channel {answer!r}; there are 2" in str(caught.value.__cause__)
+
+
 def test_a_failing_key_selector_names_the_record():
     writer = KeyWriter(target(2), Outbox(1 << 20, None), lambda record: record["id"], 128)
     with pytest.raises(OperatorFailure) as caught:

@@ -302,9 +302,13 @@ class CustomWriter(EdgeWriter):
         try:
             for place, record in enumerate(remaining):
                 target = self._partition(self._selector(record), width)
-                if not 0 <= target < width:
-                    raise ValueError(f"the partitioner chose channel {target}; there are {width}, counted from 0")
-                picked[target].append(place)
+                try:
+                    chosen = picked[target] if target >= 0 else None
+                except (TypeError, IndexError):
+                    chosen = None
+                if chosen is None:
+                    raise ValueError(f"the partitioner chose channel {target!r}; there are {width}, counted from 0")
+                chosen.append(place)
         except Exception as error:
             raise failed_record(self.edge.label, records, remaining) from error
         for channel, places in zip(self._channels, picked, strict=True):

@@ -123,18 +123,26 @@ class ReaderSourceOperator(SourceOperator):
         while pulled < max_records and not cancelled() and monotonic() < deadline:
             try:
                 polled = self._reader.poll(min(SOURCE_BATCH, max_records - pulled))
+                records, timestamps = _records_of(polled)
             except Exception as error:
                 raise OperatorFailure(self.name) from error
             if polled is None:
                 self.end_of_input()
                 break
-            records, timestamps = (polled.records, polled.timestamps) if isinstance(polled, Batch) else (polled, None)
             if not records:
                 self.ran_dry = True
                 break
             pulled += len(records)
             self.output.emit(records if self.isolate is None else list(map(self.isolate, records)), timestamps)
         return pulled
+
+
+def _records_of(polled: Any) -> tuple[list[Any], list[int] | None]:
+    if isinstance(polled, Batch):
+        return polled.records, polled.timestamps
+    if polled is not None and not isinstance(polled, list | tuple):
+        raise TypeError(f"poll() gives a list of records, a Batch or None, not a {type(polled).__name__}")
+    return polled or [], None  # type: ignore[return-value]  # a tuple is as good as a list
 
 
 class SourceCancelledError(BaseException):
