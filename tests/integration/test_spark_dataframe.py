@@ -16,7 +16,7 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as f
 from pyspark.sql import types as st
 
-from rekindle.common import Row, Types
+from rekindle.common import Instant, Row, Types
 from rekindle.errors import ClusterError, TypeMismatchError
 from rekindle.protocol import TO_DRIVER, PumpHello
 from rekindle.spark.dataframe import DataFrameInput, dataframe_type, rows_of, to_dataframe
@@ -230,3 +230,31 @@ def test_a_dataframe_goes_through_a_stream_unchanged(spark: Any) -> None:
         row.asDict(True) for row in df.drop("price").collect()
     ]
     assert back.select("price").first()[0] == Decimal("12.34")
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "+02:00", "UTC"])
+def test_times_are_those_of_the_session_s_zone_however_deep(spark: Any, zone: str) -> None:
+    """Without a zone a time is the session's own; with one, and as an Instant, it is a point in time."""
+    naive, instant = NOON.replace(microsecond=0), 1_719_837_000  # 12:30 in UTC
+    kinds = [Types.SQL_TIMESTAMP(), Types.SQL_TIMESTAMP(), Types.INSTANT()]
+    moments = [naive, naive.replace(tzinfo=dt.UTC), Instant(instant, 0)]
+    types = [
+        shape
+        for kind in kinds
+        for shape in (kind, Types.LIST(kind), Types.MAP(Types.STRING(), kind), Types.ROW_NAMED(["x"], [kind]))
+    ]
+    row = Row(*[value for each in moments for value in (each, [each, None], {"k": each}, Row(x=each))])
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        df = to_dataframe(spark, [b"x"], lambda chunk: [row], Types.ROW(types))
+        wall = [f.unix_timestamp(each) for n in range(0, 12, 4) for each in (
+            f.col(f"f{n}"), f.col(f"f{n + 1}")[0], f.col(f"f{n + 2}")["k"], f.col(f"f{n + 3}.x"),
+        )]  # fmt: skip
+        seconds = list(df.select(*wall).first())
+        session = spark.sql("SELECT unix_timestamp(timestamp'2024-07-01 12:30:00')").first()[0]
+        assert read(df)[0][0] == naive  # and comes back as it went
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    assert seconds == [session] * 4 + [instant] * 8
+    assert (session == instant) is (zone == "UTC")

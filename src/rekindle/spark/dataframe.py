@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeAlias
@@ -16,7 +17,7 @@ from rekindle.common.typeinfo import RowTypeInfo, TypeInformation, infer_type_in
 from rekindle.common.types import Row, make_row
 from rekindle.errors import ClusterError, TypeMismatchError
 from rekindle.spark import private
-from rekindle.spark.dataframe_types import arrow_schema, from_arrow, row_type_of, schema_of
+from rekindle.spark.dataframe_types import arrow_schema, from_arrow, row_type_of, schema_of, time_zone_of, with_zones
 from rekindle.spark.exchange import StageInput
 
 #: (partition, its rows) -> (destination slot, chunk) pairs; has to be picklable.
@@ -129,18 +130,16 @@ def to_dataframe(
         for element in decode(chunk):
             for column, value in zip(columns, values(element), strict=True):
                 column.append(value)
-    arrays = [_to_array(field, column) for field, column in zip(schema.fields, columns, strict=True)]
+    zone = time_zone_of(spark.conf.get("spark.sql.session.timeZone") or "UTC")
+    arrays = [_to_array(field, column, zone) for field, column in zip(schema.fields, columns, strict=True)]
     return spark.createDataFrame(pa.Table.from_arrays(arrays, names=schema.names), schema)
 
 
-def _to_array(field: st.StructField, values: list[Any]) -> Any:
-    # Without a zone: Spark takes naive times to be in the session's, as it gave them out.
-    wanted = _without_zones(arrow_schema(st.StructType([field]), "UTC").field(0).type)
+def _to_array(field: st.StructField, values: list[Any], zone: dt.tzinfo) -> Any:
+    convert = with_zones(field.dataType, zone)
+    if convert is not None:
+        values = list(map(convert, values))
     try:
-        return pa.array(values, wanted)
+        return pa.array(values, arrow_schema(st.StructType([field]), "UTC").field(0).type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise TypeMismatchError(f"Column '{field.name}' of type {field.dataType.simpleString()}: {error}.") from None
-
-
-def _without_zones(arrow: Any) -> Any:
-    return pa.timestamp("us") if pa.types.is_timestamp(arrow) else arrow

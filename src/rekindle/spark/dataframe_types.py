@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import zoneinfo
 from collections.abc import Callable
 from typing import Any
 
@@ -179,6 +181,40 @@ def spark_type_of(type_info: TypeInformation) -> st.DataType:
         f"Elements of the type {type_info!r} have no columns: give the last operator an output_type, for example"
         " Types.ROW_NAMED(['word', 'count'], [Types.STRING(), Types.LONG()])."
     )
+
+
+def time_zone_of(name: str) -> dt.tzinfo:
+    """The zone behind the name, or the offset, that a Spark session has."""
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+        zone: dt.tzinfo = pa.lib.string_to_tzinfo(name)
+        return zone
+
+
+def with_zones(spark_type: st.DataType, zone: dt.tzinfo) -> Conversion:
+    """From a value as Arrow takes it to the same with a zone at every time, however deep: a time without one is in the
+    session's, as Spark gave it out; one that has a zone keeps it. None where there are no times.
+    """
+    if isinstance(spark_type, st.TimestampType):
+        return _nullable(lambda moment: moment if moment.tzinfo is not None else moment.replace(tzinfo=zone))
+    if isinstance(spark_type, st.ArrayType):
+        element = with_zones(spark_type.elementType, zone)
+        return None if element is None else _nullable(lambda values: [element(value) for value in values])
+    if isinstance(spark_type, st.MapType):
+        key, value = with_zones(spark_type.keyType, zone), with_zones(spark_type.valueType, zone)
+        if key is None and value is None:
+            return None
+        of_key, of_value = key or _same, value or _same
+        return _nullable(lambda pairs: [(of_key(each), of_value(item)) for each, item in pairs])
+    if isinstance(spark_type, st.StructType):
+        parts = {field.name: convert for field in spark_type.fields if (convert := with_zones(field.dataType, zone))}
+        if not parts:
+            return None
+        return _nullable(
+            lambda values: values | {name: convert(values[name]) for name, convert in parts.items()}
+        )
+    return None
 
 
 def _nullable(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
