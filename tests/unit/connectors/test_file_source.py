@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rekindle.common import Duration, Row, Types, WatermarkStrategy
+from rekindle.common import Duration, Instant, Row, Types, WatermarkStrategy
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import (
     Boundedness,
@@ -230,6 +230,11 @@ JSON_TYPES: list[tuple[Any, str, Any]] = [
         '{"class":[{"a":1}],"in":{"k":"1.10"}}',
         Row("class", "in")([Row(a=1)], {"k": Decimal("1.10")}),
     ),
+    (
+        Types.TUPLE([Types.BIG_INT(), Types.MAP(Types.BIG_INT(), int), Types.MAP(Types.INSTANT(), Types.INSTANT())]),
+        '[1180591620717411303424,{"5":1},{"1970-01-01T00:00:01Z":"1970-01-01T00:00:02Z"}]',
+        (2**70, {5: 1}, {Instant(1, 0): Instant(2, 0)}),
+    ),
 ]
 
 
@@ -247,6 +252,12 @@ def test_json_that_does_not_fit_is_named_with_its_offset(tmp_path: Path) -> None
     path.write_text('{"word":"a"}\n{"word":')
     with pytest.raises(ConnectorError, match="the line at offset 13"):
         read(StreamFormat.json_lines_format(), path)
+
+
+def test_json_text_is_no_big_int(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('["ff"]\n')
+    with pytest.raises(ConnectorError, match="Expected `int"):
+        read(StreamFormat.json_lines_format(Types.TUPLE([Types.BIG_INT()])), tmp_path)
 
 
 # -- CSV --------------------------------------------------------------------------------------------------------------
@@ -284,6 +295,11 @@ def test_csv_with_a_header_is_divided_and_restored_like_lines(tmp_path: Path) ->
     first = [tuple(row) for _ in range(7) for row in reader.poll(10) or ()]
     rest = drained(source.create_reader(SourceReaderContext(0, 1), reader.snapshot_state()))
     assert sorted([*first, *map(tuple, rest)]) == sorted(rows)
+
+
+def test_csv_cells_may_be_long(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"a,{'x' * 300_000}\n")
+    assert read(StreamFormat.csv_format(), tmp_path) == [["a", "x" * 300_000]]
 
 
 def test_csv_records_over_several_lines_need_to_be_announced(tmp_path: Path) -> None:

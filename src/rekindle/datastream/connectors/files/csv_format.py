@@ -18,6 +18,8 @@ from rekindle.datastream.connectors.files.streams import has_newline_bytes, is_c
 from rekindle.errors import ConnectorError, GraphError
 
 _HEADER_BLOCK_BYTES = 1 << 16
+# Python's parser refuses cells above 128 KiB unless it is told otherwise; this is the most that it takes.
+_LARGEST_CELL = 2**31 - 1
 
 
 def _boolean(text: str) -> bool:
@@ -57,6 +59,7 @@ class CsvDialect:
 
     def reader(self, lines: Iterable[str]) -> Iterator[list[str]]:
         """The records of these lines."""
+        csv.field_size_limit(max(_LARGEST_CELL, csv.field_size_limit()))  # the whole process has only one
         return csv.reader(lines, delimiter=self.delimiter, quotechar=self.quote, strict=True)
 
 

@@ -10,6 +10,8 @@ import msgspec
 
 from rekindle.common.type_system.fields import fields_of, instant_of, record_maker
 from rekindle.common.typeinfo import (
+    BasicType,
+    BasicTypeInfo,
     DataclassTypeInfo,
     ExternalTypeInfo,
     InstantTypeInfo,
@@ -96,14 +98,17 @@ def json_form(type_info: TypeInformation | None) -> tuple[Any, Convert | None]:
             return json_form(type_info._type_info)
         case InstantTypeInfo():
             return dt.datetime, instant_of
+        case BasicTypeInfo() if type_info._basic_type is BasicType.BIG_INT:
+            return int, None  # JSON's numbers have no size: the text that stands for large ones elsewhere is none here
         case PrimitiveArrayTypeInfo() if type_info.python_type() is bytes:
             return bytes, None
         case ListTypeInfo():
             hint, convert = json_form(type_info.elem_type)
             return list[hint | None], None if convert is None else _each(convert)  # type: ignore[valid-type]
         case MapTypeInfo():
-            key, (hint, convert) = type_info._parts[0].python_type() or str, json_form(type_info._parts[1])
-            return dict[key, hint | None], None if convert is None else _each_value(convert)  # type: ignore[valid-type]
+            (key, convert_key), (hint, convert) = map(json_form, type_info._parts)
+            same = convert_key is None and convert is None
+            return dict[key, hint | None], None if same else _each_entry(convert_key, convert)  # type: ignore[valid-type]
         case TupleTypeInfo():
             return _array_form(type_info)
         case RowTypeInfo() | NamedTupleTypeInfo():
@@ -153,5 +158,8 @@ def _each(convert: Convert) -> Convert:
     return lambda values: [None if value is None else convert(value) for value in values]
 
 
-def _each_value(convert: Convert) -> Convert:
-    return lambda items: {key: None if value is None else convert(value) for key, value in items.items()}
+def _each_entry(convert_key: Convert | None, convert: Convert | None) -> Convert:
+    return lambda items: {
+        key if convert_key is None else convert_key(key): value if convert is None or value is None else convert(value)
+        for key, value in items.items()
+    }
