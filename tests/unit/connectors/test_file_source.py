@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rekindle.common import Duration, Instant, Row, Types, WatermarkStrategy
+from rekindle.common.serialization import Encoder
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import (
     Boundedness,
@@ -252,6 +253,15 @@ def test_json_that_does_not_fit_is_named_with_its_offset(tmp_path: Path) -> None
     path.write_text('{"word":"a"}\n{"word":')
     with pytest.raises(ConnectorError, match="the line at offset 13"):
         read(StreamFormat.json_lines_format(), path)
+
+
+def test_what_the_json_encoder_writes_is_read_again(tmp_path: Path) -> None:
+    kind = Types.ROW_NAMED(["at", "all"], [Types.INSTANT(), Types.LIST(Types.INSTANT())])
+    elements = [Row(at=Instant(5, 7), all=[Instant(6, 0), None]), None, Row(at=None, all=None)]
+    (tmp_path / "a.json").write_bytes(b"".join(map(Encoder.json_lines_encoder().encode, elements)))
+    assert read(StreamFormat.json_lines_format(kind), tmp_path) == elements
+    (tmp_path / "a.json").write_text('{"at":"1970-01-01T00:00:01Z"}\n')
+    assert read(StreamFormat.json_lines_format(kind), tmp_path) == [Row(at=Instant(1, 0), all=None)]
 
 
 def test_json_text_is_no_big_int(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from rekindle.common.time import Instant
 from rekindle.common.type_system.fields import fields_of, instant_of, record_maker
 from rekindle.common.typeinfo import (
     BasicType,
@@ -58,7 +59,7 @@ class _JsonLines:
         self._split = split
         self._lines = LineReader(split, "utf-8")
         hint, self._convert = json_form(type_info)
-        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(hint)
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(hint | None)
         self.offset = self._lines.offset
 
     def read(self, max_records: int) -> list[Any]:
@@ -70,7 +71,7 @@ class _JsonLines:
                 raise self._at_fault(lines, begin) from None
             self.offset = begin = self._lines.offset
             if records:
-                return records if self._convert is None else list(map(self._convert, records))
+                return records if self._convert is None else _each(self._convert)(records)
         return []
 
     def _at_fault(self, lines: list[bytes], offset: int) -> ConnectorError:
@@ -97,7 +98,7 @@ def json_form(type_info: TypeInformation | None) -> tuple[Any, Convert | None]:
         case ExternalTypeInfo():
             return json_form(type_info._type_info)
         case InstantTypeInfo():
-            return dt.datetime, instant_of
+            return dt.datetime | Instant, _instant_of_either
         case BasicTypeInfo() if type_info._basic_type is BasicType.BIG_INT:
             return int, None  # JSON's numbers have no size: the text that stands for large ones elsewhere is none here
         case PrimitiveArrayTypeInfo() if type_info.python_type() is bytes:
@@ -107,6 +108,8 @@ def json_form(type_info: TypeInformation | None) -> tuple[Any, Convert | None]:
             return list[hint | None], None if convert is None else _each(convert)  # type: ignore[valid-type]
         case MapTypeInfo():
             (key, convert_key), (hint, convert) = map(json_form, type_info._parts)
+            if convert_key is _instant_of_either:
+                key = dt.datetime  # a key is text
             same = convert_key is None and convert is None
             return dict[key, hint | None], None if same else _each_entry(convert_key, convert)  # type: ignore[valid-type]
         case TupleTypeInfo():
@@ -116,6 +119,11 @@ def json_form(type_info: TypeInformation | None) -> tuple[Any, Convert | None]:
         case DataclassTypeInfo() | StructTypeInfo():
             return type_info.get_class(), None
     return type_info.python_type() or Any, None
+
+
+def _instant_of_either(read: dt.datetime | Instant) -> Instant:
+    """An Instant is written as an object, with its nanoseconds; others write points in time as text."""
+    return read if isinstance(read, Instant) else instant_of(read)
 
 
 def _array_form(type_info: TupleTypeInfo) -> tuple[Any, Convert | None]:
