@@ -709,6 +709,26 @@ def test_broadcast_state_goes_to_everybody(parallelism):
     assert sorted(results) == [(value, [(1, 1), (2, 4), (3, 9)]) for value in range(3, 12)]
 
 
+def test_broadcast_state_is_there_from_the_start(caplog):
+    """Whoever declares it need not have asked for it, and learns at once that it cannot be taken back."""
+
+    def program(rules):
+        env = environment(1)
+        broadcast = env.from_collection([1, 2, 3], int).broadcast(rules)
+        return env.from_collection([], int).connect(broadcast).process(Ruled())
+
+    job = InProcessJob.of(program(RULES))
+    checkpoint = job.checkpoint()
+    job.kill()
+    job = InProcessJob.of(program(RULES), restore=checkpoint)
+    job.checkpoint()
+    job.kill()
+    assert "nothing has asked" not in caplog.text
+    with pytest.raises(OperatorFailure, match="Co-Process-Broadcast") as caught:
+        InProcessJob.of(program(MapStateDescriptor("rules", Types.STRING(), Types.LONG())), restore=checkpoint)
+    assert isinstance(caught.value.__cause__, IncompatibleStateError)
+
+
 # -- the life of a checkpoint ------------------------------------------------------------------------------------------
 
 

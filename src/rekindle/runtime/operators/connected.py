@@ -20,6 +20,7 @@ from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
 from rekindle.runtime.operators.base import OUTPUT_RECORDS, OperatorFailure, failed_record
 from rekindle.runtime.operators.keyed import KeyedContext, KeyedOperator, Selector, run_keyed, with_current_key
 from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable, run_process
+from rekindle.runtime.restored import taking_state
 
 
 class CoFunctionOperator(FunctionOperator):
@@ -156,12 +157,20 @@ def broadcast_state(operator: FunctionOperator, descriptor: MapStateDescriptor, 
     return states.get_read_only_broadcast_state(descriptor) if read_only else states.get_broadcast_state(descriptor)
 
 
+def register_broadcast_states(operator: FunctionOperator) -> None:
+    """As in Flink every declared state is there from the start: one that cannot be taken back says so at once."""
+    for descriptor in operator.node.options.get("broadcast_descriptors", ()):
+        with taking_state(operator):
+            operator.context.operator_state.get_broadcast_state(descriptor)
+
+
 class BroadcastProcessOperator(FunctionOperator):
     """`BroadcastProcessFunction`: input 1 is the broadcast side."""
 
     two_inputs = True
 
     def open(self) -> None:
+        register_broadcast_states(self)
         self._element_context = _BroadcastContext(self, read_only=True)
         self._broadcast_context = _BroadcastContext(self, read_only=False)
         super().open()
@@ -234,6 +243,7 @@ class KeyedBroadcastProcessOperator(KeyedOperator):
         return _KeyedBroadcastContext(self)
 
     def open(self) -> None:
+        register_broadcast_states(self)
         self._broadcast_context = _KeyedBroadcastSideContext(self)
         super().open()
 
