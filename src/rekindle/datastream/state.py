@@ -53,7 +53,11 @@ class State(ABC):
 
 
 class ValueState(State, Generic[T]):
-    """One value."""
+    """One value.
+
+    What is changed in place counts with the next `update`: a checkpoint holds what was written since the one before,
+    not what somebody did to an object.
+    """
 
     @abstractmethod
     def value(self) -> T | None:
@@ -101,7 +105,7 @@ class ListState(MergingState[T, Iterable[T]]):
 
 
 class MapState(State, Generic[K, V]):
-    """A map, of which each entry is read and written by itself."""
+    """A map, of which each entry is read and written by itself; a value changed in place has to be `put` again."""
 
     @abstractmethod
     def get(self, key: K) -> V | None:
