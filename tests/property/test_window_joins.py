@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rekindle.common import Types, WatermarkStrategy
+from rekindle.common import Duration, Types, WatermarkStrategy
 from rekindle.common.watermark_strategy import MAX_WATERMARK
 from rekindle.datastream import CoGroupFunction, DataStream, OutputTag, StreamExecutionEnvironment, TaggedUnion
 from rekindle.testing import InProcessJob
@@ -135,13 +135,22 @@ def brute_force(first: list[Element], second: list[Element], windows: Aligned | 
 def program(first: list[Element], second: list[Element], windows: Any, join: bool, parallelism: int) -> DataStream:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
     env.enable_checkpointing(1_000)
-    by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda element, _: element[2])
+    # Behind by one: sessions that just touch are one, unless the first has fired before the second began.
+    in_order = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(1))
+    by_time = in_order.with_timestamp_assigner(lambda element, _: element[2])
     type_info = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
     one, two = (
         env.from_collection(side, type_info).assign_timestamps_and_watermarks(by_time).set_parallelism(1)
         for side in (first, second)
     )
     return together(one, two, windows, join)
+
+
+def test_sessions_that_just_touch_are_one_also_when_a_watermark_comes_between():
+    second = [*(("a", n, 0) for n in range(7)), ("a", 7, 20), ("b", 8, 21), ("a", 9, 21)]
+    windows = Sessions(1, False)
+    found = InProcessJob.of(program([], second, windows, False, parallelism=2), max_records=3).run()
+    assert sorted(tuple(map(sorted, each)) for each in found) == brute_force([], second, windows, False)
 
 
 @settings(max_examples=30, deadline=None)
