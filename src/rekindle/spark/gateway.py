@@ -60,22 +60,28 @@ def without_worker_tracebacks(lines: Iterable[str]) -> Iterator[str]:
     """Drops what pyspark's own worker loop prints when a cancelled task's connection breaks under it.
 
     >>> noise = ["Traceback (most recent call last):", '  File "x/pyspark/daemon.py", line 2', "BrokenPipeError: ..."]
-    >>> list(without_worker_tracebacks(["a", *noise, "b", noise[0], *noise, *noise[:1]]))
+    >>> list(without_worker_tracebacks(["a", *noise, "b", noise[0], *noise, *noise[1:], *noise[:1]]))
     ['a', 'b']
     """
     held: list[str] = []
+    begun = 0  # two workers may speak at once
+    last_end = ""
     for line in lines:
         if line.startswith("Traceback (most recent call last)"):
-            if not _is_noise(held):  # two workers speak at once
+            if not _is_noise(held):
                 yield from held
-            held = [line]
+                held, begun = [], 0
+            held.append(line)
+            begun += 1
         elif held and line.startswith(" "):
             held.append(line)
         elif held:
-            frames = _frames(held)
-            if not frames or not all(map(_is_of_the_daemon, frames)):
-                yield from (*held, line)
-            held = []
+            if _is_noise(held) and (_frames(held) or line == last_end):
+                begun, last_end = begun - 1, line
+                held = held[:begun]
+            else:
+                yield from (*held[begun - 1 :], line)
+                held, begun = [], 0
         else:
             yield line
     # What is cut short here was being printed by a worker that the end of the session ended.

@@ -161,6 +161,12 @@ def test_only_pysparks_own_tracebacks_are_dropped() -> None:
     users = ["Traceback (most recent call last):\n", '  File "job.py", line 1\n', "ValueError: mine\n"]
     pysparks = ["Traceback (most recent call last):\n", '  File "p/pyspark/daemon.py", line 1\n', "BrokenPipeError\n"]
     assert list(without_worker_tracebacks([*users, *pysparks, "on it goes\n"])) == [*users, "on it goes\n"]
+    header, frame, end = pysparks
+    at_once = [header, header, frame, end, frame, end]
+    assert list(without_worker_tracebacks([*at_once, *users])) == users
+    mixed = [header, frame, header, frame, end, end]
+    same_end = [*users[:2], end]
+    assert list(without_worker_tracebacks([*mixed, *same_end, "on it goes\n"])) == [*same_end, "on it goes\n"]
 
 
 def test_the_jvm_is_quiet_until_the_session_stands(capsys: pytest.CaptureFixture[str]) -> None:
