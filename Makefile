@@ -23,14 +23,15 @@ demo: $(READY) ## a shop's order system is broken four times and loses nothing (
 test: check ## the checks, then every test: unit and docstrings first, then those that need Spark
 	@$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
 
-check: $(READY) ## ruff, mypy (strict) over src, import-linter
+check: $(READY) ## ruff (rules and format), mypy (strict) over src, import-linter
 	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check --quiet src tests examples benchmarks
 	@$(PY) -m mypy
 	@$(PY) -c "from importlinter.cli import lint_imports_command; lint_imports_command()" --no-logo
 
 format: $(READY) ## let ruff sort the imports and format the code
 	@$(PY) -m ruff check --fix --quiet .
-	@$(PY) -m ruff format .
+	@$(PY) -m ruff format --quiet src tests examples benchmarks
 
 bench: $(READY) ## the keyed count, this engine beside its peers; or another one, BENCH=large_state
 	@$(PY) -m benchmarks.$(BENCH) $(ARGS)

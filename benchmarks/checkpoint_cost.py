@@ -112,9 +112,7 @@ def run_once(keys: int, records: int, interval_seconds: float | None, directory:
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     env.set_parallelism(PARALLELISM)
     pair = Types.TUPLE([Types.STRING(), Types.LONG()])
-    source = env.from_source(
-        BlockSource(keys, records), WatermarkStrategy.for_monotonous_timestamps(), "records", pair
-    )
+    source = env.from_source(BlockSource(keys, records), WatermarkStrategy.for_monotonous_timestamps(), "records", pair)
     counts = source.key_by(lambda pair: pair[0], Types.STRING()).process(Count(), pair).name("count")
     marks = CpuMarks()
     job = launcher.launch(env._program("keyed count", counts._collect()), observer=marks)

@@ -69,9 +69,7 @@ def measure(stages: int, epochs: int) -> InTurn:
     configuration = Configuration.from_dict(settings)
     env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
     count = 2 * (epochs + WARM_UP_EPOCHS)
-    stream = env.from_source(
-        DataGeneratorSource(lambda n: n, count), WatermarkStrategy.no_watermarks(), "numbers", int
-    )
+    stream = env.from_source(DataGeneratorSource(lambda n: n, count), WatermarkStrategy.no_watermarks(), "numbers", int)
     for _ in range(stages - 1):
         stream = stream.key_by(lambda n: n, int).map(lambda n: n, int)
     observer = InTurn(lease_session(configuration).context, stages)

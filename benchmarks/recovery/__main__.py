@@ -1,8 +1,8 @@
 """From each fault to the first new record: the order system with 100 MB of state.
 
-    python -m benchmarks.recovery                        # some six minutes
-    python -m benchmarks.recovery --only driver --runs 5
-    python -m benchmarks.recovery --quick                # 10 MB, one run: shows that all works
+python -m benchmarks.recovery                        # some six minutes
+python -m benchmarks.recovery --only driver --runs 5
+python -m benchmarks.recovery --quick                # 10 MB, one run: shows that all works
 """
 
 from __future__ import annotations

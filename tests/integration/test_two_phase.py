@@ -176,9 +176,7 @@ def test_cancelled_and_resumed_at_another_parallelism(spark, tmp_path):
     client.cancel().result()
     client.get_job_execution_result().exception()
     assert client.get_job_status().result() is JobStatus.CANCELED
-    env = environment(
-        tmp_path / "checkpoints", parallelism=3, **keys, **{"execution.state-recovery.path": "latest"}
-    )
+    env = environment(tmp_path / "checkpoints", parallelism=3, **keys, **{"execution.state-recovery.path": "latest"})
     numbers(env).rebalance().sink_to(Files(folder)).uid("files")
     env.execute("resumed sink")
     assert visible(folder) == list(range(RECORDS))

@@ -21,9 +21,7 @@ from tests.orders.order_samples import CREATED, event
 EVENTS = [event(f"order-{number:03d}", CREATED, number) for number in range(47)]
 
 
-def job(
-    directory: Path, parallelism: int, per_epoch: int, restore: InProcessCheckpoint | None = None
-) -> InProcessJob:
+def job(directory: Path, parallelism: int, per_epoch: int, restore: InProcessCheckpoint | None = None) -> InProcessJob:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
     env.enable_checkpointing(1000)
     events = env.from_collection(EVENTS, OrderEvent).uid("events").rebalance()

@@ -246,9 +246,11 @@ PROGRAMS: dict[str, Callable[[StreamExecutionEnvironment], DataStream]] = {
     "max_by of named rows": lambda env: sales(env, lambda a, b, c: Row(shop=a, amount=b, item=c)).max_by("amount"),
     "reduce of anything": lambda env: by_key(pairs(env, typed=False)).reduce(lambda a, b: (a[0], a[1] ^ b[1])),
     "project": lambda env: by_key(pairs(env)).sum(1).project(1, 0),
-    "partition_custom": lambda env: by_key(
-        pairs(env).partition_custom(lambda key, n: key % n, lambda pair: pair[1]).map(lambda pair: pair, PAIR)
-    ).max(1).map(lambda pair: pair[0]),
+    "partition_custom": lambda env: (
+        by_key(pairs(env).partition_custom(lambda key, n: key % n, lambda pair: pair[1]).map(lambda pair: pair, PAIR))
+        .max(1)
+        .map(lambda pair: pair[0])
+    ),
     "process": lambda env: with_aside(pairs(env).process(Split())),
     "keyed process": lambda env: with_aside(by_key(timed(env)).process(Total())),
     "co process": lambda env: with_aside(pairs(env).connect(pairs(env, 10)).process(SplitBoth())),

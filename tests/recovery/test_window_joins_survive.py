@@ -62,15 +62,16 @@ CO_GROUPS = {
     "tumbling": lambda keyed: keyed.window(TUMBLING).apply(Groups()),
     "sliding": lambda keyed: keyed.window(SLIDING).apply(Groups()),
     "sessions": lambda keyed: keyed.window(SESSIONS).apply(Groups()),
-    "sessions continuous": lambda keyed: keyed.window(SESSIONS)
-    .trigger(ContinuousEventTimeTrigger.of(7))
-    .apply(lambda first, second: [(sorted(each[2] for each in first), sorted(each[2] for each in second))]),
+    "sessions continuous": lambda keyed: (
+        keyed.window(SESSIONS)
+        .trigger(ContinuousEventTimeTrigger.of(7))
+        .apply(lambda first, second: [(sorted(each[2] for each in first), sorted(each[2] for each in second))])
+    ),
     "evictor": lambda keyed: keyed.window(TUMBLING).evictor(CountEvictor.of(1000)).apply(Groups()),
     "at the end": lambda keyed: keyed.window(GlobalWindows.create_with_end_of_stream_trigger()).apply(Groups()),
-    "late data": lambda keyed: keyed.window(TumblingEventTimeWindows.of(10))
-    .side_output_late_data(LATE)
-    .apply(Groups())
-    .get_side_output(LATE),
+    "late data": lambda keyed: (
+        keyed.window(TumblingEventTimeWindows.of(10)).side_output_late_data(LATE).apply(Groups()).get_side_output(LATE)
+    ),
 }
 PROGRAMS = {("join", name): build for name, build in JOINS.items()} | {
     ("co_group", name): build for name, build in CO_GROUPS.items()

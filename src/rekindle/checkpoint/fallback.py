@@ -30,9 +30,7 @@ class GoingBack:
     @staticmethod
     def of(plan: JobPlan, *, running: bool = False) -> GoingBack:
         """As a job's sinks and settings say. `running`: it has handed out results, which cannot be taken back."""
-        return GoingBack(
-            tuple(_committing(plan, running)), bool(plan.settings.get("allow_older_checkpoint", False))
-        )
+        return GoingBack(tuple(_committing(plan, running)), bool(plan.settings.get("allow_older_checkpoint", False)))
 
 
 def _committing(plan: JobPlan, running: bool) -> Iterator[str]:
@@ -66,9 +64,7 @@ def decide(damage: str, alternative: str | None, going_back: GoingBack) -> str:
     return alternative
 
 
-def choose_restore(
-    store: Store, path: str, damage: CorruptCheckpointError, going_back: GoingBack
-) -> LoadedCheckpoint:
+def choose_restore(store: Store, path: str, damage: CorruptCheckpointError, going_back: GoingBack) -> LoadedCheckpoint:
     """What a job begins from when the checkpoint at `path` turned out to be damaged, here or in a slot.
 
     Older ones are read to the last byte before one is taken. CorruptCheckpointError: there is none, or the job may not

@@ -28,9 +28,7 @@ class EpochSummary:
 
 def summarised(plan: JobPlan, epoch: int, duration_ms: float, reports: Sequence[StageReport]) -> EpochSummary:
     """The epoch's summary; ProtocolError if what was sent and what was received do not balance (I3)."""
-    dataframe_edges = {
-        edge.id for edge in plan.edges if plan.nodes[edge.source].kind is OperatorKind.SOURCE_DATAFRAME
-    }
+    dataframe_edges = {edge.id for edge in plan.edges if plan.nodes[edge.source].kind is OperatorKind.SOURCE_DATAFRAME}
     wrong = imbalance(
         [count for report in reports for count in report.sent],
         [count for report in reports for count in report.received if count.edge not in dataframe_edges],

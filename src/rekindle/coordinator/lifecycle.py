@@ -5,13 +5,9 @@ from __future__ import annotations
 from rekindle.common.job_status import JobStatus
 
 TRANSITIONS: dict[JobStatus, frozenset[JobStatus]] = {
-    JobStatus.CREATED: frozenset(
-        {JobStatus.RUNNING, JobStatus.FAILING, JobStatus.CANCELLING, JobStatus.RESTARTING}
-    ),
+    JobStatus.CREATED: frozenset({JobStatus.RUNNING, JobStatus.FAILING, JobStatus.CANCELLING, JobStatus.RESTARTING}),
     JobStatus.RUNNING: frozenset({JobStatus.FINISHED, JobStatus.FAILING, JobStatus.CANCELLING, JobStatus.RESTARTING}),
-    JobStatus.RESTARTING: frozenset(
-        {JobStatus.RUNNING, JobStatus.RESTARTING, JobStatus.FAILING, JobStatus.CANCELLING}
-    ),
+    JobStatus.RESTARTING: frozenset({JobStatus.RUNNING, JobStatus.RESTARTING, JobStatus.FAILING, JobStatus.CANCELLING}),
     JobStatus.FAILING: frozenset({JobStatus.FAILED, JobStatus.RESTARTING, JobStatus.CANCELLING}),
     JobStatus.CANCELLING: frozenset({JobStatus.CANCELED, JobStatus.FAILED}),
     JobStatus.FINISHED: frozenset(),

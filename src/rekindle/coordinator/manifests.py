@@ -40,9 +40,7 @@ class SubtaskWord:
 
     def files_of(self, checkpoint_id: int) -> set[str]:
         """The state files that the subtask wrote for this checkpoint, as references."""
-        references = {
-            blob.path for _, state in self.states for blob in state.blobs() if isinstance(blob, FileRef)
-        }
+        references = {blob.path for _, state in self.states for blob in state.blobs() if isinstance(blob, FileRef)}
         names = {each: StateFileName.parse(each) for each in references}
         return {each for each, name in names.items() if name is not None and name.checkpoint_id == checkpoint_id}
 

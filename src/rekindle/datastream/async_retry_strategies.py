@@ -177,9 +177,7 @@ class ExponentialBackoffDelayRetryStrategyBuilder(_Builder):
 
     def build(self) -> ExponentialBackoffDelayRetryStrategy[Any]:
         """The strategy."""
-        return ExponentialBackoffDelayRetryStrategy(
-            *self._arguments, self._result_predicate, self._exception_predicate
-        )
+        return ExponentialBackoffDelayRetryStrategy(*self._arguments, self._result_predicate, self._exception_predicate)
 
 
 def _positive(cls: type, name: str, value: _Number) -> _Number:

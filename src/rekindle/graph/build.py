@@ -159,9 +159,7 @@ def _parallelism(transformation: Transformation, known: Mapping[int, int], defau
     return default
 
 
-def _node(
-    index: int, transformation: Transformation, uid: str, parallelism: int, maximum: int
-) -> OperatorNode:
+def _node(index: int, transformation: Transformation, uid: str, parallelism: int, maximum: int) -> OperatorNode:
     if parallelism > maximum:
         raise GraphError(
             f"Operator '{transformation.name}' has parallelism {parallelism}, above its maximum of {maximum}."

@@ -92,4 +92,3 @@ def _shorten(record: object) -> str:
     except Exception as error:
         text = f"<{type(record).__name__} whose repr() fails: {error!r}>"
     return text if len(text) <= _RECORD_CHARACTERS else text[:_RECORD_CHARACTERS] + "…"
-

@@ -113,5 +113,3 @@ class PumpServer:
 
 class StageAbortedError(Exception):
     """A task failed or was cancelled; the driver has been told, the pump's connection is cut."""
-
-

@@ -1,6 +1,6 @@
 """The slot process: hosts subtask i of every chain from its first `open()` to its last `close()`.
 
-    python -m rekindle.runtime.slot <job name> <slot index>      (started by a Spark task, never by hand)
+python -m rekindle.runtime.slot <job name> <slot index>      (started by a Spark task, never by hand)
 """
 
 from __future__ import annotations
@@ -160,10 +160,7 @@ class Slot:
         gc.collect()
         gc.set_threshold(*_GC_THRESHOLDS)
         gc.disable()  # a restore makes millions of objects, and all of them stay
-        opened = [
-            (thread, thread.submit(partial(_begin, thread.task, restores, deploy)))
-            for thread in self._threads
-        ]
+        opened = [(thread, thread.submit(partial(_begin, thread.task, restores, deploy))) for thread in self._threads]
         succeeded = [self._succeeded(thread.task, future) for thread, future in opened]  # waits for all of them
         gc.freeze()
         gc.enable()

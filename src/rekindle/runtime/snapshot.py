@@ -226,9 +226,7 @@ def _snapshot_timers(
     futures.raw_keyed = SnapshotFuture(lambda: KeyedParts(full=whole.encode()))
 
 
-def _replaced_timers(
-    context: OperatorContext, order: CheckpointOrder, plan: SnapshotPlan | None
-) -> Collection[int]:
+def _replaced_timers(context: OperatorContext, order: CheckpointOrder, plan: SnapshotPlan | None) -> Collection[int]:
     """Key groups of which timers may be stored below."""
     if order.base_id is None or context.keyed is None:
         return ()

@@ -211,9 +211,7 @@ def with_zones(spark_type: st.DataType, zone: dt.tzinfo) -> Conversion:
         parts = {field.name: convert for field in spark_type.fields if (convert := with_zones(field.dataType, zone))}
         if not parts:
             return None
-        return _nullable(
-            lambda values: values | {name: convert(values[name]) for name, convert in parts.items()}
-        )
+        return _nullable(lambda values: values | {name: convert(values[name]) for name, convert in parts.items()})
     return None
 
 

@@ -110,9 +110,7 @@ def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> Job
     plan = build_plan(program, cores, stored_max)
     shipped = ship(plan, program)
     inputs = {
-        node.id: frames[node.options["dataframe"]]
-        for node in plan.nodes
-        if node.kind is OperatorKind.SOURCE_DATAFRAME
+        node.id: frames[node.options["dataframe"]] for node in plan.nodes if node.kind is OperatorKind.SOURCE_DATAFRAME
     }
     feeds = {node: DataFrameFeed(source, DataFrameChunks.of(plan, node)) for node, source in inputs.items()}
     job_id = JobID()
@@ -177,5 +175,3 @@ def _attempt_settings(plan: JobPlan, loopback_only: bool) -> AttemptSettings:
         loopback_only=loopback_only,
         python_path=tuple(sys.path[1:]),
     )
-
-

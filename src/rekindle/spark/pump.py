@@ -121,4 +121,3 @@ def _freeze_worker() -> None:
         _worker_is_frozen = True
         gc.collect()
         gc.freeze()
-

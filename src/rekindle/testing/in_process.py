@@ -165,9 +165,7 @@ class InProcessJob:
     def _checkpointed(self) -> bool:
         return bool(self.plan.settings["checkpoint_interval_ms"] > 0)
 
-    def checkpoint(
-        self, *, savepoint: bool = False, drain: bool = False, complete: bool = True
-    ) -> InProcessCheckpoint:
+    def checkpoint(self, *, savepoint: bool = False, drain: bool = False, complete: bool = True) -> InProcessCheckpoint:
         """Run an epoch that carries a barrier, also when the input has ended; what it collected is in `results`.
 
         With `drain` the sources end at this barrier.

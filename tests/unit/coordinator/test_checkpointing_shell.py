@@ -438,9 +438,7 @@ def test_a_restart_looks_again_for_the_checkpoint_that_the_store_did_not_give(dr
             raise answers.pop()
         return RestoredFrom(driver.store, resolve.load(driver.store, resolve.LATEST, "shell"))
 
-    checkpointing = Checkpointing(
-        driver.plan, "1" * 32, driver.store, ManualClock(1), in_memory=False, recover=recover
-    )
+    checkpointing = Checkpointing(driver.plan, "1" * 32, driver.store, ManualClock(1), in_memory=False, recover=recover)
     with pytest.raises(StoreError):
         checkpointing.begin_attempt()
     checkpointing.failed("the store failed")

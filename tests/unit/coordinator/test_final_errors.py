@@ -83,9 +83,7 @@ def end_of(checkpointing: Checkpointing) -> BaseException | None:
 
 
 def checkpointing_in(directory, recover=lambda: None) -> Checkpointing:
-    return Checkpointing(
-        plan_of(), "0" * 32, LocalStore(directory), ManualClock(1), in_memory=False, recover=recover
-    )
+    return Checkpointing(plan_of(), "0" * 32, LocalStore(directory), ManualClock(1), in_memory=False, recover=recover)
 
 
 @pytest.mark.parametrize(

@@ -89,14 +89,14 @@ PROGRAMS = {
     "event-time windows of timestamped elements": lambda: (
         keyed().window(TumblingEventTimeWindows.of(MINUTE)).evictor(CountEvictor.of(2)).process(Contents())
     ),
-    "merging event-time windows of reduced values": lambda: (
-        reduced(keyed().window(EventTimeSessionWindows.with_gap(MINUTE)))
+    "merging event-time windows of reduced values": lambda: reduced(
+        keyed().window(EventTimeSessionWindows.with_gap(MINUTE))
     ),
-    "merging processing-time windows of reduced values": lambda: (
-        reduced(keyed().window(ProcessingTimeSessionWindows.with_gap(MINUTE)))
+    "merging processing-time windows of reduced values": lambda: reduced(
+        keyed().window(ProcessingTimeSessionWindows.with_gap(MINUTE))
     ),
-    "processing-time windows of reduced values": lambda: (
-        reduced(keyed().window(TumblingProcessingTimeWindows.of(MINUTE)))
+    "processing-time windows of reduced values": lambda: reduced(
+        keyed().window(TumblingProcessingTimeWindows.of(MINUTE))
     ),
     "global windows of reduced values": lambda: reduced(keyed().window(GlobalWindows.create())),
     "count windows of elements": lambda: keyed().count_window(100).process(Contents()),

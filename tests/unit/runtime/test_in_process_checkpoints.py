@@ -254,9 +254,12 @@ def shuffled(env):
 
 def watermarks_after_an_exchange(env):
     records = [(n % 4, 7 * n % 50) for n in range(36)]
-    return env.from_collection(records, PAIR).assign_timestamps_and_watermarks(by_time(3)).key_by(
-        lambda pair: pair[0], int
-    ).process(Times())
+    return (
+        env.from_collection(records, PAIR)
+        .assign_timestamps_and_watermarks(by_time(3))
+        .key_by(lambda pair: pair[0], int)
+        .process(Times())
+    )
 
 
 def watermarks_inside_a_chain(env):
@@ -872,8 +875,10 @@ def test_processing_time_timers_fire_after_the_restore_when_their_time_has_come(
 
     def program(parallelism):
         env = environment(parallelism)
-        return env.from_source(Endless(), WatermarkStrategy.no_watermarks(), "none", int).key_by(lambda n: n).process(
-            Alarm()
+        return (
+            env.from_source(Endless(), WatermarkStrategy.no_watermarks(), "none", int)
+            .key_by(lambda n: n)
+            .process(Alarm())
         )
 
     job = InProcessJob.of(program(2), ManualClock())

@@ -58,8 +58,12 @@ def test_timers_of_equal_time_fire_by_key_bytes(restored):
     records = [(key, time) for time in (20, 10) for key in (5, 300, 1, 2, 70000)]
 
     def program():
-        stream = environment().from_collection(records).assign_timestamps_and_watermarks(
-            WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: 0)
+        stream = (
+            environment()
+            .from_collection(records)
+            .assign_timestamps_and_watermarks(
+                WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: 0)
+            )
         )
         return stream.key_by(lambda pair: pair[0], int).process(Alarm())
 

@@ -137,9 +137,7 @@ def test_the_linked_home_has_everything_but_a_work_directory() -> None:
     assert not (home / "work").exists()
 
 
-def test_directories_of_killed_drivers_are_removed_by_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_directories_of_killed_drivers_are_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", os.fspath(tmp_path))
     dead, foreign = tmp_path / f"rekindle-spark-{2**31 - 1}-sockets-x", tmp_path / "rekindle-spark-tools"
     for directory in (dead, foreign):

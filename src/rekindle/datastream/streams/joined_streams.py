@@ -110,9 +110,7 @@ class JoinedWithWindow(_WithWindow):
 class CoGroupedWithWindow(_WithWindow):
     """A co-group that only lacks its function."""
 
-    def apply(
-        self, function: CoGroupFunction | Callable[[Any, Any], Any], result_type: Any = None
-    ) -> DataStream:
+    def apply(self, function: CoGroupFunction | Callable[[Any, Any], Any], result_type: Any = None) -> DataStream:
         """Evaluate the elements of both streams per key and window; one of the two may have none.
 
         Results have the window's last millisecond as their timestamp.

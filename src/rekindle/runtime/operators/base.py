@@ -100,9 +100,7 @@ class Output:
         if records:
             self.emit(records, timestamps)
 
-    def _split_tagged(
-        self, records: list[Any], timestamps: list[int] | None
-    ) -> tuple[list[Any], list[int] | None]:
+    def _split_tagged(self, records: list[Any], timestamps: list[int] | None) -> tuple[list[Any], list[int] | None]:
         if tuple not in set(map(type, records)):
             return records, timestamps
         kept: list[Any] = []

@@ -238,4 +238,3 @@ class ReduceOperator(KeyedOperator):
                 outs = []
         if outs:
             self.output.emit(outs, None)
-

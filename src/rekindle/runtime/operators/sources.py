@@ -74,9 +74,7 @@ class ReaderSourceOperator(SourceOperator):
 
     def source_state(self) -> SourceState | None:
         splits = [] if self.finished else self._reader.snapshot_state()
-        return SourceState(
-            [SplitState(tagged_dumps(split.split_id), tagged_dumps(split.position)) for split in splits]
-        )
+        return SourceState([SplitState(tagged_dumps(split.split_id), tagged_dumps(split.position)) for split in splits])
 
     def restore_source(self, state: SourceState, finished: bool) -> None:
         """A source that had ended says so again and reads nothing (I9)."""

@@ -89,9 +89,7 @@ class RowCapture:
                 captured.states.append(state)
         return captured
 
-    def changed(
-        self, changes: ChangeSet, whole: list[CapturedGroup], overwritten: Overwritten | None
-    ) -> Delta:
+    def changed(self, changes: ChangeSet, whole: list[CapturedGroup], overwritten: Overwritten | None) -> Delta:
         """What changed, without the key groups that are written whole."""
         without = frozenset(group.key_group for group in whole)
         groups: dict[int, CapturedGroup] = {}

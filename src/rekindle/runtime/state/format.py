@@ -145,9 +145,7 @@ class CapturedMaps:
 
     def encode(self) -> msgspec.Raw:
         """To bytes."""
-        operations = MapOperations(
-            self.whole, self.lengths, self.fields.encode(), self.removed, self.values.encode()
-        )
+        operations = MapOperations(self.whole, self.lengths, self.fields.encode(), self.removed, self.values.encode())
         return msgspec.Raw(_encode(operations))
 
 

@@ -53,8 +53,7 @@ class TtlSettings:
         return cls(
             ttl_ms=config.get_ttl().to_milliseconds(),
             renews_on_read=config.get_update_type() is StateTtlConfig.UpdateType.OnReadAndWrite,
-            returns_expired=config.get_state_visibility()
-            is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp,
+            returns_expired=config.get_state_visibility() is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp,
             cleanup_size=incremental.get_cleanup_size() if incremental is not None else 0,
             cleans_with_every_key=incremental is not None and incremental.run_cleanup_for_every_record(),
             cleans_full_snapshots=strategies.in_full_snapshot(),

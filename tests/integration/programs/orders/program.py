@@ -96,8 +96,10 @@ def main() -> None:
     env.set_parallelism(2)
     env.add_python_file(sys.argv[2])
     # The one source's records travel typed, the other's pickled.
-    both = spending(env, Order).map(lambda spent: ("typed", spent)).union(
-        spending(env, None).map(lambda spent: ("untyped", spent))
+    both = (
+        spending(env, Order)
+        .map(lambda spent: ("typed", spent))
+        .union(spending(env, None).map(lambda spent: ("untyped", spent)))
     )
     with both.execute_and_collect("orders of a program") as results:
         for kind, spent in results:
