@@ -29,7 +29,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # A shell that started us in the background has switched Ctrl-C off; programs that tests start would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-hypothesis.settings.register_profile("rekindle", deadline=None, database=None, print_blob=True)
+# The same examples in every run: what fails, fails for everybody. `make explore` looks for others.
+hypothesis.settings.register_profile("rekindle", deadline=None, database=None, print_blob=True, derandomize=True)
+hypothesis.settings.register_profile("explore", deadline=None, database=None, print_blob=True)
 hypothesis.settings.load_profile("rekindle")
 
 
