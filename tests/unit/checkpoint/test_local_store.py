@@ -257,3 +257,9 @@ def test_a_store_that_overwrites_is_warned_about(caplog: pytest.LogCaptureFixtur
     check_usable(store)
     assert "run only one driver" in caplog.text
     assert store.list() == []
+
+
+def test_a_folder_that_can_never_be_made_is_no_matter_for_a_restart() -> None:
+    with pytest.raises(StoreError, match="cannot be made: choose") as caught:
+        check_usable(LocalStore(Path("/proc/rekindle")))
+    assert not caught.value.retryable

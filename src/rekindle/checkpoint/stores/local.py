@@ -124,10 +124,14 @@ class LocalStore:
 
     def _create(self, partial: Path) -> int:
         """Open the new file, with its folders; a delete elsewhere may take an empty folder away again meanwhile."""
+        made = False
         for _ in range(_FOLDER_RACES):
             with contextlib.suppress(FileNotFoundError):
                 _make_folders(partial.parent)
+                made = True
                 return os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        if not made:
+            raise StoreError(f"The folder {partial.parent} cannot be made: choose a directory on another file system.")
         raise StoreError(f"The folder {partial.parent} goes away as soon as it is made.", retryable=True)
 
     def _entries(self, folder: Path) -> Iterator[FileEntry]:
