@@ -40,8 +40,8 @@ _STACK_LOGGERS = (
     "org.apache.spark.api.python.BasePythonRunner",
     "org.apache.spark.util.Utils",
 )
-#: While Spark stops, words of a master or an executor reach what is gone already: to these an error, with a stack.
-_STOPPING_LOGGERS = ("org.apache.spark.network", "org.apache.spark.rpc")
+#: While Spark stops, executors that end and messages that come too late are errors to it, some with a stack.
+_STOPPING_LOGGERS = ("org.apache.spark",)
 #: Spark refuses a longer directory for unix sockets: some systems take 104 bytes for a path, and its name needs 43.
 _LONGEST_SOCKET_DIRECTORY = 60
 _reported: set[str] = set()
