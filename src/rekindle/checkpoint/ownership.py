@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from rekindle.checkpoint.paths import new_timeline, owner_attempt, owner_path, owners_folder
-from rekindle.checkpoint.store import Store
+from rekindle.checkpoint.store import Store, put_once
 from rekindle.errors import CheckpointError, MissingFileError, OwnershipLostError, StoreError
 
 FORMAT_VERSION: Final = 1
@@ -90,9 +90,7 @@ def newest_attempt(store: Store, job_name: str) -> int | None:
 
 
 def _put(store: Store, claim: Claim) -> bool:
-    path, data = owner_path(claim.job_name, claim.attempt), _encode(claim)
-    # When the answer to a write is lost, the store's client asks again and finds its own file.
-    return store.put_if_absent(path, data) or store.read(path) == data
+    return put_once(store, owner_path(claim.job_name, claim.attempt), _encode(claim))
 
 
 def _last_own(store: Store, claim: Claim) -> Claim:

@@ -6,7 +6,7 @@ from rekindle.checkpoint.manifest import Manifest, ManifestKind, encode
 from rekindle.checkpoint.ownership import Claim, check_owner
 from rekindle.checkpoint.paths import checkpoint_folder, metadata_path
 from rekindle.checkpoint.retention import Removal
-from rekindle.checkpoint.store import Store
+from rekindle.checkpoint.store import Store, put_once
 from rekindle.errors import CheckpointError
 
 
@@ -28,9 +28,7 @@ def publish(store: Store, claim: Claim, manifest: Manifest) -> str:
 
 def put_metadata(store: Store, folder: str, manifest: Manifest) -> None:
     """Write `_metadata` once; CheckpointError when there is another one."""
-    path, data = metadata_path(folder), encode(manifest)
-    # When the answer to a write is lost, the store's client asks again and finds its own file.
-    if not store.put_if_absent(path, data) and store.read(path) != data:
+    if not put_once(store, metadata_path(folder), encode(manifest)):
         raise CheckpointError(f"There is already another checkpoint at {folder} in {store.url}.")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -83,7 +83,7 @@ def locate(url: str, options: Mapping[str, str] | None = None) -> Location:
 
 def list_checkpoints(store: Store, job_name: str) -> list[str]:
     """The folders of a job's complete checkpoints, oldest first: by timeline, then by id."""
-    return [str(found) for found in _complete(store.list(job_folder(job_name)))]
+    return [str(found) for found in folders_with(METADATA, store.list(job_folder(job_name)))]
 
 
 def latest(store: Store, job_name: str) -> str | None:
@@ -127,7 +127,7 @@ def newest_good_before(store: Store, path: str, *, deep: bool = False) -> str | 
     damaged = CheckpointPath.parse(path)
     if damaged is None:
         return None
-    older = [found for found in _complete(store.list(damaged.job)) if found.order < damaged.order]
+    older = [found for found in folders_with(METADATA, store.list(damaged.job)) if found.order < damaged.order]
     for found in reversed(older):
         try:
             return _verified(store, str(found), deep).path
@@ -190,13 +190,8 @@ def _check_files(store: Store, root: str, manifest: Manifest) -> None:
             )
 
 
-def _complete(entries: list[FileEntry]) -> list[CheckpointPath]:
-    return sorted(_published(entries), key=attrgetter("order"))
-
-
-def _published(entries: list[FileEntry]) -> Iterator[CheckpointPath]:
-    for entry in entries:
-        folder, _, name = entry.path.rpartition("/")
-        found = CheckpointPath.parse(folder) if name == METADATA else None
-        if found is not None:
-            yield found
+def folders_with(name: str, entries: Iterable[FileEntry]) -> list[CheckpointPath]:
+    """The folders of checkpoints that have a file of this name, oldest first: by timeline, then by id."""
+    folders = (entry.path.removesuffix(f"/{name}") for entry in entries if entry.path.endswith(f"/{name}"))
+    found = (CheckpointPath.parse(folder) for folder in folders)
+    return sorted((each for each in found if each is not None), key=attrgetter("order"))

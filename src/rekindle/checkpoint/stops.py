@@ -6,21 +6,14 @@ where its next checkpoint would be; the savepoint itself is the user's, and may 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
 from rekindle.checkpoint.ownership import Claim
-from rekindle.checkpoint.paths import (
-    METADATA,
-    STOPPED,
-    CheckpointPath,
-    checkpoint_folder,
-    job_folder,
-    stopped_path,
-)
-from rekindle.checkpoint.store import FileEntry, Store
+from rekindle.checkpoint.paths import METADATA, STOPPED, checkpoint_folder, job_folder, stopped_path
+from rekindle.checkpoint.resolve import folders_with
+from rekindle.checkpoint.store import Store, put_once
 from rekindle.errors import CheckpointError, CorruptCheckpointError
 
 FORMAT_VERSION: Final = 1
@@ -47,9 +40,8 @@ def note_stop(store: Store, claim: Claim, checkpoint_id: int, savepoint: str) ->
     >>> last_stop(store, "orders")
     'file:///savepoints/savepoint-0a1b-2c'
     """
-    path, data = note_of(claim, checkpoint_id), _encode(Stop(FORMAT_VERSION, savepoint))
-    # When the answer to a write is lost, the store's client asks again and finds its own file.
-    if not store.put_if_absent(path, data) and store.read(path) != data:
+    path = note_of(claim, checkpoint_id)
+    if not put_once(store, path, _encode(Stop(FORMAT_VERSION, savepoint))):
         raise CheckpointError(f"There is already another note of a stop at {path} in {store.url}.")
 
 
@@ -61,10 +53,10 @@ def note_of(claim: Claim, checkpoint_id: int) -> str:
 def last_stop(store: Store, job_name: str) -> str | None:
     """The savepoint that the job was stopped with, if it has made no checkpoint since."""
     entries = store.list(job_folder(job_name))
-    checkpoints, stops = _folders(entries, METADATA), _folders(entries, STOPPED)
-    if not stops or (checkpoints and max(each.order for each in checkpoints) > max(each.order for each in stops)):
+    checkpoints, stops = folders_with(METADATA, entries), folders_with(STOPPED, entries)
+    if not stops or (checkpoints and checkpoints[-1].order > stops[-1].order):
         return None
-    path = stopped_path(str(max(stops, key=lambda each: each.order)))
+    path = stopped_path(str(stops[-1]))
     try:
         note = _decode(store.read(path))
     except msgspec.DecodeError as error:
@@ -78,8 +70,3 @@ def last_stop(store: Store, job_name: str) -> str | None:
             f"{FORMAT_VERSION}: use the version that stopped job '{job_name}', or a newer one."
         )
     return note.savepoint
-
-
-def _folders(entries: Iterable[FileEntry], name: str) -> list[CheckpointPath]:
-    folders = (entry.path.rpartition("/")[0] for entry in entries if entry.path.rpartition("/")[2] == name)
-    return [found for folder in folders if (found := CheckpointPath.parse(folder)) is not None]

@@ -133,6 +133,14 @@ def _local(url: str) -> Store:
     return LocalStore(Path(unquote(parts.path)))
 
 
+def put_once(store: Store, path: str, data: bytes) -> bool:
+    """Whether this is what the file holds now, and nobody else has written another one.
+
+    When the answer to a write is lost, the store's client asks again and finds its own file.
+    """
+    return store.put_if_absent(path, data) or store.read(path) == data
+
+
 def check_usable(store: Store) -> None:
     """Write, write again, read and delete a small file, so that a job without a usable store ends before it starts.
 

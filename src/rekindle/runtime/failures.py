@@ -51,6 +51,11 @@ def is_user_code(error: BaseException) -> bool:
     return _first_user_frame(error.__traceback__) is not None
 
 
+def own_traceback(error: BaseException) -> str:
+    """The user's own traceback; empty when none of their code is on the way to the error."""
+    return user_traceback(error) if is_user_code(error) else ""
+
+
 def user_traceback(error: BaseException) -> str:
     """The traceback from the first frame that is not the engine's; the engine's own only if it is to blame."""
     frames = _first_user_frame(error.__traceback__)

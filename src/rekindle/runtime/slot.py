@@ -58,7 +58,7 @@ from rekindle.runtime.cached_files import place_files
 from rekindle.runtime.chain import SlotServices
 from rekindle.runtime.context import Accumulators, JobIdentity
 from rekindle.runtime.exchange.chunk import read_header
-from rekindle.runtime.failures import describe_failure, is_user_code, user_traceback
+from rekindle.runtime.failures import describe_failure, own_traceback, user_traceback
 from rekindle.runtime.guardian import start_guardian
 from rekindle.runtime.logs import forward_output
 from rekindle.runtime.mailbox import TaskThread
@@ -232,8 +232,8 @@ class Slot:
         except SnapshotDeclinedError as error:
             cause = error.__cause__ or error
             said = "".join(traceback.format_exception_only(cause)).strip()
-            own = user_traceback(cause) if is_user_code(cause) else ""
-            self.send(SnapshotDeclined(order.id, task.chain.id, task.subtask, f"{error} {said}", False, own))
+            answer = f"{error} {said}", False, own_traceback(cause)
+            self.send(SnapshotDeclined(order.id, task.chain.id, task.subtask, *answer))
             return
         self._uploader.put(snapshot, float(start_delay_ms), (monotonic() - started) * 1000)
 

@@ -16,7 +16,7 @@ from rekindle.checkpoint.store import Store
 from rekindle.checkpoint.stores.options import StoreOptions, open_configured
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.protocol import Message, OperatorSnapshotTaken, SnapshotDeclined, SnapshotTaken, Storage
-from rekindle.runtime.failures import is_user_code, user_traceback
+from rekindle.runtime.failures import own_traceback
 from rekindle.runtime.task import TaskSnapshot
 
 _LOG = logging.getLogger(__name__)
@@ -60,8 +60,8 @@ class Uploader:
             except Exception as error:
                 _LOG.warning("%s: snapshot %d failed: %s", snapshot.task.name, snapshot.order.id, error)
                 chain, subtask = snapshot.task.chain.id, snapshot.task.subtask
-                said, own = f"{snapshot.task.name}: {error}", user_traceback(error) if is_user_code(error) else ""
-                self._send(SnapshotDeclined(snapshot.order.id, chain, subtask, said, True, own))
+                answer = f"{snapshot.task.name}: {error}", True, own_traceback(error)
+                self._send(SnapshotDeclined(snapshot.order.id, chain, subtask, *answer))
             reach(CrashPoint.AFTER_ACKNOWLEDGEMENT)
 
     def _write(self, snapshot: TaskSnapshot, start_delay_ms: float, sync_ms: float) -> SnapshotTaken:
