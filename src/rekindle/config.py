@@ -417,7 +417,7 @@ UNALIGNED_ENABLED = _option(
     "execution.checkpointing.unaligned.enabled",
     parse_bool,
     False,
-    "Accepted: the end of an epoch is a barrier that waits for nothing.",
+    "Whether records that wait in front of a slow task when an epoch's time is over go into the checkpoint.",
     "execution.checkpointing.unaligned",
 )
 UNALIGNED_FORCED = _option(
@@ -603,14 +603,15 @@ EPOCH_MAX_RECORDS = _option(
 EPOCH_INITIAL_RECORDS = _option(
     "rekindle.epoch.initial-records",
     at_least(1),
-    1_000,
-    "The cap of the first epoch; it doubles while epochs are shorter than their target and halves when they are not.",
+    1,
+    "The cap of the first epoch, per source subtask. It grows while epochs are shorter than their target, by what "
+    "records cost, and shrinks when they are longer.",
 )
 EPOCH_TARGET_DURATION = _option(
     "rekindle.epoch.target-duration",
     parse_duration,
     timedelta(seconds=1),
-    "How long an epoch should take when there is much to do.",
+    "How long an epoch should take when there is much to do; at most half the checkpoint interval.",
 )
 EPOCH_CHUNK_RECORDS = _option(
     "rekindle.epoch.chunk-records", at_least(1), 4096, "The most records in one payload between two tasks."

@@ -127,6 +127,8 @@ class TaskReport(msgspec.Struct, frozen=True, array_like=True):
     watermark: int
     finished: bool
     busy_ms: float
+    #: Records that wait in front of the task because the epoch's time was over.
+    in_flight: int = 0
     #: What its functions' metrics say; empty if it is not long ago that they were told.
     metrics: list[MetricReading] = []
 
@@ -287,8 +289,10 @@ class PumpHello(msgspec.Struct, frozen=True):
     epoch: int
     stage: int
     max_records: int
-    target_ms: int
+    target_ms: float
     checkpoint: CheckpointOrder | None = None
+    #: Wall-clock time after which a task leaves what still waits in front of it (unaligned checkpoints); None: never.
+    ends_at_ms: int | None = None
 
 
 class PumpReply(msgspec.Struct, frozen=True):

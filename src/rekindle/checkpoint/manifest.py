@@ -79,13 +79,15 @@ class SubtaskState(msgspec.Struct, frozen=True):
     full_bytes: int = 0
     #: The size of each file that it needs: one that little is needed of is worth being written anew (`rewrites`).
     file_bytes: dict[str, int] = {}
+    #: Chunks that waited in front of the task, as `runtime.in_flight` writes them; with a chain's head.
+    in_flight: Blob | None = None
 
     def blobs(self) -> Iterator[Blob]:
         """Every blob."""
         for parts in (self.keyed, self.timers, self.raw_keyed):
             for part in parts:
                 yield part.blob
-        for single in (self.operator_state, self.source, self.task):
+        for single in (self.operator_state, self.source, self.task, self.in_flight):
             if single is not None:
                 yield single
         yield from self.raw_operator

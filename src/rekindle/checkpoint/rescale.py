@@ -48,6 +48,8 @@ class SubtaskRestore(msgspec.Struct, frozen=True):
     source: list[Blob] = []
     task: list[Blob] = []
     committables: list[Blob] = []
+    #: Of this subtask alone, or of all old ones that had some.
+    in_flight: list[Blob] = []
     #: Sizes of the files that hold this, where the subtask may go on with them.
     file_bytes: dict[str, int] = {}
 
@@ -105,6 +107,7 @@ def assign_operator(state: OperatorState, target: OperatorTarget) -> list[Subtas
             source=[s.source for s in (old if rescaled else [old[subtask]]) if s.source is not None],
             task=[s.task for s in (old if rescaled else [old[subtask]]) if s.task is not None],
             committables=_dealt([s.committables for s in old], target.parallelism, subtask),
+            in_flight=[s.in_flight for s in (old if rescaled else [old[subtask]]) if s.in_flight is not None],
             file_bytes={} if rescaled else old[subtask].file_bytes,
         )
         for subtask in range(target.parallelism)
@@ -289,6 +292,7 @@ def _has_state(subtask: SubtaskState) -> bool:
             subtask.raw_operator,
             subtask.source is not None,
             subtask.committables,
+            subtask.in_flight is not None,
         )
     )
 

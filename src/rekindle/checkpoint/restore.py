@@ -23,6 +23,7 @@ class RestoredSubtask:
     task: TaskState | None
     #: Each to be read once, piece by piece: `committables.read_committable`.
     committables: list[Iterator[bytes]]
+    in_flight: list[bytes]
 
 
 def read_parts(store: Store, root: str, parts: Sequence[KeyedPart]) -> Iterator[tuple[int, bytes]]:
@@ -40,6 +41,7 @@ def read_subtask(store: Store, root: str, restore: SubtaskRestore, name: str) ->
         source=_source(store, root, restore, name),
         task=_task(store, root, restore),
         committables=[read_pieces(store, root, blob) for blob in restore.committables],
+        in_flight=_read(store, root, restore.in_flight),
     )
 
 

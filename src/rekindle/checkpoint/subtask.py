@@ -35,6 +35,7 @@ class SubtaskParts:
     raw_operator: list[bytes] = field(default_factory=list)
     source: bytes | None = None
     task: bytes | None = None
+    in_flight: bytes | None = None
     committables: Sequence[Part] = ()
     #: Told what was written, before anybody else is.
     on_written: Callable[[SubtaskState], None] = lambda state: None
@@ -44,7 +45,7 @@ class SubtaskParts:
         for name in ("keyed_full", "keyed_delta", "timers", "timers_delta", "raw_keyed"):
             for group, data in getattr(self, name):
                 yield (name, group), data
-        for name in ("operator_state", "source", "task"):
+        for name in ("operator_state", "source", "task", "in_flight"):
             data = getattr(self, name)
             if data is not None:
                 yield (name, 0), data
@@ -76,6 +77,7 @@ def write_subtask(writer: PartWriter, parts: SubtaskParts) -> SubtaskState:
         raw_operator=[blob for _, blob in blobs.get("raw_operator", ())],
         source=single("source"),
         task=single("task"),
+        in_flight=single("in_flight"),
         committables=[blob for _, blob in blobs.get("committables", ())],
     )
     size = sum(map(blob_size, state.blobs()))

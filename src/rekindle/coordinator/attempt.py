@@ -7,6 +7,7 @@ import math
 import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Protocol
@@ -36,6 +37,9 @@ _LOG = logging.getLogger("rekindle.job")
 #: How long to wait, after Spark reported a failure, for the slot's own word about the cause.
 _EXPLANATION_S = 2.0
 _FAILED_CLOSE_S = 3.0
+#: A checkpoint that is overdue waits for the one before it for so much of an interval, after an epoch this long.
+_LONG_EPOCH = 0.75
+_WAIT_FOR_COMPLETION = 0.25
 _NEVER = 0.0  # as a timeout, in Flink's settings too
 _encode_restore = msgspec.msgpack.Encoder().encode
 
@@ -52,6 +56,8 @@ class AttemptSettings:
     loopback_only: bool
     restarts: int = field(default=0, kw_only=True)
     python_path: tuple[str, ...]
+    #: Whether what waits in front of a slow task may stay there and go into checkpoints.
+    unaligned: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,14 @@ class EpochWork:
     """What an epoch is run for: what the sources have, and perhaps a checkpoint's barrier at its end."""
 
     order: CheckpointOrder | None
+
+
+@dataclass(frozen=True)
+class LastEpoch:
+    """When an epoch began (monotonic seconds), and how long it took."""
+
+    started: float
+    duration_ms: float
 
 
 @dataclass
@@ -134,6 +148,9 @@ class Attempt:
         }
         self._dataframes: list[PartitionedInput] = []
         self._input_ended = False
+        self._in_flight = 0  # records that the last epoch left in front of slow tasks
+        # Epochs run on a thread of their own, so that this one can abort a checkpoint whose time is over (I22).
+        self._epoch_thread = ThreadPoolExecutor(1, "rekindle-epoch")
         self._canceller: threading.Thread | None = None
         self.accumulators: dict[str, Any] = {}
         #: What metrics said at the end.
@@ -162,6 +179,7 @@ class Attempt:
             self._shut_down_after(error)
             raise
         finally:
+            self._epoch_thread.shutdown()
             self._server.close()
             if self._canceller is not None:
                 self._canceller.join()  # it must not stop what the next attempt starts
@@ -248,19 +266,21 @@ class Attempt:
     def _run_epochs(self) -> None:
         pace = Pace.start(self._settings.limits)
         backlog = True
-        last_start = monotonic() - 3600
-        while (work := self._await_work(pace, backlog, last_start)) is not None:
-            last_start = monotonic()
+        last = LastEpoch(monotonic() - 3600, 0.0)
+        while (work := self._await_work(pace, backlog, last)) is not None:
+            started = monotonic()
             run = self._next_run(work, pace)
             rows = self._run_epoch(run)
-            duration_ms = (monotonic() - last_start) * 1000
-            summary = self._conclude(run, duration_ms)
+            last = LastEpoch(started, (monotonic() - started) * 1000)
+            summary = self._conclude(run, last.duration_ms)
             if rows:
                 self._receiver.deliver(rows)
             self._observer.on_epoch(summary)
             self._coordinate(work)
             backlog = bool(self._unfinished) and (summary.more or any(each.remaining for each in self._dataframes))
-            pace = pace.after(duration_ms, summary.more)
+            pulled, self._in_flight = run.max_records > 0, summary.in_flight
+            capped = summary.more and pulled
+            pace = pace.after(last.duration_ms, summary.work_ms, capped, left_over=pulled and summary.in_flight > 0)
 
     def _coordinate(self, work: EpochWork) -> None:
         """After an epoch that counted: its cut stands, and perhaps the input has ended."""
@@ -282,15 +302,22 @@ class Attempt:
             stage_names=self._stage_names,
             slots=self._addresses(),
             secret=self._identity.secret,
-            max_records=pace.max_records,
+            max_records=0 if self._in_flight else pace.max_records,  # what is in flight comes first
             target_ms=self._settings.limits.target_ms,
             checkpoint=work.order,
+            ends_at_ms=self._ends_at_ms(work),
             dataframe_partitions=tuple(
                 (each.node, each.take(self._plan.slots)) for each in self._dataframes if each.remaining
             ),
         )
 
-    def _await_work(self, pace: Pace, backlog: bool, last_start: float) -> EpochWork | None:
+    def _ends_at_ms(self, work: EpochWork) -> int | None:
+        """When tasks leave what waits in front of them: never for a savepoint, nor without unaligned checkpoints."""
+        if not self._settings.unaligned or (work.order is not None and work.order.savepoint):
+            return None
+        return self._checkpointing.clock.wall_ms() + round(self._settings.limits.target_ms)
+
+    def _await_work(self, pace: Pace, backlog: bool, last: LastEpoch) -> EpochWork | None:
         """What the next epoch is for, when one is worth running; None when the job has ended.
 
         No Spark job runs while there is nothing to do and no checkpoint is due, or while the results wait for their
@@ -312,12 +339,26 @@ class Attempt:
                 if not room and self._receiver.has_room():
                     continue  # the reader was faster than we
                 wanted = room and (backlog or voices.ready) and not checkpointing.ledger.holds_input
-                pause_ms = pace.pause_ms((monotonic() - last_start) * 1000, backlog) if wanted else None
+                pause_ms = self._pause_ms(pace, backlog, last) if wanted else None
                 if pause_ms == 0.0:
                     return EpochWork(None)
                 if not voices.words and not checkpointing.desk.has_requests:
                     waits = [wait for wait in (pause_ms, checkpointing.wait_ms()) if wait is not None]
                     voices.changed.wait(min(waits) / 1000 if waits else None)
+
+    def _pause_ms(self, pace: Pace, backlog: bool, last: LastEpoch) -> float:
+        """How long to wait before the next epoch.
+
+        When epochs are long because functions are slow, the next one would begin before the last checkpoint is
+        complete, and the next barrier would be another epoch away: a moment's patience saves that (I22).
+        """
+        since_start_ms = (monotonic() - last.started) * 1000
+        pause_ms = pace.pause_ms(since_start_ms, backlog)
+        interval_ms = self._checkpointing.ledger.policy.interval_ms
+        if last.duration_ms > _LONG_EPOCH * interval_ms and self._checkpointing.waits_for_completion():
+            since_end_ms = since_start_ms - last.duration_ms
+            pause_ms = max(pause_ms, _WAIT_FOR_COMPLETION * interval_ms - since_end_ms)
+        return pause_ms
 
     def _hear_words(self) -> None:
         """What slots said about checkpoints meanwhile."""
@@ -326,7 +367,7 @@ class Attempt:
 
     def _run_epoch(self, run: EpochRun) -> list[bytes]:
         try:
-            rows = self._cluster.run_epoch(run)
+            rows = self._attend(self._epoch_thread.submit(self._cluster.run_epoch, run), run)
         except JobCancelledError:
             self._voices.check()  # a slot's failure cancels the Spark job too: it has priority
             raise
@@ -335,6 +376,24 @@ class Attempt:
             raise
         self._voices.check()
         return rows
+
+    def _attend(self, epoch: Future[list[bytes]], run: EpochRun) -> list[bytes]:
+        """Coordinate checkpoints while an epoch runs: what takes too long is aborted whatever the tasks do (I22).
+
+        An epoch with a barrier names the checkpoint that its deltas stand on: until it is over no other checkpoint
+        completes (I12).
+        """
+        voices, checkpointing = self._voices, self._checkpointing
+        epoch.add_done_callback(lambda _: voices.wake())
+        while not epoch.done():
+            if run.checkpoint is None:
+                self._hear_words()
+            checkpointing.expire(None if run.checkpoint is None else run.checkpoint.id)
+            with voices.changed:
+                if not epoch.done() and (run.checkpoint is not None or not voices.words):
+                    wait_ms = checkpointing.expires_in_ms()
+                    voices.changed.wait(None if wait_ms is None else wait_ms / 1000)
+        return epoch.result()
 
     def _explain(self, error: ClusterError) -> None:
         """Spark says that the job failed; the slot's own word, if it comes, is the better story."""

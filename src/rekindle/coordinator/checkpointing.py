@@ -239,9 +239,22 @@ class Checkpointing:
         if self.ledger.reader_behind != behind:
             self.ledger = replace(self.ledger, reader_behind=behind)
 
+    def expire(self, only: int | None = None) -> None:
+        """Abort the checkpoints whose time is over (I22), or this one alone."""
+        self._do(self.ledger.expire(_now_ms(), only))
+
+    def expires_in_ms(self) -> float | None:
+        """How long until the next checkpoint under way expires; None: none is."""
+        expires_ms = self.ledger.next_expiry_ms()
+        return None if expires_ms is None else max(0.0, expires_ms - _now_ms())
+
+    def waits_for_completion(self) -> bool:
+        """Whether a checkpoint is due and only those under way are in its way."""
+        return self.ledger.waits_for_completion(_now_ms())
+
     def next_order(self, unread: Mapping[int, Sequence[int]]) -> CheckpointOrder | None:
         """The barrier of the next epoch, if one is due. `unread`: the partitions left of each DataFrame source."""
-        self._do(self.ledger.expire(_now_ms()))
+        self.expire()
         self.ledger, decisions = self.ledger.trigger(_now_ms(), self.clock.wall_ms())
         for decision in decisions:
             if isinstance(decision, Trigger):
@@ -291,7 +304,8 @@ class Checkpointing:
         self._do(self.ledger.cut_stands(order.id))
 
     def hear(self, word: SlotWord) -> None:
-        """What a slot said about a checkpoint."""
+        """What a slot said about a checkpoint. A word that comes after the timeout comes too late (I22)."""
+        self.expire()
         subtask = word.chain, word.subtask
         match word:
             case SnapshotTaken():

@@ -182,10 +182,19 @@ class CheckpointLedger:
 
     def next_wake_ms(self, now_ms: float) -> float | None:
         """When to call `expire` and `trigger` again if nothing happens before; None: when something happens."""
-        moments = [each.triggered_ms + self.policy.timeout_ms for each in self.pending if each.can_expire]
-        turn_ms = self._next_turn_ms(now_ms)
-        moments += [] if turn_ms is None else [turn_ms]
+        moments = [moment for moment in (self.next_expiry_ms(), self._next_turn_ms(now_ms)) if moment is not None]
         return max(now_ms, min(moments)) if moments else None
+
+    def next_expiry_ms(self) -> float | None:
+        """When the next checkpoint under way will have taken too long."""
+        moments = [each.triggered_ms + self.policy.timeout_ms for each in self.pending if each.can_expire]
+        return min(moments, default=None)
+
+    def waits_for_completion(self, now_ms: float) -> bool:
+        """Whether the next periodic checkpoint is due, but those whose cut stands take up its place."""
+        full = len(self.pending) >= self.policy.max_concurrent
+        cut = all(each.state is not CheckpointState.TRIGGERED for each in self.pending)
+        return self.running and not self.holds_input and self.policy.enabled and full and cut and self.due_ms <= now_ms
 
     @property
     def holds_input(self) -> bool:
@@ -267,10 +276,14 @@ class CheckpointLedger:
             return self, ()
         return self._abort(checkpoint, reason, message, now_ms, set_out=False)
 
-    def expire(self, now_ms: float) -> Step:
-        """Abort what takes longer than the timeout."""
+    def expire(self, now_ms: float, only: int | None = None) -> Step:
+        """Abort what takes longer than the timeout, from its trigger on (I22); `only` this one, if it is given."""
         late = [
-            each for each in self.pending if each.can_expire and now_ms - each.triggered_ms >= self.policy.timeout_ms
+            each
+            for each in self.pending
+            if each.can_expire
+            and now_ms - each.triggered_ms >= self.policy.timeout_ms
+            and (only is None or each.id == only)
         ]
         return self._abort_each(late, CheckpointFailureReason.CHECKPOINT_EXPIRED, "", now_ms)
 

@@ -31,8 +31,9 @@ class EpochRun:
     slots: tuple[SlotAddress, ...]
     secret: bytes
     max_records: int
-    target_ms: int
+    target_ms: float
     checkpoint: CheckpointOrder | None = None
+    ends_at_ms: int | None = None  # wall-clock time after which tasks leave what waits in front of them
     dataframe_partitions: tuple[tuple[int, tuple[int, ...]], ...] = ()  # (source node id, partitions to read)
 
 

@@ -22,6 +22,10 @@ class EpochSummary:
     records_out: int
     watermark: int | None
     more: bool
+    #: What the slowest task of each stage took, summed over the stages.
+    work_ms: float = 0.0
+    #: Records that wait in front of tasks whose time was over (unaligned checkpoints).
+    in_flight: int = 0
     #: What metrics of user functions said, of tasks that told it in this epoch.
     metrics: Sequence[MetricReading] = ()
 
@@ -46,8 +50,18 @@ def summarised(plan: JobPlan, epoch: int, duration_ms: float, reports: Sequence[
         records_out=sum(task.records_sunk for task in tasks),
         watermark=min(watermarks, default=None),
         more=any(report.more for report in reports),
+        work_ms=_work_ms(reports),
+        in_flight=sum(task.in_flight for task in tasks),
         metrics=[reading for task in tasks for reading in task.metrics],
     )
+
+
+def _work_ms(reports: Sequence[StageReport]) -> float:
+    slowest: dict[int, float] = {}
+    for report in reports:
+        for task in report.tasks:
+            slowest[report.stage] = max(slowest.get(report.stage, 0.0), task.busy_ms)
+    return sum(slowest.values())
 
 
 def finished_tasks(reports: Sequence[StageReport]) -> set[tuple[int, int]]:

@@ -11,59 +11,83 @@ class EpochLimits:
 
     initial_records: int
     max_records: int
-    target_ms: int
-    min_interval_ms: int
+    target_ms: float
+    min_interval_ms: float
+
+    def within(self, checkpoint_interval_ms: int) -> EpochLimits:
+        """The same with epochs of at most half a checkpoint interval (I22).
+
+        A checkpoint that is due waits for the epoch under way, and its barrier takes another one.
+        """
+        if checkpoint_interval_ms <= 0:
+            return self
+        return replace(self, target_ms=min(self.target_ms, checkpoint_interval_ms / 2))
 
 
-#: How fast what is known of an epoch's overhead fades, per epoch: it is found out anew now and then.
-_FADING = 0.9
+#: Below this cap little is known of what a record costs: what the epoch's work took decides, and the cap may leap.
+_FEW_RECORDS = 1000
+_LEAP = 32
+#: How fast the measured overhead of an epoch may rise again, per epoch.
+_OVERHEAD_RISE = 1.1
 
 
 @dataclass(frozen=True)
 class Pace:
-    """The cap on an epoch's records per source subtask; adapts to how long epochs take (I5).
+    """The cap on an epoch's records per source subtask; adapts to how long epochs take (I5, I22).
 
-    An epoch takes a while however few records it has, on a busy machine longer than its target. Fewer records would not
-    make it shorter then, only more of them worth its while: the target is at least twice that overhead.
+    The first epoch has few records, because nobody knows what one costs. An epoch takes a while however few records it
+    has (`overhead_ms`), on a busy machine longer than its target. Fewer records would not make it shorter then, only
+    less worthwhile: the target is at least twice the overhead.
 
-    >>> limits = EpochLimits(initial_records=1000, max_records=100_000, target_ms=1000, min_interval_ms=100)
+    >>> limits = EpochLimits(initial_records=1, max_records=100_000, target_ms=1000, min_interval_ms=100)
     >>> pace = Pace.start(limits)
-    >>> pace.after(duration_ms=90, capped=True).max_records, pace.after(duration_ms=1500, capped=True).max_records
-    (4000, 500)
+    >>> cheap = pace.after(duration_ms=90, work_ms=0.1, capped=True)
+    >>> cheap.max_records, cheap.after(duration_ms=91, work_ms=0.5, capped=True).max_records
+    (32, 1024)
+    >>> pace.after(duration_ms=340, work_ms=250, capped=True).max_records
+    3
     """
 
     limits: EpochLimits
     max_records: int
-    #: What the last epoch took, if the cap was halved for it.
-    halved_after_ms: float | None = None
-    #: What an epoch takes that no cap would shorten.
+    #: The time of an epoch that is not its tasks' work; 0 before the first epoch.
     overhead_ms: float = 0.0
 
     @staticmethod
     def start(limits: EpochLimits) -> Pace:
-        """Begin small: what a record costs is not known yet."""
+        """The pace of the first epoch."""
         return Pace(limits, min(limits.initial_records, limits.max_records))
 
-    def after(self, duration_ms: float, capped: bool) -> Pace:
-        """The pace after an epoch that took so long; `capped`: the sources had more than the cap let in."""
-        if not capped:  # it was not the cap that made it so long, or so short
-            return replace(self, halved_after_ms=None)
-        overhead_ms = min(self.overhead_ms * _FADING, duration_ms)
-        target_ms = max(self.limits.target_ms, 2 * overhead_ms)
+    def after(self, duration_ms: float, work_ms: float, capped: bool, left_over: bool = False) -> Pace:
+        """The pace after an epoch.
+
+        `work_ms`: what the slowest task of each stage took, summed over the stages. `capped`: the sources had more than
+        the cap let in. `left_over`: the tasks could not process all of it in the epoch's time.
+        """
+        pace = replace(self, overhead_ms=self._overhead(duration_ms - work_ms))
+        if left_over:
+            return pace._times(0.5)
+        if not capped:  # it was not the cap that made the epoch so long, or so short
+            return pace
+        target_ms = max(self.limits.target_ms, 2 * pace.overhead_ms)
         if duration_ms > target_ms * 1.25:
-            return self._shortened(duration_ms, overhead_ms)
-        growth = 4 if duration_ms * 4 < target_ms else 2 if duration_ms * 1.5 < target_ms else 1
-        return replace(self._times(growth), halved_after_ms=None, overhead_ms=overhead_ms)
+            return pace._times(min(0.5, target_ms / duration_ms))
+        return pace._times(pace._growth(target_ms, duration_ms, work_ms))
 
-    def _shortened(self, duration_ms: float, overhead_ms: float) -> Pace:
-        if self.halved_after_ms is not None and duration_ms > 0.8 * self.halved_after_ms:
-            # Half the records took as long: it is not they that take the time.
-            return replace(self._times(2), halved_after_ms=None, overhead_ms=duration_ms)
-        fewer = max(1, self.max_records // 2)
-        return replace(self, max_records=fewer, halved_after_ms=duration_ms, overhead_ms=overhead_ms)
+    def _overhead(self, measured_ms: float) -> float:
+        """The least that was measured, rising slowly: a long epoch now and then says nothing."""
+        if self.overhead_ms == 0.0:
+            return max(1.0, measured_ms)
+        return max(1.0, min(measured_ms, self.overhead_ms * _OVERHEAD_RISE))
 
-    def _times(self, growth: int) -> Pace:
-        return replace(self, max_records=min(self.limits.max_records, self.max_records * growth))
+    def _growth(self, target_ms: float, duration_ms: float, work_ms: float) -> int:
+        if self.max_records < _FEW_RECORDS:
+            room_ms = target_ms - self.overhead_ms
+            return max(1, min(_LEAP, int(room_ms / max(work_ms, 0.001))))
+        return 4 if duration_ms * 4 < target_ms else 2 if duration_ms * 1.5 < target_ms else 1
+
+    def _times(self, factor: float) -> Pace:
+        return replace(self, max_records=max(1, min(self.limits.max_records, int(self.max_records * factor))))
 
     def pause_ms(self, since_last_start_ms: float, backlog: bool) -> float:
         """How long to wait before the next epoch, so that a trickle of records does not run jobs back to back."""

@@ -16,6 +16,7 @@
 | cancellation_timeout_ms | a task that does not end so long after a cancellation is ended with its process; 0: never |
 | slot_start_timeout_ms | how long the driver waits for its slots |
 | checkpoint_interval_ms | -1 without checkpoints, and always in batch mode |
+| unaligned_checkpoints | whether records in front of a slow task go into checkpoints |
 | checkpoint_mode, checkpoint_timeout_ms, checkpoint_min_pause_ms, checkpoint_max_concurrent, | |
 | checkpoint_tolerable_failures, checkpoint_retention, checkpoint_num_retained, checkpoint_directory, | |
 | savepoint_directory, allow_non_restored_state | as in Flink |
@@ -64,6 +65,7 @@ def _checkpoint_settings(program: Program, batch: bool) -> dict[str, Any]:
     checkpoints = program.checkpoint_config
     settings = program.configuration
     return {
+        "unaligned_checkpoints": not batch and checkpoints.is_unaligned_checkpoints_enabled(),
         "checkpoint_interval_ms": -1 if batch else checkpoints.get_checkpoint_interval(),
         "checkpoint_mode": checkpoints.get_checkpointing_mode().name,
         "checkpoint_timeout_ms": checkpoints.get_checkpoint_timeout(),

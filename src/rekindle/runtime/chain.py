@@ -21,7 +21,7 @@ from rekindle.runtime.exchange.partition import (
     rescale_sources,
     rescale_targets,
 )
-from rekindle.runtime.exchange.spill import Outbox
+from rekindle.runtime.exchange.spill import Outbox, RowOutbox
 from rekindle.runtime.key_groups import key_group_range
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.base import Operator
@@ -121,27 +121,47 @@ class ChainBuilder:
             codec=codec_for(edge.type_info),
             chunk_records=int(plan.settings["chunk_records"]),
         )
+        return self._writer(edge, target, self.outbox)
+
+    def redistributor(self, edge_id: int, outbox: RowOutbox) -> EdgeWriter:
+        """Sends what was in flight to this chain to its subtasks of today, the same in each of them.
+
+        The outbox gets rows by target subtask.
+        """
+        edge = self.plan.edges[edge_id]
+        target = EdgeTarget(
+            edge=edge.id,
+            label=f"{self.plan.nodes[edge.source].name} -> {self.plan.nodes[edge.target].name}",
+            source=0,
+            sources=1,
+            target_slots=tuple(range(self.chain.parallelism)),
+            codec=codec_for(edge.type_info),
+            chunk_records=int(self.plan.settings["chunk_records"]),
+        )
+        return self._writer(edge, target, outbox)
+
+    def _writer(self, edge: StreamEdge, target: EdgeTarget, outbox: RowOutbox) -> EdgeWriter:
         match edge.partitioning:
             case Partitioning.KEY:
                 selector = selector_function(self.services.load_edge_function(edge.id, "key_selector"))
-                return KeyWriter(target, self.outbox, selector, chain.max_parallelism)
+                return KeyWriter(target, outbox, selector, self.plan.chain_of(edge.target).max_parallelism)
             case Partitioning.REBALANCE:
-                return RoundRobinWriter(target, self.outbox, range(len(slots)), last=self.subtask)
+                return RoundRobinWriter(target, outbox, range(target.channels), last=target.source)
             case Partitioning.RESCALE:
-                share = rescale_targets(self.subtask, self.chain.parallelism, len(slots))
-                return RoundRobinWriter(target, self.outbox, share, last=len(share) - 1)
+                share = rescale_targets(target.source, target.sources, target.channels)
+                return RoundRobinWriter(target, outbox, share, last=len(share) - 1)
             case Partitioning.SHUFFLE:
-                return ShuffleWriter(target, self.outbox)
+                return ShuffleWriter(target, outbox)
             case Partitioning.BROADCAST:
-                return BroadcastWriter(target, self.outbox)
+                return BroadcastWriter(target, outbox)
             case Partitioning.GLOBAL:
-                return SingleTargetWriter(target, self.outbox, 0, marks_to_all=True)
+                return SingleTargetWriter(target, outbox, 0, marks_to_all=True)
             case Partitioning.FORWARD:
-                return SingleTargetWriter(target, self.outbox, self.subtask, marks_to_all=False)
+                return SingleTargetWriter(target, outbox, self.subtask, marks_to_all=False)
             case Partitioning.CUSTOM:
                 selector = selector_function(self.services.load_edge_function(edge.id, "key_selector"))
                 partitioner = self.services.load_edge_function(edge.id, "partitioner")
-                return CustomWriter(target, self.outbox, selector, method_or_callable(partitioner, "partition"))
+                return CustomWriter(target, outbox, selector, method_or_callable(partitioner, "partition"))
 
     def channels(self, edge: StreamEdge) -> list[tuple[int, int]]:
         """Who sends to this subtask over an edge: (edge, sender)."""

@@ -76,6 +76,7 @@ class OperatorSnapshotFutures:
     committables: Sequence[StoredCommittable] = ()
     source: bytes | None = None
     task: bytes | None = None
+    in_flight: bytes | None = None
     #: Told what was written.
     on_written: Callable[[SubtaskState], None] = lambda state: None
 
@@ -101,6 +102,7 @@ class OperatorSnapshotFutures:
             raw_operator=self.raw_operator.run() if self.raw_operator else [],
             source=self.source,
             task=self.task,
+            in_flight=self.in_flight,
             committables=self.committables,
             on_written=self.on_written,
         )
@@ -167,6 +169,8 @@ class SnapshotSource:
     source: Callable[[], SourceState | None] = field(default=lambda: None)
     task: Callable[[], TaskState | None] = field(default=lambda: None)
     committables: Callable[[int], Sequence[StoredCommittable]] = field(default=lambda checkpoint_id: ())
+    #: What waits in front of the task, with its head.
+    in_flight: Callable[[], bytes | None] = field(default=lambda: None)
 
 
 def take_snapshot(operator: SnapshotSource, order: CheckpointOrder) -> OperatorSnapshotFutures:
@@ -183,6 +187,7 @@ def take_snapshot(operator: SnapshotSource, order: CheckpointOrder) -> OperatorS
         source, task = operator.source(), operator.task()
         futures.source = source.encode() if source is not None else None
         futures.task = task.encode() if task is not None else None
+        futures.in_flight = operator.in_flight()
     except Exception as error:
         suppressed: list[Exception] = []
         for clean_up in (futures.cancel, context.close):

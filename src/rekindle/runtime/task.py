@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from time import monotonic, perf_counter
+from math import inf
+from time import monotonic
 from typing import Any, Final
 
 from rekindle.checkpoint.manifest import SubtaskState
@@ -22,15 +23,17 @@ from rekindle.metrics import MetricReading
 from rekindle.protocol import CheckpointOrder, EdgeCount, TaskReport
 from rekindle.runtime.chain import ChainBuilder, SlotServices
 from rekindle.runtime.cut import edge_names, seek_valve, seek_writers, valve_position, writer_positions
-from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Chunk, ChunkHeader, Mark, decode_row
-from rekindle.runtime.exchange.inbox import Inbox
+from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Chunk, Mark, decode_row, read_header, rest_of
+from rekindle.runtime.exchange.inbox import Inbox, Waiting
 from rekindle.runtime.exchange.partition import (
     EdgeWriter,
 )
 from rekindle.runtime.exchange.spill import Outbox
+from rekindle.runtime.in_flight import ALIGNED, InFlightRestore, load, save
 from rekindle.runtime.operators.base import MAX_WATERMARK, Operator
-from rekindle.runtime.operators.sources import SourceOperator
+from rekindle.runtime.operators.sources import Allowance, SourceOperator
 from rekindle.runtime.restored import taking_state, tell_unclaimed
+from rekindle.runtime.slices import LOOK_AROUND_S, LOOK_AROUND_UNALIGNED_S, Slices
 from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotDeclinedError, SnapshotSource, take_snapshot
 from rekindle.runtime.watermarks import WatermarkValve
 from rekindle.serde import ChunkCodec, codec_for, tagged_dumps, tagged_loads
@@ -40,6 +43,8 @@ _METRICS_EVERY_S: Final = 1.0
 #: What the stack holds at most for an operator of a chain, and for all else, the user's own calls included.
 _FRAMES_PER_OPERATOR: Final = 8
 _FRAMES: Final = 1000
+
+ProcessBatch = Callable[[list[Any], list[int] | None], None]
 
 
 def _allow_calls_through(operators: int) -> None:
@@ -52,8 +57,10 @@ class EpochBudget:
     """How much a source may bring into an epoch, and whether a checkpoint's barrier stands at its end."""
 
     max_records: int
-    target_ms: int
+    target_ms: float
     checkpoint: CheckpointOrder | None = None
+    #: After this time a task leaves what waits in front of it (unaligned checkpoints); None: never.
+    leave_after_ms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -125,6 +132,8 @@ class Task:
         self._aborted_ahead: set[int] = set()  # checkpoints that were aborted before their barrier came
         self._error_between_epochs: BaseException | None = None
         self._metrics_due = 0.0
+        unaligned = self._checkpointed and plan.settings["unaligned_checkpoints"]
+        self._slices = Slices(services.clock, LOOK_AROUND_UNALIGNED_S if unaligned else LOOK_AROUND_S)
         buffer_bytes = int(plan.settings["memory_buffer_bytes"])
         self.inbox = Inbox(buffer_bytes, services.directory)
         self.outbox = Outbox(buffer_bytes, services.directory)
@@ -143,6 +152,8 @@ class Task:
         self._looks_for_unclaimed = False  # what was restored and nobody has asked for by the next snapshot
         channels = (channel for edge in self._inputs for channel in self._builder.channels(edge))
         self._valve = WatermarkValve(channels, self._input_index)
+        self._feeding = self._valve  # follows the channel of the chunk that is being processed
+        self._aligned_edges = {edge.id for edge in self._inputs if edge.partitioning in ALIGNED}
 
     def _connect_outputs(self) -> None:
         for edge in self._plan.edges:
@@ -201,7 +212,17 @@ class Task:
             operator.restore_source(state.source, state.finished)
         if operator is self._head and state.task is not None:
             self._seek(state.task, state.finished)
+        if state.in_flight:
+            self._restore_in_flight(state.in_flight, found.rescaled)
         return state
+
+    def _restore_in_flight(self, saved: Sequence[bytes], rescaled: bool) -> None:
+        edges = {self._edge_names[edge.id]: edge.id for edge in self._inputs}
+        restore = InFlightRestore(self._plan, self.subtask, edges, self._valve, self._builder.redistributor)
+        chunks = restore.chunks([load(data) for data in saved], rescaled)
+        self.inbox.keep(chunks)
+        if chunks:
+            self._feeding = chunks[0].valve
 
     def _seek(self, task: TaskState, finished: bool) -> None:
         """The head's part of the cut; a task that had ended has nothing more to say than that (I9)."""
@@ -266,7 +287,11 @@ class Task:
             source=operator.source_state,
             task=partial(self._task_state, operator),
             committables=operator.committables,
+            in_flight=self._in_flight if operator is self._head else lambda: None,
         )
+
+    def _in_flight(self) -> bytes | None:
+        return save(self.inbox, self._valve, self._edge_names)
 
     def notify_complete(self, checkpoint_id: int) -> None:
         """Tell the operators, from tail to head."""
@@ -338,7 +363,7 @@ class Task:
         """This chain's part of an epoch: what is due by the clock, then the input, then flush (I4)."""
         if self._error_between_epochs is not None:
             raise self._error_between_epochs
-        started = perf_counter()
+        started = self._slices.now()
         received = self.inbox.counts()
         sunk_before = self._records_sunk()
         ending = self._holds_end()
@@ -352,7 +377,9 @@ class Task:
                 self._head.end_of_input()
                 self._input_ended = True
         else:
-            records_in = sum(self._feed(header, row) for header, row in self.inbox.drain())
+            records_in = self._take_input(budget)
+        for operator in self._operators.values():
+            operator.end_of_epoch()
         self._on_processing_time()
         if budget.checkpoint is not None and budget.checkpoint.drain:
             for operator in self._operators.values():
@@ -366,10 +393,11 @@ class Task:
             records_sunk=self._records_sunk() - sunk_before,
             watermark=self._operators[self.chain.nodes[-1]].current_watermark,
             finished=self.finished,
-            busy_ms=(perf_counter() - started) * 1000,
+            busy_ms=(self._slices.now() - started) * 1000,
+            in_flight=self.inbox.records_waiting(),
             metrics=self._metrics_if_due(),
         )
-        return EpochOutcome(report, sent, received, self._has_backlog())
+        return EpochOutcome(report, sent, received, self._has_backlog() or bool(self.inbox.waiting))
 
     def _metrics_if_due(self) -> list[MetricReading]:
         now = monotonic()
@@ -397,51 +425,91 @@ class Task:
             self.finished = not self._unfinished
             self._say_again_that_it_ended()
             return 0
-        pulled = source.pull(budget.max_records, monotonic() + budget.target_ms / 1000, lambda: self._cancelled)
-        if self._cancelled:
-            raise JobCancelledError(f"{self.name} was cancelled")
+        deadline = self._slices.now() + budget.target_ms / 1000
+        pulled = source.pull(Allowance(budget.max_records, deadline, self._slices, lambda: self._cancelled))
+        self._check_cancelled()
         self._input_ended = source.finished
         return pulled
 
-    def _feed(self, header: ChunkHeader, row: bytes) -> int:
+    def _check_cancelled(self) -> None:
         if self._cancelled:
             raise JobCancelledError(f"{self.name} was cancelled")
-        chunk = decode_row(row, header, self._codecs[header.edge])
-        channel = header.edge, header.source
-        process = self._head.process_batch2 if self._input_index[header.edge] else self._head.process_batch
-        if chunk.records:
-            self._valve.active(channel)
-        if not chunk.marks or chunk.marks[0].position == len(chunk.records):
-            if chunk.records:
-                process(chunk.records, chunk.timestamps)
-            for mark in chunk.marks:
-                self._on_mark(channel, mark)
-        else:
-            self._feed_between_marks(channel, chunk, process)
-        return header.records
 
-    def _feed_between_marks(self, channel: tuple[int, int], chunk: Chunk, process: Any) -> None:
-        sent = 0
-        times = chunk.timestamps
-        for mark in [*chunk.marks, None]:
+    def _take_input(self, budget: EpochBudget) -> int:
+        """What waits in the inbox, to its end or until the time is over; what is left is in flight (I22).
+
+        Whatever the time, something is processed in every epoch.
+        """
+        leave_at = inf if budget.leave_after_ms is None else self._slices.now() + budget.leave_after_ms / 1000
+        taken = 0
+        left: list[Waiting] = []
+        for waiting in self.inbox.take(self._valve):
+            aligned = waiting.header.edge in self._aligned_edges
+            if left and not aligned:
+                left.append(waiting)
+                continue
+            rest = self._feed(waiting, inf if aligned else leave_at)
+            taken += waiting.header.records
+            if rest is not None:
+                taken -= rest.header.records
+                left.append(rest)
+        self.inbox.keep(left)
+        if not any(each.valve is not self._valve for each in left):
+            self._follow(self._valve)
+        return taken
+
+    def _follow(self, valve: WatermarkValve) -> None:
+        """Go on with the channels of another valve: event time does not go back."""
+        if valve is not self._feeding:
+            valve.current = max(valve.current, self._feeding.current)
+            self._feeding = valve
+
+    def _feed(self, waiting: Waiting, leave_at: float) -> Waiting | None:
+        """Process a chunk, slice by slice; what is left of it if the time was over before its end."""
+        header, codec = waiting.header, self._codecs[waiting.header.edge]
+        chunk = decode_row(self.inbox.read(waiting), header, codec)
+        self._follow(waiting.valve)
+        if chunk.records:
+            self._feeding.active(waiting.channel)
+        process = self._head.process_batch2 if self._input_index[header.edge] else self._head.process_batch
+        done = 0
+        for place, mark in enumerate((*chunk.marks, None)):
             until = len(chunk.records) if mark is None else mark.position
-            if until > sent:
-                process(chunk.records[sent:until], times[sent:until] if times is not None else None)
-                sent = until
+            while done < until:
+                self._check_cancelled()
+                done = self._process_slice(process, chunk, done, until)
+                if done < len(chunk.records) and self._slices.now() >= leave_at:
+                    rest = rest_of(chunk, header, done, place, codec)
+                    return waiting._replace(header=read_header(rest), kept=rest)
             if mark is not None:
-                self._on_mark(channel, mark)
+                self._on_mark(waiting.channel, mark)
+        return None
+
+    def _process_slice(self, process: ProcessBatch, chunk: Chunk, start: int, until: int) -> int:
+        """As many records as one may without looking around; where they end."""
+        slices = self._slices
+        until = min(until, start + slices.size)
+        began = slices.now()
+        if start == 0 and until == len(chunk.records):
+            process(chunk.records, chunk.timestamps)
+        else:
+            process(chunk.records[start:until], chunk.timestamps[start:until] if chunk.timestamps is not None else None)
+        slices.took(until - start, slices.now() - began)
+        return until
 
     def _on_mark(self, channel: tuple[int, int], mark: Mark) -> None:
+        valve = self._feeding
         advanced: int | None = None
         if mark.kind == WATERMARK:
-            advanced = self._valve.advance(channel, mark.value)
+            advanced = valve.advance(channel, mark.value)
         elif mark.kind == IDLE:
-            advanced = self._valve.idle(channel)
+            advanced = valve.idle(channel)
         if advanced is not None:
             self._head.process_watermark(advanced)
-        if mark.kind == IDLE and self._valve.all_idle:
+        if mark.kind == IDLE and valve.all_idle:
             self._head.process_idle()
-        if mark.kind == END and self._valve.end(channel):
+        # Senders that had ended before a restore say so again: what an older channel says of it is not the end.
+        if mark.kind == END and valve.end(channel) and valve is self._valve:
             self._finish()
 
     def _finish(self) -> None:

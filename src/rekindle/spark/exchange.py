@@ -55,7 +55,9 @@ class Exchange:
         source = self._base(len(slots))
         shuffles: list[int] = []
         for stage, name in enumerate(run.stage_names):
-            hello = PumpHello(run.attempt, run.epoch, stage, run.max_records, run.target_ms, run.checkpoint)
+            hello = PumpHello(
+                run.attempt, run.epoch, stage, run.max_records, run.target_ms, run.checkpoint, run.ends_at_ms
+            )
             private.set_call_site(self._sc, name)
             pumps = self._stage(source, PumpTask(hello, slots, run.secret, stage == last))
             if stage == last:

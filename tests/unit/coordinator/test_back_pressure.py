@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from rekindle.checkpoint.stores.local import LocalStore
-from rekindle.coordinator.attempt import Attempt, AttemptSettings
+from rekindle.coordinator.attempt import Attempt, AttemptSettings, LastEpoch
 from rekindle.coordinator.checkpoint_types import CheckpointKind
 from rekindle.coordinator.checkpointing import Checkpointing
 from rekindle.coordinator.pacing import EpochLimits, Pace
@@ -47,7 +47,7 @@ class Waiting:
         return self
 
     def _wait(self):
-        self.work = self.attempt._await_work(Pace.start(LIMITS), backlog=True, last_start=0.0)
+        self.work = self.attempt._await_work(Pace.start(LIMITS), backlog=True, last=LastEpoch(0.0, 0.0))
         self.found.set()
 
 

@@ -22,6 +22,7 @@ from rekindle.runtime.exchange.partition import (
 )
 from rekindle.runtime.exchange.spill import Outbox
 from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.watermarks import WatermarkValve
 from rekindle.serde import codec_for
 
 
@@ -211,8 +212,22 @@ def test_inbox_orders_by_source_and_sequence_whatever_the_arrival():
     inbox = Inbox(40, None)
     for row in reversed(rows):
         inbox.put(read_header(row), row)
-    got = [decode_row(row, header, codec_for(None)).records for header, row in inbox.drain()]
+    waiting = list(inbox.take(WatermarkValve([])))
+    got = [decode_row(inbox.read(each), each.header, codec_for(None)).records for each in waiting]
     assert got == [["a"], ["b"], ["c"], ["d"]]
+
+
+def test_what_an_inbox_keeps_comes_before_what_the_next_epoch_brings():
+    inbox, valve = Inbox(40, None), WatermarkValve([])
+    for row in chunk_rows(0, [["a"], ["b"], ["c"]]):
+        inbox.put(read_header(row), row)
+    inbox.keep(list(inbox.take(valve))[1:])
+    assert inbox.records_waiting() == 2
+    assert inbox.counts() == [], "they were counted in the epoch that brought them"
+    for row in chunk_rows(0, [["d"]]):
+        inbox.put(read_header(row), row)
+    got = [decode_row(inbox.read(each), each.header, codec_for(None)).records for each in inbox.take(valve)]
+    assert got == [["b"], ["c"], ["d"]]
 
 
 @pytest.mark.parametrize("delivered_rows", [[0, 0], [1], [0, 2]])
@@ -223,7 +238,7 @@ def test_inbox_refuses_gaps_and_repetitions(delivered_rows: list[int]):
     for place in delivered_rows:
         inbox.put(read_header(rows[place]), rows[place])
     with pytest.raises(Exception, match="twice or lost"):
-        list(inbox.drain())
+        list(inbox.take(WatermarkValve([])))
 
 
 def test_a_key_that_cannot_be_one_is_named():

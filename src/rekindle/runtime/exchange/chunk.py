@@ -78,6 +78,20 @@ def encode_row(edge: int, source: int, target: int, sequence: int, body: ChunkBo
     return _HEADER.pack(edge, source, target, sequence, body.records, body.flags, body.marks) + body.data
 
 
+def relabelled(row: bytes, edge: int, source: int, target: int) -> bytes:
+    """The same chunk as the first of another channel."""
+    _, _, _, _, records, flags, marks = _HEADER.unpack_from(row)
+    return _HEADER.pack(edge, source, target, 0, records, flags, marks) + row[_HEADER.size :]
+
+
+def rest_of(chunk: Chunk, header: ChunkHeader, records: int, marks: int, codec: ChunkCodec) -> bytes:
+    """The row of what is left of a chunk after its first `records` records and `marks` marks."""
+    left = [mark._replace(position=mark.position - records) for mark in chunk.marks[marks:]]
+    times = chunk.timestamps[records:] if chunk.timestamps is not None else None
+    body = encode_body(chunk.records[records:], times, left, codec)
+    return encode_row(header.edge, header.source, header.target, header.sequence, body)
+
+
 def read_header(row: bytes) -> ChunkHeader:
     """The header alone: enough to route and to order."""
     return ChunkHeader._make(_HEADER.unpack_from(row))

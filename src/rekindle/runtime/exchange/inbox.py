@@ -1,31 +1,53 @@
-"""What has arrived for one task: chunks in the order (edge, source, sequence), in whatever order they came (I1)."""
+"""What has arrived for one task: chunks in the order (edge, source, sequence), in whatever order they came (I1).
+
+Chunks that the task did not get to within its epoch wait here for the next one, before what that one brings.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from rekindle.errors import ProtocolError
 from rekindle.protocol import EdgeCount
 from rekindle.runtime.exchange.chunk import ChunkHeader
 from rekindle.runtime.exchange.spill import Place, SpillBuffer
+from rekindle.runtime.watermarks import Channel, WatermarkValve
+
+
+class Waiting(NamedTuple):
+    """A chunk that waits for its task. `valve` follows the channel that it came over."""
+
+    channel: Channel
+    header: ChunkHeader
+    kept: bytes | Place
+    valve: WatermarkValve
 
 
 class Inbox:
     """Chunks wait here until the task's stage of the epoch."""
 
     def __init__(self, limit_bytes: int, directory: str | None) -> None:
-        self._chunks: list[tuple[ChunkHeader, bytes | Place]] = []
+        self._arrived: list[tuple[ChunkHeader, bytes | Place]] = []
+        self._waiting: list[Waiting] = []
         self._buffer = SpillBuffer(limit_bytes, directory)
 
     def put(self, header: ChunkHeader, row: bytes) -> None:
         """A chunk came in."""
-        self._chunks.append((header, self._buffer.append(row)))
+        self._arrived.append((header, self._buffer.append(row)))
 
-    def drain(self) -> Iterator[tuple[ChunkHeader, bytes]]:
-        """Every chunk once, in order; a gap or a repetition in a channel's sequence is refused (I3)."""
-        self._chunks.sort(key=lambda entry: entry[0][:4])
-        expected: dict[tuple[int, int], int] = {}
-        for header, kept in self._chunks:
+    def take(self, valve: WatermarkValve) -> Iterator[Waiting]:
+        """Every chunk once, in order; a gap or a repetition in a channel's sequence is refused (I3).
+
+        `valve` follows the channels of the chunks that have arrived. `keep` ends the epoch.
+        """
+        yield from self._waiting
+        yield from self._in_order(valve)
+
+    def _in_order(self, valve: WatermarkValve) -> Iterator[Waiting]:
+        self._arrived.sort(key=lambda entry: entry[0][:4])
+        expected: dict[Channel, int] = {}
+        for header, kept in self._arrived:
             channel = header.edge, header.source
             if header.sequence != expected.get(channel, 0):
                 raise ProtocolError(
@@ -33,14 +55,32 @@ class Inbox:
                     "Spark delivered a chunk twice or lost one."
                 )
             expected[channel] = header.sequence + 1
-            yield header, self._buffer.read(kept)
-        self._chunks.clear()
-        self._buffer.clear()
+            yield Waiting(channel, header, kept, valve)
+
+    def keep(self, chunks: Iterable[Waiting]) -> None:
+        """Let go of all chunks but these, which wait for the next epoch in this order."""
+        self._arrived.clear()
+        self._waiting = list(chunks)
+        if not self._waiting:
+            self._buffer.clear()
+
+    def read(self, waiting: Waiting) -> bytes:
+        """The bytes of a chunk."""
+        return self._buffer.read(waiting.kept)
+
+    @property
+    def waiting(self) -> list[Waiting]:
+        """The chunks that wait for the next epoch."""
+        return self._waiting
+
+    def records_waiting(self) -> int:
+        """How many records these chunks hold."""
+        return sum(each.header.records for each in self._waiting)
 
     def counts(self) -> list[EdgeCount]:
         """Records received per channel in this epoch so far."""
         totals: dict[tuple[int, int, int], int] = {}
-        for header, _ in self._chunks:
+        for header, _ in self._arrived:
             channel = header.edge, header.source, header.target
             totals[channel] = totals.get(channel, 0) + header.records
         return [EdgeCount(*channel, records) for channel, records in totals.items()]

@@ -14,7 +14,7 @@ from typing import Any
 from rekindle.errors import InvalidKeyError
 from rekindle.protocol import EdgeCount
 from rekindle.runtime.exchange.chunk import END, IDLE, NO_TIMESTAMP, WATERMARK, ChunkBody, Mark, encode_body, encode_row
-from rekindle.runtime.exchange.spill import Outbox
+from rekindle.runtime.exchange.spill import RowOutbox
 from rekindle.runtime.key_groups import KeyRouter
 from rekindle.runtime.operators.base import OperatorFailure, failed_record
 from rekindle.serde import ChunkCodec
@@ -53,7 +53,7 @@ class _Channel:
 class EdgeWriter(ABC):
     """Buffers per channel, cut into chunks."""
 
-    def __init__(self, edge: EdgeTarget, outbox: Outbox) -> None:
+    def __init__(self, edge: EdgeTarget, outbox: RowOutbox) -> None:
         self.edge = edge
         self._outbox = outbox
         self._channels = [_Channel(target) for target in range(edge.channels)]
@@ -150,7 +150,9 @@ class EdgeWriter(ABC):
 class KeyWriter(EdgeWriter):
     """`key_by`: a key's records go to the subtask that owns its key group (I11)."""
 
-    def __init__(self, edge: EdgeTarget, outbox: Outbox, selector: Callable[[Any], Any], max_parallelism: int) -> None:
+    def __init__(
+        self, edge: EdgeTarget, outbox: RowOutbox, selector: Callable[[Any], Any], max_parallelism: int
+    ) -> None:
         super().__init__(edge, outbox)
         self._selector = selector
         self._staged: list[list[Any]] = [[] for _ in self._channels]
@@ -191,7 +193,7 @@ def _about_the_key(error: Exception) -> Exception:
 class RoundRobinWriter(EdgeWriter):
     """`rebalance` over all channels, `rescale` over this subtask's share: increment, then send."""
 
-    def __init__(self, edge: EdgeTarget, outbox: Outbox, targets: Sequence[int], last: int) -> None:
+    def __init__(self, edge: EdgeTarget, outbox: RowOutbox, targets: Sequence[int], last: int) -> None:
         super().__init__(edge, outbox)
         self._targets = tuple(targets)
         self._last = last % len(self._targets)
@@ -217,7 +219,7 @@ class RoundRobinWriter(EdgeWriter):
 class ShuffleWriter(EdgeWriter):
     """`shuffle`: uniformly random, from a seed that belongs to the cut."""
 
-    def __init__(self, edge: EdgeTarget, outbox: Outbox) -> None:
+    def __init__(self, edge: EdgeTarget, outbox: RowOutbox) -> None:
         super().__init__(edge, outbox)
         self._random = random.Random(f"{edge.edge}/{edge.source}")
 
@@ -245,7 +247,7 @@ class ShuffleWriter(EdgeWriter):
 class SingleTargetWriter(EdgeWriter):
     """`forward` (the same subtask) and `global_` (the first; watermarks go to all)."""
 
-    def __init__(self, edge: EdgeTarget, outbox: Outbox, target: int, marks_to_all: bool) -> None:
+    def __init__(self, edge: EdgeTarget, outbox: RowOutbox, target: int, marks_to_all: bool) -> None:
         super().__init__(edge, outbox)
         self._only = self._channels[target]
         if not marks_to_all:
@@ -288,7 +290,7 @@ class CustomWriter(EdgeWriter):
     """`partition_custom`: the user's partitioner names the channel."""
 
     def __init__(
-        self, edge: EdgeTarget, outbox: Outbox, selector: Callable[[Any], Any], partition: Callable[[Any, int], int]
+        self, edge: EdgeTarget, outbox: RowOutbox, selector: Callable[[Any], Any], partition: Callable[[Any, int], int]
     ) -> None:
         super().__init__(edge, outbox)
         self._selector = selector

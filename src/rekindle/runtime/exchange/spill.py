@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, Protocol
 
 
 class Place(NamedTuple):
@@ -56,6 +56,13 @@ class SpillBuffer:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+class RowOutbox(Protocol):
+    """Where writers put the rows of their chunks."""
+
+    def put(self, destination: int, row: bytes) -> None:
+        """Send a row."""
 
 
 class Outbox:

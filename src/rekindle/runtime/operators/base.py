@@ -270,6 +270,9 @@ class Operator:
         """All inputs are idle."""
         self.output.emit_idle()
 
+    def end_of_epoch(self) -> None:
+        """The epoch's input is processed, its output is not sent yet."""
+
     # -- time that passes by itself (I4) ------------------------------------------------------------------------------
 
     def next_due_ms(self) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from time import monotonic
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rekindle.checkpoint.rescale import SourceState, SplitState
@@ -18,6 +18,7 @@ from rekindle.runtime.exchange.chunk import IDLE, NO_TIMESTAMP, WATERMARK, Mark
 from rekindle.runtime.isolation import Isolate
 from rekindle.runtime.operators.base import MAX_WATERMARK, Operator, OperatorFailure
 from rekindle.runtime.operators.stateless import FunctionOperator
+from rekindle.runtime.slices import Slices
 from rekindle.runtime.snapshot import SnapshotContext
 from rekindle.serde import tagged_dumps, tagged_loads
 
@@ -26,6 +27,24 @@ _LOG = logging.getLogger(__name__)
 SOURCE_BATCH = 4096
 #: How many records a SourceFunction may be ahead of the epochs.
 SOURCE_BUFFER = 1 << 16
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """How much a source may bring into an epoch, and by when."""
+
+    max_records: int
+    deadline: float
+    slices: Slices
+    cancelled: Callable[[], bool]
+
+    def is_over(self) -> bool:
+        """Whether the time is over."""
+        return self.slices.now() >= self.deadline
+
+    def next_slice(self, pulled: int) -> int:
+        """How many records to emit at once after so many."""
+        return min(SOURCE_BATCH, self.slices.size, self.max_records - pulled)
 
 
 class SourceOperator(Operator):
@@ -39,7 +58,7 @@ class SourceOperator(Operator):
         """Whether a pull would bring something: a record, a mark, or the end."""
         raise NotImplementedError
 
-    def pull(self, max_records: int, deadline: float, cancelled: Callable[[], bool]) -> int:
+    def pull(self, allowance: Allowance) -> int:
         """Emit what is there, up to the cap; the number of records."""
         raise NotImplementedError
 
@@ -112,15 +131,17 @@ class ReaderSourceOperator(SourceOperator):
         except Exception as error:
             raise OperatorFailure(self.name) from error
 
-    def pull(self, max_records: int, deadline: float, cancelled: Callable[[], bool]) -> int:
+    def pull(self, allowance: Allowance) -> int:
         if self._ended_before:
             self.end_of_input()
             return 0
         pulled = 0
         self.ran_dry = False
-        while pulled < max_records and not cancelled() and monotonic() < deadline:
+        slices = allowance.slices
+        while pulled < allowance.max_records and not allowance.cancelled() and not allowance.is_over():
+            began = slices.now()
             try:
-                polled = self._reader.poll(min(SOURCE_BATCH, max_records - pulled))
+                polled = self._reader.poll(allowance.next_slice(pulled))
                 records, timestamps = _records_of(polled)
             except Exception as error:
                 raise OperatorFailure(self.name) from error
@@ -132,6 +153,7 @@ class ReaderSourceOperator(SourceOperator):
                 break
             pulled += len(records)
             self.output.emit(records if self.isolate is None else list(map(self.isolate, records)), timestamps)
+            slices.took(len(records), slices.now() - began)
         return pulled
 
 
@@ -166,13 +188,16 @@ class _Buffered:
 class _SourceContext(SourceFunction.SourceContext):
     """The context of `SourceFunction.run`: collects into a bounded buffer, the engine keeps the offsets."""
 
-    def __init__(self, wake: Callable[[], None], restored: dict[Any, Any], isolate: Isolate | None) -> None:
+    def __init__(
+        self, wake: Callable[[], None], restored: dict[Any, Any], isolate: Isolate | None, initial_records: int
+    ) -> None:
         self._wake = wake
         self._isolate = isolate
         self._restored = restored
         self._changed = threading.Condition(threading.Lock())
         self._checkpoint_lock = threading.RLock()
         self._buffered = _Buffered()
+        self._most = initial_records
         self._cancelled = False
         self.offsets: dict[Any, Any] = dict(restored)  # of the last record that an epoch took, per split
         self.offsets_of: dict[int, dict[Any, Any]] = {}  # checkpoint -> offsets at its cut
@@ -204,7 +229,7 @@ class _SourceContext(SourceFunction.SourceContext):
 
     def _room(self) -> _Buffered:
         """Wait for room; who holds the checkpoint lock may exceed the bound, so that neither waits for the other."""
-        while self._buffered.size() >= SOURCE_BUFFER and not self._cancelled and not self._holds_lock():
+        while self._buffered.size() >= self._most and not self._cancelled and not self._holds_lock():
             self._changed.wait()
         if self._cancelled:
             raise SourceCancelledError
@@ -243,6 +268,11 @@ class _SourceContext(SourceFunction.SourceContext):
         """Nothing to give back."""
 
     # -- the engine's side --------------------------------------------------------------------------------------------
+
+    def resize(self, max_records: int) -> None:
+        """Let `run` be ahead by as much as an epoch takes: a cut has to take all of it (I8, I22)."""
+        if max_records:
+            self._most = min(max_records, SOURCE_BUFFER)
 
     def buffered(self) -> int:
         """How many records wait."""
@@ -292,7 +322,8 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, wake: Callable[[], None]) -> None:
         super().__init__(node, context, function)
         self._wake = wake
-        self._source_context = _SourceContext(wake, {}, self.isolate)
+        self._initial_records: int = context.settings["epoch_initial_records"]
+        self._source_context = _SourceContext(wake, {}, self.isolate, self._initial_records)
         self._held = 0  # records that the cut must take, whatever the cap
         self._returned = False
         self._error: BaseException | None = None
@@ -313,7 +344,7 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
             None if each.split is None else tagged_loads(each.split): tagged_loads(each.position)
             for each in state.splits
         }
-        self._source_context = _SourceContext(self._wake, offsets, self.isolate)
+        self._source_context = _SourceContext(self._wake, offsets, self.isolate, self._initial_records)
         self._returned = finished
 
     def seek(self, position: Any) -> None:
@@ -358,19 +389,24 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
     def available(self) -> bool:
         return not self.finished and (self._source_context.has_data() or self._returned)
 
-    def pull(self, max_records: int, deadline: float, cancelled: Callable[[], bool]) -> int:
+    def pull(self, allowance: Allowance) -> int:
         if self.finished:
             return 0
+        self._source_context.resize(allowance.max_records)
         pulled = 0
-        max_records = max(max_records, self._held)
+        slices = allowance.slices
+        allowance = replace(allowance, max_records=max(allowance.max_records, self._held))
         while True:
             returned = self._returned  # before `take`: what came before the return is then taken
             if self._error is not None:
                 raise OperatorFailure(self.name) from self._error
-            taken = self._source_context.take(min(SOURCE_BATCH, max_records - pulled))
+            began = slices.now()
+            taken = self._source_context.take(allowance.next_slice(pulled))
             pulled += len(taken.records)
             self._emit(taken)
-            if cancelled() or pulled >= max_records or (pulled >= self._held and monotonic() >= deadline):
+            slices.took(len(taken.records), slices.now() - began)
+            over = pulled >= allowance.max_records or (pulled >= self._held and allowance.is_over())
+            if over or allowance.cancelled():
                 return pulled
             if not self._source_context.has_data():
                 break

@@ -1,20 +1,24 @@
 """Timestamps and watermarks: `assign_timestamps_and_watermarks` and the strategy of a source.
 
-Watermarks leave at the end of each batch, so that where they fall depends on the cuts, not on the clock (I1).
+Watermarks leave after every so many records and at the end of each epoch, so that where they fall depends on the cuts,
+not on the clock (I1).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import repeat
-from typing import Any
+from typing import Any, Final
 
-from rekindle.common.watermark_strategy import Watermark, WatermarkOutput, WatermarkStrategy
+from rekindle.common.watermark_strategy import Watermark, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
 from rekindle.runtime.operators.base import MAX_WATERMARK, MIN_WATERMARK, Operator, OperatorFailure, failed_record
 from rekindle.runtime.operators.stateless import method_or_callable
+
+#: How many records of an epoch pass between two watermarks.
+WATERMARK_RECORDS: Final = 4096
 
 
 class _CollectedOutput(WatermarkOutput):
@@ -46,6 +50,7 @@ class TimestampsOperator(Operator):
         self._idle_timeout_ms = strategy.idle_timeout_ms
         self._last_activity_ms = 0
         self._idle = False
+        self._unmarked = 0  # records of this epoch since its last watermark
 
     def open(self) -> None:
         assigner = self._strategy.timestamp_assigner
@@ -73,16 +78,37 @@ class TimestampsOperator(Operator):
         self._idle = False
         if self._idle_timeout_ms is not None:
             self._last_activity_ms = self.context.clock.wall_ms()
+        done = 0
+        while (until := done + WATERMARK_RECORDS - self._unmarked) <= len(records):
+            self._pass_on(records[done:until], times[done:until] if times is not None else None)
+            self._mark()
+            done = until
+        if done:
+            records, times = records[done:], times[done:] if times is not None else None
+        if records:
+            self._pass_on(records, times)
+            self._unmarked += len(records)
+
+    def end_of_epoch(self) -> None:
+        if self._unmarked:
+            self._mark()
+
+    def _pass_on(self, records: list[Any], times: list[int] | None) -> None:
         if self._generator is not None:
             self._generate(records, times)
             return
         self.output.emit(records, times)
-        if self._strategy.kind == "none" or times is None:
-            return
-        latest = max(times)
-        if latest > self._max_timestamp:
-            self._max_timestamp = latest
-            self._emit(latest - self._strategy.max_out_of_orderness_ms - 1)
+        if times is not None:
+            latest = max(times)
+            self._max_timestamp = max(self._max_timestamp, latest)
+
+    def _mark(self) -> None:
+        """A periodic watermark."""
+        self._unmarked = 0
+        if self._generator is not None:
+            self._ask_generator(self._generator)
+        elif self._strategy.kind != "none" and self._max_timestamp > MIN_WATERMARK:
+            self._emit(self._max_timestamp - self._strategy.max_out_of_orderness_ms - 1)
 
     def _timestamps(self, records: list[Any], timestamps: list[int] | None) -> list[int] | None:
         assign = self._assign
@@ -114,9 +140,17 @@ class TimestampsOperator(Operator):
                     collected.watermark = None
             if sent < len(records):
                 self.output.emit(records[sent:], times[sent:] if times is not None else None)
-            generator.on_periodic_emit(collected)
         except OperatorFailure:
             raise
+        except Exception as error:
+            raise OperatorFailure(self.name) from error
+        if collected.idle:
+            self._go_idle()
+
+    def _ask_generator(self, generator: WatermarkGenerator) -> None:
+        collected = _CollectedOutput()
+        try:
+            generator.on_periodic_emit(collected)
         except Exception as error:
             raise OperatorFailure(self.name) from error
         if collected.watermark is not None:
@@ -133,6 +167,7 @@ class TimestampsOperator(Operator):
     def process_watermark(self, watermark: int) -> None:
         """Only the end of time passes: this operator makes its own watermarks."""
         if watermark == MAX_WATERMARK:
+            self.end_of_epoch()
             self.current_watermark = watermark
             self.output.emit_watermark(watermark)
 

@@ -1,0 +1,192 @@
+"""Records in flight: what waits in front of a task when a checkpoint's barrier passes it, and its way back (I22).
+
+With unaligned checkpoints a task whose time in an epoch is over leaves the rest of its input in its inbox. The chunks
+there go into the checkpoint as they are, with what the valve knows of the channels that they came over. After a restore
+they come first. A task that has the same channels as before goes on with them. If its own parallelism is another now,
+or that of who sends to it, the old channels live on until their last chunk is processed, with a valve of their own:
+what was late before the restore stays late (I6). Records go to their new subtask through the edge's partitioner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, zip_longest
+from typing import Any
+
+from rekindle.errors import IncompatibleStateError
+from rekindle.graph.nodes import JobPlan, Partitioning
+from rekindle.runtime.cut import valve_position
+from rekindle.runtime.exchange.chunk import Chunk, Mark, decode_row, encode_body, encode_row, read_header, relabelled
+from rekindle.runtime.exchange.inbox import Inbox, Waiting
+from rekindle.runtime.exchange.partition import EdgeWriter
+from rekindle.runtime.exchange.spill import RowOutbox
+from rekindle.runtime.watermarks import Channel, WatermarkValve
+from rekindle.serde import ChunkCodec, codec_for, tagged_dumps, tagged_loads
+
+#: Over these edges nothing stays in flight, as in Flink: the one has no other channel to go to, the other has all.
+ALIGNED = frozenset({Partitioning.FORWARD, Partitioning.BROADCAST})
+
+#: Channel -> watermark, idle, ended.
+_ChannelState = list[Any]
+
+
+@dataclass(frozen=True)
+class SavedGroup:
+    """Chunks over channels that one valve follows. `live`: these are the task's own channels, not older ones."""
+
+    live: bool
+    current: int
+    channels: Mapping[str, Sequence[_ChannelState]]  # edge -> (channel, watermark, idle, ended)
+    chunks: Sequence[tuple[str, int, bytes]]  # (edge, channel, row)
+
+
+def save(inbox: Inbox, live: WatermarkValve, names: Mapping[int, str]) -> bytes | None:
+    """The chunks that wait in an inbox, oldest channels first, as bytes for a checkpoint; None if there are none."""
+    groups: list[Any] = []
+    for _, chunks in groupby(inbox.waiting, key=lambda each: id(each.valve)):
+        same = list(chunks)
+        valve = same[0].valve
+        rows = [(names[each.header.edge], each.channel[1], inbox.read(each)) for each in same]
+        groups.append([valve is live, *valve_position(valve, names), [list(row) for row in rows]])
+    return tagged_dumps(groups) if groups else None
+
+
+def load(data: bytes) -> list[SavedGroup]:
+    """What `save` wrote."""
+    return [
+        SavedGroup(live, current, channels, [(edge, channel, row) for edge, channel, row in chunks])
+        for live, current, channels, chunks in tagged_loads(data)
+    ]
+
+
+@dataclass
+class _Redistribution:
+    """One new subtask's part of the records in flight: those that the edges' partitioners send to it."""
+
+    subtask: int
+    writer_for: Callable[[int, RowOutbox], EdgeWriter]
+    codecs: Mapping[int, ChunkCodec]
+    _writers: dict[int, tuple[EdgeWriter, _Captured]] = field(default_factory=dict)
+
+    def rows(self, edge: int, row: bytes) -> Iterator[bytes]:
+        """The chunk's records that come to this subtask, and all of its marks, in their order."""
+        header = read_header(row)
+        chunk = decode_row(row, header, self.codecs[edge])
+        sent = 0
+        for mark in [*chunk.marks, None]:
+            until = len(chunk.records) if mark is None else mark.position
+            if until > sent:
+                yield from self._routed(edge, chunk, sent, until)
+                sent = until
+            if mark is not None:
+                body = encode_body([], None, [Mark(0, mark.kind, mark.value)], self.codecs[edge])
+                yield encode_row(edge, 0, self.subtask, 0, body)
+
+    def _routed(self, edge: int, chunk: Chunk, start: int, until: int) -> list[bytes]:
+        if edge not in self._writers:
+            captured = _Captured(self.subtask)
+            self._writers[edge] = self.writer_for(edge, captured), captured
+        writer, captured = self._writers[edge]
+        writer.emit(chunk.records[start:until], chunk.timestamps[start:until] if chunk.timestamps is not None else None)
+        writer.flush()
+        rows, captured.rows = captured.rows, []
+        return rows
+
+
+class _Captured:
+    """An outbox for one destination; the rest of the rows are other subtasks' parts."""
+
+    def __init__(self, subtask: int) -> None:
+        self._subtask = subtask
+        self.rows: list[bytes] = []
+
+    def put(self, destination: int, row: bytes) -> None:
+        """Keep a row that is for this subtask."""
+        if destination == self._subtask:
+            self.rows.append(row)
+
+
+@dataclass(frozen=True)
+class InFlightRestore:
+    """Puts records in flight back in front of a task."""
+
+    plan: JobPlan
+    subtask: int
+    edges: Mapping[str, int]  # name -> edge that the task takes its input from
+    live: WatermarkValve
+    writer_for: Callable[[int, RowOutbox], EdgeWriter]
+
+    def chunks(self, saved: Sequence[Sequence[SavedGroup]], rescaled: bool) -> list[Waiting]:
+        """What waits in front of the task, of its own past (`rescaled` False) or of all old subtasks."""
+        self._check_edges(saved)
+        if rescaled:
+            return self._redistributed(saved)
+        return [chunk for groups in saved for chunk in self._own(groups)]
+
+    def _own(self, groups: Sequence[SavedGroup]) -> Iterator[Waiting]:
+        for group in groups:
+            valve = self.live if group.live and self._same_channels(group) else self._old_valve([(0, group)])[0]
+            for name, channel, row in group.chunks:
+                yield self._waiting((self.edges[name], channel), row, valve)
+
+    def _redistributed(self, saved: Sequence[Sequence[SavedGroup]]) -> list[Waiting]:
+        """Old subtasks' groups side by side, the newest with the newest; each record to whom it now belongs."""
+        codecs = {edge: codec_for(self.plan.edges[edge].type_info) for edge in self.edges.values()}
+        redistribution = _Redistribution(self.subtask, self.writer_for, codecs)
+        found: list[Waiting] = []
+        aligned = list(zip_longest(*[list(reversed(groups)) for groups in saved]))
+        for side_by_side in reversed(aligned):
+            present = [(old, group) for old, group in enumerate(side_by_side) if group is not None]
+            # A subtask whose first chunks come later holds event time back until then.
+            behind = [groups[0].current for old, groups in enumerate(saved) if groups and side_by_side[old] is None]
+            valve, channels = self._old_valve(present, behind)
+            for old, group in present:
+                for name, channel, row in group.chunks:
+                    edge = self.edges[name]
+                    rows = redistribution.rows(edge, row)
+                    found.extend(self._waiting(channels[old, edge, channel], each, valve) for each in rows)
+        return found
+
+    def _waiting(self, channel: Channel, row: bytes, valve: WatermarkValve) -> Waiting:
+        own = relabelled(row, channel[0], 0, self.subtask)
+        return Waiting(channel, read_header(own), own, valve)
+
+    def _same_channels(self, group: SavedGroup) -> bool:
+        sources = self.live.sources()
+        return all(
+            {channel for channel, *_ in states} == sources.get(self.edges[name], set())
+            for name, states in group.channels.items()
+            if name in self.edges
+        ) and len(group.channels) == len(sources)
+
+    def _old_valve(
+        self, groups: Sequence[tuple[int, SavedGroup]], behind: Sequence[int] = ()
+    ) -> tuple[WatermarkValve, dict[tuple[int, int, int], Channel]]:
+        """A valve over the channels that the groups had, and how each of them is called there."""
+        called: dict[tuple[int, int, int], Channel] = {}
+        states: list[_ChannelState] = []
+        for old, group in groups:
+            for name, channels in group.channels.items():
+                edge = self.edges.get(name)
+                if edge is None:
+                    continue  # nothing is in flight there
+                for channel, *state in channels:
+                    called[old, edge, channel] = edge, (channel if len(groups) == 1 else len(called))
+                    states.append([*called[old, edge, channel], *state])
+        current = min(group.current for _, group in groups)
+        first = next(iter(self.edges.values()))
+        states.extend([first, -1 - place, watermark, False, False] for place, watermark in enumerate(behind))
+        inputs = {edge: self.plan.edges[edge].input_index for edge in self.edges.values()}
+        valve = WatermarkValve([(edge, channel) for edge, channel, *_ in states], inputs)
+        valve.seek([min([current, *behind]), states])
+        return valve, called
+
+    def _check_edges(self, saved: Sequence[Sequence[SavedGroup]]) -> None:
+        names = {name for groups in saved for group in groups for name, _, _ in group.chunks}
+        if names - self.edges.keys():
+            raise IncompatibleStateError(
+                "the checkpoint holds records in flight to it over a connection that the program does not have any "
+                "more. Go on with the program that saved it, and change the program from a savepoint: nothing is in "
+                "flight there."
+            )
