@@ -119,13 +119,13 @@ class Task:
         self._plan = plan
         self._services = services
         self._cancelled = False
-        self._checkpointed = plan.settings["checkpoint_interval_ms"] > 0
+        self._checkpointed = plan.settings.checkpointed
         self._held_for: int | None = None  # the checkpoint for whose cut the source stands still
         self._last_barrier = 0
         self._aborted_ahead: set[int] = set()  # checkpoints that were aborted before their barrier came
         self._error_between_epochs: BaseException | None = None
         self._metrics_due = 0.0
-        buffer_bytes = int(plan.settings["memory_buffer_bytes"])
+        buffer_bytes = plan.settings.memory_buffer_bytes
         self.inbox = Inbox(buffer_bytes, services.directory)
         self.outbox = Outbox(buffer_bytes, services.directory)
         self._writers: list[EdgeWriter] = []

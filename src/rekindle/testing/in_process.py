@@ -103,7 +103,7 @@ class InProcessJob:
             load_edge_function=lambda edge, part: _own_copy(getattr(plan.edges[edge], part)),
             load_selector=lambda node, index: _own_copy(plan.nodes[node].key_selectors[index]),
             wake=self._woken.set,
-            cached_files=dict(plan.settings["cached_files"]),
+            cached_files=plan.cached_files,
             job=JobIdentity(plan.job_name, JOB_ID, TIMELINE, self._attempt + 1),
         )
         self.tasks = {
@@ -163,7 +163,7 @@ class InProcessJob:
 
     @property
     def _checkpointed(self) -> bool:
-        return bool(self.plan.settings["checkpoint_interval_ms"] > 0)
+        return self.plan.settings.checkpointed
 
     def checkpoint(self, *, savepoint: bool = False, drain: bool = False, complete: bool = True) -> InProcessCheckpoint:
         """Run an epoch that carries a barrier, also when the input has ended; what it collected is in `results`.
