@@ -82,7 +82,7 @@ class WindowDriver:
             subtask=0,
             attempt=0,
             clock=self.clock,
-            job_parameters={},
+            settings=plan.settings,
             accumulators=Accumulators(),
             metrics=self.metrics,
             keyed=keyed,

@@ -30,7 +30,7 @@ class GoingBack:
     @staticmethod
     def of(plan: JobPlan, *, running: bool = False) -> GoingBack:
         """As a job's sinks and settings say. `running`: it has handed out results, which cannot be taken back."""
-        return GoingBack(tuple(_committing(plan, running)), bool(plan.settings.get("allow_older_checkpoint", False)))
+        return GoingBack(tuple(_committing(plan, running)), plan.settings.allow_older_checkpoint)
 
 
 def _committing(plan: JobPlan, running: bool) -> Iterator[str]:

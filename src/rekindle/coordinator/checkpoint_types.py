@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
+from rekindle import config
 from rekindle.common.job_status import JobStatus
+from rekindle.config import in_millis
 from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from rekindle.graph.settings import JobSettings
 
 #: (chain, subtask): who acknowledges.
 Subtask = tuple[int, int]
@@ -103,12 +104,12 @@ class CheckpointPolicy:
     """The settings of checkpoints; an interval of -1: none but those asked for by hand."""
 
     interval_ms: int = -1
-    timeout_ms: int = 600_000
-    min_pause_ms: int = 0
-    max_concurrent: int = 1
-    tolerable_failures: int = 0
-    num_retained: int = 1
-    retention: ExternalizedCheckpointRetention = ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+    timeout_ms: int = in_millis(config.CHECKPOINT_TIMEOUT.default)
+    min_pause_ms: int = in_millis(config.CHECKPOINT_MIN_PAUSE.default)
+    max_concurrent: int = config.CHECKPOINT_MAX_CONCURRENT.default
+    tolerable_failures: int = config.CHECKPOINT_TOLERABLE_FAILURES.default
+    num_retained: int = config.CHECKPOINT_NUM_RETAINED.default
+    retention: ExternalizedCheckpointRetention = ExternalizedCheckpointRetention[config.CHECKPOINT_RETENTION.default]
     #: Who starts the program again and again with `latest` must find that it had ended: the last checkpoint stays.
     keep_final: bool = False
     final_retry_ms: int = 1000  # so that a store that fails at once is not asked in a loop
@@ -119,17 +120,17 @@ class CheckpointPolicy:
         return self.interval_ms > 0
 
     @staticmethod
-    def from_settings(settings: Mapping[str, Any]) -> CheckpointPolicy:
-        """The policy in a plan's settings (`graph.settings`)."""
+    def from_settings(settings: JobSettings) -> CheckpointPolicy:
+        """The policy in a plan's settings."""
         return CheckpointPolicy(
-            interval_ms=settings["checkpoint_interval_ms"],
-            timeout_ms=settings["checkpoint_timeout_ms"],
-            min_pause_ms=settings["checkpoint_min_pause_ms"],
-            max_concurrent=settings["checkpoint_max_concurrent"],
-            tolerable_failures=settings["checkpoint_tolerable_failures"],
-            num_retained=settings.get("checkpoint_num_retained", 1),
-            keep_final=settings.get("resumes_latest", False),
-            retention=ExternalizedCheckpointRetention[settings["checkpoint_retention"]],
+            interval_ms=settings.checkpoint_interval_ms,
+            timeout_ms=settings.checkpoint_timeout_ms,
+            min_pause_ms=settings.checkpoint_min_pause_ms,
+            max_concurrent=settings.checkpoint_max_concurrent,
+            tolerable_failures=settings.checkpoint_tolerable_failures,
+            num_retained=settings.checkpoint_num_retained,
+            keep_final=settings.resumes_latest,
+            retention=settings.checkpoint_retention,
         )
 
 

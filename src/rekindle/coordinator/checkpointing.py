@@ -170,7 +170,7 @@ class Checkpointing:
         return own if own is not None else self._recovery
 
     def _assigned(self, manifest: Manifest) -> tuple[SubtaskRestore, ...]:
-        allow = bool(self.plan.settings.get("allow_non_restored_state", False))
+        allow = self.plan.settings.allow_non_restored_state
         assigned = assign(manifest, restore_targets(self.plan), allow_non_restored_state=allow)
         return tuple(restore for restores in assigned.values() for restore in restores)
 
@@ -285,7 +285,7 @@ class Checkpointing:
 
     def _savepoint_storage(self, trigger: Trigger) -> Storage:
         asked = trigger.request.location if trigger.request is not None else None
-        directory = asked or self.plan.settings.get("savepoint_directory")
+        directory = asked or self.plan.settings.savepoint_directory
         if not directory:
             raise CheckpointError(
                 "There is no directory for the savepoint: name one, or set execution.checkpointing.savepoint-dir."

@@ -17,7 +17,7 @@ from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, OperatorNode, Par
 from rekindle.graph.parallelism import default_max_parallelism
 from rekindle.graph.pickled import pickled_parts, refuse_pickled
 from rekindle.graph.placement import place
-from rekindle.graph.settings import plan_settings
+from rekindle.graph.settings import JobSettings
 from rekindle.graph.stages import assign_stages
 from rekindle.graph.uid import assign_uids, uid_hash
 
@@ -50,13 +50,14 @@ def build_plan(
     nodes = _with_groups(transformations, nodes, edges)
     chains = _chains(program, nodes, edges)
     slots, placement = place([chain.parallelism for chain in chains])
-    settings = plan_settings(program, batch)
+    settings = JobSettings.of(program.configuration, batch=batch)
     pickled = pickled_parts(nodes, edges, chains)
-    if settings["state_pickle"] == "refuse":
+    if not settings.pickle_allowed:
         refuse_pickled(pickled)
     for part in pickled:
         _LOG.info("Job '%s' pickles %s.", program.job_name, part)
-    return JobPlan(program.job_name, nodes, edges, chains, slots, placement, batch, settings)
+    files = {file.name: file.path for file in program.cached_files}
+    return JobPlan(program.job_name, nodes, edges, chains, slots, placement, settings, batch, files)
 
 
 # -- which operators --------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.datastream.vocabulary import ChainingStrategy, OperatorKind, Partitioning
+from rekindle.graph.settings import JobSettings
 
 __all__ = [
     "MIN_WATERMARK",
@@ -92,8 +93,9 @@ class JobPlan:
     chains: tuple[Chain, ...]
     slots: int
     placement: Mapping[tuple[int, int], int]  # (chain, subtask) -> slot
+    settings: JobSettings
     batch: bool = False
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    cached_files: Mapping[str, str] = field(default_factory=dict)  # name -> path, as they were registered
 
     @property
     def stages(self) -> int:

@@ -1,84 +1,120 @@
-"""The settings that travel with the plan.
+"""The settings that travel with the plan: one frozen value, so that nobody asks for a setting by a name of its own.
 
-| key | meaning |
-|---|---|
-| chunk_records | the most records in one payload between two tasks |
-| memory_buffer_bytes | what an inbox or outbox holds in memory before it goes to disk |
-| auto_watermark_interval_ms | how often periodic watermark generators are asked; 0: never |
-| buffer_timeout_ms | the least time between the starts of two epochs; -1: epochs wait until there is much to do |
-| global_job_parameters | the job's own parameters, dict[str, str] |
-| cached_files | name and path of each, as they were registered |
-| state_pickle | `allow` or `refuse`: elements and state of undeclared types |
-| object_reuse | accepted, has no effect |
-| state_backend | `hashmap` or `rocksdb` |
-| epoch_max_records, epoch_initial_records, epoch_target_ms | the cap of an epoch: upper bound, start, target time |
-| heartbeat_interval_ms, heartbeat_timeout_ms | between driver and slots |
-| cancellation_timeout_ms | a task that does not end so long after a cancellation is ended with its process; 0: never |
-| slot_start_timeout_ms | how long the driver waits for its slots |
-| checkpoint_interval_ms | -1 without checkpoints, and always in batch mode |
-| unaligned_checkpoints | whether records in front of a slow task go into checkpoints |
-| checkpoint_mode, checkpoint_timeout_ms, checkpoint_min_pause_ms, checkpoint_max_concurrent, | |
-| checkpoint_tolerable_failures, checkpoint_retention, checkpoint_num_retained, checkpoint_directory, | |
-| savepoint_directory, allow_non_restored_state | as in Flink |
-| resumes_latest | whether the job goes on from its latest checkpoint whenever it is started |
-| allow_older_checkpoint | whether a damaged checkpoint may be left for an older one although a sink commits (I16) |
-| commit_retries, commit_retry_delay_ms | of a sink's commits that can wait for no further checkpoint |
+Their defaults are in `rekindle.config`, nowhere else.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from rekindle import config
-from rekindle.datastream.transformations import Program
+from rekindle.common.configuration import Configuration
+from rekindle.common.execution_config import ExecutionConfig
+from rekindle.datastream.checkpoint_config import CheckpointConfig
+from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 
 
-def plan_settings(program: Program, batch: bool) -> dict[str, Any]:
-    """The settings of a program under the keys above."""
-    return _engine_settings(program) | _checkpoint_settings(program, batch)
+@dataclass(frozen=True, kw_only=True)
+class JobSettings:
+    """How a job runs, as its driver and its slots read it.
 
+    >>> settings = JobSettings.of(Configuration.from_dict({"execution.checkpointing.interval": "3 s"}))
+    >>> settings.checkpoint_interval_ms, settings.chunk_records
+    (3000, 4096)
+    """
 
-def _engine_settings(program: Program) -> dict[str, Any]:
-    settings = program.configuration
-    buffer_timeout = settings.get_millis(config.BUFFER_TIMEOUT) if settings.get(config.BUFFER_TIMEOUT_ENABLED) else -1
-    return {
-        "chunk_records": settings.get(config.EPOCH_CHUNK_RECORDS),
-        "memory_buffer_bytes": settings.get(config.SLOT_MEMORY_BUFFER),
-        "auto_watermark_interval_ms": settings.get_millis(config.AUTO_WATERMARK_INTERVAL),
-        "buffer_timeout_ms": buffer_timeout,
-        "global_job_parameters": program.execution_config.get_global_job_parameters(),
-        "cached_files": [(file.name, file.path) for file in program.cached_files],
-        "state_pickle": settings.get(config.STATE_PICKLE),
-        "object_reuse": settings.get(config.OBJECT_REUSE),
-        "state_backend": settings.get(config.STATE_BACKEND),
-        "epoch_max_records": settings.get(config.EPOCH_MAX_RECORDS),
-        "epoch_initial_records": settings.get(config.EPOCH_INITIAL_RECORDS),
-        "epoch_target_ms": settings.get_millis(config.EPOCH_TARGET_DURATION),
-        "heartbeat_interval_ms": settings.get_millis(config.HEARTBEAT_INTERVAL),
-        "heartbeat_timeout_ms": settings.get_millis(config.HEARTBEAT_TIMEOUT),
-        "cancellation_timeout_ms": settings.get_millis(config.CANCELLATION_TIMEOUT),
-        "slot_start_timeout_ms": settings.get_millis(config.SLOT_START_TIMEOUT),
-    }
+    # -- what functions see -------------------------------------------------------------------------------------------
+    #: The job's own parameters, which functions find in their runtime context.
+    global_job_parameters: Mapping[str, str]
+    object_reuse: bool
+    #: Whether elements and state of undeclared types may be pickled.
+    pickle_allowed: bool
 
+    # -- epochs and exchanges -----------------------------------------------------------------------------------------
+    #: The most records in one payload between two tasks.
+    chunk_records: int
+    #: What an inbox or outbox holds in memory before it goes to disk.
+    memory_buffer_bytes: int
+    #: The least time between the starts of two epochs; -1: epochs wait until there is much to do.
+    buffer_timeout_ms: int
+    epoch_initial_records: int
+    epoch_max_records: int
+    #: How long an epoch should take when there is much to do.
+    epoch_target_ms: int
 
-def _checkpoint_settings(program: Program, batch: bool) -> dict[str, Any]:
-    checkpoints = program.checkpoint_config
-    settings = program.configuration
-    return {
-        "unaligned_checkpoints": not batch and checkpoints.is_unaligned_checkpoints_enabled(),
-        "checkpoint_interval_ms": -1 if batch else checkpoints.get_checkpoint_interval(),
-        "checkpoint_mode": checkpoints.get_checkpointing_mode().name,
-        "checkpoint_timeout_ms": checkpoints.get_checkpoint_timeout(),
-        "checkpoint_min_pause_ms": checkpoints.get_min_pause_between_checkpoints(),
-        "checkpoint_max_concurrent": checkpoints.get_max_concurrent_checkpoints(),
-        "checkpoint_tolerable_failures": checkpoints.get_tolerable_checkpoint_failure_number(),
-        "checkpoint_retention": checkpoints.get_externalized_checkpoint_retention().name,
-        "checkpoint_num_retained": settings.get(config.CHECKPOINT_NUM_RETAINED),
-        "allow_non_restored_state": settings.get(config.RECOVERY_IGNORE_UNCLAIMED),
-        "allow_older_checkpoint": settings.get(config.RECOVERY_ALLOW_OLDER),
-        "checkpoint_directory": settings.get(config.CHECKPOINT_DIRECTORY),
-        "savepoint_directory": settings.get(config.SAVEPOINT_DIRECTORY),
-        "resumes_latest": settings.get(config.RECOVERY_PATH) == "latest",
-        "commit_retries": settings.get(config.SINK_COMMITTER_RETRIES),
-        "commit_retry_delay_ms": settings.get_millis(config.SINK_COMMITTER_RETRY_DELAY),
-    }
+    # -- slots --------------------------------------------------------------------------------------------------------
+    heartbeat_interval_ms: int
+    heartbeat_timeout_ms: int
+    #: A task that does not end so long after a cancellation is ended with its process; 0: never.
+    cancellation_timeout_ms: int
+    #: How long the driver waits for its slots.
+    slot_start_timeout_ms: int
+
+    # -- checkpoints --------------------------------------------------------------------------------------------------
+    #: -1 without checkpoints, and always in batch mode.
+    checkpoint_interval_ms: int
+    #: Whether records that wait in front of a slow task go into checkpoints.
+    unaligned_checkpoints: bool
+    checkpoint_timeout_ms: int
+    checkpoint_min_pause_ms: int
+    checkpoint_max_concurrent: int
+    checkpoint_tolerable_failures: int
+    checkpoint_num_retained: int
+    checkpoint_retention: ExternalizedCheckpointRetention
+    checkpoint_directory: str | None
+    savepoint_directory: str | None
+
+    # -- recovery -----------------------------------------------------------------------------------------------------
+    #: Whether state that belongs to no operator of the job may be left behind.
+    allow_non_restored_state: bool
+    #: Whether a damaged checkpoint may be left for an older one although a sink commits (I16).
+    allow_older_checkpoint: bool
+    #: Whether the job goes on from its latest checkpoint whenever it is started.
+    resumes_latest: bool
+
+    # -- commits that can wait for no further checkpoint --------------------------------------------------------------
+    commit_retries: int
+    #: The pause before the first of these retries.
+    commit_retry_delay_ms: int
+
+    @property
+    def checkpointed(self) -> bool:
+        """Whether checkpoints are made without being asked for, also at the end of the input."""
+        return self.checkpoint_interval_ms > 0
+
+    @staticmethod
+    def of(configuration: Configuration, *, batch: bool = False) -> JobSettings:
+        """What a configuration says, with the defaults of `rekindle.config` for what it leaves open."""
+        read, millis = configuration.get, configuration.get_millis
+        checkpoints = CheckpointConfig(configuration)
+        return JobSettings(
+            global_job_parameters=ExecutionConfig(configuration).get_global_job_parameters(),
+            object_reuse=read(config.OBJECT_REUSE),
+            pickle_allowed=read(config.STATE_PICKLE) == "allow",
+            chunk_records=read(config.EPOCH_CHUNK_RECORDS),
+            memory_buffer_bytes=read(config.SLOT_MEMORY_BUFFER),
+            buffer_timeout_ms=millis(config.BUFFER_TIMEOUT) if read(config.BUFFER_TIMEOUT_ENABLED) else -1,
+            epoch_initial_records=read(config.EPOCH_INITIAL_RECORDS),
+            epoch_max_records=read(config.EPOCH_MAX_RECORDS),
+            epoch_target_ms=millis(config.EPOCH_TARGET_DURATION),
+            heartbeat_interval_ms=millis(config.HEARTBEAT_INTERVAL),
+            heartbeat_timeout_ms=millis(config.HEARTBEAT_TIMEOUT),
+            cancellation_timeout_ms=millis(config.CANCELLATION_TIMEOUT),
+            slot_start_timeout_ms=millis(config.SLOT_START_TIMEOUT),
+            checkpoint_interval_ms=-1 if batch else checkpoints.get_checkpoint_interval(),
+            unaligned_checkpoints=not batch and checkpoints.is_unaligned_checkpoints_enabled(),
+            checkpoint_timeout_ms=checkpoints.get_checkpoint_timeout(),
+            checkpoint_min_pause_ms=checkpoints.get_min_pause_between_checkpoints(),
+            checkpoint_max_concurrent=checkpoints.get_max_concurrent_checkpoints(),
+            checkpoint_tolerable_failures=checkpoints.get_tolerable_checkpoint_failure_number(),
+            checkpoint_num_retained=read(config.CHECKPOINT_NUM_RETAINED),
+            checkpoint_retention=checkpoints.get_externalized_checkpoint_retention(),
+            checkpoint_directory=read(config.CHECKPOINT_DIRECTORY),
+            savepoint_directory=read(config.SAVEPOINT_DIRECTORY),
+            allow_non_restored_state=read(config.RECOVERY_IGNORE_UNCLAIMED),
+            allow_older_checkpoint=read(config.RECOVERY_ALLOW_OLDER),
+            resumes_latest=read(config.RECOVERY_PATH) == "latest",
+            commit_retries=read(config.SINK_COMMITTER_RETRIES),
+            commit_retry_delay_ms=millis(config.SINK_COMMITTER_RETRY_DELAY),
+        )

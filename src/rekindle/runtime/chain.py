@@ -65,7 +65,7 @@ class ChainBuilder:
         plan, services = self.plan, self.services
         node = plan.nodes[node_id]
         groups = key_group_range(node.max_parallelism, node.parallelism, self.subtask)
-        allow_pickle = plan.settings["state_pickle"] != "refuse"
+        allow_pickle = plan.settings.pickle_allowed
         keyed: HashMapKeyedBackend | None = None
         timers: InternalTimers | None = None
         if node.is_keyed:
@@ -87,14 +87,12 @@ class ChainBuilder:
             subtask=self.subtask,
             attempt=services.attempt,
             clock=services.clock,
-            job_parameters=dict(plan.settings.get("global_job_parameters", {})),
             accumulators=services.accumulators,
             metrics=TaskMetricGroup(services.clock),
             keyed=keyed,
             timers=timers,
             operator_state=OperatorStateBackend(self.subtask, allow_pickle=allow_pickle),
             batch=plan.batch,
-            object_reuse=bool(plan.settings.get("object_reuse", False)),
             cached_files=services.cached_files,
             job=services.job,
             directory=services.directory,
@@ -119,7 +117,7 @@ class ChainBuilder:
             sources=self.chain.parallelism,
             target_slots=slots,
             codec=codec_for(edge.type_info),
-            chunk_records=int(plan.settings["chunk_records"]),
+            chunk_records=plan.settings.chunk_records,
         )
         return self._writer(edge, target, self.outbox)
 
@@ -136,7 +134,7 @@ class ChainBuilder:
             sources=1,
             target_slots=tuple(range(self.chain.parallelism)),
             codec=codec_for(edge.type_info),
-            chunk_records=int(self.plan.settings["chunk_records"]),
+            chunk_records=self.plan.settings.chunk_records,
         )
         return self._writer(edge, target, outbox)
 

@@ -35,6 +35,7 @@ from rekindle.datastream.state import (
 from rekindle.datastream.timerservice import TimerService
 from rekindle.errors import StateAccessError
 from rekindle.graph.nodes import OperatorNode
+from rekindle.graph.settings import JobSettings
 from rekindle.metrics import MetricGroup
 from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
 from rekindle.runtime.metrics import TaskMetricGroup
@@ -88,23 +89,21 @@ class OperatorContext:
     subtask: int
     attempt: int
     clock: Clock
-    job_parameters: dict[str, str]
+    settings: JobSettings
     accumulators: Accumulators
     metrics: TaskMetricGroup
     keyed: HashMapKeyedBackend | None
     timers: InternalTimers | None
     operator_state: OperatorStateBackend
     batch: bool
-    object_reuse: bool = False
     job: JobIdentity = field(default_factory=JobIdentity)
     directory: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
     cached_files: Mapping[str, str] = field(default_factory=dict)  # name -> path on this machine
 
     @property
     def checkpointed(self) -> bool:
         """Whether checkpoints are made without being asked for, also at the end of the input."""
-        return int(self.settings.get("checkpoint_interval_ms", -1)) > 0
+        return self.settings.checkpointed
 
     @property
     def task_name(self) -> str:
@@ -141,7 +140,7 @@ class RuntimeContextImpl(RuntimeContext):
         return self._context.task_name
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        return self._context.job_parameters.get(key, default_value)
+        return self._context.settings.global_job_parameters.get(key, default_value)
 
     def get_metrics_group(self) -> MetricGroup:
         return self._context.metrics

@@ -121,9 +121,7 @@ def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> Job
         program=shipped,
         settings=_attempt_settings(plan, cluster.is_on_this_machine),
         checkpointing=_checkpointing(plan, storage, str(job_id)),
-        restart=restart_strategy(
-            program.restart_strategy, program.configuration, plan.settings["checkpoint_interval_ms"] > 0
-        ),
+        restart=restart_strategy(program.restart_strategy, program.configuration, plan.settings.checkpointed),
         dataframes=lambda: [PartitionedInput(node, list(range(source.partitions))) for node, source in inputs.items()],
         decode_rows=list if keep_rows else _RowDecoder(plan),
     )
@@ -160,19 +158,19 @@ class _RowDecoder:
 
 def _attempt_settings(plan: JobPlan, loopback_only: bool) -> AttemptSettings:
     settings = plan.settings
-    buffer_timeout_ms, target_ms = settings["buffer_timeout_ms"], settings["epoch_target_ms"]
+    buffer_timeout_ms, target_ms = settings.buffer_timeout_ms, settings.epoch_target_ms
     return AttemptSettings(
         limits=EpochLimits(
-            initial_records=settings["epoch_initial_records"],
-            max_records=settings["epoch_max_records"],
+            initial_records=settings.epoch_initial_records,
+            max_records=settings.epoch_max_records,
             target_ms=target_ms,
             min_interval_ms=buffer_timeout_ms if buffer_timeout_ms >= 0 else target_ms,
-        ).within(settings["checkpoint_interval_ms"]),
-        unaligned=settings["unaligned_checkpoints"],
-        heartbeat_interval_ms=settings["heartbeat_interval_ms"],
-        heartbeat_timeout_ms=settings["heartbeat_timeout_ms"],
-        slot_start_timeout_s=settings["slot_start_timeout_ms"] / 1000,
-        cancellation_timeout_s=settings["cancellation_timeout_ms"] / 1000,
+        ).within(settings.checkpoint_interval_ms),
+        unaligned=settings.checkpointed and settings.unaligned_checkpoints,
+        heartbeat_interval_ms=settings.heartbeat_interval_ms,
+        heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
+        slot_start_timeout_s=settings.slot_start_timeout_ms / 1000,
+        cancellation_timeout_s=settings.cancellation_timeout_ms / 1000,
         loopback_only=loopback_only,
         python_path=tuple(sys.path[1:]),
     )

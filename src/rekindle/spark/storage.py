@@ -37,14 +37,14 @@ class JobStorage:
     @staticmethod
     def of(plan: JobPlan, configuration: Configuration) -> JobStorage:
         """As the settings of a job say. Nothing is read or written yet."""
-        directory = plan.settings["checkpoint_directory"]
+        directory = plan.settings.checkpoint_directory
         path, options = configuration.get(config.RECOVERY_PATH), store_options(configuration)
         if not directory and path == resolve.LATEST:
             raise ConfigurationError(
                 f"Job '{plan.job_name}' is to go on from its latest checkpoint, but keeps none beyond its end: "
                 f"set {config.CHECKPOINT_DIRECTORY.key} to the directory that they are in."
             )
-        if not directory and plan.settings["checkpoint_interval_ms"] > 0:
+        if not directory and plan.settings.checkpointed:
             _LOG.warning(
                 "Job '%s' keeps its checkpoints in the driver's memory: they are lost with it. Set "
                 "execution.checkpointing.dir to a directory that every executor and the driver reach.",

@@ -82,6 +82,7 @@ class InProcessJob:
         restore: InProcessCheckpoint | StoredCheckpoint | None = None,
     ) -> None:
         """`max_records` is the most that each subtask of a source brings into an epoch."""
+        plan = replace(plan, settings=replace(plan.settings, epoch_initial_records=max_records))
         basis = Basis.of(restore, plan) if restore is not None else None
         self.plan = plan
         self.accumulators = Accumulators()
@@ -103,7 +104,7 @@ class InProcessJob:
             load_edge_function=lambda edge, part: _own_copy(getattr(plan.edges[edge], part)),
             load_selector=lambda node, index: _own_copy(plan.nodes[node].key_selectors[index]),
             wake=self._woken.set,
-            cached_files=dict(plan.settings["cached_files"]),
+            cached_files=plan.cached_files,
             job=JobIdentity(plan.job_name, JOB_ID, TIMELINE, self._attempt + 1),
         )
         self.tasks = {
@@ -120,12 +121,25 @@ class InProcessJob:
         """Whether every task has ended."""
         return all(task.finished for task in self.tasks.values())
 
-    def epoch(self) -> list[Any]:
-        """Run one epoch; what came out of `execute_and_collect`'s end of the stream."""
+    @property
+    def in_flight(self) -> int:
+        """How many records wait in front of tasks that had no time for them."""
+        return sum(task.inbox.records_waiting() for task in self.tasks.values())
+
+    def epoch(self, leave_after_ms: float | None = None) -> list[Any]:
+        """Run one epoch; what came out of `execute_and_collect`'s end of the stream.
+
+        A task leaves what waits in front of it after `leave_after_ms`, as with unaligned checkpoints on Spark. While
+        something is in flight no source brings more.
+        """
         if not self._more:
             self._woken.wait(_REST_S)
         self._woken.clear()
-        return self._epoch(self._budget, lambda task: None)
+        return self._epoch(self._next_budget(leave_after_ms), lambda task: None)
+
+    def _next_budget(self, leave_after_ms: float | None) -> EpochBudget:
+        most = 0 if self.in_flight else self._budget.max_records
+        return replace(self._budget, max_records=most, leave_after_ms=leave_after_ms)
 
     def _epoch(self, budget: EpochBudget, at_barrier: Callable[[Task], None]) -> list[Any]:
         collected: list[Any] = []
@@ -163,9 +177,16 @@ class InProcessJob:
 
     @property
     def _checkpointed(self) -> bool:
-        return bool(self.plan.settings["checkpoint_interval_ms"] > 0)
+        return self.plan.settings.checkpointed
 
-    def checkpoint(self, *, savepoint: bool = False, drain: bool = False, complete: bool = True) -> InProcessCheckpoint:
+    def checkpoint(
+        self,
+        *,
+        savepoint: bool = False,
+        drain: bool = False,
+        complete: bool = True,
+        leave_after_ms: float | None = None,
+    ) -> InProcessCheckpoint:
         """Run an epoch that carries a barrier, also when the input has ended; what it collected is in `results`.
 
         With `drain` the sources end at this barrier.
@@ -187,7 +208,7 @@ class InProcessJob:
             except SnapshotDeclinedError as error:
                 declined.append(error)
 
-        results = self._epoch(replace(self._budget, checkpoint=order), snapshot)
+        results = self._epoch(replace(self._next_budget(leave_after_ms), checkpoint=order), snapshot)
         taken = InProcessCheckpoint(order.id, results, self._lineage, self.plan, order, self._attempt, base, snapshots)
         if declined:
             taken.declined = declined[0]

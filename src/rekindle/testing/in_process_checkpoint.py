@@ -165,7 +165,7 @@ class Basis:
         """Found, verified and shared out as the driver does it, for any parallelism."""
         assert checkpoint.manifest is not None  # written, if nobody asked for it yet
         loaded = resolve.load(checkpoint.store, checkpoint.path)
-        allow = bool(plan.settings.get("allow_non_restored_state", False))
+        allow = plan.settings.allow_non_restored_state
         assigned = assign(loaded.manifest, restore_targets(plan), allow_non_restored_state=allow)
         by_subtask: dict[int, dict[str, SubtaskRestore]] = {}
         for restores in assigned.values():

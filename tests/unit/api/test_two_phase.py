@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from rekindle.graph.build import build_plan
 from rekindle.graph.explain import explain
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.graph.plan_json import plan_json
+from rekindle.graph.settings import JobSettings
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.context import Accumulators, OperatorContext
 from rekindle.runtime.metrics import TaskMetricGroup
@@ -104,7 +105,7 @@ def test_how_often_a_commit_is_retried_is_a_setting() -> None:
     env = StreamExecutionEnvironment.get_execution_environment(settings)
     env.from_sequence(1, 3).sink_to(Discarding())
     plan = plan_of(env)
-    assert (plan.settings["commit_retries"], plan.settings["commit_retry_delay_ms"]) == (3, 2000)
+    assert (plan.settings.commit_retries, plan.settings.commit_retry_delay_ms) == (3, 2000)
 
 
 # -- TwoPhaseCommitSinkFunction ----------------------------------------------------------------------------------------
@@ -159,14 +160,13 @@ class Driven:
             subtask=self.subtask,
             attempt=0,
             clock=ManualClock(),
-            job_parameters={},
             accumulators=Accumulators(),
             metrics=TaskMetricGroup(ManualClock(), ()),
             keyed=None,
             timers=None,
             operator_state=self.backend,
             batch=False,
-            settings={"checkpoint_interval_ms": 1000 if self.checkpointed else -1},
+            settings=replace(JobSettings.of(Configuration()), checkpoint_interval_ms=1000 if self.checkpointed else -1),
         )
         self.function.initialize_state(InitializationContext(context, restored_id))
         return self

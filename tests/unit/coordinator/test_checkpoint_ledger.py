@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import pytest
 
+from rekindle.common.configuration import Configuration
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.checkpoint_decisions import (
     Aborted,
@@ -34,6 +35,7 @@ from rekindle.coordinator.checkpoints import (
     Step,
 )
 from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from rekindle.graph.settings import JobSettings
 
 D = TypeVar("D")
 A, B = (0, 0), (1, 0)
@@ -135,19 +137,22 @@ def test_what_stays_after_the_end(retention: str, status: JobStatus, stays: bool
 
 
 def test_the_policy_comes_from_the_plans_settings():
-    settings = {
-        "checkpoint_interval_ms": 30_000,
-        "checkpoint_timeout_ms": 600_000,
-        "checkpoint_min_pause_ms": 500,
-        "checkpoint_max_concurrent": 2,
-        "checkpoint_tolerable_failures": 3,
-        "checkpoint_retention": "RETAIN_ON_CANCELLATION",
-    }
+    settings = JobSettings.of(
+        Configuration.from_dict(
+            {
+                "execution.checkpointing.interval": "30 s",
+                "execution.checkpointing.min-pause": "500 ms",
+                "execution.checkpointing.max-concurrent-checkpoints": 2,
+                "execution.checkpointing.tolerable-failed-checkpoints": 3,
+                "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+            }
+        )
+    )
     policy = CheckpointPolicy.from_settings(settings)
-    assert (policy.interval_ms, policy.min_pause_ms, policy.max_concurrent) == (30_000, 500, 2)
-    assert (policy.tolerable_failures, policy.num_retained) == (3, 1)
+    assert (policy.interval_ms, policy.timeout_ms, policy.min_pause_ms) == (30_000, 600_000, 500)
+    assert (policy.max_concurrent, policy.tolerable_failures, policy.num_retained) == (2, 3, 1)
     assert policy.retention is ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
-    assert CheckpointPolicy.from_settings(settings | {"checkpoint_num_retained": 4}).num_retained == 4
+    assert CheckpointPolicy.from_settings(replace(settings, checkpoint_num_retained=4)).num_retained == 4
 
 
 # -- when -------------------------------------------------------------------------------------------------------------

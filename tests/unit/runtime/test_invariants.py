@@ -202,7 +202,7 @@ def test_a_source_function_fills_a_bounded_buffer_and_waits():
     """I7, I5: `run` goes on while no epoch runs, up to the bound."""
     Flood.collected = 0
     Flood.full.clear()
-    job = InProcessJob.of(environment().add_source(Flood(), type_info=int), max_records=100)
+    job = InProcessJob.of(environment().add_source(Flood(), type_info=int), max_records=2 * SOURCE_BUFFER)
     assert Flood.full.wait(DEADLINE_S)
     assert Threads.seen["run"] != threading.get_ident()
     (task,) = (task for task in job.tasks.values() if task.chain.stage == 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +16,7 @@ from rekindle.checkpoint.manifest import FileRef, SubtaskState
 from rekindle.checkpoint.statefile import InlineWriter, StateFileWriter, read_pieces
 from rekindle.checkpoint.stores.memory import MemoryStore
 from rekindle.checkpoint.subtask import write_subtask
+from rekindle.common import Configuration
 from rekindle.datastream.connectors import CommittableFile, CommitterInitContext, TypedSerializer, WriterInitContext
 from rekindle.errors import (
     CheckpointError,
@@ -27,6 +28,7 @@ from rekindle.errors import (
     SerializationError,
 )
 from rekindle.graph.nodes import OperatorKind, OperatorNode
+from rekindle.graph.settings import JobSettings
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.context import Accumulators, JobIdentity, OperatorContext
 from rekindle.runtime.metrics import TaskMetricGroup
@@ -141,7 +143,6 @@ class Subtask:
             subtask=self.subtask,
             attempt=1,
             clock=ManualClock(),
-            job_parameters={},
             accumulators=Accumulators(),
             metrics=TaskMetricGroup(ManualClock(), ("job",)),
             keyed=None,
@@ -150,11 +151,12 @@ class Subtask:
             batch=False,
             job=JobIdentity("orders", "id", "00000001-0a1b2c3d", 7),
             directory=self.directory,
-            settings={
-                "checkpoint_interval_ms": 1000 if self.checkpointed else -1,
-                "commit_retries": self.retries,
-                "commit_retry_delay_ms": 1,
-            },
+            settings=replace(
+                JobSettings.of(Configuration()),
+                checkpoint_interval_ms=1000 if self.checkpointed else -1,
+                commit_retries=self.retries,
+                commit_retry_delay_ms=1,
+            ),
         )
         self.operator = WriterOperator(node, self.context, self.sink)
 
@@ -582,7 +584,7 @@ def test_committables_that_nobody_would_commit_are_refused_unless_that_is_allowe
     task.write("a")
     state = task.checkpoint(1)
     other = Subtask(directory, Plain(), store=task.store)
-    other.context.settings = {**other.context.settings, "allow_non_restored_state": allowed}
+    other.context.settings = replace(other.context.settings, allow_non_restored_state=allowed)
     if allowed:
         assert other.begin(1, state).checkpoint(2).committables == []
         return

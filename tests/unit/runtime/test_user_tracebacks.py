@@ -48,7 +48,7 @@ def test_a_message_with_a_lone_surrogate_arrives():
 
 def test_an_error_of_the_engines_own_shows_its_frames():
     job = InProcessJob.of(environment(1).from_collection([1]))
-    next(iter(job.tasks.values())).inbox = None  # as if there were a mistake in the engine
+    next(iter(job.tasks.values()))._slices = None  # as if there were a mistake in the engine
     with pytest.raises(AttributeError) as caught:
         job.run()
     error = caught.value.with_traceback(caught.value.__traceback__.tb_next)

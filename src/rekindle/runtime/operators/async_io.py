@@ -54,7 +54,7 @@ class AsyncWaitOperator(FunctionOperator):
         self._codec = value_codec_for(input_type, allow_pickle=context.operator_state.allow_pickle)
         self._descriptor = descriptor
         self._wake = wake
-        self._isolate_input = isolator(input_type, context.object_reuse)
+        self._isolate_input = isolator(input_type, context.settings.object_reuse)
         self._restored: list[tuple[int, int, bytes]] = []
         self._loop: EventLoopThread | None = None
         self._epoch_started = 0.0

@@ -158,8 +158,8 @@ class Operator:
         self.node = node
         self.name = node.name
         self.context = context
-        isolate = isolator(node.output_type, context.object_reuse)
-        sides = {tag: isolator(side, context.object_reuse) for tag, side in node.side_output_types.items()}
+        isolate = isolator(node.output_type, context.settings.object_reuse)
+        sides = {tag: isolator(side, context.settings.object_reuse) for tag, side in node.side_output_types.items()}
         #: How what user code emits is protected from what it does afterwards; None: it needs no protection.
         self.isolate = mixed_isolator(isolate, sides)
         self.output = Output(isolate, sides)
@@ -220,7 +220,7 @@ class Operator:
 
     def restore_committables(self, stored: list[Iterator[bytes]]) -> None:
         """This subtask's share of them, each to be read once; nothing that a checkpoint covers is lost unasked."""
-        if stored and not self.context.settings.get("allow_non_restored_state", False):
+        if stored and not self.context.settings.allow_non_restored_state:
             raise OperatorFailure(self.name) from IncompatibleStateError(
                 f"The checkpoint holds {len(stored)} committables for {self.context.task_name}, which commits nothing "
                 "in this program: give it its committer back, or allow that they are dropped "

@@ -103,8 +103,8 @@ class WriterOperator(Operator):
             commit=self._committer.commit,
             metrics=context.metrics,
             pause=self._cancelled.wait,
-            retries=settings.get("commit_retries", 10),
-            retry_delay_s=settings.get("commit_retry_delay_ms", 100) / 1000,
+            retries=settings.commit_retries,
+            retry_delay_s=settings.commit_retry_delay_ms / 1000,
         )
         if self._restored_id is None:
             return

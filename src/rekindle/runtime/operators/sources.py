@@ -197,7 +197,7 @@ class _SourceContext(SourceFunction.SourceContext):
         self._changed = threading.Condition(threading.Lock())
         self._checkpoint_lock = threading.RLock()
         self._buffered = _Buffered()
-        self._most = initial_records
+        self._most = min(initial_records, SOURCE_BUFFER)
         self._cancelled = False
         self.offsets: dict[Any, Any] = dict(restored)  # of the last record that an epoch took, per split
         self.offsets_of: dict[int, dict[Any, Any]] = {}  # checkpoint -> offsets at its cut
@@ -322,7 +322,7 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, wake: Callable[[], None]) -> None:
         super().__init__(node, context, function)
         self._wake = wake
-        self._initial_records: int = context.settings["epoch_initial_records"]
+        self._initial_records: int = context.settings.epoch_initial_records
         self._source_context = _SourceContext(wake, {}, self.isolate, self._initial_records)
         self._held = 0  # records that the cut must take, whatever the cap
         self._returned = False

@@ -50,8 +50,8 @@ class WindowOperator(FunctionOperator):
 
     def initialize_state(self, restored_id: int | None) -> None:
         """Contents come first: they are where every operator expects them."""
-        isolate = isolator(self.operation.input_type, self.context.object_reuse) if self.shares_elements else None
-        self.contents = contents_of(self.operation, self.keyed, isolate)
+        isolate = isolator(self.operation.input_type, self.context.settings.object_reuse)
+        self.contents = contents_of(self.operation, self.keyed, isolate if self.shares_elements else None)
         super().initialize_state(restored_id)
 
     def open(self) -> None:
