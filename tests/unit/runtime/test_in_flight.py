@@ -1,0 +1,283 @@
+"""Records in flight: what a task leaves when its time in an epoch is over, in checkpoints and at other parallelisms.
+
+Functions turn the clock themselves, so that what a record costs is exact.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from rekindle.common import Duration, Types, WatermarkStrategy
+from rekindle.common.watermark_strategy import TimestampAssigner
+from rekindle.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
+from rekindle.datastream.functions import KeyedBroadcastProcessFunction
+from rekindle.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from rekindle.datastream.window import TumblingEventTimeWindows
+from rekindle.errors import IncompatibleStateError
+from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.testing.clock import ManualClock
+from rekindle.testing.in_process import InProcessJob
+
+CLOCK = ManualClock()
+KEYS = 5
+COUNT = 60
+#: Records that fit into an epoch's time.
+FIT = 4
+RECORD_MS = 250
+
+
+class Slow(KeyedProcessFunction):
+    """Counts per key, a quarter of a second for each record."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.INT()))
+
+    def process_element(self, value, ctx):
+        CLOCK.advance(RECORD_MS)
+        self.count.update((self.count.value() or 0) + 1)
+        yield ctx.get_current_key(), self.count.value(), value
+
+
+class SlowMap(MapFunction):
+    def map(self, value):
+        CLOCK.advance(RECORD_MS)
+        return value
+
+
+def environment(parallelism=2):
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+    env.enable_checkpointing(1000)
+    env.get_checkpoint_config().enable_unaligned_checkpoints()
+    return env
+
+
+def counts(env):
+    return env.from_collection(list(range(COUNT)), Types.INT()).key_by(lambda n: n % KEYS, Types.INT()).process(Slow())
+
+
+EXPECTED = sorted((key, n + 1, n * KEYS + key) for key in range(KEYS) for n in range(COUNT // KEYS))
+
+
+def job_of(stream, **options):
+    return InProcessJob.of(stream, CLOCK, **options)
+
+
+def finish(job, leave_after_ms=FIT * RECORD_MS):
+    """To the end of the input, in epochs that are over after their time."""
+    found = []
+    while not job.finished:
+        found += job.epoch(leave_after_ms)
+    job.close()
+    return found
+
+
+def balanced(job):
+    def total(counts):
+        totals = Counter()
+        for count in counts:
+            totals[count.edge, count.source, count.target] += count.records
+        return totals
+
+    return total(job.sent) == total(job.received)
+
+
+def test_a_task_leaves_what_it_has_no_time_for_and_goes_on_there():
+    job = job_of(counts(environment(1)))
+    found = [job.epoch(FIT * RECORD_MS) for _ in range(3)]
+    assert [len(each) for each in found] == [FIT, FIT, FIT]
+    assert job.in_flight == COUNT - 3 * FIT
+    assert balanced(job)
+    assert [value for each in found for *_, value in each] == list(range(3 * FIT)), "in their order"
+    assert sorted([record for each in found for record in each] + finish(job)) == EXPECTED
+
+
+def test_a_record_that_takes_longer_than_the_epoch_is_processed_all_the_same():
+    job = job_of(counts(environment(1)))
+    assert [len(job.epoch(1)) for _ in range(5)] == [1] * 5
+    job.kill()
+
+
+def test_no_source_brings_more_while_something_is_in_flight():
+    job = job_of(counts(environment(1)), max_records=10)
+    job.epoch(FIT * RECORD_MS)
+    assert job.in_flight == 6
+    job.epoch(FIT * RECORD_MS)
+    assert job.in_flight == 2
+    job.kill()
+
+
+def test_without_a_time_nothing_stays_in_flight():
+    job = job_of(counts(environment()))
+    assert len(job.epoch()) == COUNT
+    assert job.in_flight == 0
+    job.kill()
+
+
+@pytest.mark.parametrize("epochs", [0, 1, 3])
+@pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 2), (2, 3), (3, 2), (4, 1), (1, 4)])
+def test_what_is_in_flight_comes_back_at_any_parallelism(before, after, epochs):
+    job = job_of(counts(environment(before)))
+    found = [record for _ in range(epochs) for record in job.epoch(FIT * RECORD_MS)]
+    checkpoint = job.checkpoint(leave_after_ms=FIT * RECORD_MS)
+    in_flight = job.in_flight
+    assert in_flight
+    found += checkpoint.results
+    job.epoch()
+    job.kill()
+    restored = job_of(counts(environment(after)), restore=checkpoint)
+    assert restored.in_flight == in_flight
+    rest = finish(restored)
+    assert sorted(found + rest) == EXPECTED
+    in_order_per_key(found + rest)
+
+
+def in_order_per_key(records):
+    last = Counter()
+    for key, count, value in records:
+        assert count == last[key] + 1, "each record is counted once, in its order"
+        assert value == (count - 1) * KEYS + key
+        last[key] = count
+
+
+def test_the_next_checkpoint_may_come_while_the_restored_records_are_still_in_flight():
+    """Twice, each time at another parallelism: channels of three generations wait."""
+    found, checkpoint = [], None
+    for parallelism in (3, 2, 4, 1):
+        job = job_of(counts(environment(parallelism)), restore=checkpoint)
+        checkpoint = job.checkpoint(leave_after_ms=FIT * RECORD_MS)
+        found += checkpoint.results
+        assert job.in_flight
+        job.kill()
+    found += finish(job_of(counts(environment(2)), restore=checkpoint))
+    assert sorted(found) == EXPECTED
+    in_order_per_key(found)
+
+
+PARTITIONINGS = {
+    "rebalance": lambda stream: stream.rebalance(),
+    "shuffle": lambda stream: stream.shuffle(),
+    "rescale": lambda stream: stream.rescale(),
+    "global": lambda stream: stream.global_(),
+    "custom": lambda stream: stream.partition_custom(lambda key, n: key % n, lambda value: value // 7),
+}
+
+
+@pytest.mark.parametrize("partitioning", PARTITIONINGS)
+@pytest.mark.parametrize(("before", "after"), [(2, 2), (2, 3), (3, 1)])
+def test_records_in_flight_pass_through_their_partitioner_again(partitioning, before, after):
+    def program(parallelism):
+        numbers = environment(parallelism).from_sequence(0, COUNT - 1)
+        return PARTITIONINGS[partitioning](numbers).map(SlowMap(), Types.LONG())
+
+    job = job_of(program(before))
+    checkpoint = job.checkpoint(leave_after_ms=FIT * RECORD_MS)
+    assert job.in_flight
+    job.kill()
+    restored = job_of(program(after), restore=checkpoint)
+    if partitioning == "global":
+        assert not any(task.inbox.records_waiting() for task in restored.tasks.values() if task.subtask)
+    assert sorted(checkpoint.results + finish(restored)) == list(range(COUNT))
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_a_savepoint_has_nothing_in_flight(after):
+    job = job_of(counts(environment()))
+    found = job.epoch(FIT * RECORD_MS)
+    assert job.in_flight
+    savepoint = job.checkpoint(savepoint=True)
+    assert job.in_flight == 0
+    found += savepoint.results
+    job.kill()
+    assert sorted(found + finish(job_of(counts(environment(after)), restore=savepoint))) == EXPECTED
+
+
+def test_forward_edges_stay_aligned():
+    def program():
+        numbers = environment().from_sequence(0, COUNT - 1)
+        return numbers.forward().map(SlowMap(), Types.INT()).disable_chaining()
+
+    job = job_of(program())
+    assert len(job.epoch(1)) == COUNT
+    assert job.in_flight == 0
+    job.kill()
+
+
+class WithRules(KeyedBroadcastProcessFunction):
+    RULES = MapStateDescriptor("rules", Types.INT(), Types.INT())
+
+    def process_element(self, value, ctx):
+        CLOCK.advance(RECORD_MS)
+        yield value
+
+    def process_broadcast_element(self, value, ctx):
+        ctx.get_broadcast_state(self.RULES).put(value, value)
+
+
+def test_broadcast_edges_stay_aligned_beside_edges_that_do_not():
+    env = environment()
+    rules = env.from_collection(list(range(7)), Types.INT()).broadcast(WithRules.RULES)
+    numbers = env.from_collection(list(range(COUNT)), Types.INT()).key_by(lambda n: n % KEYS, Types.INT())
+    job = job_of(numbers.connect(rules).process(WithRules(), Types.INT()))
+    job.epoch(1)
+    assert job.in_flight
+    partitionings = {edge.id: edge.partitioning.name for edge in job.plan.edges}
+    waiting = [each for task in job.tasks.values() for each in task.inbox.waiting]
+    assert {partitionings[each.header.edge] for each in waiting} == {"KEY"}
+    assert sorted(finish(job))[-1] == COUNT - 1
+
+
+class OwnTime(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value * 100
+
+
+def windowed(env):
+    """Sums per key and second; whatever is late is dropped, and would be missing."""
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
+    numbers = env.from_sequence(0, COUNT - 1)
+    timed = numbers.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(OwnTime()))
+    slow = timed.rebalance().map(SlowMap(), Types.LONG()).key_by(lambda n: n % KEYS, Types.INT())
+    return slow.window(TumblingEventTimeWindows.of(Duration.of_seconds(1))).reduce(lambda a, b: a + b)
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_watermarks_keep_their_places_among_records_in_flight(after):
+    undisturbed = sorted(job_of(windowed(environment())).run())
+    for epochs in range(6):
+        job = job_of(windowed(environment()), max_records=13)
+        found = [record for _ in range(epochs) for record in job.epoch(FIT * RECORD_MS)]
+        checkpoint = job.checkpoint(leave_after_ms=FIT * RECORD_MS)
+        found += checkpoint.results
+        job.kill()
+        restored = job_of(windowed(environment(after)), max_records=13, restore=checkpoint)
+        assert sorted(found + finish(restored)) == undisturbed
+
+
+def test_the_end_of_the_input_waits_behind_the_records_in_flight():
+    job = job_of(counts(environment()))
+    job.epoch(FIT * RECORD_MS)
+    sources = [task for task in job.tasks.values() if task.chain.stage == 0]
+    assert all(task.finished for task in sources)
+    assert not job.finished
+    checkpoint = job.checkpoint(leave_after_ms=FIT * RECORD_MS)
+    job.kill()
+    for after in (1, 2, 3):
+        restored = job_of(counts(environment(after)), restore=checkpoint)
+        assert not restored.finished
+        assert finish(restored)
+        assert restored.finished
+
+
+def test_a_program_without_the_connection_is_refused_by_name():
+    job = job_of(counts(environment()).name("count").uid("count"))
+    checkpoint = job.checkpoint(leave_after_ms=1)
+    job.kill()
+    env = environment()
+    env.get_configuration().set_string("execution.state-recovery.ignore-unclaimed-state", "true")
+    other = env.from_collection([1], Types.INT()).uid("other").key_by(lambda n: n % KEYS, Types.INT())
+    with pytest.raises(OperatorFailure, match="count") as failure:
+        job_of(other.process(Slow()).name("count").uid("count"), restore=checkpoint)
+    assert isinstance(failure.value.__cause__, IncompatibleStateError)
+    assert "in flight" in str(failure.value.__cause__)
