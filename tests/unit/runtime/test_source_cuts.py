@@ -326,15 +326,16 @@ class AsksInItsListener(KeepsItsPlace):
             self.state.update([self.last])
 
     def notify_checkpoint_complete(self, checkpoint_id):
-        with self.ctx.get_checkpoint_lock():
-            Meeting.ended.set()
+        self.was_full = eventually(lambda: self.ctx.buffered() >= CAP)
+        self.got_it = self.ctx.get_checkpoint_lock().acquire(timeout=CHANCE_S)
 
 
 def test_the_tasks_own_thread_takes_the_lock_though_the_buffer_is_full():
     """It is the one that drains the buffer: if it waited for room, nobody would make any."""
-    job = InProcessJob.of(program(AsksInItsListener()))
-    head = source_of(job)
-    assert eventually(lambda: hasattr(head.function, "ctx"))
+    job = InProcessJob.of(program(AsksInItsListener()), max_records=CAP)
+    function = source_of(job).function
+    assert eventually(lambda: hasattr(function, "ctx"))
     job.checkpoint()
-    assert Meeting.ended.is_set()
+    assert function.was_full
+    assert function.got_it
     job.kill()
