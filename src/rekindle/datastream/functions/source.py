@@ -66,7 +66,7 @@ class SourceFunction(Function):
         @property
         @abstractmethod
         def restored_offsets(self) -> dict[str, Any]:
-            """After a restore, that offset by split, over all splits; else empty."""
+            """After a restore, that offset by split, over all splits of all subtasks; else empty."""
 
         @abstractmethod
         def completed_offset(self, checkpoint_id: int) -> Any:

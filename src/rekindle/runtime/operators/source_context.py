@@ -18,6 +18,7 @@ from rekindle.datastream.functions import SourceFunction
 from rekindle.errors import JobCancelledError
 from rekindle.runtime.exchange.chunk import IDLE, NO_TIMESTAMP, WATERMARK, Mark
 from rekindle.runtime.isolation import Isolate
+from rekindle.runtime.operators.split_offsets import SplitOffsets
 
 #: How many records a SourceFunction may be ahead of the epochs, however many an epoch takes.
 SOURCE_BUFFER: Final = 1 << 16
@@ -115,10 +116,10 @@ class Buffered:
 class BufferedSourceContext(SourceFunction.SourceContext):
     """The context of `SourceFunction.run`: collects into a bounded buffer, the engine keeps the offsets."""
 
-    def __init__(self, wake: Callable[[], None], restored: dict[Any, Any], isolate: Isolate | None) -> None:
+    def __init__(self, wake: Callable[[], None], isolate: Isolate | None, offsets: SplitOffsets | None = None) -> None:
         self._wake = wake
         self._isolate = isolate
-        self._restored = restored
+        self.offsets = offsets or SplitOffsets()
         self._changed = threading.Condition(threading.Lock())
         self._lock = CheckpointLock(self._changed, self._may_enter)
         self._drained_by: int | None = None
@@ -126,8 +127,6 @@ class BufferedSourceContext(SourceFunction.SourceContext):
         self._bound = FIRST_BUFFER  # 0 during a cut: nobody finds room
         self._epoch_bound = FIRST_BUFFER
         self._cancelled = False
-        self.offsets: dict[Any, Any] = dict(restored)  # of the last record that an epoch took, per split
-        self.offsets_of: dict[int, dict[Any, Any]] = {}  # checkpoint -> offsets at its cut
 
     # -- the user's side ----------------------------------------------------------------------------------------------
 
@@ -190,14 +189,14 @@ class BufferedSourceContext(SourceFunction.SourceContext):
 
     @property
     def restored_offset(self) -> Any:
-        return self._restored.get(None)
+        return self.offsets.restored.get(None)
 
     @property
     def restored_offsets(self) -> dict[Any, Any]:
-        return dict(self._restored)
+        return dict(self.offsets.restored)
 
     def completed_offset(self, checkpoint_id: int, split: str | None = None) -> Any:
-        return self.offsets_of.get(checkpoint_id, {}).get(split)
+        return self.offsets.at(checkpoint_id).get(split)
 
     def close(self) -> None:
         """Nothing to give back."""
@@ -230,8 +229,8 @@ class BufferedSourceContext(SourceFunction.SourceContext):
             if len(taken.records) > max_records:
                 rest = _split(taken, max_records)
             self._buffered = rest
-            for _, split, offset in taken.offsets:
-                self.offsets[split] = offset
+            if taken.offsets:
+                self.offsets.move({split: offset for _, split, offset in taken.offsets})
             self._changed.notify_all()
         return taken
 

@@ -15,6 +15,7 @@ from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.exchange.chunk import IDLE, WATERMARK
 from rekindle.runtime.operators.base import MAX_WATERMARK, Operator, OperatorFailure
 from rekindle.runtime.operators.source_context import Buffered, BufferedSourceContext, SourceCancelledError
+from rekindle.runtime.operators.split_offsets import SplitOffsets
 from rekindle.runtime.operators.stateless import FunctionOperator
 from rekindle.runtime.snapshot import SnapshotContext
 from rekindle.serde import tagged_dumps, tagged_loads
@@ -145,28 +146,19 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, wake: Callable[[], None]) -> None:
         super().__init__(node, context, function)
         self._wake = wake
-        self._source_context = BufferedSourceContext(wake, {}, self.isolate)
+        self._source_context = BufferedSourceContext(wake, self.isolate)
         self._held = 0  # records that the cut must take, whatever the cap
         self._returned = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"source {context.task_name}", daemon=True)
 
     def source_state(self) -> SourceState | None:
-        offsets = self._source_context.offsets
-        return SourceState(
-            [
-                SplitState(None if split is None else tagged_dumps(split), tagged_dumps(offset))
-                for split, offset in offsets.items()
-            ]
-        )
+        return self._source_context.offsets.state()
 
     def restore_source(self, state: SourceState, finished: bool) -> None:
         """A source whose `run` had returned is not run again (I9)."""
-        offsets = {
-            None if each.split is None else tagged_loads(each.split): tagged_loads(each.position)
-            for each in state.splits
-        }
-        self._source_context = BufferedSourceContext(self._wake, offsets, self.isolate)
+        offsets = SplitOffsets.of(state, self.context.subtask, self.node.parallelism)
+        self._source_context = BufferedSourceContext(self._wake, self.isolate, offsets)
         self._returned = finished
 
     def seek(self, position: Any) -> None:
@@ -174,14 +166,12 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
 
     def snapshot_user_state(self, context: SnapshotContext) -> None:
         super().snapshot_user_state(context)
-        self._source_context.offsets_of[context.get_checkpoint_id()] = dict(self._source_context.offsets)
+        self._source_context.offsets.cut(context.get_checkpoint_id())
 
     def notify_complete(self, checkpoint_id: int) -> None:
         """The function may ask for `completed_offset`; what is older is forgotten."""
         super().notify_complete(checkpoint_id)
-        offsets_of = self._source_context.offsets_of
-        for older in [each for each in offsets_of if each < checkpoint_id]:
-            del offsets_of[older]
+        self._source_context.offsets.forget_before(checkpoint_id)
 
     def hold_for_cut(self) -> None:
         self._held = self._source_context.begin_cut()
