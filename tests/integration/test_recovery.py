@@ -172,6 +172,63 @@ def test_a_source_functions_offsets(spark, tmp_path):
     assert offsets == sorted(offsets)
 
 
+class KeepsItsPlace(SourceFunction, CheckpointedFunction):
+    """S2's source: collects, then notes how far it is; no lock."""
+
+    running = True
+    last = -1
+
+    def initialize_state(self, context):
+        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("last", Types.LONG()))
+        for last in self.state.get():
+            self.last = last
+
+    def snapshot_state(self, context):
+        self.state.update([self.last])
+
+    def run(self, ctx):
+        for number in range(self.last + 1, RECORDS):
+            if not self.running:
+                return
+            ctx.collect(number)
+            self.last = number
+            if number % 10 == 0:
+                time.sleep(0.003)
+
+    def cancel(self):
+        self.running = False
+
+
+class Flushing(MapFunction, CheckpointedFunction):
+    """Takes 50 ms at each barrier, as a sink that flushes; fails in the first attempt."""
+
+    def open(self, runtime_context):
+        self.fails = runtime_context.get_attempt_number() == 0
+
+    def initialize_state(self, context):
+        pass
+
+    def snapshot_state(self, context):
+        time.sleep(0.05)
+
+    def map(self, value):
+        if self.fails and value == RECORDS * 3 // 4:
+            raise RuntimeError("on purpose")
+        return value
+
+
+@pytest.mark.parametrize("chained", [True, False])
+def test_a_source_that_keeps_its_own_place_without_the_lock_loses_nothing(spark, tmp_path, chained):
+    """I8: `collect` waits while the snapshots are taken, so the place is at most one record behind, never ahead."""
+    env = environment(tmp_path, interval_ms=200, parallelism=1)
+    numbers = env.add_source(KeepsItsPlace(), type_info=int)
+    flushed = (numbers if chained else numbers.rebalance()).map(Flushing(), int)
+    with flushed.execute_and_collect(f"own place {chained}") as results:
+        seen = list(results)
+    assert sorted(set(seen)) == list(range(RECORDS)), f"{RECORDS - len(set(seen))} records were lost"
+    assert len(seen) <= RECORDS + 1, "more than one record came again"
+
+
 class Buffering(SinkFunction, CheckpointedFunction, CheckpointListener):
     """The text's buffering sink, with a file per event."""
 

@@ -1,6 +1,7 @@
 """Who gets what of a checkpoint, at the same or another parallelism. Pure.
 
-State of keys goes by key group, operator state as its lists say, splits of a source are pooled and dealt out again.
+State of keys goes by key group, operator state as its lists say. The splits of a source with readers are pooled and
+dealt out again; a source function assigns its splits itself, so that each of its subtasks sees all of them (I8).
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ class OperatorTarget:
     parallelism: int
     max_parallelism: int
     layout: str = ""
+    #: Whether every subtask sees the splits of all subtasks, because the source itself says who reads what (I8).
+    sees_all_splits: bool = False
 
 
 class SubtaskRestore(msgspec.Struct, frozen=True):
@@ -46,6 +49,8 @@ class SubtaskRestore(msgspec.Struct, frozen=True):
     operator_state: list[Blob | None] = []
     raw_operator: list[Blob] = []
     source: list[Blob] = []
+    #: Of all old subtasks, for a source whose subtasks see all splits; `source` is then this subtask's own at most.
+    all_sources: list[Blob] = []
     task: list[Blob] = []
     committables: list[Blob] = []
     #: Of this subtask alone, or of all old ones that had some.
@@ -104,7 +109,8 @@ def assign_operator(state: OperatorState, target: OperatorTarget) -> list[Subtas
             raw_keyed=raw_keyed[subtask],
             operator_state=_operator_blobs(old if rescaled or union else [old[subtask]]),
             raw_operator=_dealt([s.raw_operator for s in old], target.parallelism, subtask),
-            source=[s.source for s in (old if rescaled else [old[subtask]]) if s.source is not None],
+            source=_sources([] if rescaled and target.sees_all_splits else old if rescaled else [old[subtask]]),
+            all_sources=_sources(old if target.sees_all_splits else []),
             task=[s.task for s in (old if rescaled else [old[subtask]]) if s.task is not None],
             committables=_dealt([s.committables for s in old], target.parallelism, subtask),
             in_flight=[s.in_flight for s in (old if rescaled else [old[subtask]]) if s.in_flight is not None],
@@ -176,6 +182,10 @@ def _operator_blobs(old: Sequence[SubtaskState]) -> list[Blob | None]:
     return blobs if any(blob is not None for blob in blobs) else []
 
 
+def _sources(old: Sequence[SubtaskState]) -> list[Blob]:
+    return [subtask.source for subtask in old if subtask.source is not None]
+
+
 def _dealt(lists: Sequence[Sequence[Blob]], parallelism: int, subtask: int) -> list[Blob]:
     return split_share(lists, parallelism, subtask)
 
@@ -188,13 +198,15 @@ class SplitState(msgspec.Struct, array_like=True, frozen=True):
 
     split: bytes | None
     position: bytes
+    #: The checkpoint that was the first to have this position; 0: not known.
+    moved_at: int = 0
 
 
 class SourceState(msgspec.Struct, array_like=True, frozen=True):
     """What a source's subtask has in a checkpoint.
 
     >>> SourceState.decode(SourceState([SplitState(b"s", b"p")]).encode()).splits
-    [SplitState(split=b's', position=b'p')]
+    [SplitState(split=b's', position=b'p', moved_at=0)]
     """
 
     splits: list[SplitState]
@@ -217,13 +229,42 @@ def source_share(states: Sequence[SourceState], name: str, parallelism: int, sub
     >>> [split.split for split in source_share(old, "numbers", 3, 1).splits]
     [b'b']
     """
-    pooled = [split for state in states for split in state.splits]
-    if any(split.split is None for split in pooled):
+    _check_splits(states, name, parallelism)
+    return SourceState([split for state in states for split in state.splits][subtask::parallelism])
+
+
+def whole_source(states: Sequence[SourceState], own: SourceState | None, name: str, parallelism: int) -> SourceState:
+    """What every new subtask sees of a source function: the newest position of each split.
+
+    `own` is the subtask's own state at an unchanged parallelism, and None at another one: a position without a split
+    belongs to its subtask.
+    """
+    if own is None:
+        _check_splits(states, name, parallelism)
+    unsplit = [split for split in own.splits if split.split is None] if own is not None else []
+    return SourceState(unsplit + newest_splits(states))
+
+
+def newest_splits(states: Sequence[SourceState]) -> list[SplitState]:
+    """Each split once: a subtask may still hold the position that a split had before another one read on.
+
+    >>> newest_splits([SourceState([SplitState(b"a", b"5", 1)]), SourceState([SplitState(b"a", b"9", 2)])])
+    [SplitState(split=b'a', position=b'9', moved_at=2)]
+    """
+    newest: dict[bytes, SplitState] = {}
+    for split in (split for state in states for split in state.splits):
+        if split.split is not None:
+            known = newest.get(split.split)
+            newest[split.split] = split if known is None or split.moved_at >= known.moved_at else known
+    return list(newest.values())
+
+
+def _check_splits(states: Sequence[SourceState], name: str, parallelism: int) -> None:
+    if any(split.split is None for state in states for split in state.splits):
         raise IncompatibleStateError(
             f"Source '{name}' keeps an offset per subtask, not per split, so it cannot be restored with parallelism "
             f"{parallelism}: restore it with the parallelism it was saved with, or collect with split=..."
         )
-    return SourceState(pooled[subtask::parallelism])
 
 
 # -- tasks -------------------------------------------------------------------------------------------------------------

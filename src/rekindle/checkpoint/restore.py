@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rekindle.checkpoint.manifest import Blob, KeyedPart
 from rekindle.checkpoint.operator_parts import encode_operator_part, operator_share
-from rekindle.checkpoint.rescale import SourceState, SubtaskRestore, TaskState, source_share, task_share
+from rekindle.checkpoint.rescale import SourceState, SubtaskRestore, TaskState, source_share, task_share, whole_source
 from rekindle.checkpoint.statefile import read_blob, read_blobs, read_pieces
 from rekindle.checkpoint.store import Store
 
@@ -56,11 +56,17 @@ def _operator_state(store: Store, root: str, restore: SubtaskRestore) -> bytes |
 
 
 def _source(store: Store, root: str, restore: SubtaskRestore, name: str) -> SourceState | None:
-    states = [SourceState.decode(data) for data in _read(store, root, restore.source)]
+    if restore.rescaled and restore.finished:
+        return SourceState([]) if restore.source or restore.all_sources else None
+    states, everybody = (
+        [SourceState.decode(data) for data in _read(store, root, blobs)]
+        for blobs in (restore.source, restore.all_sources)
+    )
+    if everybody:
+        own = None if restore.rescaled else states[0] if states else SourceState([])
+        return whole_source(everybody, own, name, restore.parallelism)
     if not states or not restore.rescaled:
         return states[0] if states else None
-    if restore.finished:
-        return SourceState([])
     return source_share(states, name, restore.parallelism, restore.subtask)
 
 

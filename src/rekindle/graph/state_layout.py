@@ -26,6 +26,13 @@ def state_layout(node: OperatorNode) -> str:
 def restore_targets(plan: JobPlan) -> list[OperatorTarget]:
     """The operators among which a checkpoint's state is shared out."""
     return [
-        OperatorTarget(node.uid, node.name, node.parallelism, node.max_parallelism, state_layout(node))
+        OperatorTarget(
+            uid=node.uid,
+            name=node.name,
+            parallelism=node.parallelism,
+            max_parallelism=node.max_parallelism,
+            layout=state_layout(node),
+            sees_all_splits=node.kind is OperatorKind.SOURCE_FUNCTION,
+        )
         for node in plan.nodes
     ]

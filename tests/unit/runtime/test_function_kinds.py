@@ -393,6 +393,60 @@ def test_keyed_broadcast_process_has_keyed_state():
     assert sorted(results) == [("a", 1), ("a", 2), ("b", 1)]
 
 
+COUNTED = ValueStateDescriptor("counted", Types.LONG())
+
+
+class Nested(KeyedBroadcastProcessFunction):
+    """For each key looks at all keys, or fails to, and goes on with its own."""
+
+    def __init__(self, fails):
+        self.fails = fails
+
+    def open(self, runtime_context):
+        self.counted = runtime_context.get_state(COUNTED)
+
+    def process_element(self, value, ctx):
+        self.counted.update(value)
+        return ()
+
+    def process_broadcast_element(self, value, ctx):
+        told = []
+
+        def one(key, state):
+            found = {}
+            try:
+                ctx.apply_to_keyed_state(COUNTED, lambda other, theirs: self.look(found, other, theirs))
+            except KeyError:
+                assert self.fails
+            state.update(state.value() * 10)
+            told.append((key, self.counted.value(), dict(found)))
+
+        ctx.apply_to_keyed_state(COUNTED, one)
+        with pytest.raises(StateAccessError):
+            self.counted.value()
+        return told
+
+    def look(self, found, key, state):
+        if self.fails:
+            raise KeyError(key)
+        found[key] = state.value()
+        state.clear()
+        state.update(found[key])
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_apply_to_keyed_state_inside_another_keeps_the_outer_key(fails):
+    env = environment(1)
+    rules = env.from_collection([("limit", 5)]).broadcast(RULES)
+    stream = env.from_collection([1, 2, 3], int).key_by(lambda n: n, int).connect(rules).process(Nested(fails))
+    told = run(stream)
+    assert sorted((key, own) for key, own, _ in told) == [(1, 10), (2, 20), (3, 30)]
+    values = {1: 1, 2: 2, 3: 3}
+    for key, own, seen in told:
+        assert seen == ({} if fails else values)
+        values[key] = own
+
+
 class ByParity(Partitioner):
     def partition(self, key, num_partitions):
         return key % 2

@@ -29,11 +29,13 @@ from rekindle.protocol import (
     decode_pump_reply,
     encode_pump,
 )
-from rekindle.runtime.operators.sources import SOURCE_BUFFER
+from rekindle.runtime.operators.source_context import SOURCE_BUFFER
 from rekindle.runtime.pump_server import PumpServer
 from rekindle.testing import InProcessJob, assert_survives
 
 DEADLINE_S = 30
+#: What an epoch takes of a source function, and so what `run` may be ahead.
+AHEAD = 100
 
 
 def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
@@ -179,7 +181,7 @@ class Flood(SourceFunction):
         while True:
             ctx.collect(Flood.collected)
             Flood.collected += 1
-            if Flood.collected == SOURCE_BUFFER:
+            if Flood.collected == AHEAD:
                 Flood.full.set()
 
     def cancel(self):
@@ -199,15 +201,18 @@ def test_readers_are_polled_on_the_tasks_thread():
 
 
 def test_a_source_function_fills_a_bounded_buffer_and_waits():
-    """I7, I5: `run` goes on while no epoch runs, up to the bound."""
+    """I7, I5: `run` goes on while no epoch runs, up to what the next one takes."""
     Flood.collected = 0
     Flood.full.clear()
-    job = InProcessJob.of(environment().add_source(Flood(), type_info=int), max_records=2 * SOURCE_BUFFER)
+    job = InProcessJob.of(environment().add_source(Flood(), type_info=int), max_records=AHEAD)
     assert Flood.full.wait(DEADLINE_S)
     assert Threads.seen["run"] != threading.get_ident()
     (task,) = (task for task in job.tasks.values() if task.chain.stage == 0)
-    assert task._head._source_context.buffered() == SOURCE_BUFFER
-    assert Flood.collected == SOURCE_BUFFER, "it went on although the buffer is full"
+    assert task._head._source_context.buffered() == AHEAD
+    assert Flood.collected == AHEAD, "it went on although the buffer is full"
+    for _ in range(5):
+        job.epoch()
+        assert task._head._source_context.buffered() <= AHEAD, "it is ahead by more than an epoch"
     job.kill()
     task._head._thread.join(DEADLINE_S)
     assert not task._head._thread.is_alive()

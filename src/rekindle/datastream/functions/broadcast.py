@@ -103,7 +103,10 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
         def apply_to_keyed_state(
             self, state_descriptor: StateDescriptor, function: KeyedStateFunction | Callable[[Any, Any], Any]
         ) -> None:
-            """Call `function(key, state)` for every key of this subtask that has something in that state."""
+            """Call `function(key, state)` for every key of this subtask that has something in that state.
+
+            Inside the call that key is the current one, also after another `apply_to_keyed_state` in it.
+            """
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext, ABC):
         """On the keyed side."""

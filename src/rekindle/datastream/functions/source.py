@@ -35,7 +35,10 @@ class SourceFunction(Function):
 
         @abstractmethod
         def collect(self, value: Any, offset: Any = None, split: str | None = None) -> None:
-            """Emit a record, with its offset within `split` if it can be read again from there."""
+            """Emit a record, with its offset within `split` if it can be read again from there.
+
+            Waits while a checkpoint's snapshots are taken, and while the job is behind.
+            """
 
         @abstractmethod
         def collect_with_timestamp(
@@ -53,7 +56,7 @@ class SourceFunction(Function):
 
         @abstractmethod
         def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
-            """While it is held (`with ctx.get_checkpoint_lock():`) no checkpoint cuts between two records."""
+            """While it is held (`with ctx.get_checkpoint_lock():`) no checkpoint cuts, and `collect` does not wait."""
 
         @property
         @abstractmethod
@@ -63,7 +66,7 @@ class SourceFunction(Function):
         @property
         @abstractmethod
         def restored_offsets(self) -> dict[str, Any]:
-            """After a restore, that offset by split, over all splits; else empty."""
+            """After a restore, that offset by split, over all splits of all subtasks; else empty."""
 
         @abstractmethod
         def completed_offset(self, checkpoint_id: int) -> Any:

@@ -226,12 +226,10 @@ class _KeyedBroadcastSideContext(_BroadcastContext, KeyedBroadcastProcessFunctio
         process: Callable[[Any, Any], Any] = method_or_callable(function, "process")
         state = self._handles.state_of(state_descriptor)
         keyed = self._keyed_backend
-        try:
+        with keyed.visiting_keys():
             for key in keyed.keys_with(state_descriptor.name):
                 keyed.set_current_key(key)
                 process(key, state)
-        finally:
-            keyed.clear_current_key()
 
 
 class KeyedBroadcastProcessOperator(KeyedOperator):

@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rekindle.checkpoint.rescale import SourceState, SplitState
-from rekindle.common.watermark_strategy import Watermark
 from rekindle.datastream.connectors.base import Batch, Source, SourceReaderContext, SourceSplit, assign_splits
-from rekindle.datastream.functions import SourceFunction
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
-from rekindle.runtime.exchange.chunk import IDLE, NO_TIMESTAMP, WATERMARK, Mark
-from rekindle.runtime.isolation import Isolate
+from rekindle.runtime.exchange.chunk import IDLE, WATERMARK
 from rekindle.runtime.operators.base import MAX_WATERMARK, Operator, OperatorFailure
+from rekindle.runtime.operators.source_context import Buffered, BufferedSourceContext, SourceCancelledError
+from rekindle.runtime.operators.split_offsets import SplitOffsets
 from rekindle.runtime.operators.stateless import FunctionOperator
 from rekindle.runtime.slices import Slices
 from rekindle.runtime.snapshot import SnapshotContext
@@ -25,8 +24,6 @@ from rekindle.serde import tagged_dumps, tagged_loads
 _LOG = logging.getLogger(__name__)
 #: Records that pass through a chain as one batch: large enough to amortise, small enough for the caches.
 SOURCE_BATCH = 4096
-#: How many records a SourceFunction may be ahead of the epochs.
-SOURCE_BUFFER = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ class SourceOperator(Operator):
         return True if self.finished else None
 
     def hold_for_cut(self) -> None:
-        """From here to `release_after_cut` the source's own state belongs to what was pulled (I8)."""
+        """From here to `release_after_cut` the source stands still: its own state fits what is pulled (I8)."""
 
     def release_after_cut(self) -> None:
         """The snapshot is taken."""
@@ -165,186 +162,26 @@ def _records_of(polled: Any) -> tuple[list[Any], list[int] | None]:
     return polled or [], None  # type: ignore[return-value]  # a tuple is as good as a list
 
 
-class SourceCancelledError(BaseException):
-    """Leaves the user's `run` when the job is cancelled while it waits in `collect`."""
-
-
-class _Buffered:
-    """What `run` produced and no epoch took yet; the same layout as a chunk, plus offsets."""
-
-    __slots__ = ("marks", "offsets", "records", "timestamps")
-
-    def __init__(self) -> None:
-        self.records: list[Any] = []
-        self.timestamps: list[int] | None = None
-        self.marks: list[Mark] = []
-        self.offsets: list[tuple[int, Any, Any]] = []  # (records before and with it, split, offset)
-
-    def size(self) -> int:
-        """What the bound counts: watermarks too."""
-        return len(self.records) + len(self.marks)
-
-
-class _SourceContext(SourceFunction.SourceContext):
-    """The context of `SourceFunction.run`: collects into a bounded buffer, the engine keeps the offsets."""
-
-    def __init__(
-        self, wake: Callable[[], None], restored: dict[Any, Any], isolate: Isolate | None, initial_records: int
-    ) -> None:
-        self._wake = wake
-        self._isolate = isolate
-        self._restored = restored
-        self._changed = threading.Condition(threading.Lock())
-        self._checkpoint_lock = threading.RLock()
-        self._buffered = _Buffered()
-        self._most = min(initial_records, SOURCE_BUFFER)
-        self._cancelled = False
-        self.offsets: dict[Any, Any] = dict(restored)  # of the last record that an epoch took, per split
-        self.offsets_of: dict[int, dict[Any, Any]] = {}  # checkpoint -> offsets at its cut
-
-    # -- the user's side ----------------------------------------------------------------------------------------------
-
-    def collect(self, value: Any, offset: Any = None, split: Any = None) -> None:
-        self._put(value, NO_TIMESTAMP, offset, split)
-
-    def collect_with_timestamp(self, value: Any, timestamp: int, offset: Any = None, split: Any = None) -> None:
-        self._put(value, timestamp, offset, split)
-
-    def _put(self, value: Any, timestamp: int, offset: Any, split: Any) -> None:
-        if self._isolate is not None:
-            value = self._isolate(value)
-        with self._changed:
-            buffered = self._room()
-            records = buffered.records
-            if timestamp != NO_TIMESTAMP and buffered.timestamps is None:
-                buffered.timestamps = [NO_TIMESTAMP] * len(records)
-            records.append(value)
-            if buffered.timestamps is not None:
-                buffered.timestamps.append(timestamp)
-            if offset is not None or split is not None:
-                buffered.offsets.append((len(records), split, offset))
-            first = len(records) == 1
-        if first:
-            self._wake()
-
-    def _room(self) -> _Buffered:
-        """Wait for room; who holds the checkpoint lock may exceed the bound, so that neither waits for the other."""
-        while self._buffered.size() >= self._most and not self._cancelled and not self._holds_lock():
-            self._changed.wait()
-        if self._cancelled:
-            raise SourceCancelledError
-        return self._buffered
-
-    def _holds_lock(self) -> bool:
-        return self._checkpoint_lock._is_owned()  # type: ignore[attr-defined,no-any-return]
-
-    def emit_watermark(self, watermark: Watermark | int) -> None:
-        self._mark(WATERMARK, watermark if isinstance(watermark, int) else watermark.timestamp)
-
-    def mark_as_temporarily_idle(self) -> None:
-        self._mark(IDLE, 0)
-
-    def _mark(self, kind: int, value: int) -> None:
-        with self._changed:
-            buffered = self._room()
-            buffered.marks.append(Mark(len(buffered.records), kind, value))
-        self._wake()
-
-    def get_checkpoint_lock(self) -> Any:
-        return self._checkpoint_lock
-
-    @property
-    def restored_offset(self) -> Any:
-        return self._restored.get(None)
-
-    @property
-    def restored_offsets(self) -> dict[Any, Any]:
-        return dict(self._restored)
-
-    def completed_offset(self, checkpoint_id: int, split: str | None = None) -> Any:
-        return self.offsets_of.get(checkpoint_id, {}).get(split)
-
-    def close(self) -> None:
-        """Nothing to give back."""
-
-    # -- the engine's side --------------------------------------------------------------------------------------------
-
-    def resize(self, max_records: int) -> None:
-        """Let `run` be ahead by as much as an epoch takes: a cut has to take all of it (I8, I22)."""
-        if max_records:
-            self._most = min(max_records, SOURCE_BUFFER)
-
-    def buffered(self) -> int:
-        """How many records wait."""
-        return len(self._buffered.records)
-
-    def has_data(self) -> bool:
-        """Whether `take` would bring something."""
-        return bool(self._buffered.records or self._buffered.marks)
-
-    def take(self, max_records: int) -> _Buffered:
-        """The oldest records, with the marks between them; offsets follow what was taken."""
-        with self._changed:
-            taken, rest = self._buffered, _Buffered()
-            if len(taken.records) > max_records:
-                rest = _split(taken, max_records)
-            self._buffered = rest
-            for _, split, offset in taken.offsets:
-                self.offsets[split] = offset
-            self._changed.notify_all()
-        return taken
-
-    def cancel(self) -> None:
-        """Let `collect` raise."""
-        with self._changed:
-            self._cancelled = True
-            self._changed.notify_all()
-
-
-def _split(buffered: _Buffered, count: int) -> _Buffered:
-    """Keep the first `count` records in `buffered` and give back the rest."""
-    rest = _Buffered()
-    rest.records = buffered.records[count:]
-    del buffered.records[count:]
-    if buffered.timestamps is not None:
-        rest.timestamps = buffered.timestamps[count:]
-        del buffered.timestamps[count:]
-    rest.marks = [mark._replace(position=mark.position - count) for mark in buffered.marks if mark.position > count]
-    buffered.marks = [mark for mark in buffered.marks if mark.position <= count]
-    rest.offsets = [(place - count, *entry) for place, *entry in buffered.offsets if place > count]
-    buffered.offsets = [entry for entry in buffered.offsets if entry[0] <= count]
-    return rest
-
-
 class FunctionSourceOperator(FunctionOperator, SourceOperator):
     """The user's `run(ctx)` on its own thread, drained by the epochs."""
 
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, wake: Callable[[], None]) -> None:
         super().__init__(node, context, function)
         self._wake = wake
-        self._initial_records: int = context.settings.epoch_initial_records
-        self._source_context = _SourceContext(wake, {}, self.isolate, self._initial_records)
+        self._first_bound = context.settings.epoch_initial_records
+        self._source_context = BufferedSourceContext(wake, self.isolate, self._first_bound)
         self._held = 0  # records that the cut must take, whatever the cap
         self._returned = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"source {context.task_name}", daemon=True)
 
     def source_state(self) -> SourceState | None:
-        offsets = self._source_context.offsets
-        return SourceState(
-            [
-                SplitState(None if split is None else tagged_dumps(split), tagged_dumps(offset))
-                for split, offset in offsets.items()
-            ]
-        )
+        return self._source_context.offsets.state()
 
     def restore_source(self, state: SourceState, finished: bool) -> None:
         """A source whose `run` had returned is not run again (I9)."""
-        offsets = {
-            None if each.split is None else tagged_loads(each.split): tagged_loads(each.position)
-            for each in state.splits
-        }
-        self._source_context = _SourceContext(self._wake, offsets, self.isolate, self._initial_records)
+        offsets = SplitOffsets.of(state, self.context.subtask, self.node.parallelism)
+        self._source_context = BufferedSourceContext(self._wake, self.isolate, self._first_bound, offsets)
         self._returned = finished
 
     def seek(self, position: Any) -> None:
@@ -352,25 +189,23 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
 
     def snapshot_user_state(self, context: SnapshotContext) -> None:
         super().snapshot_user_state(context)
-        self._source_context.offsets_of[context.get_checkpoint_id()] = dict(self._source_context.offsets)
+        self._source_context.offsets.cut(context.get_checkpoint_id())
 
     def notify_complete(self, checkpoint_id: int) -> None:
         """The function may ask for `completed_offset`; what is older is forgotten."""
         super().notify_complete(checkpoint_id)
-        offsets_of = self._source_context.offsets_of
-        for older in [each for each in offsets_of if each < checkpoint_id]:
-            del offsets_of[older]
+        self._source_context.offsets.forget_before(checkpoint_id)
 
     def hold_for_cut(self) -> None:
-        self._source_context.get_checkpoint_lock().acquire()
-        self._held = self._source_context.buffered()
+        self._held = self._source_context.begin_cut()
 
     def release_after_cut(self) -> None:
         self._held = 0
-        self._source_context.get_checkpoint_lock().release()
+        self._source_context.end_cut()
 
     def open(self) -> None:
         super().open()
+        self._source_context.drained_here()
         if not self._returned:
             self._thread.start()
 
@@ -392,7 +227,7 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
     def pull(self, allowance: Allowance) -> int:
         if self.finished:
             return 0
-        self._source_context.resize(allowance.max_records)
+        self._source_context.follow(allowance.max_records)
         pulled = 0
         slices = allowance.slices
         allowance = replace(allowance, max_records=max(allowance.max_records, self._held))
@@ -414,7 +249,7 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
             self.end_of_input()
         return pulled
 
-    def _emit(self, taken: _Buffered) -> None:
+    def _emit(self, taken: Buffered) -> None:
         sent = 0
         times = taken.timestamps
         for mark in taken.marks:
@@ -436,11 +271,14 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
         if callable(canceller) and self._thread.ident is not None:
             try:
                 canceller()
+            except SourceCancelledError:
+                pass  # it asked for the checkpoint lock, which a cut has
             except Exception:  # it is called from the thread that the driver speaks to
                 _LOG.exception("cancel() of %s failed", self.context.task_name)
 
     def close(self) -> None:
         self.cancel()
+        self.release_after_cut()  # of an epoch that failed before its snapshot
         if self._thread.ident is not None:
             self._thread.join(timeout=2.0)
         super().close()

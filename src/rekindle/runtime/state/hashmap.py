@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NoReturn, TypeVar
 
 from rekindle.clock import Clock, SystemClock
@@ -175,6 +176,18 @@ class HashMapKeyedBackend:
     def clear_current_key(self) -> None:
         """No key any more: handles refuse to work."""
         self.row = _NO_KEY
+
+    @contextmanager
+    def visiting_keys(self) -> Iterator[None]:
+        """Inside, any key may become the current one; afterwards it is the one that it was before, or none."""
+        before = self.row
+        try:
+            yield
+        finally:
+            if before is _NO_KEY:
+                self.clear_current_key()
+            else:
+                self.set_current_key(before[ROW_KEY])  # looked up anew: the row may be another by now
 
     def load_row(self, key: Any) -> Row:
         """The row of a key that is not in `front`, which has it afterwards; a new key's row stays detached."""
