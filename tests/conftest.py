@@ -29,17 +29,25 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # A shell that started us in the background has switched Ctrl-C off; programs that tests start would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Property tests count examples, not seconds: on a busy machine they are slow, never red.
+PROPERTY_TIMEOUT_S = 600
+UNHURRIED = hypothesis.settings(
+    deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], database=None, print_blob=True
+)
 # The same examples in every run: what fails, fails for everybody. `make explore` looks for others.
-hypothesis.settings.register_profile("rekindle", deadline=None, database=None, print_blob=True, derandomize=True)
-hypothesis.settings.register_profile("explore", deadline=None, database=None, print_blob=True)
+hypothesis.settings.register_profile("rekindle", UNHURRIED, derandomize=True)
+hypothesis.settings.register_profile("explore", UNHURRIED)
 hypothesis.settings.load_profile("rekindle")
 
 
+@pytest.hookimpl(trylast=True)  # after Hypothesis has marked its tests
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks what needs Spark or processes, and runs it last: a mistake in plain code shows within seconds."""
     for item in items:
         if _needs_spark(item):
             item.add_marker(pytest.mark.integration)
+        if item.get_closest_marker("hypothesis") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(PROPERTY_TIMEOUT_S))
     items.sort(key=_rank)
 
 

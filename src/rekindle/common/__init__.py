@@ -34,7 +34,7 @@ from rekindle.common.serialization import (
     SimpleStringSchema,
 )
 from rekindle.common.serializer import TypeSerializer
-from rekindle.common.time import Duration, Instant, Time
+from rekindle.common.time import Duration, Instant, Time, TimeUnit
 from rekindle.common.typeinfo import TypeInformation, Types
 from rekindle.common.types import Row, RowKind
 from rekindle.common.watermark_strategy import (
@@ -80,6 +80,7 @@ __all__ = [
     "SerializationSchema",
     "SimpleStringSchema",
     "Time",
+    "TimeUnit",
     "TimestampAssigner",
     "TypeInformation",
     "TypeSerializer",

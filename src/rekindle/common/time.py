@@ -5,14 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import Enum
 from typing import Any
 
 from rekindle.serde.tagged import register_value_type
 
-__all__ = ["Duration", "Instant", "Time", "as_millis"]
+__all__ = ["Duration", "Instant", "Time", "TimeUnit", "as_millis"]
 
 _NANOS_PER_MILLI = 1_000_000
 _NANOS_PER_SECOND = 1_000_000_000
+
+
+class TimeUnit(Enum):
+    """What `Time.of` counts in; Java's names.
+
+    >>> TimeUnit.MINUTES.to_millis(2)
+    120000
+    """
+
+    NANOSECONDS = 1
+    MICROSECONDS = 1_000
+    MILLISECONDS = 1_000_000
+    SECONDS = 1_000_000_000
+    MINUTES = 60 * 1_000_000_000
+    HOURS = 3600 * 1_000_000_000
+    DAYS = 86_400 * 1_000_000_000
+
+    def to_millis(self, duration: int) -> int:
+        """So many of the unit in whole milliseconds, rounded down."""
+        return duration * self.value // _NANOS_PER_MILLI
 
 
 @dataclass(frozen=True, order=True, repr=False)
@@ -115,6 +136,17 @@ class Time:
     """
 
     _milliseconds: int
+
+    @staticmethod
+    def of(size: int, unit: TimeUnit) -> Time:
+        """`size` of the unit.
+
+        >>> Time.of(10, TimeUnit.SECONDS)
+        10000 ms
+        """
+        if not isinstance(unit, TimeUnit):
+            raise TypeError(f"Time.of() takes a TimeUnit, such as TimeUnit.SECONDS, not {unit!r}.")
+        return Time(unit.to_millis(size))
 
     def to_milliseconds(self) -> int:
         """The amount in milliseconds."""

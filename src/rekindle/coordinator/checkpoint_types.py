@@ -80,7 +80,7 @@ class CheckpointState(Enum):
     ABORTED = "ABORTED"
 
 
-#: The life of a checkpoint; the diagram in the docs is drawn from it.
+#: The life of a checkpoint; the diagram in `docs/architecture.md` is drawn from it.
 TRANSITIONS: dict[CheckpointState, frozenset[CheckpointState]] = {
     CheckpointState.TRIGGERED: frozenset({CheckpointState.ACKNOWLEDGING, CheckpointState.ABORTED}),
     CheckpointState.ACKNOWLEDGING: frozenset({CheckpointState.PUBLISHING, CheckpointState.ABORTED}),

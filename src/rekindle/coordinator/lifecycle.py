@@ -1,4 +1,4 @@
-"""The life of a job as a table; the diagram in the docs is drawn from it."""
+"""The life of a job as a table; the diagram in `docs/architecture.md` is drawn from it."""
 
 from __future__ import annotations
 

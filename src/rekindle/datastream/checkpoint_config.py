@@ -14,6 +14,8 @@ from rekindle.datastream.checkpointing_mode import CheckpointingMode
 from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from rekindle.errors import ConfigurationError
 
+#: The name in Flink 1, of which there are many programs.
+ExternalizedCheckpointCleanup = ExternalizedCheckpointRetention
 #: Flink refuses shorter intervals: the job would do little else.
 _MIN_CHECKPOINT_MS = 10
 
@@ -26,6 +28,9 @@ class CheckpointConfig:
     >>> settings.set_checkpoint_interval(30_000).set_min_pause_between_checkpoints(500).is_checkpointing_enabled()
     True
     """
+
+    #: Where Flink's Java API has it.
+    ExternalizedCheckpointCleanup = ExternalizedCheckpointCleanup
 
     DEFAULT_MODE = CheckpointingMode.EXACTLY_ONCE
     DEFAULT_TIMEOUT = 10 * 60 * 1000

@@ -168,11 +168,14 @@ class EnvironmentSettings:
         return self._checkpoint_config.is_force_unaligned_checkpoints()
 
     def set_state_backend(self, state_backend: StateBackend) -> Self:
-        """Where keyed state lives while the job runs."""
+        """Where keyed state lives while the job runs; Flink 1's backends also say where checkpoints go."""
         if not isinstance(state_backend, StateBackend):
             raise GraphError(f"set_state_backend() takes a StateBackend, not {state_backend!r}.")
         self._state_backend = state_backend
         self._configuration.set(config.STATE_BACKEND, state_backend.name())
+        storage = state_backend.checkpoint_storage()
+        if storage is not None:
+            self._checkpoint_config.set_checkpoint_storage(storage)
         return self
 
     def get_state_backend(self) -> StateBackend | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from rekindle.datastream.state_descriptors import (
@@ -93,7 +93,7 @@ class AggregatingState(MergingState[IN, OUT]):
 
 
 class ListState(MergingState[T, Iterable[T]]):
-    """A list."""
+    """A list; iterating over the state is iterating over what `get()` gives."""
 
     @abstractmethod
     def update(self, values: list[T]) -> None:
@@ -102,6 +102,9 @@ class ListState(MergingState[T, Iterable[T]]):
     @abstractmethod
     def add_all(self, values: list[T]) -> None:
         """Append several values."""
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.get())
 
 
 class MapState(State, Generic[K, V]):

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from enum import Enum
 
+from rekindle.datastream.checkpoint_storage import (
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
 from rekindle.errors import GraphError
 
 
@@ -13,6 +18,10 @@ class StateBackend:
     def name(self) -> str:
         """The value of `state.backend.type` that stands for this backend."""
         raise NotImplementedError(f"{type(self).__name__} does not say its name")
+
+    def checkpoint_storage(self) -> CheckpointStorage | None:
+        """Where checkpoints go with it; None: wherever the job says."""
+        return None
 
 
 class HashMapStateBackend(StateBackend):
@@ -107,3 +116,52 @@ EmbeddedRocksDBStateBackend.
 
     def __init__(self, j_custom_state_backend: object) -> None:
         raise GraphError("Java state backends cannot be used: take HashMapStateBackend or EmbeddedRocksDBStateBackend.")
+
+
+# -- the names of Flink 1, each for a backend and a storage in one ----------------------------------------------------
+
+
+class MemoryStateBackend(HashMapStateBackend):
+    """State in the memory of the slots, checkpoints in the driver's: for small state and tests.
+
+    >>> MemoryStateBackend().name(), type(MemoryStateBackend().checkpoint_storage()).__name__
+    ('hashmap', 'JobManagerCheckpointStorage')
+    """
+
+    def __init__(self, checkpoint_path: str | None = None, max_state_size: int | None = None) -> None:
+        self._storage = JobManagerCheckpointStorage(checkpoint_path, max_state_size)
+
+    def checkpoint_storage(self) -> CheckpointStorage:
+        """The driver's memory."""
+        return self._storage
+
+
+class FsStateBackend(HashMapStateBackend):
+    """State in the memory of the slots, checkpoints in a directory: for state that fits into memory.
+
+    >>> FsStateBackend("file:///checkpoints").name()
+    'hashmap'
+    """
+
+    def __init__(self, checkpoint_directory_uri: str, file_state_size_threshold: int | None = None) -> None:
+        self._storage = FileSystemCheckpointStorage(checkpoint_directory_uri, file_state_size_threshold)
+
+    def checkpoint_storage(self) -> CheckpointStorage:
+        """The directory."""
+        return self._storage
+
+
+class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
+    """State in RocksDB, checkpoints in a directory.
+
+    >>> RocksDBStateBackend("file:///checkpoints", enable_incremental_checkpointing=True).name()
+    'rocksdb'
+    """
+
+    def __init__(self, checkpoint_data_uri: str, enable_incremental_checkpointing: bool | None = None) -> None:
+        super().__init__(enable_incremental_checkpointing)
+        self._storage = FileSystemCheckpointStorage(checkpoint_data_uri)
+
+    def checkpoint_storage(self) -> CheckpointStorage:
+        """The directory."""
+        return self._storage

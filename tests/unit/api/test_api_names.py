@@ -180,6 +180,16 @@ def test_classes_have_pyflinks_methods(cls: str, methods: str) -> None:
     assert [method for method in methods.split() if not hasattr(getattr(api, cls), method)] == []
 
 
+def test_the_names_of_flinks_java_api_are_exported_beside_them() -> None:
+    rich = "Map FlatMap Filter Reduce Aggregate CoMap CoFlatMap Join FlatJoin CoGroup Window AllWindow Async Sink"
+    names = [f"Rich{kind}Function" for kind in f"{rich} Source ParallelSource".split()]
+    names += ["RichFunction", "ManagedInitializationContext", "ManagedSnapshotContext", "ExternalizedCheckpointCleanup"]
+    names += ["MemoryStateBackend", "FsStateBackend", "RocksDBStateBackend"]
+    assert [name for name in names if name not in api.__all__] == []
+    assert api.CheckpointConfig.ExternalizedCheckpointCleanup is api.ExternalizedCheckpointCleanup
+    assert api.ExternalizedCheckpointCleanup is api.ExternalizedCheckpointRetention
+
+
 def test_everything_that_is_exported_exists_once() -> None:
     assert len(set(api.__all__)) == len(api.__all__)
     assert [name for name in api.__all__ if not hasattr(api, name)] == []

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rekindle import config
 from rekindle.common import Configuration, Duration, Time, Types
 from rekindle.datastream import (
     AggregateFunction,
@@ -15,12 +16,16 @@ from rekindle.datastream import (
     EmbeddedRocksDBStateBackend,
     ExternalizedCheckpointRetention,
     FileSystemCheckpointStorage,
+    FsStateBackend,
     HashMapStateBackend,
     JobManagerCheckpointStorage,
     MemorySize,
+    MemoryStateBackend,
     PredefinedOptions,
     ReduceFunction,
+    RocksDBStateBackend,
     SlotSharingGroup,
+    StreamExecutionEnvironment,
 )
 from rekindle.datastream.state import (
     AggregatingStateDescriptor,
@@ -223,6 +228,21 @@ def test_storages_and_backends_are_data() -> None:
     assert HashMapStateBackend().name() == "hashmap"
     with pytest.raises(GraphError, match="At least one thread"):
         rocksdb.set_number_of_transfer_threads(0)
+
+
+def test_flink_1s_backends_say_where_checkpoints_go_too() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    checkpoints = env.set_state_backend(FsStateBackend("file:///checkpoints")).get_checkpoint_config()
+    assert env.get_configuration().get(config.STATE_BACKEND) == "hashmap"
+    assert isinstance(checkpoints.get_checkpoint_storage(), FileSystemCheckpointStorage)
+    assert env.get_configuration().get(config.CHECKPOINT_DIRECTORY) == "file:///checkpoints"
+    memory = env.set_state_backend(MemoryStateBackend(max_state_size=7)).get_checkpoint_config()
+    storage = memory.get_checkpoint_storage()
+    assert isinstance(storage, JobManagerCheckpointStorage)
+    assert storage.get_max_state_size() == 7
+    rocks = RocksDBStateBackend("file:///checkpoints", enable_incremental_checkpointing=True)
+    assert isinstance(rocks.checkpoint_storage(), FileSystemCheckpointStorage)
+    assert rocks.is_incremental_checkpoints_enabled()
 
 
 def test_slot_sharing_groups_are_data() -> None:

@@ -18,6 +18,7 @@ from rekindle.datastream import (
     StreamExecutionEnvironment,
 )
 from rekindle.datastream.data_stream import DataStream
+from rekindle.datastream.state import MapStateDescriptor
 from rekindle.datastream.streams.projection import ProjectFunction
 from rekindle.datastream.vocabulary import ChainingStrategy, Partitioning
 from rekindle.errors import GraphError, TypeMismatchError
@@ -208,7 +209,33 @@ def partitioning_of(stream: DataStream) -> list[Partitioning | None]:
 def test_each_partitioning(env: StreamExecutionEnvironment, method: str, expected: Partitioning) -> None:
     stream = env.from_collection([1])
     assert partitioning_of(getattr(stream, method)()) == [expected]
-    assert partitioning_of(getattr(stream.key_by(str), method)()) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("forward", ()),
+        ("rebalance", ()),
+        ("rescale", ()),
+        ("shuffle", ()),
+        ("global_", ()),
+        ("broadcast", ()),
+        ("broadcast", (MapStateDescriptor("rules", str, int),)),
+        ("partition_custom", (lambda key, n: 0, lambda value: value)),
+    ],
+)
+def test_the_partitioning_of_a_keyed_stream_is_not_overridden_in_silence(
+    env: StreamExecutionEnvironment, method: str, arguments: tuple[Any, ...]
+) -> None:
+    keyed = env.from_collection([1]).key_by(str)
+    with pytest.raises(GraphError, match=r"^Cannot override partitioning for KeyedStream\.") as refused:
+        getattr(keyed, method)(*arguments)
+    assert f"{method}() before key_by()" in str(refused.value)
+
+
+def test_a_keyed_stream_can_be_keyed_anew(env: StreamExecutionEnvironment) -> None:
+    twice = env.from_collection([1]).key_by(str).key_by(lambda n: n % 2)
+    assert partitioning_of(twice) == [Partitioning.KEY]
 
 
 def test_the_last_partitioning_counts(env: StreamExecutionEnvironment) -> None:

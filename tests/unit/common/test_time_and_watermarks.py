@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 
 from rekindle.clock import SystemClock
-from rekindle.common import Duration, Instant, JobID, Time, TimestampAssigner, WatermarkGenerator, WatermarkStrategy
+from rekindle.common import (
+    Duration,
+    Instant,
+    JobID,
+    Time,
+    TimestampAssigner,
+    TimeUnit,
+    WatermarkGenerator,
+    WatermarkStrategy,
+)
 from rekindle.common.time import as_millis
 from rekindle.common.watermark_strategy import MAX_WATERMARK, MIN_WATERMARK, Watermark, WatermarkOutput
 from rekindle.ids import new_job_id, parse_job_id
@@ -49,6 +58,15 @@ def test_instants_keep_milliseconds(millis: int) -> None:
 def test_times() -> None:
     assert Time.days(1).to_milliseconds() == Time.hours(24).to_milliseconds() == 86_400_000
     assert Time.minutes(1) == Time.seconds(60) == Time.milliseconds(60_000)
+
+
+def test_times_of_a_unit() -> None:
+    assert Time.of(30, TimeUnit.SECONDS) == Time.seconds(30)
+    assert Time.of(1, TimeUnit.DAYS) == Time.of(24, TimeUnit.HOURS) == Time.of(1440, TimeUnit.MINUTES) == Time.days(1)
+    assert Time.of(1_999, TimeUnit.MICROSECONDS) == Time.of(1, TimeUnit.MILLISECONDS)
+    assert Time.of(1_000_000, TimeUnit.NANOSECONDS).to_milliseconds() == 1
+    with pytest.raises(TypeError, match=r"TimeUnit\.SECONDS, not 'seconds'"):
+        Time.of(1, "seconds")  # type: ignore[arg-type]
 
 
 def test_any_amount_of_time_in_milliseconds() -> None:

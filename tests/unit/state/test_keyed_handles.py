@@ -96,6 +96,17 @@ def test_list_state(backend: HashMapKeyedBackend) -> None:
     assert list(items.get()) == []
 
 
+def test_a_list_is_iterated_as_what_get_gives(backend: HashMapKeyedBackend) -> None:
+    items = backend.list_state(ITEMS)
+    backend.set_current_key("a")
+    assert list(items) == []
+    items.add_all(["x", "y"])
+    for item in items:
+        items.add(item)  # of what was there when the loop began
+    assert list(items) == list(items.get()) == ["x", "y", "x", "y"]
+    assert "y" in items
+
+
 def test_map_state(backend: HashMapKeyedBackend) -> None:
     stock = backend.map_state(STOCK)
     backend.set_current_key("a")

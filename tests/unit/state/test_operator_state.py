@@ -40,6 +40,13 @@ def test_list_state() -> None:
     assert list(buffer.get()) == []
 
 
+def test_a_list_is_iterated_as_what_get_gives() -> None:
+    backend = OperatorStateBackend()
+    for state in (backend.get_list_state(BUFFER), backend.get_union_list_state(OFFSETS)):
+        state.add_all([("a", 1), ("b", 2)])
+        assert [letter for letter, _ in state] == ["a", "b"]
+
+
 def test_broadcast_state_and_its_read_only_view() -> None:
     backend = OperatorStateBackend()
     rules, view = backend.get_broadcast_state(RULES), backend.get_read_only_broadcast_state(RULES)

@@ -252,6 +252,12 @@ def test_each_element_of_a_list_expires_by_itself() -> None:
     assert job.held() == set()
 
 
+def test_iterating_over_a_list_reads_it() -> None:
+    job = list_with_ages(on_read)
+    assert list(job.state) == [None, 2]
+    assert list(job.after(8).state) == [None, 2]
+
+
 def test_expired_elements_are_returned_until_the_last_has_expired() -> None:
     job = list_with_ages(expired_too)
     assert job.state.get() == job.state.get() == [0, None, 2]

@@ -21,6 +21,15 @@ class TypeInformation(ABC):
     Tuple<String, Integer>
     """
 
+    @staticmethod
+    def of(hint: Any) -> TypeInformation:
+        """The type for a class or a type hint, which says what Java needs a TypeHint for.
+
+        >>> TypeInformation.of(dict[str, list[int]])
+        Map<String, List<Long>>
+        """
+        return coerce(hint)
+
     @abstractmethod
     def python_type(self) -> Any | None:
         """The typing object that msgspec decodes to, every field nullable; None when values can only be pickled."""

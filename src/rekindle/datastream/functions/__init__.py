@@ -8,7 +8,7 @@ from rekindle.datastream.functions.async_function import (
     AsyncRetryPredicate,
     AsyncRetryStrategy,
 )
-from rekindle.datastream.functions.base import Function, KeyedStateStore, RuntimeContext
+from rekindle.datastream.functions.base import Function, KeyedStateStore, RichFunction, RuntimeContext
 from rekindle.datastream.functions.broadcast import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
@@ -21,6 +21,8 @@ from rekindle.datastream.functions.checkpointed import (
     FunctionInitializationContext,
     FunctionSnapshotContext,
     ListCheckpointed,
+    ManagedInitializationContext,
+    ManagedSnapshotContext,
 )
 from rekindle.datastream.functions.join import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from rekindle.datastream.functions.process import (
@@ -28,6 +30,21 @@ from rekindle.datastream.functions.process import (
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     ProcessFunction,
+)
+from rekindle.datastream.functions.rich import (
+    RichAggregateFunction,
+    RichAllWindowFunction,
+    RichAsyncFunction,
+    RichCoFlatMapFunction,
+    RichCoGroupFunction,
+    RichCoMapFunction,
+    RichFilterFunction,
+    RichFlatJoinFunction,
+    RichFlatMapFunction,
+    RichJoinFunction,
+    RichMapFunction,
+    RichReduceFunction,
+    RichWindowFunction,
 )
 from rekindle.datastream.functions.simple import (
     AggregateFunction,
@@ -69,6 +86,8 @@ __all__ = [
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
     "ListCheckpointed",
+    "ManagedInitializationContext",
+    "ManagedSnapshotContext",
     "AggregateFunction",
     "AllWindowFunction",
     "BaseBroadcastProcessFunction",
@@ -93,7 +112,21 @@ __all__ = [
     "ProcessFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
+    "RichAggregateFunction",
+    "RichAllWindowFunction",
+    "RichAsyncFunction",
+    "RichCoFlatMapFunction",
+    "RichCoGroupFunction",
+    "RichCoMapFunction",
+    "RichFilterFunction",
+    "RichFlatJoinFunction",
+    "RichFlatMapFunction",
+    "RichFunction",
+    "RichJoinFunction",
+    "RichMapFunction",
     "RichParallelSourceFunction",
+    "RichReduceFunction",
+    "RichWindowFunction",
     "RichSinkFunction",
     "RichSourceFunction",
     "RuntimeContext",

@@ -17,6 +17,7 @@ from rekindle.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
+from rekindle.errors import StateAccessError
 
 if TYPE_CHECKING:
     from rekindle.common.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
@@ -128,8 +129,31 @@ class Function(ABC):
     >>> Greeting().close()
     """
 
+    _runtime_context: RuntimeContext | None = None
+
+    def get_runtime_context(self) -> RuntimeContext:
+        """Where the function finds itself: in every method that the engine calls, `initialize_state` and `run` too."""
+        if self._runtime_context is None:
+            raise StateAccessError(
+                f"{type(self).__name__} has no runtime context yet: it is there from initialize_state() and open() "
+                "on, not in __init__(); key selectors and partitioners have none."
+            )
+        return self._runtime_context
+
+    def set_runtime_context(self, runtime_context: RuntimeContext) -> None:
+        """Called by the engine before any other method."""
+        object.__setattr__(self, "_runtime_context", runtime_context)  # the function may be a frozen dataclass
+
     def open(self, runtime_context: RuntimeContext) -> None:
         """Called once before the first record: make connections, get state handles."""
 
     def close(self) -> None:
         """Called once after the last record, also when the job fails or is cancelled."""
+
+
+class RichFunction(Function):
+    """Flink's name for a function with `open`, `close` and `get_runtime_context`, which all have here.
+
+    >>> issubclass(RichFunction, Function)
+    True
+    """

@@ -9,8 +9,8 @@ from rekindle.datastream.functions.base import KeyedStateStore
 from rekindle.datastream.state import OperatorStateStore
 
 
-class FunctionInitializationContext(ABC):
-    """What `initialize_state` sees."""
+class ManagedInitializationContext(ABC):
+    """The managed part of what a function sees when it begins."""
 
     @abstractmethod
     def is_restored(self) -> bool:
@@ -33,8 +33,12 @@ class FunctionInitializationContext(ABC):
         """Keyed state; only on a keyed stream."""
 
 
-class FunctionSnapshotContext(ABC):
-    """What `snapshot_state` sees."""
+class FunctionInitializationContext(ManagedInitializationContext):
+    """What `initialize_state` sees."""
+
+
+class ManagedSnapshotContext(ABC):
+    """The managed part of what a function sees at a barrier."""
 
     @abstractmethod
     def get_checkpoint_id(self) -> int:
@@ -43,6 +47,10 @@ class FunctionSnapshotContext(ABC):
     @abstractmethod
     def get_checkpoint_timestamp(self) -> int:
         """When the driver triggered the checkpoint, in milliseconds."""
+
+
+class FunctionSnapshotContext(ManagedSnapshotContext):
+    """What `snapshot_state` sees."""
 
 
 class CheckpointedFunction(ABC):

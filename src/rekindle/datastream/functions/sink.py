@@ -6,7 +6,7 @@ import sys
 from abc import ABC, abstractmethod
 from typing import Any
 
-from rekindle.datastream.functions.base import Function, RuntimeContext
+from rekindle.datastream.functions.base import Function, RichFunction, RuntimeContext
 
 
 class SinkFunction(Function):
@@ -38,7 +38,7 @@ class SinkFunction(Function):
         """Write one record."""
 
 
-class RichSinkFunction(SinkFunction):
+class RichSinkFunction(SinkFunction, RichFunction):
     """Flink's name for a sink function with `open` and `close`, which all have here.
 
     >>> issubclass(RichSinkFunction, SinkFunction)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from rekindle.common.watermark_strategy import Watermark
-from rekindle.datastream.functions.base import Function
+from rekindle.datastream.functions.base import Function, RichFunction
 from rekindle.datastream.vocabulary import Boundedness
 
 
@@ -97,7 +97,7 @@ class ParallelSourceFunction(SourceFunction):
     """
 
 
-class RichSourceFunction(SourceFunction):
+class RichSourceFunction(SourceFunction, RichFunction):
     """Flink's name for a source function with `open` and `close`, which all have here.
 
     >>> issubclass(RichSourceFunction, SourceFunction)

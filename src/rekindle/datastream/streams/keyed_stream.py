@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.datastream.aggregations import ExtremeBy, FieldExtreme, FieldSum
@@ -17,7 +17,6 @@ from rekindle.datastream.functions import (
 )
 from rekindle.datastream.slot_sharing_group import SlotSharingGroup
 from rekindle.datastream.state import MapStateDescriptor
-from rekindle.datastream.streams.broadcast import BroadcastStream
 from rekindle.datastream.streams.data_stream import DataStream
 from rekindle.datastream.streams.fields import check_field
 from rekindle.datastream.streams.sink import DataStreamSink
@@ -179,57 +178,50 @@ class KeyedStream(DataStream):
         self._check_environment("interval_join()", other_stream)
         return IntervalJoin(self, other_stream)
 
-    # -- partitioning anew: what was said before no longer counts -----------------------------------------------------
+    # -- another partitioning would leave the key behind --------------------------------------------------------------
 
     def key_by(self, key_selector: Callable[[Any], Any] | KeySelector, key_type: Any = None) -> KeyedStream:
         """The same records by another key."""
         return self._origin.key_by(key_selector, key_type)
 
-    def shuffle(self) -> DataStream:
-        """Each record to a random subtask."""
-        return self._origin.shuffle()
+    def shuffle(self) -> NoReturn:
+        """Refused: a keyed stream has its partitioning."""
+        raise self._partitioned_by_key("shuffle()")
 
-    def rebalance(self) -> DataStream:
-        """Records to all subtasks in turn."""
-        return self._origin.rebalance()
+    def rebalance(self) -> NoReturn:
+        """Refused: a keyed stream has its partitioning."""
+        raise self._partitioned_by_key("rebalance()")
 
-    def rescale(self) -> DataStream:
-        """Records in turn to the few subtasks that are this one's neighbours."""
-        return self._origin.rescale()
+    def rescale(self) -> NoReturn:
+        """Refused: a keyed stream has its partitioning."""
+        raise self._partitioned_by_key("rescale()")
 
-    def forward(self) -> DataStream:
-        """Each record to the subtask of the same index."""
-        return self._origin.forward()
+    def forward(self) -> NoReturn:
+        """Refused: a keyed stream has its partitioning."""
+        raise self._partitioned_by_key("forward()")
 
-    def global_(self) -> DataStream:
-        """All records to the first subtask."""
-        return self._origin.global_()
+    def global_(self) -> NoReturn:
+        """Refused: a keyed stream has its partitioning."""
+        raise self._partitioned_by_key("global_()")
 
-    @overload
-    def broadcast(self) -> DataStream: ...
-
-    @overload
-    def broadcast(
-        self, broadcast_state_descriptor: MapStateDescriptor, *other_broadcast_state_descriptors: MapStateDescriptor
-    ) -> BroadcastStream: ...
-
-    def broadcast(
-        self,
-        broadcast_state_descriptor: MapStateDescriptor | None = None,
-        *other_broadcast_state_descriptors: MapStateDescriptor,
-    ) -> DataStream | BroadcastStream:
-        """Every record to every subtask."""
-        if broadcast_state_descriptor is None:
-            return self._origin.broadcast()
-        return self._origin.broadcast(broadcast_state_descriptor, *other_broadcast_state_descriptors)
+    def broadcast(self, *broadcast_state_descriptors: MapStateDescriptor) -> NoReturn:
+        """Refused: a keyed stream has its partitioning."""
+        raise self._partitioned_by_key("broadcast()")
 
     def partition_custom(
         self,
         partitioner: Callable[[Any, int], int] | Partitioner,
         key_selector: Callable[[Any], Any] | KeySelector,
-    ) -> DataStream:
-        """Each record to the subtask that the partitioner names."""
-        return self._origin.partition_custom(partitioner, key_selector)
+    ) -> NoReturn:
+        """Refused: a keyed stream has its partitioning."""
+        raise self._partitioned_by_key("partition_custom()")
+
+    def _partitioned_by_key(self, method: str) -> GraphError:
+        # The first sentence is PyFlink's.
+        return GraphError(
+            f"Cannot override partitioning for KeyedStream. {self._where(method)} would leave the key behind: "
+            f"call {method} before key_by(), or on what follows."
+        )
 
     # -- settings belong to operators ---------------------------------------------------------------------------------
 

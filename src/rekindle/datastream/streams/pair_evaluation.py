@@ -17,6 +17,11 @@ class _PairEvaluation(WindowFunction[Any, Any, Any, Any]):
         self._function = function
         self.__name__ = getattr(function, "__name__", type(function).__name__)
 
+    def set_runtime_context(self, runtime_context: RuntimeContext) -> None:
+        """The user's function is the one that asks for it."""
+        if isinstance(self._function, Function):
+            self._function.set_runtime_context(runtime_context)
+
     def open(self, runtime_context: RuntimeContext) -> None:
         """Open the user's function, if it is one that can be opened."""
         function = self._function

@@ -11,7 +11,7 @@ from itertools import repeat
 from time import monotonic
 from typing import Any, NoReturn
 
-from rekindle.datastream.functions import AsyncFunctionDescriptor
+from rekindle.datastream.functions import AsyncFunctionDescriptor, RuntimeContext
 from rekindle.datastream.state import ListState, ListStateDescriptor
 from rekindle.datastream.state_descriptors import reserved
 from rekindle.errors import JobCancelledError, StateAccessError
@@ -61,6 +61,10 @@ class AsyncWaitOperator(FunctionOperator):
         self._cancelled = False
         self._ended = False  # the end has come in; `end_held`: and has not gone out
 
+    def make_runtime_context(self) -> RuntimeContext:
+        """Without keyed state."""
+        return _AsyncRuntimeContext(self.context)
+
     # -- life ---------------------------------------------------------------------------------------------------------
 
     def initialize_state(self, restored_id: int | None) -> None:
@@ -86,7 +90,7 @@ class AsyncWaitOperator(FunctionOperator):
         if self._cancelled:
             self._runner.cancel()
         try:
-            loop.call(lambda: self.function.open(_AsyncRuntimeContext(self.context)))
+            loop.call(lambda: self.function.open(self.runtime_context))
         except Exception as error:
             self._runner.cancel()
             raise OperatorFailure(self.name) from error

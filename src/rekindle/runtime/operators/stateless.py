@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
-from rekindle.datastream.functions import ProcessFunction, SinkFunction
+from rekindle.datastream.functions import ProcessFunction, RuntimeContext, SinkFunction
 from rekindle.datastream.state import ListStateDescriptor
 from rekindle.datastream.state_descriptors import reserved
 from rekindle.graph.nodes import OperatorNode
@@ -25,19 +25,32 @@ def method_or_callable(function: Any, method: str) -> Callable[..., Any]:
     return bound if callable(bound) else function  # type: ignore[no-any-return]
 
 
+def tell_where(function: Any, runtime_context: RuntimeContext) -> None:
+    """Let a function's `get_runtime_context()` work, before any other method of it is called."""
+    setter = getattr(function, "set_runtime_context", None)
+    if callable(setter):
+        setter(runtime_context)
+
+
 class FunctionOperator(Operator):
     """An operator around one user function, with its life cycle."""
 
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any) -> None:
         super().__init__(node, context)
         self.function = function
+        self.runtime_context = self.make_runtime_context()
+        tell_where(function, self.runtime_context)
+
+    def make_runtime_context(self) -> RuntimeContext:
+        """The runtime context of the function."""
+        return self.context.runtime_context()
 
     def open(self) -> None:
         """Open the function if it can be opened."""
         opener = getattr(self.function, "open", None)
         if callable(opener):
             try:
-                opener(self.context.runtime_context())
+                opener(self.runtime_context)
             except Exception as error:
                 raise OperatorFailure(self.name) from error
 

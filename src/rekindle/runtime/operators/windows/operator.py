@@ -12,7 +12,7 @@ from rekindle.runtime.isolation import isolator
 from rekindle.runtime.keys import owned_key
 from rekindle.runtime.operators.base import MAX_WATERMARK, OperatorFailure
 from rekindle.runtime.operators.keyed import Selector
-from rekindle.runtime.operators.stateless import FunctionOperator
+from rekindle.runtime.operators.stateless import FunctionOperator, tell_where
 from rekindle.runtime.operators.windows.contents import Contents, contents_of
 from rekindle.runtime.operators.windows.contexts import WindowContext
 from rekindle.runtime.operators.windows.evaluation import clearing_of, evaluation_of
@@ -33,6 +33,7 @@ class WindowOperator(FunctionOperator):
         self, node: OperatorNode, context: OperatorContext, operation: WindowOperation, selector: Selector
     ) -> None:
         super().__init__(node, context, operation.function)
+        tell_where(operation.contents.function, self.runtime_context)
         assert context.keyed is not None
         assert context.timers is not None
         self.operation = operation
@@ -60,7 +61,7 @@ class WindowOperator(FunctionOperator):
         opener = getattr(combining, "open", None)
         if callable(opener):
             try:
-                opener(self.context.runtime_context())
+                opener(self.runtime_context)
             except Exception as error:
                 raise OperatorFailure(self.name) from error
         self.window_context = WindowContext(

@@ -1,0 +1,138 @@
+"""Flink's names for functions with `open`, `close` and `get_runtime_context`: all functions have these here."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from rekindle.datastream.functions.async_function import AsyncFunction
+from rekindle.datastream.functions.base import RichFunction
+from rekindle.datastream.functions.join import CoGroupFunction, FlatJoinFunction, JoinFunction
+from rekindle.datastream.functions.simple import (
+    AggregateFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    FilterFunction,
+    FlatMapFunction,
+    MapFunction,
+    ReduceFunction,
+)
+from rekindle.datastream.functions.window import AllWindowFunction, WindowFunction
+
+IN = TypeVar("IN")
+OUT = TypeVar("OUT")
+KEY = TypeVar("KEY")
+W = TypeVar("W")
+
+
+class RichMapFunction(MapFunction, RichFunction):
+    """A `MapFunction`, as programs that come from Flink call it.
+
+    >>> from rekindle.common import Types
+    >>> from rekindle.datastream import StreamExecutionEnvironment
+    >>> from rekindle.datastream.state import ValueStateDescriptor
+    >>> class CountPerKey(RichMapFunction):
+    ...     def open(self, runtime_context):
+    ...         self.count = self.get_runtime_context().get_state(ValueStateDescriptor("myCount", Types.LONG()))
+    ...     def map(self, value):
+    ...         current = self.count.value()
+    ...         self.count.update(1 if current is None else current + 1)
+    ...         return value
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> same = env.from_collection(["a", "b", "a"]).key_by(lambda word: word).map(CountPerKey())
+    """
+
+
+class RichFlatMapFunction(FlatMapFunction, RichFunction):
+    """A `FlatMapFunction`, as programs that come from Flink call it.
+
+    >>> issubclass(RichFlatMapFunction, FlatMapFunction)
+    True
+    """
+
+
+class RichFilterFunction(FilterFunction, RichFunction):
+    """A `FilterFunction`, as programs that come from Flink call it.
+
+    >>> issubclass(RichFilterFunction, FilterFunction)
+    True
+    """
+
+
+class RichReduceFunction(ReduceFunction, RichFunction):
+    """A `ReduceFunction`, as programs that come from Flink call it.
+
+    >>> issubclass(RichReduceFunction, ReduceFunction)
+    True
+    """
+
+
+class RichAggregateFunction(AggregateFunction, RichFunction):
+    """An `AggregateFunction`, as programs that come from Flink call it.
+
+    >>> issubclass(RichAggregateFunction, AggregateFunction)
+    True
+    """
+
+
+class RichCoMapFunction(CoMapFunction, RichFunction):
+    """A `CoMapFunction`, as programs that come from Flink call it.
+
+    >>> issubclass(RichCoMapFunction, CoMapFunction)
+    True
+    """
+
+
+class RichCoFlatMapFunction(CoFlatMapFunction, RichFunction):
+    """A `CoFlatMapFunction`, as programs that come from Flink call it.
+
+    >>> issubclass(RichCoFlatMapFunction, CoFlatMapFunction)
+    True
+    """
+
+
+class RichJoinFunction(JoinFunction, RichFunction):
+    """A `JoinFunction`, as programs that come from Flink call it.
+
+    >>> issubclass(RichJoinFunction, JoinFunction)
+    True
+    """
+
+
+class RichFlatJoinFunction(FlatJoinFunction, RichFunction):
+    """A `FlatJoinFunction`, as programs that come from Flink call it.
+
+    >>> issubclass(RichFlatJoinFunction, FlatJoinFunction)
+    True
+    """
+
+
+class RichCoGroupFunction(CoGroupFunction, RichFunction):
+    """A `CoGroupFunction`, as programs that come from Flink call it.
+
+    >>> issubclass(RichCoGroupFunction, CoGroupFunction)
+    True
+    """
+
+
+class RichWindowFunction(WindowFunction[IN, OUT, KEY, W], RichFunction):
+    """A `WindowFunction`, as programs that come from Flink call it.
+
+    >>> issubclass(RichWindowFunction, WindowFunction)
+    True
+    """
+
+
+class RichAllWindowFunction(AllWindowFunction[IN, OUT, W], RichFunction):
+    """An `AllWindowFunction`, as programs that come from Flink call it.
+
+    >>> issubclass(RichAllWindowFunction, AllWindowFunction)
+    True
+    """
+
+
+class RichAsyncFunction(AsyncFunction[IN, OUT], RichFunction):
+    """An `AsyncFunction`, as programs that come from Flink call it.
+
+    >>> issubclass(RichAsyncFunction, AsyncFunction)
+    True
+    """

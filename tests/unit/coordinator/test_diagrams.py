@@ -1,0 +1,32 @@
+"""The diagrams of the architecture page are drawn from the tables that the coordinator goes by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+
+import pytest
+
+from rekindle.coordinator import checkpoint_types, lifecycle
+from rekindle.coordinator.diagram import state_diagram
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "architecture.md"
+FENCE = re.compile(r"```mermaid\n(?P<diagram>.*?)\n```", re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    "transitions",
+    [lifecycle.TRANSITIONS, checkpoint_types.TRANSITIONS],
+    ids=["a job's life", "a checkpoint's life"],
+)
+def test_the_page_shows_the_table_as_it_is(transitions: Mapping[Enum, frozenset[Enum]]) -> None:
+    shown = [fence["diagram"] for fence in FENCE.finditer(PAGE.read_text(encoding="utf-8"))]
+    drawn = state_diagram(transitions)
+    assert drawn in shown, f"docs/architecture.md shows another life; the table's is:\n```mermaid\n{drawn}\n```"
+
+
+def test_the_page_shows_no_life_that_no_table_has() -> None:
+    shown = [fence["diagram"] for fence in FENCE.finditer(PAGE.read_text(encoding="utf-8"))]
+    assert shown == [state_diagram(lifecycle.TRANSITIONS), state_diagram(checkpoint_types.TRANSITIONS)]
