@@ -43,6 +43,10 @@ class JavaMissingError(ClusterError):
     """No Java 17 or newer was found."""
 
 
+class ClusterGoneError(ClusterError):
+    """Spark has ended and cannot be had again: a restart of the job would only find that out once more."""
+
+
 class SlotLostError(ClusterError):
     """A slot process died or stopped answering."""
 

@@ -89,11 +89,17 @@ class SlotHello(Message, frozen=True):
 
 
 class Lifeline(Message, frozen=True):
-    """First and only message of a guardian's connection: when it closes, the slot dies."""
+    """First message of a guardian's connection: when it closes, the slot dies."""
 
     job_id: str
     attempt: int
     slot: int
+
+
+class SlotEnded(Message, frozen=True):
+    """Last message of a guardian's connection: `how` its slot has ended, or has to end, in words."""
+
+    how: str
 
 
 class Deployed(Message, frozen=True):
@@ -232,6 +238,7 @@ class Closed(Message, frozen=True):
 SlotMessage = (
     SlotHello
     | Lifeline
+    | SlotEnded
     | Deployed
     | SlotHeartbeat
     | Ready

@@ -13,6 +13,7 @@ import select
 import socket
 import struct
 import threading
+from time import monotonic
 
 from rekindle.errors import ProtocolError
 
@@ -20,6 +21,7 @@ _LENGTH = struct.Struct("<I")
 _NONCE_BYTES = 32
 #: Before the proof nothing longer is read: a stranger must not make us allocate.
 _HANDSHAKE_BYTES = 64
+#: For all of it together: a stranger who sends a byte now and then must not hold it for ever.
 _HANDSHAKE_TIMEOUT_S = 10.0
 _MAX_FRAME_BYTES = 1 << 31
 
@@ -34,6 +36,7 @@ class Connection:
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self._send_lock = threading.Lock()
+        self._deadline: float | None = None
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -51,11 +54,11 @@ class Connection:
         assert length < _MAX_FRAME_BYTES, f"frame of {length} bytes"
         with self._send_lock:
             if length < 65536:
-                self._socket.sendall(b"".join((_LENGTH.pack(length), *parts)))
+                self._write(b"".join((_LENGTH.pack(length), *parts)))
                 return
-            self._socket.sendall(_LENGTH.pack(length))
+            self._write(_LENGTH.pack(length))
             for part in parts:
-                self._socket.sendall(part)
+                self._write(part)
 
     def receive(self, at_most: int = _MAX_FRAME_BYTES) -> bytes:
         """The next frame; `ConnectionClosedError` at the end."""
@@ -65,13 +68,29 @@ class Connection:
         return self._read(length) if length else b""
 
     def _read(self, size: int) -> bytes:
-        data = self._socket.recv(size, socket.MSG_WAITALL)  # one copy; only a signal or a timeout cuts it short
+        data = self._read_some(size)
         while len(data) < size:
-            more = self._socket.recv(size - len(data), socket.MSG_WAITALL) if data else b""
+            more = self._read_some(size - len(data)) if data else b""
             if not more:
                 raise ConnectionClosedError("connection closed")
             data += more
         return data
+
+    def _read_some(self, most: int) -> bytes:
+        """At least a byte; nothing at the end."""
+        self._mind_the_deadline()
+        return self._socket.recv(most, socket.MSG_WAITALL)  # one copy; only a signal or a timeout cuts it short
+
+    def _write(self, data: bytes | memoryview) -> None:
+        self._mind_the_deadline()
+        self._socket.sendall(data)
+
+    def _mind_the_deadline(self) -> None:
+        if self._deadline is not None:
+            left_s = self._deadline - monotonic()
+            if left_s <= 0:
+                raise TimeoutError("the other side took too long to prove itself")
+            self._socket.settimeout(left_s)
 
     def is_open(self) -> bool:
         """Whether the other side has not hung up, by the kernel's word: what it sent before may still be unread."""
@@ -85,6 +104,11 @@ class Connection:
         """How long a send or receive may block."""
         self._socket.settimeout(seconds)
 
+    def set_deadline(self, seconds: float | None) -> None:
+        """How long all that is sent and received from here on may take together; None: as long as it takes."""
+        self._deadline = None if seconds is None else monotonic() + seconds
+        self._socket.settimeout(seconds)
+
     def close(self) -> None:
         """End the connection for every thread that waits on it."""
         with contextlib.suppress(OSError):
@@ -93,7 +117,6 @@ class Connection:
 
 
 def _authenticate(connection: Connection, secret: bytes, role: bytes, other: bytes) -> None:
-    connection.set_timeout(_HANDSHAKE_TIMEOUT_S)
     nonce = os.urandom(_NONCE_BYTES)
     connection.send(nonce)
     theirs = connection.receive(_HANDSHAKE_BYTES)
@@ -102,7 +125,6 @@ def _authenticate(connection: Connection, secret: bytes, role: bytes, other: byt
     connection.send(hmac.digest(secret, role + theirs, "sha256"))
     if not hmac.compare_digest(connection.receive(_HANDSHAKE_BYTES), hmac.digest(secret, other + nonce, "sha256")):
         raise ProtocolError("The other side does not know this job's secret; the connection was refused.")
-    connection.set_timeout(None)
 
 
 def accept(sock: socket.socket, secret: bytes) -> Connection:
@@ -129,7 +151,9 @@ def connect_unix(path: str, secret: bytes) -> Connection:
 def _secured(sock: socket.socket, secret: bytes, role: bytes, other: bytes) -> Connection:
     connection = Connection(sock)
     try:
+        connection.set_deadline(_HANDSHAKE_TIMEOUT_S)
         _authenticate(connection, secret, role, other)
+        connection.set_deadline(None)
     except BaseException:
         connection.close()
         raise

@@ -42,19 +42,21 @@ SLOT = """
     mine = guardian.start_guardian(launch, directory)
     child = subprocess.Popen(["sleep", "600"])
     stray = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    begin_daemon = "import subprocess as s; print(s.Popen(['sleep', '600'], start_new_session=True, stdout=-3).pid)"
+    daemon = int(subprocess.check_output([sys.executable, "-c", begin_daemon]))
     mine.watch()
-    pids = {"slot": os.getpid(), "guardian": mine.pid, "child": child.pid, "stray": stray.pid}
+    pids = {"slot": os.getpid(), "guardian": mine.pid, "child": child.pid, "stray": stray.pid, "daemon": daemon}
     print(json.dumps(pids), flush=True)
     if work == "stuck":
         re.match(r"(a+)+$", "a" * 60 + "b")  # holds the interpreter's lock for years
     elif work == "end":
-        sys.exit(0)
+        sys.exit(7)
     time.sleep(600)
 """
 
 
 class Scene:
-    """An executor, a slot with two children, its guardian, and the driver's end of the lifeline."""
+    """An executor, a slot with two children and an orphan, its guardian, and the driver's end of the lifeline."""
 
     def __init__(self, directory: Path, work: str) -> None:
         self.directory = directory
@@ -105,7 +107,7 @@ def scene(tmp_path: Path, work: str) -> Iterator[Scene]:
         played.close()
 
 
-EVERYONE = {"slot", "guardian", "child", "stray"}
+EVERYONE = {"slot", "guardian", "child", "stray", "daemon"}
 
 
 def test_the_guardian_introduces_itself_to_the_driver(tmp_path: Path) -> None:
@@ -137,22 +139,56 @@ def test_a_dead_driver_takes_its_slots_along(tmp_path: Path, work: str) -> None:
 def test_what_a_killed_slot_leaves_is_removed(tmp_path: Path) -> None:
     with scene(tmp_path, "stuck") as played:
         os.kill(played.pids["slot"], signal.SIGKILL)
-        # What had left the slot's session before it died is nobody's child any more and cannot be found.
-        assert played.gone(5.0) == EVERYONE - {"stray"}
+        assert played.gone() == EVERYONE
         assert not played.directory.exists()
 
 
 def test_a_slot_that_ends_by_itself_leaves_nothing(tmp_path: Path) -> None:
     with scene(tmp_path, "end") as played:
-        assert played.gone(5.0) == EVERYONE - {"stray"}
+        assert played.gone() == EVERYONE
         assert not played.directory.exists()
 
 
 def test_a_slot_goes_with_its_guardian(tmp_path: Path) -> None:
     with scene(tmp_path, "sleep") as played:
         os.kill(played.pids["guardian"], signal.SIGKILL)
-        assert played.gone() == EVERYONE
+        # Without its guardian nobody knows what has become of the children of processes that have ended.
+        assert played.gone(5.0) == EVERYONE - {"daemon"}
         assert not played.directory.exists()
+
+
+def last_word(played: Scene) -> str:
+    word = protocol.decode_from_slot(played.lifeline.receive())
+    assert isinstance(word, protocol.SlotEnded)
+    return word.how
+
+
+def test_the_guardian_says_how_its_slot_ended(tmp_path: Path) -> None:
+    with scene(tmp_path, "end") as played:
+        assert last_word(played) == "it exited with code 7"
+
+
+def test_the_guardian_says_which_signal_killed_its_slot(tmp_path: Path) -> None:
+    with scene(tmp_path, "stuck") as played:
+        os.kill(played.pids["slot"], signal.SIGKILL)
+        assert last_word(played).startswith("it was killed by signal 9 (SIGKILL): by somebody, or by the kernel")
+
+
+def test_the_guardian_says_that_the_executor_has_ended(tmp_path: Path) -> None:
+    with scene(tmp_path, "sleep") as played:
+        played.executor.kill()
+        assert last_word(played) == f"its Spark executor (process {played.executor.pid}) has ended"
+
+
+def test_orphans_that_end_while_the_slot_lives_are_taken_leave_of(tmp_path: Path) -> None:
+    with scene(tmp_path, "sleep") as played:
+        daemon = played.pids["daemon"]
+        assert guardian.process_of(daemon).parent == played.pids["guardian"]
+        os.kill(daemon, signal.SIGKILL)
+        until = time.monotonic() + 60.0
+        while guardian.process_of(daemon) is not None:
+            assert time.monotonic() < until, "its entry in the process table stays"
+            time.sleep(0.05)
 
 
 def test_an_unreachable_driver_is_said_in_a_sentence(tmp_path: Path) -> None:

@@ -222,8 +222,13 @@ class Attempt:
         self._voices.wait(
             lambda: len(self._voices.hellos) == self._plan.slots,
             settings.slot_start_timeout_s,
-            lambda: f"slots {sorted(set(range(self._plan.slots)) - set(self._voices.hellos))} did not report",
+            self._who_did_not_report,
         )
+
+    def _who_did_not_report(self) -> str:
+        missing = sorted(set(range(self._plan.slots)) - set(self._voices.hellos))
+        trouble = self._server.trouble
+        return f"slots {missing} did not report" + (f": {trouble}" if trouble is not None else "")
 
     def _deploy(self) -> None:
         basis = self._basis
@@ -414,7 +419,9 @@ class Attempt:
         )
         missing = set(range(plan.slots)) - self._server.alive()
         if missing:
-            raise ClusterError(f"Epoch {run.epoch} does not count: slots {sorted(missing)} were gone at its end.")
+            gone = ClusterError(f"Epoch {run.epoch} does not count: slots {sorted(missing)} were gone at its end.")
+            self._explain(gone)
+            raise gone
         reports = list(voices.reports.values())
         summary = summarised(plan, run.epoch, duration_ms, reports)
         self._unfinished -= finished_tasks(reports)

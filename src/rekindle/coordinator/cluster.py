@@ -40,6 +40,9 @@ class EpochRun:
 class Cluster(Protocol):
     """Where slots live and epochs run."""
 
+    def prepare(self) -> None:
+        """Before each attempt: be there. Raises ClusterGoneError when that can never be again."""
+
     def driver_host(self) -> str:
         """The address at which slots reach the driver."""
 

@@ -11,19 +11,24 @@ from dataclasses import dataclass
 from time import monotonic
 
 from rekindle import wire
-from rekindle.errors import ProtocolError
+from rekindle.errors import ClusterError, ProtocolError
 from rekindle.protocol import (
     DriverHeartbeat,
     Lifeline,
     Message,
+    SlotEnded,
     SlotHeartbeat,
     SlotHello,
     SlotMessage,
     decode_from_slot,
     encode,
 )
+from rekindle.reception import Reception
+from rekindle.system import refusal
 
 _LOG = logging.getLogger(__name__)
+#: How long a guardian has to say how its slot ended: it needs a moment, and a machine that has gone says nothing.
+_LAST_WORD_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -51,14 +56,16 @@ class ControlServer:
         self._on_message = on_message
         self._on_gone = on_gone
         self._interval_s, self._timeout_s = heartbeat_ms[0] / 1000, heartbeat_ms[1] / 1000
-        self._listener = socket.create_server((host, 0))
-        self.port: int = self._listener.getsockname()[1]
         self._connections: dict[int, wire.Connection] = {}
-        self._lifelines: list[wire.Connection] = []
+        self._lifelines: dict[int, wire.Connection] = {}
+        self._last_words: dict[int, str] = {}
+        self._guardians_changed = threading.Condition()
         self._last_seen: dict[int, float] = {}
         self._closed = threading.Event()
-        for target, name in ((self._accept, "control server"), (self._beat, "control heartbeat")):
-            threading.Thread(target=target, name=name, daemon=True).start()
+        listener = _listen(host)
+        self.port: int = listener.getsockname()[1]
+        self._reception = Reception(listener, identity.secret, self._serve, "control")
+        threading.Thread(target=self._beat, name="control heartbeat", daemon=True).start()
 
     def send(self, slot: int, message: Message) -> None:
         """Tell one slot; one that has gone is reported by its reader."""
@@ -83,34 +90,34 @@ class ControlServer:
     def close(self) -> None:
         """Cut every connection: guardians end the slots that are left."""
         self._closed.set()
-        # Closing alone does not wake a thread in accept(); a shutdown does.
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for connection in [*self._lifelines, *self._connections.values()]:
+        self._reception.close()
+        for connection in [*self._lifelines.values(), *self._connections.values()]:
             connection.close()
+
+    @property
+    def trouble(self) -> str | None:
+        """Why connections could not be taken, if that happened."""
+        return self._reception.trouble
 
     # -- threads ------------------------------------------------------------------------------------------------------
 
-    def _accept(self) -> None:
-        while not self._closed.is_set():
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(sock,), name="control", daemon=True).start()
-
-    def _serve(self, sock: socket.socket) -> None:
+    def _serve(self, connection: wire.Connection) -> None:
         try:
-            connection = wire.accept(sock, self._identity.secret)
             first = decode_from_slot(connection.receive())
             self._check(first)
         except (OSError, ProtocolError, ValueError) as error:
             _LOG.warning("refused a connection: %s", error)
-            sock.close()
+            connection.close()
             return
         if isinstance(first, Lifeline):
-            self._lifelines.append(connection)
+            self._lifelines[first.slot] = connection
+        elif isinstance(first, SlotHello):
+            self._last_seen[first.slot] = monotonic()
+            self._connections[first.slot] = connection
+        if self._closed.is_set():
+            connection.close()  # it came while the others were cut
+        elif isinstance(first, Lifeline):
+            self._hear_guardian(first.slot, connection)
         elif isinstance(first, SlotHello):
             self._follow(first, connection)
 
@@ -126,10 +133,8 @@ class ControlServer:
 
     def _follow(self, hello: SlotHello, connection: wire.Connection) -> None:
         slot = hello.slot
-        self._connections[slot] = connection
-        self._last_seen[slot] = monotonic()
         self._on_message(slot, hello)
-        why = "its control connection closed"
+        why = None
         try:
             while True:
                 message = decode_from_slot(connection.receive())
@@ -141,7 +146,23 @@ class ControlServer:
                 why = f"its control connection failed ({error})"
         self._connections.pop(slot, None)
         if not self._closed.is_set():
-            self._on_gone(slot, why)
+            self._on_gone(slot, why or self._last_word(slot))
+
+    def _hear_guardian(self, slot: int, lifeline: wire.Connection) -> None:
+        """Its one word, before the connection ends."""
+        how: str | None = None
+        with contextlib.suppress(OSError, ProtocolError, ValueError):
+            if isinstance(word := decode_from_slot(lifeline.receive()), SlotEnded):
+                how = word.how
+        with self._guardians_changed:
+            self._last_words[slot] = how or "its connections closed, and its machine or container may be gone"
+            self._guardians_changed.notify_all()
+
+    def _last_word(self, slot: int) -> str:
+        """How the slot ended, from its guardian: the slot's own connection may close before that comes."""
+        with self._guardians_changed:
+            self._guardians_changed.wait_for(lambda: slot in self._last_words, _LAST_WORD_S)
+            return self._last_words.get(slot, "its control connection closed")
 
     def _beat(self) -> None:
         while not self._closed.wait(self._interval_s):
@@ -151,3 +172,10 @@ class ControlServer:
                 if now - self._last_seen[slot] > self._timeout_s:
                     self._on_gone(slot, f"it sent no heartbeat for {self._timeout_s:.0f} s")
                     connection.close()
+
+
+def _listen(host: str) -> socket.socket:
+    try:
+        return socket.create_server((host, 0))
+    except OSError as error:
+        raise ClusterError(f"The driver cannot listen for its slots at {host}: {refusal(error)}.") from None

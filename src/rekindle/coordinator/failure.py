@@ -36,10 +36,7 @@ def task_failed(job_name: str, failed: TaskFailed) -> RekindleError:
 def slot_lost(job_name: str, slot: int, hello: SlotHello | None, why: str) -> SlotLostError:
     """The error that `execute()` raises when a slot died."""
     which = f"Slot {slot}" if hello is None else f"Slot {slot} (process {hello.pid} on {hello.host})"
-    return SlotLostError(
-        f"{which} of job '{job_name}' died: {why}. If it was not killed on purpose, look for the kernel's "
-        "out-of-memory killer (dmesg) and for a crash of a native library."
-    )
+    return SlotLostError(f"{which} of job '{job_name}' died: {why}.")
 
 
 def output_closed(job_name: str, stream: str, error: Exception) -> JobExecutionError:

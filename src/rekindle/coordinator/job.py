@@ -26,6 +26,7 @@ from rekindle.coordinator.restart import FailureHistory, GiveUp, RestartStrategy
 from rekindle.coordinator.results import ResultQueue
 from rekindle.errors import (
     CheckpointNotFoundError,
+    ClusterGoneError,
     CorruptCheckpointError,
     IncompatibleStateError,
     JobCancelledError,
@@ -45,6 +46,7 @@ _FINAL_ERRORS = (
     JobCancelledError,
     OwnershipLostError,
     CheckpointNotFoundError,
+    ClusterGoneError,
     IncompatibleStateError,
     SerializationError,
 )
@@ -300,6 +302,7 @@ class JobMaster:
         settings = replace(spec.settings, restarts=self._restarts)
         self._restarts += 1
         self._metrics = {}
+        self._cluster.prepare()
         attempt = Attempt(spec.plan, spec.checkpointing, spec.program, self._cluster, settings, self, self)
         with self._lock:
             self._attempt = attempt

@@ -1,8 +1,10 @@
-"""The guardian: a small process beside each slot that ends it, with its children, when executor or driver have gone.
+"""The guardian: a small process above each slot that ends it, with its children, when executor or driver have gone.
 
 It is a process of its own because a thread of the slot would need the interpreter's lock, which user code may hold for
 long. It waits for three things at once: the executor's JVM (pidfd), the slot (pidfd) and a connection to the driver
-(the lifeline). Whichever ends first, it kills the slot's session, removes the slot's directory and exits.
+(the lifeline). Whichever ends first, it tells the driver, kills everything below it, removes the slot's directory and
+exits. As the slot's parent it knows how the slot ended, and what the slot's children leave behind becomes its own
+(`PR_SET_CHILD_SUBREAPER`), whatever session that is in.
 
 It lives in a session of its own, so that killing the slot's does not reach it before it has cleaned up.
 """
@@ -10,6 +12,7 @@ It lives in a session of its own, so that killing the slot's does not reach it b
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import os
 import select
@@ -22,16 +25,21 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, NoReturn
 
 from rekindle.errors import ClusterError
-from rekindle.protocol import Lifeline, SlotLaunch, encode
+from rekindle.protocol import Lifeline, SlotEnded, SlotLaunch, encode
+from rekindle.system import how_it_ended
 from rekindle.wire import Connection, connect_tcp
 
 #: Names, in a new slot's environment, the pipe on which it says that it is up.
 READY_DESCRIPTOR = "REKINDLE_READY_DESCRIPTOR"
-READY_LINE = b"ready\n"
 _ARMED = b"armed"
 _START_DEADLINE_S = 20.0
 _KILL_ROUNDS = 50
 _KILL_PAUSE_S = 0.02
+_LAST_WORD_S = 5.0
+_REAP_EVERY_MS = 5_000
+_PR_SET_CHILD_SUBREAPER = 36
+#: Added to the number of the signal that killed the slot: the guardian's own exit code, as shells have it.
+SIGNALLED = 128
 
 
 class Guardian:
@@ -68,37 +76,39 @@ class Guardian:
 
 
 def start_guardian(launch: SlotLaunch, directory: str) -> Guardian:
-    """Forks the guardian of this process; returns when it is armed. Call it first, before any thread is started.
+    """Forks: this process becomes the guardian and never returns, its child is the slot and returns when it is guarded.
 
-    The slot has to lead its session (`setsid`), because the guardian ends the whole session.
+    Call it first, before any thread is started, in a process that leads its session.
     """
     refuse_other_systems()
     assert threading.active_count() == 1, "a guardian is forked before any thread is started"
-    assert os.getsid(0) == os.getpid(), "a slot leads its own session"
-    slot_pid = os.getpid()
+    assert os.getsid(0) == os.getpid(), "a guardian leads its own session"
+    guardian = os.getpid()
     report_read, report_write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
+    slot = os.fork()
+    if slot != 0:
         with contextlib.suppress(BaseException):
             os.close(report_read)
-            _guard(launch, slot_pid, directory, report_write)
+            _guard(launch, slot, directory, report_write)
         os._exit(1)
+    os.setsid()  # the slot's children are found by its session, too
     os.close(report_write)
     with open(report_read, "rb") as report:
         ready, _, _ = select.select([report], [], [], _START_DEADLINE_S)
         said = report.read() if ready else b""
     if said != _ARMED:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
         raise ClusterError(said.decode() or f"The guardian of slot {launch.slot} did not start.")
+    pidfd = os.pidfd_open(guardian)
+    if os.getppid() != guardian:
+        raise ClusterError(f"The guardian of slot {launch.slot} ended while its slot started.")
     _say_ready()
-    return Guardian(pid, os.pidfd_open(pid), directory)
+    return Guardian(guardian, pidfd, directory)
 
 
 def _say_ready() -> None:
-    """Tells the Spark task that started this slot, and waits for it, that the slot now looks after itself."""
+    """Tells the Spark task that started this slot, and waits for it, which process is the slot: it is guarded now."""
     if (ready := os.environ.pop(READY_DESCRIPTOR, None)) is not None:
-        os.write(int(ready), READY_LINE)
+        os.write(int(ready), str(os.getpid()).encode())
         os.close(int(ready))
 
 
@@ -144,61 +154,58 @@ def process_table() -> list[ProcessEntry]:
     return [entry for pid in pids if (entry := process_of(pid)) is not None]
 
 
-def wait_for_any(*descriptors: int) -> set[int]:
-    """Blocks until at least one is readable or has hung up."""
+def wait_for_any(*descriptors: int, timeout_ms: int | None = None) -> set[int]:
+    """Blocks until at least one is readable or has hung up; none when the time is over."""
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN | select.POLLHUP | select.POLLERR)
-    return {descriptor for descriptor, _ in poll.poll()}
+    return {descriptor for descriptor, _ in poll.poll(timeout_ms)}
 
 
 def _guard(launch: SlotLaunch, slot_pid: int, directory: str, report: int) -> NoReturn:
     _settle(report)
+    slot = os.pidfd_open(slot_pid)
     try:
-        slot = _open_slot(slot_pid)
-        watched = [slot]
-        if launch.executor_pid is not None:
-            watched.append(_open_executor(launch.executor_pid, slot_pid))
+        executor = _open_executor(launch.executor_pid) if launch.executor_pid is not None else None
         lifeline = _connect_lifeline(launch)
-        watched.append(lifeline.fileno())
     except Exception as error:
         os.write(report, str(error).encode())
-        os._exit(1)
+        os.close(report)
+        wait_for_any(slot)  # it says what it was told, and ends
+        _exit_as(_end_family(slot, slot_pid))
     os.write(report, _ARMED)
     os.close(report)
     gc.freeze()
-    _wait_for_the_first(watched, lifeline)
-    _end_session(slot, slot_pid)
+    ended = _wait_for_the_first(slot, slot_pid, executor, lifeline)
+    if executor in ended:
+        _tell(lifeline, f"its Spark executor (process {launch.executor_pid}) has ended")
+    elif slot in ended:
+        _tell(lifeline, how_it_ended(_status_of(slot_pid)))
+    status = _end_family(slot, slot_pid)
     shutil.rmtree(directory, ignore_errors=True)
-    os._exit(0)
+    _exit_as(status)
 
 
 def _settle(report: int) -> None:
-    os.setsid()
+    # What the slot's children leave becomes this process's: so it finds them, whatever session they are in.
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     os.chdir("/")
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
-    # What the slot had open (its ready pipe, its log) must not stay open because the guardian lives on.
+    # What the slot has open (its ready pipe, its log) must not stay open because the guardian lives on.
     os.closerange(3, report)
     os.closerange(report + 1, max(map(int, os.listdir("/proc/self/fd"))) + 1)
     with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as name:
         name.write("rekindle-guard")
 
 
-def _open_slot(slot_pid: int) -> int:
-    slot = os.pidfd_open(slot_pid)
-    if os.getppid() != slot_pid:
-        raise ClusterError("The slot ended while its guardian started.")
-    return slot
-
-
-def _open_executor(executor_pid: int, slot_pid: int) -> int:
+def _open_executor(executor_pid: int) -> int:
     executor = os.pidfd_open(executor_pid)
     # Only after the descriptor is open does the ancestry prove that the number still means the same process.
-    if executor_pid not in ancestors(slot_pid):
+    if executor_pid not in ancestors(os.getpid()):
         raise ClusterError(f"The Spark executor {executor_pid} ended while its slot started.")
     return executor
 
@@ -225,17 +232,47 @@ def _notice_a_cut_network(connection: Connection, timeout_ms: int) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, max(1000, timeout_ms * 3 // 4))
 
 
-def _wait_for_the_first(watched: list[int], lifeline: Connection) -> None:
-    while wait_for_any(*watched) == {lifeline.fileno()}:
+def _wait_for_the_first(slot: int, slot_pid: int, executor: int | None, lifeline: Connection) -> set[int]:
+    """Which of the three have ended; meanwhile takes leave of orphans that did."""
+    watched = [slot, lifeline.fileno(), *([executor] if executor is not None else [])]
+    while not (ended := wait_for_any(*watched, timeout_ms=_REAP_EVERY_MS)) or ended == {lifeline.fileno()}:
+        _reap_orphans(slot_pid)
         try:
             # The driver says nothing on this connection: what is readable is its end.
-            lifeline.receive()
+            if ended:
+                lifeline.receive()
         except OSError:
-            return
+            break
+    return ended
 
 
-def _end_session(slot: int, slot_pid: int) -> None:
-    """Kills the slot, what belongs to its session and what it started; again until nothing is left."""
+def _reap_orphans(slot_pid: int) -> None:
+    """Without this, what the slot's children left and has ended would stay in the process table."""
+    with contextlib.suppress(ChildProcessError):
+        while (child := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and child.si_pid != slot_pid:
+            os.waitpid(child.si_pid, 0)
+
+
+def _tell(lifeline: Connection, how: str) -> None:
+    """The last word about the slot, if anybody is there to hear it."""
+    with contextlib.suppress(OSError):
+        lifeline.set_timeout(_LAST_WORD_S)
+        lifeline.send(encode(SlotEnded(how)))
+
+
+def _status_of(slot_pid: int) -> int:
+    """How the slot ended, which it has; asked without taking it away, so that it can be asked again."""
+    child = os.waitid(os.P_PID, slot_pid, os.WEXITED | os.WNOWAIT)
+    assert child is not None
+    return child.si_status if child.si_code == os.CLD_EXITED else -child.si_status
+
+
+def _exit_as(status: int) -> NoReturn:
+    os._exit(status if status >= 0 else SIGNALLED - status)
+
+
+def _end_family(slot: int, slot_pid: int) -> int:
+    """Kills the slot and everything below this process; again until nothing is left. How the slot ended."""
     victims = _family(slot_pid)
     with contextlib.suppress(ProcessLookupError):
         signal.pidfd_send_signal(slot, signal.SIGKILL)
@@ -244,7 +281,8 @@ def _end_session(slot: int, slot_pid: int) -> None:
         victims = _family(slot_pid)
         slot_ended, _, _ = select.select([slot], [], [], _KILL_PAUSE_S)
         if slot_ended and not victims:
-            return
+            break
+    return _status_of(slot_pid)
 
 
 def _kill(victims: set[int]) -> None:
@@ -254,11 +292,10 @@ def _kill(victims: set[int]) -> None:
 
 
 def _family(slot_pid: int) -> set[int]:
-    """The slot's session and what is below the slot, whatever its session; without the slot and this process."""
+    """The slot's session, and what is below the slot or this process in whatever session; without these two."""
     living = [entry for entry in process_table() if entry.state != "Z"]
-    family = {entry.pid for entry in living if entry.session == slot_pid} | {slot_pid}
-    # The guardian is a child of its slot, too.
-    outside = {os.getpid()}
-    while below := {entry.pid for entry in living if entry.parent in family} - family - outside:
+    these = {slot_pid, os.getpid()}
+    family = {entry.pid for entry in living if entry.session == slot_pid} | these
+    while below := {entry.pid for entry in living if entry.parent in family} - family:
         family |= below
-    return family - {slot_pid} - outside
+    return family - these

@@ -14,6 +14,7 @@ from typing import Protocol
 from rekindle import wire
 from rekindle.errors import ProtocolError
 from rekindle.protocol import END_OF_STAGE, PumpHello, PumpReply, decode_pump_hello, encode_pump
+from rekindle.reception import Reception
 
 _DESTINATION = struct.Struct("<I")
 _LOG = logging.getLogger(__name__)
@@ -79,23 +80,15 @@ class PumpServer:
         return listener
 
     def _listen(self, listener: socket.socket) -> None:
-        threading.Thread(target=self._accept, args=(listener,), name="pump server", daemon=True).start()
+        Reception(listener, self._secret, self._guarded, "pump")
 
-    def _accept(self, listener: socket.socket) -> None:
-        while True:
-            sock, _ = listener.accept()
-            threading.Thread(target=self._guarded, args=(sock,), name="pump", daemon=True).start()
-
-    def _guarded(self, sock: socket.socket) -> None:
-        connection: wire.Connection | None = None
+    def _guarded(self, connection: wire.Connection) -> None:
         try:
-            connection = wire.accept(sock, self._secret)
             self._serve(connection)
         except (OSError, ProtocolError, StageAbortedError) as error:
             _LOG.debug("pump connection ended: %s", error)
         finally:
-            if connection is not None:
-                connection.close()
+            connection.close()
 
     def _serve(self, connection: wire.Connection) -> None:
         hello = decode_pump_hello(connection.receive())

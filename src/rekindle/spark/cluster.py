@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.coordinator.cluster import EpochRun
-from rekindle.errors import JobCancelledError
+from rekindle.errors import ClusterError, ClusterGoneError, JobCancelledError
 from rekindle.protocol import SlotLaunch
 from rekindle.spark import private
 from rekindle.spark.dataframe import ChunkEncoder, DataFrameInput
@@ -22,6 +22,8 @@ from rekindle.spark.spark_thread import SparkThread
 
 _LOOPBACK = "127.0.0.1"
 _POOL_PROPERTY = "spark.scheduler.pool"
+#: After so many starts of Spark in a row that failed, the job ends: what is missing does not come by waiting.
+_MOST_FAILED_STARTS = 10
 
 
 @dataclass(frozen=True)
@@ -35,21 +37,65 @@ class DataFrameFeed:
 class SparkCluster:
     """Implements `coordinator.cluster.Cluster` on a Spark session, which `close` gives back.
 
-    Make it on the user's thread: the FAIR pool that is set there is used for every job.
+    Make it on the user's thread: the FAIR pool that is set there is used for every job. `renew` is asked for another
+    session when the JVM of a renewable one has ended.
     """
 
     def __init__(
-        self, lease: SessionLease, configuration: Configuration, feeds: Mapping[int, DataFrameFeed] | None = None
+        self,
+        lease: SessionLease,
+        configuration: Configuration,
+        feeds: Mapping[int, DataFrameFeed] | None = None,
+        renew: Callable[[], SessionLease] | None = None,
     ) -> None:
-        self._lease = lease
-        self._sc = lease.context
         self._configuration = configuration
         self._feeds = dict(feeds or {})
-        self._runner = EpochRunner(self._sc, java_stacks=configuration.get(config.JAVA_STACK))
-        self._thread = SparkThread(lambda: private.is_stopped(self._sc))
-        self._pool = self._sc.getLocalProperty(_POOL_PROPERTY)
+        self._renew = renew
+        self._failed_starts = 0
+        self._pool = lease.context.getLocalProperty(_POOL_PROPERTY)
         self._placements: list[Placement] = []
         self._stop_spawning = threading.Event()
+        self._use(lease)
+
+    def _use(self, lease: SessionLease) -> None:
+        context = lease.context
+        self._runner = EpochRunner(context, java_stacks=self._configuration.get(config.JAVA_STACK))
+        self._thread = SparkThread(lambda: private.is_stopped(context))
+        self._lease, self._sc = lease, context
+
+    def prepare(self) -> None:
+        """Before each attempt: the session's JVM answers, or another session takes its place."""
+        ending = private.jvm_ending(self._sc)
+        if ending is None and private.is_stopped(self._sc):
+            raise ClusterGoneError("The Spark session of this job has been stopped, so it cannot be started again.")
+        if ending is None:
+            return
+        if self._feeds:
+            raise ClusterGoneError(
+                f"The job reads a DataFrame of a Spark session whose driver's JVM has ended ({ending}), and the "
+                "DataFrame with it: start the program again."
+            )
+        if not self._lease.renewable or self._renew is None:
+            raise ClusterGoneError(
+                f"The driver's JVM of the Spark session that this program made has ended ({ending}): start the "
+                "program again; a session that Rekindle makes would have been started again."
+            )
+        self._placements.clear()  # they went with it
+        self._thread.close()
+        self._use(self._started_again(self._renew))
+
+    def _started_again(self, renew: Callable[[], SessionLease]) -> SessionLease:
+        try:
+            lease = renew()
+        except ClusterError as error:
+            self._failed_starts += 1
+            if self._failed_starts < _MOST_FAILED_STARTS:
+                raise
+            raise ClusterGoneError(
+                f"Spark could not be started again {self._failed_starts} times in a row: {error}"
+            ) from error
+        self._failed_starts = 0
+        return lease
 
     def driver_host(self) -> str:
         """Loopback when everything is on this machine, else what is configured, else the address Spark's driver has."""

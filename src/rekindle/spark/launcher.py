@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any
 
 from rekindle import config
@@ -114,7 +115,7 @@ def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> Job
     }
     feeds = {node: DataFrameFeed(source, DataFrameChunks.of(plan, node)) for node, source in inputs.items()}
     job_id = JobID()
-    cluster = SparkCluster(lease, program.configuration, feeds)
+    cluster = SparkCluster(lease, program.configuration, feeds, partial(lease_session, program.configuration))
     spec = JobSpec(
         job_id=job_id,
         plan=plan,

@@ -8,19 +8,29 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import subprocess
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext, StorageLevel, java_gateway
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.serializers import CloudPickleSerializer, NoOpSerializer
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.context import SQLContext
 from pyspark.util import _load_from_socket
+
+from rekindle.errors import ClusterError
+from rekindle.system import how_it_ended, out_of_descriptors, refusal
 
 #: Begins the message of a call that found no JVM to answer it.
 JVM_GONE = "the driver's JVM does not answer"
+#: A process that was killed closes its connections a moment before it has ended.
+_ENDING_S = 10.0
+#: How the JVMs of sessions that were let go of have ended.
+_endings: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
 #: A `JavaRDD` of byte arrays, seen through py4j, which has no types.
 ByteRdd: TypeAlias = Any
 #: What a task does with its partition: (index, rows in) -> rows out.
@@ -187,6 +197,35 @@ def ask_jvm(sc: SparkContext) -> None:
     sc._jsc.sc().isStopped()
 
 
+def jvm_ending(sc: SparkContext) -> str | None:
+    """How the JVM of a session has ended, in words; None when it answers, or when the session was stopped in order."""
+    if is_stopped(sc):
+        return _endings.get(sc)
+    try:
+        ask_jvm(sc)
+    except (Py4JError, ConnectionError) as error:
+        process = _jvm_process()
+        if process is None:
+            return "it does not answer any more"
+        try:
+            return how_it_ended(process.wait(_ENDING_S))
+        except subprocess.TimeoutExpired:
+            raise ClusterError(f"Spark's driver process (a JVM) does not answer: {refusal(error)}.") from None
+    return None
+
+
+def gateway_ending() -> str | None:
+    """How the JVM of this process has ended, in words; None while it lives, and when there is none."""
+    process = _jvm_process()
+    status = process.poll() if process is not None else None
+    return None if status is None else how_it_ended(status)
+
+
+def _jvm_process() -> subprocess.Popen[bytes] | None:
+    """None when somebody else started it, as `spark-submit` does."""
+    return getattr(SparkContext._gateway, "proc", None)
+
+
 def is_stopping(sc: SparkContext) -> bool:
     """Whether the session is stopped, or is being stopped at this moment; asks the JVM."""
     context = sc._jsc
@@ -203,7 +242,7 @@ def java_message(error: Exception) -> str | None:
     if isinstance(error, CapturedException):
         return str(error)
     if isinstance(error, Py4JError | ConnectionError):
-        return f"{JVM_GONE} ({error})"
+        return refusal(error) if out_of_descriptors(error) else f"{JVM_GONE} ({error})"
     return None
 
 
@@ -242,6 +281,27 @@ def end_gateway() -> None:
     if (process := getattr(gateway, "proc", None)) is not None:
         process.stdin.close()
         process.wait()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+def forget_gateway() -> None:
+    """Lets go of a JVM that has ended, and of the session in it; the next session starts another one."""
+    ending = gateway_ending()
+    assert ending is not None, "only a JVM that has ended is forgotten"
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
+    if context is not None:
+        _endings[context] = ending
+        context._jsc = None  # nobody is there to be told
+        context.stop()
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
+    SQLContext._instantiatedContext = None
+    assert gateway is not None
+    with contextlib.suppress(Exception):
+        gateway.shutdown()  # its connections, and threads that wait on them
+    with contextlib.suppress(OSError):
+        gateway.proc.stdin.close()
     SparkContext._gateway = None
     SparkContext._jvm = None
 

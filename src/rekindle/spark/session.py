@@ -49,10 +49,14 @@ _reported: set[str] = set()
 
 @dataclass(frozen=True)
 class SessionLease:
-    """Spark for one job; `owned` when Rekindle started it and has to stop it."""
+    """Spark for one job; `owned` when Rekindle started it and has to stop it.
+
+    `renewable`: Rekindle started it and can start another one when its JVM has ended.
+    """
 
     context: SparkContext
     owned: bool
+    renewable: bool = False
 
     @property
     def spark(self) -> SparkSession:
@@ -269,6 +273,8 @@ _MATTERS: tuple[tuple[str, str, Callable[[str], bool], str], ...] = (
 
 def _launch(configuration: Configuration, master: str) -> JvmOutput | None:
     needs_links = master.startswith("local-cluster[")
+    if private.gateway_ending() is not None:
+        private.forget_gateway()
     if needs_links and private.has_gateway():
         # The JVM of an earlier session has the installed package as its Spark home, and would write into it.
         private.end_gateway()

@@ -4,29 +4,48 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
+import os
 import threading
 from dataclasses import replace
 
 from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.errors import ClusterError
+from rekindle.spark import private
 from rekindle.spark.session import SessionLease, active_context, obtain_session, stop_context
 
+_LOG = logging.getLogger("rekindle.spark")
 _lock = threading.Lock()
 _own: SessionLease | None = None
 
 
 def lease_session(configuration: Configuration) -> SessionLease:
-    """The session for a job; closing the lease leaves it open for the next one."""
+    """The session for a job; closing the lease leaves it open for the next one.
+
+    A session of ours whose JVM has ended is replaced by another one.
+    """
     global _own
     with _lock:
+        _let_go_of_a_lost_session()
         if _own is not None and _is_for_another_master(_own, configuration):
             stop_own_session()
         lease = obtain_session(configuration)
         if lease.owned:
             _own = lease
             atexit.register(stop_own_session)
-        return replace(lease, owned=False)
+        is_ours = _own is not None and lease.context is _own.context
+        # Under spark-submit the JVM is this program's parent: nobody here can start another one.
+        return replace(lease, owned=False, renewable=is_ours and "PYSPARK_GATEWAY_PORT" not in os.environ)
+
+
+def _let_go_of_a_lost_session() -> None:
+    global _own
+    if _own is None or private.is_stopped(_own.context) or (ending := private.jvm_ending(_own.context)) is None:
+        return
+    _LOG.warning("Spark's driver process (a JVM) has ended, %s: another one is started.", ending)
+    private.forget_gateway()
+    _own = None
 
 
 def stop_own_session() -> None:

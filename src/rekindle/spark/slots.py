@@ -25,15 +25,17 @@ from pyspark import SparkContext
 
 from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.protocol import SlotLaunch, decode_launch, encode_launch
-from rekindle.runtime.guardian import READY_DESCRIPTOR, ancestors, process_of, refuse_other_systems
+from rekindle.runtime.guardian import READY_DESCRIPTOR, SIGNALLED, ancestors, process_of, refuse_other_systems
 from rekindle.spark import private
 from rekindle.spark.exchange import package_path
 from rekindle.spark.worker_daemon import superfluous_zips
+from rekindle.system import how_it_ended
 
 _EXECUTORS_DEADLINE_S = 60.0
 _SETTLED_S = 1.0
 _ASK_AGAIN_S = 0.05
 _READY_DEADLINE_S = 60.0
+_ENDING_DEADLINE_S = 10.0
 _DIRECTORY_PREFIX = "rekindle-slot-"
 _ALIVE_FILE = "alive"
 _LOG_FILE = "slot.log"
@@ -182,22 +184,39 @@ def _start(launch: SlotLaunch, directory: str, package: str | None) -> SpawnedSl
         stdin.write(encode_launch(launch))
     with open(ready_read, "rb") as ready:
         readable, _, _ = select.select([ready], [], [], _READY_DEADLINE_S)
-        is_up = bool(readable) and bool(ready.read())
-    if not is_up:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        raise ClusterError(_why_not_up(launch.slot, directory, bool(readable)))
-    # Somebody has to take the exit status, or the ended slot stays in the process table until this worker ends.
+        pid = ready.read() if readable else b""
+    if not pid:
+        raise ClusterError(_why_not_up(launch.slot, directory, _end(process, bool(readable))))
+    # Somebody has to take the exit status, or the ended guardian stays in the process table until this worker ends.
     threading.Thread(target=process.wait, name="rekindle-reap", daemon=True).start()
-    return SpawnedSlot(launch.slot, process.pid, socket.gethostname())
+    return SpawnedSlot(launch.slot, int(pid), socket.gethostname())
 
 
-def _why_not_up(slot: int, directory: str, has_ended: bool) -> str:
-    what = "ended while it started" if has_ended else f"was not up after {_READY_DEADLINE_S:.0f} s"
+def _end(process: subprocess.Popen[bytes], is_ending: bool) -> int | None:
+    """How a process that did not become a slot has ended; None when it has to be ended from here.
+
+    Its guardian, if it came so far, exits as the slot did.
+    """
+    status: int | None = None
+    if is_ending:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            status = process.wait(_ENDING_DEADLINE_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return SIGNALLED - status if status is not None and status > SIGNALLED else status
+
+
+def _why_not_up(slot: int, directory: str, status: int | None) -> str:
+    what = "ended while it started" if status is not None else f"was not up after {_READY_DEADLINE_S:.0f} s"
     log = Path(directory, _LOG_FILE).read_text(encoding="utf-8", errors="replace").strip()
-    last = log.splitlines()[-1].strip() if log else "it wrote nothing"
-    return f"Slot {slot} on {socket.gethostname()} {what}: {last.removeprefix('rekindle.errors.ClusterError: ')}"
+    if status is not None and (status < 0 or not log):
+        why = f"{how_it_ended(status)}."
+    else:
+        why = (
+            log.splitlines()[-1].strip().removeprefix("rekindle.errors.ClusterError: ") if log else "it wrote nothing."
+        )
+    return f"Slot {slot} on {socket.gethostname()} {what}: {why}"
 
 
 def slot_environment(package: str | None, ready: int) -> dict[str, str]:

@@ -20,6 +20,7 @@ from rekindle.coordinator.restart import FixedDelay
 from rekindle.errors import (
     CheckpointNotFoundError,
     ClusterError,
+    ClusterGoneError,
     CorruptCheckpointError,
     IncompatibleStateError,
     JobCancelledError,
@@ -36,6 +37,9 @@ RESTARTS = 3
 
 class Nowhere:
     """A cluster that nobody asks for slots, or that has none."""
+
+    def prepare(self):
+        """It is as it is."""
 
     def driver_host(self):
         return "127.0.0.1"
@@ -137,6 +141,24 @@ def test_what_only_the_cluster_lacks_is_tried_again(tmp_path):
     error = end_of(checkpointing_in(tmp_path))
     assert isinstance(error, ClusterError)
     assert f"used up the {RESTARTS} restarts" in error.__notes__[0]
+
+
+class Gone(Nowhere):
+    """A cluster that will not come back."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def prepare(self):
+        self.asked += 1
+        raise ClusterGoneError("Spark has ended for good.")
+
+
+def test_a_cluster_that_is_gone_for_good_is_asked_once(tmp_path):
+    cluster = Gone()
+    job = JobMaster(spec_of(checkpointing_in(tmp_path), RESTARTS), cluster, Silent()).start()
+    assert isinstance(job.result().exception(timeout=20), ClusterGoneError)
+    assert cluster.asked == 1
 
 
 class FailsWhenCancelled(Nowhere):

@@ -1,0 +1,115 @@
+"""Takes connections in: each proves within one deadline that it knows the job's secret, and only then is it heard.
+
+Strangers can neither hold the door, because a bounded number waits and the newest come before the oldest, nor stop it:
+whatever `accept` is refused for, it is asked again after a moment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import socket
+import threading
+from collections.abc import Callable
+
+from rekindle import wire
+from rekindle.errors import ProtocolError
+from rekindle.system import refusal
+
+_LOG = logging.getLogger(__name__)
+#: How many may wait for their proof at once: beyond it the one that has waited longest is sent away.
+_MOST_WAITING = 128
+#: Connections that cannot be taken (no descriptor left) wait in the kernel: without a pause this would be a busy loop.
+_PAUSE_S = 0.1
+_CLOSED = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK)
+
+
+class Reception:
+    """Answers a listening socket on a thread of its own; `admit(connection)` runs on a thread per connection."""
+
+    def __init__(
+        self, listener: socket.socket, secret: bytes, admit: Callable[[wire.Connection], None], name: str
+    ) -> None:
+        self._listener = listener
+        self._secret = secret
+        self._admit = admit
+        self._name = name
+        self._lock = threading.Lock()
+        self._waiting: dict[socket.socket, None] = {}  # in the order in which they came
+        self._closed = threading.Event()
+        #: Why connections could not be taken last time, in words.
+        self.trouble: str | None = None
+        self._thread = threading.Thread(target=self._run, name=f"{name} server", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many have come and have not proved anything yet."""
+        return len(self._waiting)
+
+    def close(self) -> None:
+        """Take nobody any more, and send away who waits."""
+        self._closed.set()
+        # Closing alone does not wake a thread in accept(); a shutdown does.
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        with self._lock:
+            for sock in self._waiting:
+                _send_away(sock)
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until the door is not answered any more."""
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            try:
+                sock, _ = self._listener.accept()
+                self._receive(sock)
+            except OSError as error:
+                if error.errno in _CLOSED:
+                    return
+                self._pause(refusal(error))
+            except RuntimeError as error:  # no thread can be started
+                self._pause(str(error))
+
+    def _pause(self, trouble: str) -> None:
+        if trouble != self.trouble:
+            _LOG.warning("Connections wait outside: %s.", trouble)
+        self.trouble = trouble
+        self._closed.wait(_PAUSE_S)
+
+    def _receive(self, sock: socket.socket) -> None:
+        with self._lock:
+            self._waiting[sock] = None
+            if len(self._waiting) > _MOST_WAITING:
+                oldest = next(iter(self._waiting))
+                del self._waiting[oldest]
+                _send_away(oldest)
+        try:
+            threading.Thread(target=self._meet, args=(sock,), name=self._name, daemon=True).start()
+        except RuntimeError:
+            self._forget(sock)
+            sock.close()
+            raise
+
+    def _meet(self, sock: socket.socket) -> None:
+        try:
+            connection = wire.accept(sock, self._secret)
+        except (OSError, ProtocolError) as error:
+            _LOG.debug("refused a connection: %s", error)
+            return
+        finally:
+            self._forget(sock)
+        self._admit(connection)
+
+    def _forget(self, sock: socket.socket) -> None:
+        with self._lock:
+            self._waiting.pop(sock, None)
+
+
+def _send_away(sock: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,73 @@
+"""A slot that dies says how: its exit code or the signal, also while it starts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rekindle.common import Configuration
+from rekindle.datastream import MapFunction, StreamExecutionEnvironment
+from rekindle.errors import ClusterError, SlotLostError
+from rekindle.protocol import SlotLaunch
+from rekindle.spark import slots as placing
+
+
+class Dies(MapFunction):
+    """Ends its process in a way that Python does not notice."""
+
+    def __init__(self, how: int) -> None:
+        self.how = how
+
+    def map(self, value: int) -> int:
+        if self.how >= 0:
+            os._exit(self.how)
+        os.kill(os.getpid(), -self.how)
+        return value
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (3, "died: it exited with code 3."),
+        (
+            -signal.SIGKILL,
+            "died: it was killed by signal 9 (SIGKILL): by somebody, or by the kernel for lack of memory",
+        ),
+        (-signal.SIGSEGV, "died: it was killed by signal 11 (SIGSEGV): a native library may have crashed."),
+    ],
+)
+def test_the_error_says_how_the_slot_died(spark: Any, how: int, said: str) -> None:
+    configuration = Configuration.from_dict({"rekindle.progress": "off"})
+    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
+    with pytest.raises(SlotLostError) as caught, env.from_collection([1]).map(Dies(how)).execute_and_collect() as rows:
+        list(rows)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("kill -9 $$", "ended while it started: it was killed by signal 9 (SIGKILL): by somebody, or by the kernel"),
+        ("exit 5", "ended while it started: it exited with code 5."),
+        ("echo no such module; exit 1", "ended while it started: no such module"),
+    ],
+)
+def test_a_slot_that_does_not_come_up_has_a_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", os.fspath(python))
+    directory = tmp_path / "slot"
+    directory.mkdir()
+    launch = SlotLaunch("job", "demo", 1, 0, 1, "127.0.0.1", 1, b"secret", 1000, 5000)
+    with pytest.raises(ClusterError) as caught:
+        placing._start(launch, os.fspath(directory), None)
+    assert said in str(caught.value)

@@ -1,0 +1,69 @@
+"""The driver's JVM is killed: a session of ours is started again and the job goes on; else it ends with a sentence."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from threading import Event
+
+import psutil
+import pytest
+
+from tests.recovery.programs.matrix import expected
+from tests.recovery.programs.staged_lines import committed
+from tests.recovery.test_drivers import wait_for_commits
+from tests.running_program import RunningProgram, seconds_until_gone
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+DRIVER_JVM = "org.apache.spark.deploy.SparkSubmit"
+DEADLINE_S = 90.0
+
+
+def jvm_of(program: RunningProgram, other_than: psutil.Process | None = None) -> psutil.Process:
+    """The driver's JVM, as soon as there is one."""
+    until = time.monotonic() + DEADLINE_S
+    while True:
+        found = [each for each in program.java(DRIVER_JVM) if each.info["name"] == "java" and each != other_than]
+        if found:
+            return found[0]
+        assert time.monotonic() < until, f"no JVM within {DEADLINE_S} s. {program.story()}"
+        assert program.running(), f"the program ended too early. {program.story()}"
+        Event().wait(0.05)
+
+
+def test_a_job_whose_jvm_is_killed_again_and_again_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    """Also while it starts: the second kill comes as soon as the process is there."""
+    with RunningProgram("tests.recovery.programs.matrix", os.fspath(tmp_path), "job,rounds=12") as program:
+        wait_for_commits(program, tmp_path, 1)
+        killed = jvm_of(program)
+        killed.kill()
+        starting = jvm_of(program, other_than=killed)
+        starting.kill()
+        wait_for_commits(program, tmp_path, 1)
+        jvm_of(program).kill()
+        assert program.wait() == 0, program.story()
+        assert "job: ended" in program.out
+        seconds_until_gone(program.processes(), time.monotonic(), DEADLINE_S)
+    assert committed(tmp_path / "job") == expected(12)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("borrowed", "ClusterGoneError: The driver's JVM of the Spark session that this program made has ended"),
+        ("dataframe", "ClusterGoneError: The job reads a DataFrame of a Spark session whose driver's JVM has ended"),
+        (
+            "unstartable",
+            "ClusterGoneError: Spark could not be started again 10 times in a row: there is no Java for start 10",
+        ),
+    ],
+)
+def test_spark_that_cannot_be_had_again_ends_the_job_in_a_sentence(tmp_path: Path, kind: str, sentence: str) -> None:
+    with RunningProgram("tests.recovery.programs.lost_spark", kind, os.fspath(tmp_path)) as program:
+        program.wait_for_line(f"{kind}: flowing")
+        jvm_of(program).kill()
+        said = program.wait_for_line(f"{kind}: ", "Error: ", deadline_s=DEADLINE_S)
+        assert said.startswith(f"{kind}: {sentence}"), program.story()
+        assert program.wait() == 0, program.story()
