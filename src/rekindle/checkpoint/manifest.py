@@ -19,7 +19,11 @@ import msgspec
 from rekindle.errors import CorruptCheckpointError
 
 MAGIC: Final = b"REKINDLE"
-FORMAT_VERSION: Final = 1
+#: The newest format that this version reads.
+FORMAT_VERSION: Final = 2
+_FIRST_VERSION: Final = 1
+#: Older versions would lose records in flight: a checkpoint that has some says that it is newer.
+_IN_FLIGHT_VERSION: Final = 2
 _LEADING: Final = struct.Struct("<8sHQ")
 _CHECKSUM: Final = struct.Struct("<I")
 HEADER_BYTES: Final = _LEADING.size + _CHECKSUM.size
@@ -81,6 +85,8 @@ class SubtaskState(msgspec.Struct, frozen=True):
     file_bytes: dict[str, int] = {}
     #: Chunks that waited in front of the task, as `runtime.in_flight` writes them; with a chain's head.
     in_flight: Blob | None = None
+    #: Whether records in flight are in `in_flight` or in `source`.
+    has_in_flight: bool = False
 
     def blobs(self) -> Iterator[Blob]:
         """Every blob."""
@@ -130,7 +136,7 @@ class Manifest(msgspec.Struct, frozen=True):
     timestamp_ms: int
     duration_ms: int = 0
     operators: list[OperatorState] = []
-    format_version: int = FORMAT_VERSION
+    format_version: int = _FIRST_VERSION
 
     def blobs(self) -> Iterator[Blob]:
         """Every blob of every subtask."""
@@ -176,7 +182,10 @@ def blob_size(blob: Blob) -> int:
 
 
 def encode(manifest: Manifest) -> bytes:
-    """The bytes of `_metadata`."""
+    """The bytes of `_metadata`, in the oldest format that can hold it."""
+    in_flight = any(subtask.has_in_flight for operator in manifest.operators for subtask in operator.subtasks)
+    version = _IN_FLIGHT_VERSION if in_flight else _FIRST_VERSION
+    manifest = msgspec.structs.replace(manifest, format_version=version)
     body = _encode_body(manifest)
     leading = _LEADING.pack(MAGIC, manifest.format_version, len(body))
     return leading + _CHECKSUM.pack(zlib.crc32(body, zlib.crc32(leading))) + body

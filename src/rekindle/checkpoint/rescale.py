@@ -211,6 +211,8 @@ class SourceState(msgspec.Struct, array_like=True, frozen=True):
 
     splits: list[SplitState]
     version: int = FORMAT_VERSION
+    #: Chunks that a source function had collected and its chain had no time for (unaligned checkpoints).
+    in_flight: list[bytes] = []
 
     def encode(self) -> bytes:
         """As bytes."""
@@ -233,7 +235,9 @@ def source_share(states: Sequence[SourceState], name: str, parallelism: int, sub
     return SourceState([split for state in states for split in state.splits][subtask::parallelism])
 
 
-def whole_source(states: Sequence[SourceState], own: SourceState | None, name: str, parallelism: int) -> SourceState:
+def whole_source(
+    states: Sequence[SourceState], own: SourceState | None, name: str, parallelism: int, subtask: int
+) -> SourceState:
     """What every new subtask sees of a source function: the newest position of each split.
 
     `own` is the subtask's own state at an unchanged parallelism, and None at another one: a position without a split
@@ -242,7 +246,8 @@ def whole_source(states: Sequence[SourceState], own: SourceState | None, name: s
     if own is None:
         _check_splits(states, name, parallelism)
     unsplit = [split for split in own.splits if split.split is None] if own is not None else []
-    return SourceState(unsplit + newest_splits(states))
+    in_flight = own.in_flight if own is not None else [row for s in states[subtask::parallelism] for row in s.in_flight]
+    return SourceState(unsplit + newest_splits(states), in_flight=in_flight)
 
 
 def newest_splits(states: Sequence[SourceState]) -> list[SplitState]:

@@ -64,7 +64,7 @@ def _source(store: Store, root: str, restore: SubtaskRestore, name: str) -> Sour
     )
     if everybody:
         own = None if restore.rescaled else states[0] if states else SourceState([])
-        return whole_source(everybody, own, name, restore.parallelism)
+        return whole_source(everybody, own, name, restore.parallelism, restore.subtask)
     if not states or not restore.rescaled:
         return states[0] if states else None
     return source_share(states, name, restore.parallelism, restore.subtask)

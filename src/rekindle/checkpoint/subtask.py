@@ -36,6 +36,7 @@ class SubtaskParts:
     source: bytes | None = None
     task: bytes | None = None
     in_flight: bytes | None = None
+    has_in_flight: bool = False
     committables: Sequence[Part] = ()
     #: Told what was written, before anybody else is.
     on_written: Callable[[SubtaskState], None] = lambda state: None
@@ -78,6 +79,7 @@ def write_subtask(writer: PartWriter, parts: SubtaskParts) -> SubtaskState:
         source=single("source"),
         task=single("task"),
         in_flight=single("in_flight"),
+        has_in_flight=parts.has_in_flight,
         committables=[blob for _, blob in blobs.get("committables", ())],
     )
     size = sum(map(blob_size, state.blobs()))

@@ -77,6 +77,7 @@ class OperatorSnapshotFutures:
     source: bytes | None = None
     task: bytes | None = None
     in_flight: bytes | None = None
+    has_in_flight: bool = False
     #: Told what was written.
     on_written: Callable[[SubtaskState], None] = lambda state: None
 
@@ -103,6 +104,7 @@ class OperatorSnapshotFutures:
             source=self.source,
             task=self.task,
             in_flight=self.in_flight,
+            has_in_flight=self.has_in_flight,
             committables=self.committables,
             on_written=self.on_written,
         )
@@ -188,6 +190,7 @@ def take_snapshot(operator: SnapshotSource, order: CheckpointOrder) -> OperatorS
         futures.source = source.encode() if source is not None else None
         futures.task = task.encode() if task is not None else None
         futures.in_flight = operator.in_flight()
+        futures.has_in_flight = futures.in_flight is not None or bool(source is not None and source.in_flight)
     except Exception as error:
         suppressed: list[Exception] = []
         for clean_up in (futures.cancel, context.close):

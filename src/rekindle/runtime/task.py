@@ -394,7 +394,7 @@ class Task:
             watermark=self._operators[self.chain.nodes[-1]].current_watermark,
             finished=self.finished,
             busy_ms=(self._slices.now() - started) * 1000,
-            in_flight=self.inbox.records_waiting(),
+            in_flight=self.records_in_flight(),
             metrics=self._metrics_if_due(),
         )
         return EpochOutcome(report, sent, received, self._has_backlog() or bool(self.inbox.waiting))
@@ -425,8 +425,10 @@ class Task:
             self.finished = not self._unfinished
             self._say_again_that_it_ended()
             return 0
-        deadline = self._slices.now() + budget.target_ms / 1000
-        pulled = source.pull(Allowance(budget.max_records, deadline, self._slices, lambda: self._cancelled))
+        may_leave = budget.leave_after_ms is not None
+        time_ms = budget.target_ms if budget.leave_after_ms is None else min(budget.target_ms, budget.leave_after_ms)
+        deadline = self._slices.now() + time_ms / 1000
+        pulled = source.pull(Allowance(budget.max_records, deadline, self._slices, lambda: self._cancelled, may_leave))
         self._check_cancelled()
         self._input_ended = source.finished
         return pulled
@@ -457,6 +459,11 @@ class Task:
         if not any(each.valve is not self._valve for each in left):
             self._follow(self._valve)
         return taken
+
+    def records_in_flight(self) -> int:
+        """Records that the task had no time for in the last epoch."""
+        left = self._head.records_left if isinstance(self._head, SourceOperator) else 0
+        return self.inbox.records_waiting() + left
 
     def _follow(self, valve: WatermarkValve) -> None:
         """Go on with the channels of another valve: event time does not go back."""

@@ -124,7 +124,7 @@ class InProcessJob:
     @property
     def in_flight(self) -> int:
         """How many records wait in front of tasks that had no time for them."""
-        return sum(task.inbox.records_waiting() for task in self.tasks.values())
+        return sum(task.records_in_flight() for task in self.tasks.values())
 
     def epoch(self, leave_after_ms: float | None = None) -> list[Any]:
         """Run one epoch; what came out of `execute_and_collect`'s end of the stream.

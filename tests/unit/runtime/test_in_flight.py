@@ -9,11 +9,12 @@ from collections import Counter
 
 import pytest
 
+from rekindle.checkpoint import resolve
 from rekindle.common import Duration, Types, WatermarkStrategy
 from rekindle.common.watermark_strategy import TimestampAssigner
 from rekindle.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
-from rekindle.datastream.functions import KeyedBroadcastProcessFunction
-from rekindle.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from rekindle.datastream.functions import KeyedBroadcastProcessFunction, SourceFunction
+from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.datastream.window import TumblingEventTimeWindows
 from rekindle.errors import IncompatibleStateError
 from rekindle.runtime.operators.base import OperatorFailure
@@ -281,3 +282,65 @@ def test_a_program_without_the_connection_is_refused_by_name():
         job_of(other.process(Slow()).name("count").uid("count"), restore=checkpoint)
     assert isinstance(failure.value.__cause__, IncompatibleStateError)
     assert "in flight" in str(failure.value.__cause__)
+
+
+class OwnCount(SourceFunction):
+    """S2's source: it keeps its own position, in operator state, and takes no lock."""
+
+    def run(self, ctx):
+        while self.next < COUNT:
+            ctx.collect(self.next)
+            self.next += 1
+
+    def initialize_state(self, context):
+        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("next", Types.INT()))
+        self.next = max(self.state.get(), default=0)
+
+    def snapshot_state(self, context):
+        self.state.update([self.next])
+
+    def cancel(self):
+        """It ends by itself."""
+
+
+class WithOffsets(SourceFunction):
+    """The engine keeps the offset."""
+
+    def run(self, ctx):
+        for number in range((ctx.restored_offset if ctx.restored_offset is not None else -1) + 1, COUNT):
+            ctx.collect(number, offset=number)
+
+    def cancel(self):
+        """It ends by itself."""
+
+
+@pytest.mark.parametrize("source", [OwnCount, WithOffsets])
+@pytest.mark.parametrize("epochs", [0, 2])
+def test_what_a_source_function_has_collected_waits_in_the_checkpoint(source, epochs):
+    """The slow function is chained to the source: the cut contains what was collected, and need not wait for it."""
+
+    def program():
+        return environment(1).add_source(source(), type_info=Types.INT()).map(SlowMap(), Types.INT())
+
+    job = job_of(program())
+    (task,) = job.tasks.values()
+    task._head._thread.join(30)
+    found = [record for _ in range(epochs) for record in job.epoch(FIT * RECORD_MS)]
+    checkpoint = job.checkpoint(leave_after_ms=FIT * RECORD_MS)
+    assert job.in_flight
+    found += checkpoint.results
+    found_later = job.epoch(FIT * RECORD_MS)
+    assert found_later[0] == len(found), "what was left comes first"
+    job.kill()
+    restored = job_of(program(), restore=checkpoint)
+    assert restored.in_flight == COUNT - len(found)
+    assert found + finish(restored) == list(range(COUNT))
+
+
+def test_records_in_flight_make_a_checkpoint_that_older_versions_refuse():
+    """They would lose them."""
+    job = job_of(counts(environment()))
+    in_flight, savepoint = job.checkpoint(leave_after_ms=1), job.checkpoint(savepoint=True)
+    job.kill()
+    versions = [resolve.load(each.store, each.path).manifest.format_version for each in (in_flight, savepoint)]
+    assert versions == [2, 1]

@@ -106,9 +106,38 @@ class Buffered:
         self.marks: list[Mark] = []
         self.offsets: list[tuple[int, Any, Any]] = []  # (records before and with it, split, offset)
 
+    @staticmethod
+    def of(records: list[Any], timestamps: list[int] | None, marks: list[Mark]) -> Buffered:
+        """What a chunk holds."""
+        buffered = Buffered()
+        buffered.records, buffered.timestamps, buffered.marks = records, timestamps, marks
+        return buffered
+
     def size(self) -> int:
         """What the bound counts: watermarks too."""
         return len(self.records) + len(self.marks)
+
+    def take(self, count: int) -> Buffered:
+        """The first `count` records, with the marks between them."""
+        taken = Buffered()
+        taken.records, self.records = self.records[:count], self.records[count:]
+        if self.timestamps is not None:
+            taken.timestamps, self.timestamps = self.timestamps[:count], self.timestamps[count:]
+        taken.marks = [mark for mark in self.marks if mark.position <= count]
+        self.marks = [mark._replace(position=mark.position - count) for mark in self.marks if mark.position > count]
+        taken.offsets = [entry for entry in self.offsets if entry[0] <= count]
+        self.offsets = [(place - count, *entry) for place, *entry in self.offsets if place > count]
+        return taken
+
+    def extend(self, later: Buffered) -> None:
+        """Add what came later; its offsets are known to whoever took it."""
+        before = len(self.records)
+        if self.timestamps is None and later.timestamps is not None:
+            self.timestamps = [NO_TIMESTAMP] * before
+        self.records.extend(later.records)
+        if self.timestamps is not None:
+            self.timestamps.extend(later.timestamps or [NO_TIMESTAMP] * len(later.records))
+        self.marks.extend(mark._replace(position=mark.position + before) for mark in later.marks)
 
 
 class BufferedSourceContext(SourceFunction.SourceContext):
@@ -229,10 +258,10 @@ class BufferedSourceContext(SourceFunction.SourceContext):
     def take(self, max_records: int) -> Buffered:
         """The oldest records, with the marks between them; offsets follow what was taken."""
         with self._changed:
-            taken, rest = self._buffered, Buffered()
-            if len(taken.records) > max_records:
-                rest = _split(taken, max_records)
-            self._buffered = rest
+            if len(self._buffered.records) > max_records:
+                taken = self._buffered.take(max_records)
+            else:
+                taken, self._buffered = self._buffered, Buffered()
             if taken.offsets:
                 self.offsets.move({split: offset for _, split, offset in taken.offsets})
             self._changed.notify_all()
@@ -260,18 +289,3 @@ class BufferedSourceContext(SourceFunction.SourceContext):
         with self._changed:
             self._cancelled = True
             self._changed.notify_all()
-
-
-def _split(buffered: Buffered, count: int) -> Buffered:
-    """Keep the first `count` records in `buffered` and give back the rest."""
-    rest = Buffered()
-    rest.records = buffered.records[count:]
-    del buffered.records[count:]
-    if buffered.timestamps is not None:
-        rest.timestamps = buffered.timestamps[count:]
-        del buffered.timestamps[count:]
-    rest.marks = [mark._replace(position=mark.position - count) for mark in buffered.marks if mark.position > count]
-    buffered.marks = [mark for mark in buffered.marks if mark.position <= count]
-    rest.offsets = [(place - count, *entry) for place, *entry in buffered.offsets if place > count]
-    buffered.offsets = [entry for entry in buffered.offsets if entry[0] <= count]
-    return rest

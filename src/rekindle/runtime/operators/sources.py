@@ -12,14 +12,14 @@ from rekindle.checkpoint.rescale import SourceState, SplitState
 from rekindle.datastream.connectors.base import Batch, Source, SourceReaderContext, SourceSplit, assign_splits
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
-from rekindle.runtime.exchange.chunk import IDLE, WATERMARK
+from rekindle.runtime.exchange.chunk import IDLE, WATERMARK, decode_row, encode_body, encode_row, read_header
 from rekindle.runtime.operators.base import MAX_WATERMARK, Operator, OperatorFailure
 from rekindle.runtime.operators.source_context import Buffered, BufferedSourceContext, SourceCancelledError
 from rekindle.runtime.operators.split_offsets import SplitOffsets
 from rekindle.runtime.operators.stateless import FunctionOperator
 from rekindle.runtime.slices import Slices
 from rekindle.runtime.snapshot import SnapshotContext
-from rekindle.serde import tagged_dumps, tagged_loads
+from rekindle.serde import codec_for, tagged_dumps, tagged_loads
 
 _LOG = logging.getLogger(__name__)
 #: Records that pass through a chain as one batch: large enough to amortise, small enough for the caches.
@@ -34,6 +34,8 @@ class Allowance:
     deadline: float
     slices: Slices
     cancelled: Callable[[], bool]
+    #: Whether records that belong to a cut may be left for later, in the checkpoint (unaligned checkpoints).
+    may_leave: bool = False
 
     def is_over(self) -> bool:
         """Whether the time is over."""
@@ -48,6 +50,8 @@ class SourceOperator(Operator):
     """A head without inputs: `pull` emits at most so many records."""
 
     finished = False
+    #: Records that belong to a cut and that the chain had no time for.
+    records_left = 0
     #: The last pull ended because nothing was there, not at its cap.
     ran_dry = False
 
@@ -171,18 +175,30 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
         self._first_bound = context.settings.epoch_initial_records
         self._source_context = BufferedSourceContext(wake, self.isolate, self._first_bound)
         self._held = 0  # records that the cut must take, whatever the cap
+        self._left = Buffered()  # what belongs to a cut and waits for the chain
         self._returned = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"source {context.task_name}", daemon=True)
 
+    @property
+    def records_left(self) -> int:  # type: ignore[override]
+        return len(self._left.records)
+
     def source_state(self) -> SourceState | None:
-        return self._source_context.offsets.state()
+        left, state = self._left, self._source_context.offsets.state()
+        if not left.size():
+            return state
+        body = encode_body(left.records, left.timestamps, left.marks, codec_for(self.node.output_type))
+        return SourceState(state.splits, in_flight=[encode_row(0, 0, 0, 0, body)])
 
     def restore_source(self, state: SourceState, finished: bool) -> None:
         """A source whose `run` had returned is not run again (I9)."""
         offsets = SplitOffsets.of(state, self.context.subtask, self.node.parallelism)
         self._source_context = BufferedSourceContext(self._wake, self.isolate, self._first_bound, offsets)
         self._returned = finished
+        for row in state.in_flight:
+            chunk = decode_row(row, read_header(row), codec_for(self.node.output_type))
+            self._left.extend(Buffered.of(chunk.records, chunk.timestamps, chunk.marks))
 
     def seek(self, position: Any) -> None:
         self._returned = bool(position)
@@ -222,7 +238,7 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
             self._wake()
 
     def available(self) -> bool:
-        return not self.finished and (self._source_context.has_data() or self._returned)
+        return not self.finished and (self._left.size() > 0 or self._source_context.has_data() or self._returned)
 
     def pull(self, allowance: Allowance) -> int:
         if self.finished:
@@ -230,17 +246,33 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
         self._source_context.follow(allowance.max_records)
         pulled = 0
         slices = allowance.slices
-        allowance = replace(allowance, max_records=max(allowance.max_records, self._held))
+        if self._held and allowance.may_leave:
+            self._left.extend(self._source_context.take(self._held))
+        while self._left.size() and (not pulled or not (allowance.is_over() and allowance.may_leave)):
+            pulled += self._pull_slice(self._left, slices, min(SOURCE_BATCH, slices.size))
+            if allowance.cancelled():
+                return pulled
+        if self._left.size():
+            return pulled
+        return pulled + self._pull_new(allowance)
+
+    def _pull_slice(self, waiting: Buffered | BufferedSourceContext, slices: Slices, most: int) -> int:
+        began = slices.now()
+        taken = waiting.take(most)
+        self._emit(taken)
+        slices.took(len(taken.records), slices.now() - began)
+        return len(taken.records)
+
+    def _pull_new(self, allowance: Allowance) -> int:
+        pulled = 0
+        held = 0 if allowance.may_leave else self._held
+        allowance = replace(allowance, max_records=max(allowance.max_records, held))
         while True:
             returned = self._returned  # before `take`: what came before the return is then taken
             if self._error is not None:
                 raise OperatorFailure(self.name) from self._error
-            began = slices.now()
-            taken = self._source_context.take(allowance.next_slice(pulled))
-            pulled += len(taken.records)
-            self._emit(taken)
-            slices.took(len(taken.records), slices.now() - began)
-            over = pulled >= allowance.max_records or (pulled >= self._held and allowance.is_over())
+            pulled += self._pull_slice(self._source_context, allowance.slices, allowance.next_slice(pulled))
+            over = pulled >= allowance.max_records or (pulled >= held and allowance.is_over())
             if over or allowance.cancelled():
                 return pulled
             if not self._source_context.has_data():
