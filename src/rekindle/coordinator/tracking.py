@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from rekindle.checkpoint.manifest import blob_size
 from rekindle.common.checkpoint_statistics import CheckpointOverview, OperatorSnapshot, SubtaskSnapshot
 from rekindle.coordinator.checkpoint_decisions import Aborted, Trigger
 from rekindle.coordinator.checkpoint_statistics import CheckpointRecorder
@@ -49,6 +50,7 @@ class CheckpointTracker:
             async_duration_ms=round(word.async_ms),
             checkpointed_size=sum(state.new_bytes for _, state in states),
             state_size=sum(state.full_bytes for _, state in states),
+            persisted_data=sum(blob_size(state.in_flight) for _, state in states if state.in_flight is not None),
             operators=tuple(
                 OperatorSnapshot(
                     operator=self._names[uid],

@@ -153,7 +153,7 @@ class CheckpointConfig:
         return self._configuration.get(config.UNALIGNED_ENABLED)
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
-        """Accepted: the end of an epoch is a barrier that waits for nothing (I19)."""
+        """Let what waits in front of a slow task when an epoch's time is over go into the checkpoint (I22)."""
         self._configuration.set(config.UNALIGNED_ENABLED, enabled)
         return self
 
