@@ -1,4 +1,4 @@
-"""Checkpoints come in time however slow a function is (I22); counted in records, because seconds depend on the machine."""
+"""Checkpoints come in time however slow a function is (I22), counted in records: seconds depend on the machine."""
 
 from __future__ import annotations
 
