@@ -99,6 +99,8 @@ class OperatorContext:
     job: JobIdentity = field(default_factory=JobIdentity)
     directory: str = ""
     cached_files: Mapping[str, str] = field(default_factory=dict)  # name -> path on this machine
+    #: Whether the restored checkpoint has state of this operator, on whichever subtask.
+    has_restored_state: bool = False
 
     @property
     def checkpointed(self) -> bool:

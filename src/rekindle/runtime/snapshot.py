@@ -142,7 +142,7 @@ class InitializationContext(FunctionInitializationContext):
 
     def __init__(self, context: OperatorContext, restored_id: int | None) -> None:
         self._context = context
-        self._restored_id = restored_id
+        self._restored_id = restored_id if context.has_restored_state else None
 
     def is_restored(self) -> bool:
         return self._restored_id is not None

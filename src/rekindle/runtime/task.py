@@ -195,6 +195,7 @@ class Task:
 
     def _restore_operator(self, operator: Operator, found: SubtaskRestore, restore: TaskRestore) -> RestoredSubtask:
         context = operator.context
+        context.has_restored_state = found.has_state
         if context.keyed is not None and context.timers is not None:
             context.keyed.restore(read_parts(restore.store, restore.root, found.keyed))
             context.keyed.stored.restored(found)

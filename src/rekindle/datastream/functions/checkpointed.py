@@ -14,11 +14,14 @@ class ManagedInitializationContext(ABC):
 
     @abstractmethod
     def is_restored(self) -> bool:
-        """Whether the operator's state comes from a checkpoint; always False for a task without state."""
+        """Whether the operator's state comes from a checkpoint; always False for a task without state.
+
+        What counts is the operator: a subtask whose own share is empty is restored too.
+        """
 
     @abstractmethod
     def get_restored_checkpoint_id(self) -> int | None:
-        """The checkpoint that was restored; None on a first run."""
+        """The checkpoint that the state comes from; None where `is_restored()` is False."""
 
     def is_checkpointing_enabled(self) -> bool:
         """Whether checkpoints are made without being asked for, also at the end of the input."""
