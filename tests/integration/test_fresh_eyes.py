@@ -178,7 +178,12 @@ class NoSnapshot(MapFunction):
         return value
 
     def snapshot_state(self, context):
+        context.get_raw_operator_state_output().close = no_space
         raise ValueError("not today")
+
+
+def no_space():
+    raise OSError("no space left")
 
 
 @pytest.mark.timeout(90)
@@ -194,3 +199,4 @@ def test_a_snapshot_state_that_fails_shows_the_users_own_line(spark):
     assert where.endswith("in snapshot_state")
     assert __file__ in where
     assert "Could not complete snapshot 1 for operator Map" in str(error)
+    assert "(suppressed: OSError: no space left)" in str(error), "what went wrong while cleaning up"

@@ -42,6 +42,8 @@ class SubtaskRestore(msgspec.Struct, frozen=True):
     #: Whether the parallelism differs from the checkpoint's: then lists hold what all old subtasks had, in order.
     rescaled: bool
     finished: bool = False
+    #: Whether some old subtask had state of any kind.
+    has_state: bool = True
     keyed: list[KeyedPart] = []
     timers: list[KeyedPart] = []
     raw_keyed: list[KeyedPart] = []
@@ -104,6 +106,7 @@ def assign_operator(state: OperatorState, target: OperatorTarget) -> list[Subtas
             parallelism=target.parallelism,
             rescaled=rescaled,
             finished=all(s.finished for s in old) if rescaled else old[subtask].finished,
+            has_state=any(map(_has_state, old)),
             keyed=keyed[subtask],
             timers=timers[subtask],
             raw_keyed=raw_keyed[subtask],

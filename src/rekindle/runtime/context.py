@@ -39,6 +39,7 @@ from rekindle.graph.settings import JobSettings
 from rekindle.metrics import MetricGroup
 from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
 from rekindle.runtime.metrics import TaskMetricGroup
+from rekindle.runtime.raw_state import RawInputs
 from rekindle.runtime.state.changes import ROW_KEY
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.operator import OperatorStateBackend
@@ -99,6 +100,9 @@ class OperatorContext:
     job: JobIdentity = field(default_factory=JobIdentity)
     directory: str = ""
     cached_files: Mapping[str, str] = field(default_factory=dict)  # name -> path on this machine
+    #: Whether the restored checkpoint has state of this operator, on whichever subtask.
+    has_restored_state: bool = False
+    raw_inputs: RawInputs = field(default_factory=RawInputs)
 
     @property
     def checkpointed(self) -> bool:

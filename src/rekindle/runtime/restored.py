@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from rekindle.errors import IncompatibleStateError
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.operators.base import Operator, OperatorFailure
+from rekindle.runtime.raw_state import RawInputs
 
 _LOG = logging.getLogger("rekindle.state")
 
@@ -34,3 +35,18 @@ def tell_unclaimed(context: OperatorContext) -> None:
             context.task_name,
             name,
         )
+
+
+def tell_unread(context: OperatorContext) -> None:
+    """Raw state is the function's own to keep: what it does not read when it begins is gone."""
+    raw, context.raw_inputs = context.raw_inputs, RawInputs()
+    for kind, left in ("keyed", raw.keyed), ("operator", raw.operator):
+        if left:
+            _LOG.warning(
+                "%s: the function has not read the restored raw %s state in initialize_state(), so that it is in no "
+                "later checkpoint. To keep it, read it there with get_raw_%s_state_inputs() and write it again in "
+                "snapshot_state().",
+                context.task_name,
+                kind,
+                kind,
+            )

@@ -11,7 +11,6 @@ import logging
 import os
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
@@ -232,9 +231,7 @@ class Slot:
         try:
             snapshot = task.snapshot(order)
         except SnapshotDeclinedError as error:
-            cause = error.__cause__ or error
-            said = "".join(traceback.format_exception_only(cause)).strip()
-            answer = f"{error} {said}", False, own_traceback(cause)
+            answer = error.in_words(), False, own_traceback(error.__cause__ or error)
             self.send(SnapshotDeclined(order.id, task.chain.id, task.subtask, *answer))
             return
         self._uploader.put(snapshot, float(start_delay_ms), (monotonic() - started) * 1000)

@@ -1,13 +1,14 @@
 """One operator's part of a checkpoint, and its way back.
 
-At the barrier, in this order: timers (raw keyed state), the user's `snapshot_state`, managed operator state, managed
-keyed state; then what waits to be committed. Each kind of state gives a future: what is prepared at the barrier is
-encoded and written later. Whatever fails cancels the futures, closes the context and declines the checkpoint; later
-errors are kept as suppressed ones.
+At the barrier, in this order: timers (they go to raw keyed state), the user's `snapshot_state` with its own raw state,
+managed operator state, managed keyed state; then what waits to be committed. Each kind of state gives a future: what is
+prepared at the barrier is encoded and written later. Whatever fails cancels the futures, closes the context and
+declines the checkpoint; later errors are kept as suppressed ones.
 """
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -17,18 +18,21 @@ from rekindle.checkpoint.manifest import SubtaskState
 from rekindle.checkpoint.rescale import SourceState, TaskState
 from rekindle.checkpoint.subtask import SubtaskParts
 from rekindle.datastream.functions import KeyedStateStore
-from rekindle.datastream.functions.checkpointed import FunctionInitializationContext, FunctionSnapshotContext
+from rekindle.datastream.functions.checkpointed import StateInitializationContext, StateSnapshotContext
+from rekindle.datastream.functions.raw_state import KeyGroupStatePartitionStreamProvider, StatePartitionStreamProvider
 from rekindle.datastream.state import OperatorStateStore
-from rekindle.errors import RekindleError
+from rekindle.errors import RekindleError, StateAccessError
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.context import OperatorContext
+from rekindle.runtime.raw_state import RawKeyedOutput, RawOperatorOutput
 from rekindle.runtime.state.format import CapturedGroup
 from rekindle.runtime.state.stored import SnapshotPlan
 
 T = TypeVar("T")
 
 _CUSTOM_RAW_KEYED = (
-    "Attempting to snapshot timers to raw keyed state, but this operator has custom raw keyed state to write."
+    "Attempting to snapshot timers to raw keyed state, but this operator has custom raw keyed state to write. "
+    "Keep that in managed keyed state, or set the timers in another operator."
 )
 
 
@@ -66,10 +70,18 @@ class KeyedParts:
 
 
 @dataclass
+class RawKeyedParts:
+    """Timers, or what the function has written itself: never both."""
+
+    timers: KeyedParts = field(default_factory=KeyedParts)
+    custom: GroupParts = ()
+
+
+@dataclass
 class OperatorSnapshotFutures:
     """Four futures, one per kind of state; None where an operator has none of that kind."""
 
-    raw_keyed: SnapshotFuture[KeyedParts] | None = None
+    raw_keyed: SnapshotFuture[RawKeyedParts] | None = None
     raw_operator: SnapshotFuture[list[bytes]] | None = None
     managed_operator: SnapshotFuture[bytes] | None = None
     managed_keyed: SnapshotFuture[KeyedParts] | None = None
@@ -90,15 +102,16 @@ class OperatorSnapshotFutures:
     def parts(self, subtask: int, checkpoint_id: int, finished: bool) -> SubtaskParts:
         """The asynchronous part: run the futures."""
         keyed = self.managed_keyed.run() if self.managed_keyed else KeyedParts()
-        timers = self.raw_keyed.run() if self.raw_keyed else KeyedParts()
+        raw_keyed = self.raw_keyed.run() if self.raw_keyed else RawKeyedParts()
         return SubtaskParts(
             subtask=subtask,
             checkpoint_id=checkpoint_id,
             finished=finished,
             keyed_full=keyed.full,
             keyed_delta=keyed.delta,
-            timers=timers.full,
-            timers_delta=timers.delta,
+            timers=raw_keyed.timers.full,
+            timers_delta=raw_keyed.timers.delta,
+            raw_keyed=raw_keyed.custom,
             operator_state=self.managed_operator.run() if self.managed_operator else None,
             raw_operator=self.raw_operator.run() if self.raw_operator else [],
             source=self.source,
@@ -113,17 +126,46 @@ class OperatorSnapshotFutures:
 class SnapshotDeclinedError(RekindleError):
     """Reason CHECKPOINT_DECLINED; the cause is chained, errors while cleaning up are in `suppressed`."""
 
-    def __init__(self, checkpoint_id: int, operator: str, suppressed: list[Exception]) -> None:
+    def __init__(self, checkpoint_id: int, operator: str) -> None:
         super().__init__(f"Could not complete snapshot {checkpoint_id} for operator {operator}.")
         self.operator = operator
-        self.suppressed = suppressed
+        self.suppressed: list[Exception] = []
+
+    def clean_up(self, work: Callable[[], None]) -> None:
+        """Do what the failure makes necessary; what goes wrong with it does not hide the cause."""
+        try:
+            work()
+        except Exception as error:
+            self.suppressed.append(error)
+
+    def in_words(self) -> str:
+        """The sentence, the cause, and what went wrong after it.
+
+        >>> declined = SnapshotDeclinedError(7, "count (1/2)")
+        >>> declined.__cause__ = ValueError("no")
+        >>> declined.clean_up(lambda: {}["x"])
+        >>> declined.in_words()
+        "Could not complete snapshot 7 for operator count (1/2). ValueError: no (suppressed: KeyError: 'x')"
+        """
+        cause = self.__cause__
+        words = [str(self)] if cause is None else [str(self), _said(cause)]
+        if self.suppressed:
+            words.append(f"(suppressed: {'; '.join(map(_said, self.suppressed))})")
+        return " ".join(words)
 
 
-class SnapshotContext(FunctionSnapshotContext):
+def _said(error: BaseException) -> str:
+    return "".join(traceback.format_exception_only(error)).strip()
+
+
+class SnapshotContext(StateSnapshotContext):
     """What a function sees of a checkpoint; closed when its turn is over."""
 
-    def __init__(self, order: CheckpointOrder) -> None:
+    def __init__(self, order: CheckpointOrder, context: OperatorContext) -> None:
         self._order = order
+        self._context = context
+        self._raw_keyed: RawKeyedOutput | None = None
+        self._raw_operator: RawOperatorOutput | None = None
         self.closed = False
 
     def get_checkpoint_id(self) -> int:
@@ -132,17 +174,48 @@ class SnapshotContext(FunctionSnapshotContext):
     def get_checkpoint_timestamp(self) -> int:
         return self._order.timestamp_ms
 
+    def get_raw_keyed_operator_state_output(self) -> RawKeyedOutput:
+        keyed, timers = self._context.keyed, self._context.timers
+        if keyed is None:
+            raise StateAccessError(
+                f"Operator '{self._context.node.name}' writes raw keyed state, but its input is not keyed: call "
+                "key_by(...) before it, or write raw operator state."
+            )
+        if timers is not None and timers.any():
+            raise StateAccessError(_CUSTOM_RAW_KEYED)
+        if self._raw_keyed is None:
+            self._check_open()
+            self._raw_keyed = RawKeyedOutput(keyed.key_groups, self._context.node.max_parallelism)
+        return self._raw_keyed
+
+    def get_raw_operator_state_output(self) -> RawOperatorOutput:
+        if self._raw_operator is None:
+            self._check_open()
+            self._raw_operator = RawOperatorOutput()
+        return self._raw_operator
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise StateAccessError(f"Snapshot {self._order.id} is over: raw state is written in snapshot_state().")
+
+    def written(self) -> tuple[RawKeyedOutput | None, RawOperatorOutput | None]:
+        """The streams that the function has asked for."""
+        return self._raw_keyed, self._raw_operator
+
     def close(self) -> None:
         """The function's turn is over."""
         self.closed = True
+        for output in self.written():
+            if output is not None:
+                output.close()
 
 
-class InitializationContext(FunctionInitializationContext):
+class InitializationContext(StateInitializationContext):
     """What a function sees when it begins, anew or from a checkpoint."""
 
     def __init__(self, context: OperatorContext, restored_id: int | None) -> None:
         self._context = context
-        self._restored_id = restored_id
+        self._restored_id = restored_id if context.has_restored_state else None
 
     def is_restored(self) -> bool:
         return self._restored_id is not None
@@ -159,6 +232,12 @@ class InitializationContext(FunctionInitializationContext):
     def get_keyed_state_store(self) -> KeyedStateStore:
         return self._context.runtime_context()
 
+    def get_raw_keyed_state_inputs(self) -> list[KeyGroupStatePartitionStreamProvider]:
+        return self._context.raw_inputs.take_keyed()
+
+    def get_raw_operator_state_inputs(self) -> list[StatePartitionStreamProvider]:
+        return self._context.raw_inputs.take_operator()
+
 
 @dataclass
 class SnapshotSource:
@@ -167,7 +246,6 @@ class SnapshotSource:
     name: str
     context: OperatorContext
     user_snapshot: Callable[[SnapshotContext], None]
-    custom_raw_keyed_state: bool = False
     source: Callable[[], SourceState | None] = field(default=lambda: None)
     task: Callable[[], TaskState | None] = field(default=lambda: None)
     committables: Callable[[int], Sequence[StoredCommittable]] = field(default=lambda checkpoint_id: ())
@@ -178,11 +256,12 @@ class SnapshotSource:
 def take_snapshot(operator: SnapshotSource, order: CheckpointOrder) -> OperatorSnapshotFutures:
     """The synchronous part of one operator."""
     futures = OperatorSnapshotFutures()
-    context = SnapshotContext(order)
+    context = SnapshotContext(order, operator.context)
     try:
         plan = _plan(operator.context, order, futures)
         _snapshot_timers(operator, order, plan, futures)
         operator.user_snapshot(context)
+        _snapshot_raw_state(context, futures)
         _snapshot_operator_state(operator.context, futures)
         _snapshot_keyed_state(operator.context, order, plan, futures)
         futures.committables = operator.committables(order.id)
@@ -192,14 +271,10 @@ def take_snapshot(operator: SnapshotSource, order: CheckpointOrder) -> OperatorS
         futures.in_flight = operator.in_flight()
         futures.has_in_flight = futures.in_flight is not None or bool(source is not None and source.in_flight)
     except Exception as error:
-        suppressed: list[Exception] = []
-        for clean_up in (futures.cancel, context.close):
-            try:
-                clean_up()
-            except Exception as later:
-                suppressed.append(later)
-        raise SnapshotDeclinedError(order.id, operator.name, suppressed) from error
-    context.close()
+        declined = SnapshotDeclinedError(order.id, operator.name)
+        declined.clean_up(futures.cancel)
+        declined.clean_up(context.close)
+        raise declined from error
     return futures
 
 
@@ -219,19 +294,21 @@ def _snapshot_timers(
     timers = operator.context.timers
     if timers is None:
         return
-    assert operator.context.keyed is not None, "timers need a keyed backend"
-    if operator.custom_raw_keyed_state:
-        raise RuntimeError(_CUSTOM_RAW_KEYED)
+    if operator.context.keyed is None:
+        raise StateAccessError(
+            f"The keyed state backend should be available with the timers of {operator.name}: timers belong to keys; "
+            "call key_by(...) before it."
+        )
     if order.savepoint:
         whole = timers.snapshot()
     else:
         if plan is not None and not plan.timers and order.base_id is not None:
             delta = timers.snapshot_delta(order.id, order.base_id)
             if delta is not None:
-                futures.raw_keyed = SnapshotFuture(lambda: KeyedParts(delta=delta.encode()))
+                futures.raw_keyed = SnapshotFuture(lambda: RawKeyedParts(KeyedParts(delta=delta.encode())))
                 return
         whole = timers.snapshot_whole(order.id, order.base_id, _replaced_timers(operator.context, order, plan))
-    futures.raw_keyed = SnapshotFuture(lambda: KeyedParts(full=whole.encode()))
+    futures.raw_keyed = SnapshotFuture(lambda: RawKeyedParts(KeyedParts(full=whole.encode())))
 
 
 def _replaced_timers(context: OperatorContext, order: CheckpointOrder, plan: SnapshotPlan | None) -> Collection[int]:
@@ -239,6 +316,18 @@ def _replaced_timers(context: OperatorContext, order: CheckpointOrder, plan: Sna
     if order.base_id is None or context.keyed is None:
         return ()
     return plan.timer_groups if plan is not None else context.keyed.key_groups
+
+
+def _snapshot_raw_state(context: SnapshotContext, futures: OperatorSnapshotFutures) -> None:
+    keyed, operator = context.written()
+    context.close()  # nobody writes any more: the bytes can be taken later
+    if keyed is not None:
+        timers = futures.raw_keyed  # none is set, but one that is gone may have to be removed
+        futures.raw_keyed = SnapshotFuture(
+            lambda: RawKeyedParts(timers.run().timers if timers is not None else KeyedParts(), keyed.parts())
+        )
+    if operator is not None:
+        futures.raw_operator = SnapshotFuture(operator.parts)
 
 
 def _snapshot_operator_state(context: OperatorContext, futures: OperatorSnapshotFutures) -> None:

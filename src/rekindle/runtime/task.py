@@ -32,7 +32,8 @@ from rekindle.runtime.exchange.spill import Outbox
 from rekindle.runtime.in_flight import ALIGNED, InFlightRestore, load, save
 from rekindle.runtime.operators.base import MAX_WATERMARK, Operator
 from rekindle.runtime.operators.sources import Allowance, SourceOperator
-from rekindle.runtime.restored import taking_state, tell_unclaimed
+from rekindle.runtime.raw_state import RawInputs
+from rekindle.runtime.restored import taking_state, tell_unclaimed, tell_unread
 from rekindle.runtime.slices import LOOK_AROUND_S, LOOK_AROUND_UNALIGNED_S, Slices
 from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotDeclinedError, SnapshotSource, take_snapshot
 from rekindle.runtime.watermarks import WatermarkValve
@@ -195,11 +196,12 @@ class Task:
 
     def _restore_operator(self, operator: Operator, found: SubtaskRestore, restore: TaskRestore) -> RestoredSubtask:
         context = operator.context
+        context.has_restored_state = found.has_state
         if context.keyed is not None and context.timers is not None:
             context.keyed.restore(read_parts(restore.store, restore.root, found.keyed))
             context.keyed.stored.restored(found)
             context.timers.restore(read_parts(restore.store, restore.root, found.timers))
-        elif found.keyed or found.timers:
+        elif found.keyed or found.timers or found.raw_keyed:
             raise IncompatibleStateError(
                 "it was saved by key, but the operator's input is not keyed any more: call key_by(...) before it, or "
                 "give the operator another uid()."
@@ -207,6 +209,8 @@ class Task:
         state = read_subtask(restore.store, restore.root, found, operator.name)
         if state.operator_state is not None:
             context.operator_state.restore(state.operator_state)
+        raw_keyed = list(read_parts(restore.store, restore.root, found.raw_keyed))
+        context.raw_inputs = RawInputs(raw_keyed, state.raw_operator)
         operator.restore_committables(state.committables)
         if state.source is not None:
             operator.restore_source(state.source, state.finished)
@@ -269,9 +273,9 @@ class Task:
                 operator.prepare_snapshot(order.id)
                 futures = take_snapshot(self._snapshot_source(operator), order)
                 taken.append((operator, futures, (monotonic() - started) * 1000))
-        except SnapshotDeclinedError:
+        except SnapshotDeclinedError as declined:
             for _, futures, _ in taken:
-                futures.cancel()
+                declined.clean_up(futures.cancel)
             raise
         finally:
             self._passed(order)
@@ -283,7 +287,6 @@ class Task:
             name=operator.context.task_name,
             context=operator.context,
             user_snapshot=operator.snapshot_user_state,
-            custom_raw_keyed_state=operator.custom_raw_keyed_state,
             source=operator.source_state,
             task=partial(self._task_state, operator),
             committables=operator.committables,
@@ -332,6 +335,7 @@ class Task:
             operator = self._operators[node_id]
             with taking_state(operator):
                 operator.initialize_state(restored_id)
+            tell_unread(operator.context)
 
     def open(self) -> None:
         """Open the operators from tail to head (I2)."""

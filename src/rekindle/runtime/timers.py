@@ -238,6 +238,10 @@ class InternalTimers:
         """The time of the first processing-time timer."""
         return self.processing.next_time()
 
+    def any(self) -> bool:
+        """Whether one is set."""
+        return self.next_event_time() is not None or self.next_processing_time() is not None
+
     def snapshot(self, also: Collection[int] = ()) -> TimerSnapshot:
         """All timers as they are now; keys are immutable, so references are enough (I13)."""
         return self._snapshot(list(self.event.all()), list(self.processing.all()), also=also)

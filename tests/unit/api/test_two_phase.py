@@ -155,7 +155,7 @@ class Driven:
         self.backend = OperatorStateBackend(self.subtask, allow_pickle=False)
         if state is not None:
             self.backend.restore(state)
-        context = OperatorContext(
+        self.context = OperatorContext(
             node=None,  # type: ignore[arg-type]
             subtask=self.subtask,
             attempt=0,
@@ -167,15 +167,16 @@ class Driven:
             operator_state=self.backend,
             batch=False,
             settings=replace(JobSettings.of(Configuration()), checkpoint_interval_ms=1000 if self.checkpointed else -1),
+            has_restored_state=state is not None,
         )
-        self.function.initialize_state(InitializationContext(context, restored_id))
+        self.function.initialize_state(InitializationContext(self.context, restored_id))
         return self
 
     def write(self, value: Any) -> None:
         self.function.invoke_current(value, None)  # type: ignore[arg-type]
 
     def snapshot(self, checkpoint_id: int) -> bytes:
-        self.function.snapshot_state(SnapshotContext(CheckpointOrder(checkpoint_id, 0)))
+        self.function.snapshot_state(SnapshotContext(CheckpointOrder(checkpoint_id, 0), self.context))
         return self.backend.snapshot()
 
     def completed(self, checkpoint_id: int) -> None:

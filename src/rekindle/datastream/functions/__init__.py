@@ -23,6 +23,8 @@ from rekindle.datastream.functions.checkpointed import (
     ListCheckpointed,
     ManagedInitializationContext,
     ManagedSnapshotContext,
+    StateInitializationContext,
+    StateSnapshotContext,
 )
 from rekindle.datastream.functions.join import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from rekindle.datastream.functions.process import (
@@ -30,6 +32,12 @@ from rekindle.datastream.functions.process import (
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     ProcessFunction,
+)
+from rekindle.datastream.functions.raw_state import (
+    KeyedStateCheckpointOutputStream,
+    KeyGroupStatePartitionStreamProvider,
+    OperatorStateCheckpointOutputStream,
+    StatePartitionStreamProvider,
 )
 from rekindle.datastream.functions.rich import (
     RichAggregateFunction,
@@ -88,6 +96,12 @@ __all__ = [
     "ListCheckpointed",
     "ManagedInitializationContext",
     "ManagedSnapshotContext",
+    "StateInitializationContext",
+    "StateSnapshotContext",
+    "KeyedStateCheckpointOutputStream",
+    "OperatorStateCheckpointOutputStream",
+    "StatePartitionStreamProvider",
+    "KeyGroupStatePartitionStreamProvider",
     "AggregateFunction",
     "AllWindowFunction",
     "BaseBroadcastProcessFunction",

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any
 
 from rekindle.datastream.functions.base import KeyedStateStore
+from rekindle.datastream.functions.raw_state import (
+    KeyedStateCheckpointOutputStream,
+    KeyGroupStatePartitionStreamProvider,
+    OperatorStateCheckpointOutputStream,
+    StatePartitionStreamProvider,
+)
 from rekindle.datastream.state import OperatorStateStore
 
 
@@ -14,11 +21,14 @@ class ManagedInitializationContext(ABC):
 
     @abstractmethod
     def is_restored(self) -> bool:
-        """Whether the operator's state comes from a checkpoint; always False for a task without state."""
+        """Whether the operator's state comes from a checkpoint; always False for a task without state.
+
+        What counts is the operator: a subtask whose own share is empty is restored too.
+        """
 
     @abstractmethod
     def get_restored_checkpoint_id(self) -> int | None:
-        """The checkpoint that was restored; None on a first run."""
+        """The checkpoint that the state comes from; None where `is_restored()` is False."""
 
     def is_checkpointing_enabled(self) -> bool:
         """Whether checkpoints are made without being asked for, also at the end of the input."""
@@ -53,6 +63,78 @@ class FunctionSnapshotContext(ManagedSnapshotContext):
     """What `snapshot_state` sees."""
 
 
+class StateSnapshotContext(FunctionSnapshotContext):
+    """What `snapshot_state` receives: beside the checkpoint's id and time, the streams for raw state.
+
+    >>> import pickle
+    >>> from rekindle.datastream import CheckpointedFunction, MapFunction, StreamExecutionEnvironment
+    >>> from rekindle.testing import InProcessJob
+    >>> class Seen(MapFunction, CheckpointedFunction):
+    ...     def initialize_state(self, context):
+    ...         inputs = context.get_raw_operator_state_inputs()
+    ...         self.seen = set().union(*(pickle.load(each.get_stream()) for each in inputs))
+    ...     def snapshot_state(self, context):
+    ...         pickle.dump(self.seen, context.get_raw_operator_state_output())
+    ...     def map(self, value):
+    ...         known = value in self.seen
+    ...         self.seen.add(value)
+    ...         return value, known
+    >>> def program():
+    ...     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    ...     return env.from_collection([1, 2, 1, 2]).map(Seen())
+    >>> checkpoint = InProcessJob.of(program(), max_records=2).checkpoint()
+    >>> checkpoint.results, InProcessJob.of(program(), restore=checkpoint).run()
+    ([(1, False), (2, False)], [(1, True), (2, True)])
+    """
+
+    @abstractmethod
+    def get_raw_keyed_operator_state_output(self) -> KeyedStateCheckpointOutputStream:
+        """The stream for raw keyed state; on a keyed stream only, and not in an operator that has timers to save."""
+
+    @abstractmethod
+    def get_raw_operator_state_output(self) -> OperatorStateCheckpointOutputStream:
+        """The stream for raw operator state."""
+
+
+class StateInitializationContext(FunctionInitializationContext):
+    """What `initialize_state` receives: beside the state stores, the raw state of the restored checkpoint.
+
+    >>> import pickle
+    >>> from rekindle.datastream import CheckpointedFunction, MapFunction, StreamExecutionEnvironment
+    >>> from rekindle.testing import InProcessJob
+    >>> class Last(MapFunction, CheckpointedFunction):
+    ...     def initialize_state(self, context):
+    ...         self.last = {}
+    ...         for group in context.get_raw_keyed_state_inputs():
+    ...             self.last.update(pickle.load(group.get_stream()))
+    ...     def snapshot_state(self, context):
+    ...         output = context.get_raw_keyed_operator_state_output()
+    ...         by_group = {}
+    ...         for key, value in self.last.items():
+    ...             by_group.setdefault(output.assign_to_key_group(key), {})[key] = value
+    ...         for key_group, entries in by_group.items():
+    ...             output.start_new_key_group(key_group)
+    ...             pickle.dump(entries, output)
+    ...     def map(self, value):
+    ...         before, self.last[value[0]] = self.last.get(value[0]), value[1]
+    ...         return value[0], before
+    >>> def program(parallelism):
+    ...     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+    ...     return env.from_collection([("a", 1), ("b", 2), ("a", 3), ("b", 4)]).key_by(lambda v: v[0]).map(Last())
+    >>> checkpoint = InProcessJob.of(program(1), max_records=2).checkpoint()
+    >>> checkpoint.results, sorted(InProcessJob.of(program(2), restore=checkpoint).run())
+    ([('a', None), ('b', None)], [('a', 1), ('b', 2)])
+    """
+
+    @abstractmethod
+    def get_raw_operator_state_inputs(self) -> Iterable[StatePartitionStreamProvider]:
+        """This subtask's partitions of raw operator state; at another parallelism they are dealt out in turn."""
+
+    @abstractmethod
+    def get_raw_keyed_state_inputs(self) -> Iterable[KeyGroupStatePartitionStreamProvider]:
+        """The raw keyed state of this subtask's key groups, those only that were started."""
+
+
 class CheckpointedFunction(ABC):
     """A function that keeps operator state, or has work to do when a checkpoint cuts the stream.
 
@@ -71,11 +153,11 @@ class CheckpointedFunction(ABC):
     """
 
     @abstractmethod
-    def initialize_state(self, context: FunctionInitializationContext) -> None:
+    def initialize_state(self, context: StateInitializationContext) -> None:
         """Before `open()`: get the state, and take back what a restored one holds."""
 
     @abstractmethod
-    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+    def snapshot_state(self, context: StateSnapshotContext) -> None:
         """At the barrier: bring the state up to date. Nothing of this subtask is processed meanwhile."""
 
 

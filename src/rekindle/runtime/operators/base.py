@@ -184,9 +184,6 @@ class Operator:
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
-    #: Custom raw keyed state leaves no room for timers there.
-    custom_raw_keyed_state = False
-
     def initialize_state(self, restored_id: int | None) -> None:
         """Before `open`: the state is there, restored or empty."""
 

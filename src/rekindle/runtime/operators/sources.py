@@ -187,7 +187,7 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
     def source_state(self) -> SourceState | None:
         left, state = self._left, self._source_context.offsets.state()
         if not left.size():
-            return state
+            return state if state.splits or self.finished else None
         body = encode_body(left.records, left.timestamps, left.marks, codec_for(self.node.output_type))
         return SourceState(state.splits, in_flight=[encode_row(0, 0, 0, 0, body)])
 

@@ -63,7 +63,7 @@ class FunctionOperator(Operator):
             elif callable(restore):
                 listed = reserved(ListStateDescriptor(_LISTED, None))
                 self._listed = self.context.operator_state.get_list_state(listed)
-                if restored_id is not None:
+                if restored_id is not None and self.context.has_restored_state:
                     restore(list(self._listed.get()))
         except Exception as error:
             raise OperatorFailure(self.name) from error
