@@ -1,6 +1,8 @@
 """The layout of what is on disk (I14), and its one owner: nobody else puts a path together or takes one apart.
 
     <directory>/<job name>/owners/<attempt>                        who may publish and delete: the newest one
+    <directory>/<job name>/<timeline>/_begun                       what the timeline's run began from
+    <directory>/<job name>/<timeline>/_completed                   that it has completed a checkpoint once
     <directory>/<job name>/<timeline>/chk-<n>/_metadata            a checkpoint, complete when this is there
     <directory>/<job name>/<timeline>/chk-<n>/_stopped             which savepoint the job was stopped with
     <directory>/<job name>/<timeline>/shared/<n>-<attempt>-<operator>-<subtask>.state
@@ -19,6 +21,8 @@ from typing import Final
 
 METADATA: Final = "_metadata"
 STOPPED: Final = "_stopped"
+BEGUN: Final = "_begun"
+COMPLETED: Final = "_completed"
 _SHARED: Final = "shared"
 _OWNERS: Final = "owners"
 _ATTEMPT_DIGITS: Final = 8
@@ -162,6 +166,16 @@ def metadata_path(folder: str) -> str:
 def stopped_path(folder: str) -> str:
     """Beside where the manifest of a checkpoint would be: the note of a stop."""
     return f"{folder}/{STOPPED}"
+
+
+def begun_path(timeline: str) -> str:
+    """In a timeline's folder: the note of its beginning."""
+    return below(timeline, BEGUN)
+
+
+def completed_path(timeline: str) -> str:
+    """In a timeline's folder: the note that a checkpoint has completed."""
+    return below(timeline, COMPLETED)
 
 
 def shared_reference(name: StateFileName) -> str:

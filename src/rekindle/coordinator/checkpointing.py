@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
+from rekindle.checkpoint.beginnings import Beginning
 from rekindle.checkpoint.fallback import GoingBack, choose_restore
 from rekindle.checkpoint.manifest import Manifest, ManifestKind
 from rekindle.checkpoint.ownership import Claim, claim_first, claim_next
@@ -143,14 +144,21 @@ class Checkpointing:
                 # Above what a dead driver has triggered too, though it never completed it.
                 last_id = highest_checkpoint_id(self.store, self.plan.job_name)
                 self.ledger = replace(self.ledger, last_id=last_id)
-            self.shelf.claim = claim
         else:
-            self.shelf.claim = claim_next(self.store, self.shelf.claim, now_ms)
+            claim = claim_next(self.store, self.shelf.claim, now_ms)
+        self.shelf.begin(claim, self._beginning())
         self._acknowledged.clear()
         self._bases.clear()
         self._unread.clear()
         self._sweep(self.shelf.owner.attempt)
         return self._basis(self.shelf.owner)
+
+    def _beginning(self) -> Beginning:
+        """Of the run, over all its attempts: those that go on from the run's own checkpoints change nothing of it."""
+        if self._recovery is None:
+            # Whoever always starts with `latest` wants the final checkpoint kept, and has looked for one.
+            return Beginning(on_purpose=not self.ledger.policy.keep_final)
+        return self._recovery.beginning(self.store, self.plan.job_name)
 
     def _basis(self, claim: Claim) -> AttemptBasis:
         storage = Storage(None if self.in_memory else self.store.url, self.shelf.root, MAX_INLINE_BYTES)
