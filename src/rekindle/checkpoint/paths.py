@@ -62,7 +62,7 @@ class StateFileName:
     @classmethod
     def parse(cls, path: str) -> StateFileName | None:
         """From a path, also that of a file that a crash left half written; None if it is no state file."""
-        match = _STATE_FILE.fullmatch(_PARTIAL.sub("", path).rpartition("/")[2])
+        match = _STATE_FILE.fullmatch(without_partial(path).rpartition("/")[2])
         if match is None:
             return None
         checkpoint_id, attempt, operator, subtask = match.groups()
@@ -244,6 +244,15 @@ def is_partial(path: str) -> bool:
     (True, False)
     """
     return _PARTIAL.search(path) is not None
+
+
+def without_partial(path: str) -> str:
+    """The file that a half-written one was to become.
+
+    >>> without_partial("orders/owners/00000003.0a1b2c3d.part")
+    'orders/owners/00000003'
+    """
+    return _PARTIAL.sub("", path)
 
 
 def is_timeline(name: str) -> bool:

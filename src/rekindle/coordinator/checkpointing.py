@@ -133,25 +133,29 @@ class Checkpointing:
     def begin_attempt(self) -> AttemptBasis:
         """Claim the next attempt, clean up after the last one, and say what its tasks restore."""
         now_ms = self.clock.wall_ms()
-        driver = f"{socket.gethostname()}:{os.getpid()}"
         if self.shelf.claim is None:
-            if not self.in_memory:
-                check_usable(self.store)
-            claim = claim_first(self.store, self.plan.job_name, self.job_id, driver, now_ms)
-            # Before the claim is kept: when the store fails here, the restarted attempt has to look again.
-            self._recovery = self.recover()
-            if self._recovery is not None:
-                # Above what a dead driver has triggered too, though it never completed it.
-                last_id = highest_checkpoint_id(self.store, self.plan.job_name)
-                self.ledger = replace(self.ledger, last_id=last_id)
+            self._take_over(now_ms)
         else:
-            claim = claim_next(self.store, self.shelf.claim, now_ms)
-        self.shelf.begin(claim, self._beginning())
+            self.shelf.begin(claim_next(self.store, self.shelf.claim, now_ms), self._beginning())
         self._acknowledged.clear()
         self._bases.clear()
         self._unread.clear()
         self._sweep(self.shelf.owner.attempt)
         return self._basis(self.shelf.owner)
+
+    def _take_over(self, now_ms: int) -> None:
+        """The driver's first attempt: claim the job, then look for what to begin from."""
+        if not self.in_memory:
+            check_usable(self.store)
+        driver = f"{socket.gethostname()}:{os.getpid()}"
+        claim = claim_first(self.store, self.plan.job_name, self.job_id, driver, now_ms)
+        # Before the claim is kept: when the store fails here, the restarted attempt has to look again.
+        self._recovery = self.recover()
+        if self._recovery is not None:
+            # Above what a dead driver has triggered too, though it never completed it.
+            self.ledger = replace(self.ledger, last_id=highest_checkpoint_id(self.store, self.plan.job_name))
+        self.shelf.begin(claim, self._beginning())
+        self.shelf.sweep_abandoned()
 
     def _beginning(self) -> Beginning:
         """Of the run, over all its attempts: those that go on from the run's own checkpoints change nothing of it."""

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from rekindle.checkpoint.beginnings import Beginning, note_beginning, note_completion
 from rekindle.checkpoint.manifest import Manifest
 from rekindle.checkpoint.ownership import Claim, check_owner
-from rekindle.checkpoint.paths import below, checkpoint_folder, metadata_path, timeline_folder
+from rekindle.checkpoint.paths import below, checkpoint_folder, job_folder, metadata_path, timeline_folder
 from rekindle.checkpoint.publish import publish, put_metadata, remove
 from rekindle.checkpoint.resolve import LoadedCheckpoint, RestoredFrom
-from rekindle.checkpoint.retention import Removal, orphans, outdated, unknown
+from rekindle.checkpoint.retention import Removal, abandoned, orphans, outdated, unknown
 from rekindle.checkpoint.stops import note_of, note_stop
 from rekindle.checkpoint.store import Store, url_of
 from rekindle.coordinator.checkpoint_types import CheckpointKind, CompletedCheckpoint, PendingCheckpoint
@@ -157,6 +157,17 @@ class CheckpointShelf:
         left_over = orphans(files, self.manifests.values(), job_name, timeline, before_attempt)
         nobodys = unknown(files, self.manifests.values(), job_name, timeline, self._note())
         remove(self.store, self.owner, replace(left_over, manifests=nobodys))
+
+    def sweep_abandoned(self) -> None:
+        """What earlier drivers have left half written: once, when the job is this driver's."""
+        owner = self.owner
+        files = [entry.path for entry in self.store.list(job_folder(owner.job_name))]
+        try:
+            remove(self.store, owner, abandoned(files, owner.job_name, owner.timeline, owner.attempt))
+        except OwnershipLostError:
+            raise
+        except CheckpointError as error:  # they are in nobody's way
+            _LOG.warning("Half-written files of earlier runs could not be deleted: %s", error)
 
     def _note(self) -> str | None:
         """That of the stop with which the job is ending."""

@@ -10,9 +10,10 @@ import pytest
 from rekindle.checkpoint.lineage import latest
 from rekindle.checkpoint.paths import begun_path
 from rekindle.checkpoint.resolve import RestoredFrom, load
+from rekindle.checkpoint.stores.local import LocalStore
 from rekindle.common import JobStatus
 from rekindle.coordinator.checkpoint_types import CheckpointKind
-from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError, OwnershipLostError
+from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError, OwnershipLostError, StoreError
 from tests.unit.coordinator.test_checkpointing_shell import Driver, finish, resumed, stopped
 
 RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
@@ -159,6 +160,51 @@ def test_a_moved_directory_is_gone_on_with(tmp_path):
     resumed(tmp_path / "here")
     shutil.move(tmp_path / "here", tmp_path / "there")
     assert resumed(tmp_path / "there").basis.restored_id == 1
+
+
+# -- what a driver that died left half written -------------------------------------------------------------------------
+
+
+def half_written(driver: Driver, *names: str) -> list[Path]:
+    files = [driver.store.directory / f"{name}.0a1b2c3d.part" for name in names]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"half")
+    return files
+
+
+def test_what_an_attempt_left_half_written_goes_with_the_next(tmp_path):
+    driver = Driver(tmp_path)
+    complete(driver)
+    left = half_written(driver, f"{driver.basis.storage.root}/chk-2/_metadata")
+    driver.checkpointing.failed("on purpose")
+    driver.begin()
+    assert not any(file.exists() for file in left)
+
+
+def test_what_a_driver_left_half_written_goes_with_the_next_driver(tmp_path):
+    driver = Driver(tmp_path)
+    complete(driver)
+    root = driver.basis.storage.root
+    left = half_written(driver, f"{root}/chk-2/_metadata", f"{root}/_begun", "shell/owners/00000001")
+    assert resumed(tmp_path).basis.restored_id == 1
+    assert not any(file.exists() for file in left)
+
+
+def test_a_store_that_does_not_let_it_go_is_no_failure_of_the_job(tmp_path, caplog, monkeypatch):
+    driver = Driver(tmp_path)
+    complete(driver)
+    half_written(driver, f"{driver.basis.storage.root}/chk-2/_metadata")
+    delete = LocalStore.delete
+
+    def refuse(store, *paths):
+        if any(path.endswith(".part") for path in paths):
+            raise StoreError("not yours")
+        delete(store, *paths)
+
+    monkeypatch.setattr(LocalStore, "delete", refuse)
+    assert resumed(tmp_path).basis.restored_id == 1
+    assert "half-written files of earlier runs could not be deleted: not yours" in caplog.text.lower()
 
 
 # -- what `latest` does after each end ---------------------------------------------------------------------------------
