@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from time import monotonic
 
 import msgspec
@@ -110,6 +111,43 @@ def test_complete_when_published_and_told_afterwards(driver):
     (acknowledged,) = overview.latest_completed.acknowledged
     assert [each.checkpointed_size for each in acknowledged.snapshot.operators] == [5] * 3
     assert overview.latest_completed.state_size == 15
+
+
+def test_the_paths_in_the_statistics_are_what_a_recovery_takes(tmp_path):
+    """As they are: of a checkpoint, of a savepoint, and of what an attempt restored."""
+    driver = Driver(tmp_path / "checkpoints", **{"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")})
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    driver.checkpointing.desk.ask(CheckpointKind.SAVEPOINT)
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    overview = driver.checkpointing.tracker.overview()
+    for statistics, checkpoint_id in ((overview.latest_completed, 1), (overview.latest_savepoint, 2)):
+        path = statistics.external_path
+        again = Driver(tmp_path / "again", **{"execution.state-recovery.path": path})
+        assert again.basis.restored_id == checkpoint_id
+        assert again.checkpointing.tracker.overview().latest_restored.external_path == path
+
+
+def test_a_checkpoint_in_memory_has_no_path(tmp_path):
+    driver = Driver(tmp_path)
+    driver.checkpointing.in_memory = True
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    assert driver.checkpointing.tracker.overview().latest_completed.external_path is None
+
+
+def test_the_log_says_what_is_triggered_and_completed(driver, caplog):
+    """In the words of the texts (S1)."""
+    caplog.set_level("INFO", "rekindle.checkpoint")
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    driver.checkpointing.desk.ask(CheckpointKind.SAVEPOINT)
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    said = [re.sub(r"in \d+ ms", "in 46 ms", record.getMessage()) for record in caplog.records]
+    assert said[:3] == [
+        f"Triggering checkpoint 1 (type=CHECKPOINT) @ 1 for job {'0' * 32}.",
+        f"Completed checkpoint 1 for job {'0' * 32} (15 bytes in 46 ms).",
+        f"Triggering checkpoint 2 (type=SAVEPOINT) @ 1 for job {'0' * 32}.",
+    ]
+    assert said[3] == f"Completed checkpoint 2 for job {'0' * 32} (15 bytes in 46 ms)."
+    assert re.fullmatch(r"Savepoint 2 is at file://.*/savepoints/savepoint-000000-\w+\.", said[4])
 
 
 def test_what_an_aborted_checkpoint_wrote_is_deleted_also_when_it_comes_late(driver):
