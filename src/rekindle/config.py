@@ -323,7 +323,7 @@ CHECKPOINT_RETENTION = _option(
     "execution.checkpointing.externalized-checkpoint-retention",
     one_of("RETAIN_ON_CANCELLATION", "DELETE_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"),
     "NO_EXTERNALIZED_CHECKPOINTS",
-    "What becomes of the checkpoints of a job that is cancelled.",
+    "What becomes of the checkpoints of a job that is cancelled; a job that fails keeps them.",
 )
 CHECKPOINT_DIRECTORY = _option(
     "execution.checkpointing.dir",
@@ -446,7 +446,7 @@ RECOVERY_PATH = _option(
     "execution.state-recovery.path",
     optional(parse_string),
     None,
-    "The checkpoint or savepoint from which the job starts.",
+    "The checkpoint or savepoint from which the job starts; latest: where the job of this name was last.",
     "execution.savepoint.path",
 )
 RECOVERY_IGNORE_UNCLAIMED = _option(

@@ -1,7 +1,8 @@
 """The named places where a test may kill a process: one before and one after each step of the checkpoint protocol.
 
 `REKINDLE_CRASH_AT` names the point: `after-publish`, `before-upload:3` (the third time this process gets there),
-`after-cut@driver`, `before-commit:2@slot`, `before-restore@slot1` (only slot 1).
+`after-cut@driver`, `before-commit:2@slot`, `before-restore@slot1` (only slot 1). With `/stop` behind it the process
+stands still there (SIGSTOP) until somebody lets it go on.
 `REKINDLE_CRASH_ONCE` names a file that the dying process creates: while it exists nobody dies, so that the processes
 of the next attempt, which inherit the environment, live.
 """
@@ -20,7 +21,9 @@ from rekindle.errors import ConfigurationError
 CRASH_AT = "REKINDLE_CRASH_AT"
 CRASH_ONCE = "REKINDLE_CRASH_ONCE"
 
-_SPEC = re.compile(r"(?P<point>[a-z-]+)(?::(?P<times>[1-9][0-9]*))?(?:@(?P<process>driver|slot)(?P<slot>[0-9]+)?)?")
+_SPEC = re.compile(
+    r"(?P<point>[a-z-]+)(?::(?P<times>[1-9][0-9]*))?(?:@(?P<process>driver|slot)(?P<slot>[0-9]+)?)?(?P<stop>/stop)?"
+)
 
 
 class CrashPoint(Enum):
@@ -38,6 +41,8 @@ class CrashPoint(Enum):
         point.sentence = sentence
         return point
 
+    BEFORE_BEGINNING = ("before-beginning", "The driver has claimed the job and looked; nothing says where it begins.")
+    AFTER_BEGINNING = ("after-beginning", "Where the run begins is noted; nothing outside has heard of it.")
     BEFORE_CUT = ("before-cut", "The driver has chosen a checkpoint; the epoch that carries its barrier has not begun.")
     AFTER_CUT = ("after-cut", "The epoch that carried the barrier counted; the cut stands.")
     BEFORE_SNAPSHOT = ("before-snapshot", "The barrier is at a task; its synchronous part has not begun.")
@@ -48,6 +53,8 @@ class CrashPoint(Enum):
     AFTER_ACKNOWLEDGEMENT = ("after-acknowledgement", "A task has told the driver where its snapshot is.")
     BEFORE_PUBLISH = ("before-publish", "Every subtask has acknowledged; `_metadata` is not written yet.")
     AFTER_PUBLISH = ("after-publish", "`_metadata` is there: the checkpoint exists, and nobody was told.")
+    BEFORE_METADATA = ("before-metadata", "The driver has seen that the job is its own, and is about to write it down.")
+    AFTER_METADATA = ("after-metadata", "`_metadata` is there; whether the job is still its driver's was not asked.")
     BEFORE_NOTIFY = ("before-notify", "The driver is about to tell the tasks that a checkpoint completed.")
     AFTER_NOTIFY = ("after-notify", "The driver has told the tasks that a checkpoint completed.")
     BEFORE_COMMIT = ("before-commit", "A task is about to commit what a completed checkpoint covers.")
@@ -65,6 +72,7 @@ class _Armed:
     driver: bool | None  # None: any process
     slot: int | None  # None: any slot
     once: str | None
+    signal: signal.Signals
 
 
 def _parse(text: str, once: str | None) -> _Armed:
@@ -73,7 +81,7 @@ def _parse(text: str, once: str | None) -> _Armed:
     if match is None or match["point"] not in names or (match["process"] == "driver" and match["slot"]):
         raise ConfigurationError(
             f"{CRASH_AT}={text!r} is not a crash point: write NAME, NAME:n, NAME@driver, NAME@slot or NAME:n@slotI, "
-            f"NAME being one of {', '.join(names)}."
+            f"perhaps with /stop behind it, NAME being one of {', '.join(names)}."
         )
     return _Armed(
         point=names[match["point"]],
@@ -81,6 +89,8 @@ def _parse(text: str, once: str | None) -> _Armed:
         driver=None if match["process"] is None else match["process"] == "driver",
         slot=None if match["slot"] is None else int(match["slot"]),
         once=once,
+        # SIGKILL, not an exit: nothing is flushed, closed or cleaned up, as when the machine goes.
+        signal=signal.SIGKILL if match["stop"] is None else signal.SIGSTOP,
     )
 
 
@@ -124,8 +134,7 @@ def _count_down(armed: _Armed) -> None:
     with _one_by_one:  # while one thread dies here, no other gets past this point
         armed.times_left -= 1
         if armed.times_left == 0 and _first(armed.once):
-            # SIGKILL, not an exit: nothing is flushed, closed or cleaned up, as when the machine goes.
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), armed.signal)
 
 
 def _first(once: str | None) -> bool:

@@ -280,7 +280,8 @@ class Touch(SinkFunction):
         open(f"{self.name}.closed", "w").close()
 
 
-def test_execute_async_status_cancel_and_close(spark, tmp_path):
+def test_execute_async_status_cancel_and_close(spark, tmp_path, caplog):
+    caplog.set_level("INFO", "rekindle.job")
     env = environment()
     env.add_source(Endless()).rebalance().add_sink(Touch(str(tmp_path)))
     client = env.execute_async("cancelled")
@@ -295,6 +296,8 @@ def test_execute_async_status_cancel_and_close(spark, tmp_path):
         client.get_job_execution_result().result()
     psutil.wait_procs(processes, timeout=15)
     assert slots_of("cancelled") == []
+    assert "is cancelled and shuts down" in caplog.text
+    assert "failed" not in caplog.text
 
 
 class CountAccumulator(MapFunction):

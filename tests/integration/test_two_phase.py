@@ -21,7 +21,7 @@ from rekindle.datastream.connectors import (
     SupportsCommitter,
 )
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from rekindle.errors import JobExecutionError
+from rekindle.errors import CheckpointNotFoundError, JobExecutionError
 
 RECORDS, PER_SECOND = 4000, 2000
 DEADLINE_S = 60.0
@@ -182,6 +182,31 @@ def test_cancelled_and_resumed_at_another_parallelism(spark, tmp_path):
     assert visible(folder) == list(range(RECORDS))
     timelines = {path.name[:17] for path in folder.glob("*.json")}
     assert len(timelines) == 2, "every restore by hand begins a timeline"
+
+
+def test_a_job_that_failed_is_gone_on_with_by_latest_and_one_that_finished_is_not_begun_anew(spark, tmp_path):
+    """I21: under the default retention, and nothing is committed twice."""
+    folder = tmp_path / "output"
+    folder.mkdir()
+    latest = {"execution.state-recovery.path": "latest"}
+    env = environment(tmp_path / "checkpoints").set_restart_strategy(RestartStrategies.no_restart())
+    numbers(env).map(FailOnce(), int).uid("fails").sink_to(Files(folder)).uid("files")
+    with pytest.raises(JobExecutionError, match="on purpose"):
+        env.execute("failed sink")
+    assert 0 < len(visible(folder)) < RECORDS
+    env = environment(tmp_path / "checkpoints", **latest)
+    numbers(env).map(lambda n: n, int).uid("fails").sink_to(Files(folder)).uid("files")
+    env.execute("failed sink")
+    assert visible(folder) == list(range(RECORDS))
+
+    env = environment(tmp_path / "checkpoints")
+    numbers(env, 100).sink_to(Files(tmp_path)).uid("files")
+    env.execute("finished sink")
+    env = environment(tmp_path / "checkpoints", **latest)
+    numbers(env, 100).sink_to(Files(tmp_path)).uid("files")
+    with pytest.raises(CheckpointNotFoundError, match="To begin anew on purpose, start the job without"):
+        env.execute("finished sink")
+    assert visible(tmp_path) == list(range(100))
 
 
 def test_the_last_commits_are_retried_until_the_job_ends_or_gives_up(spark, tmp_path):

@@ -32,7 +32,7 @@ def reached_in(package: str) -> list[CrashPoint]:
     return [point for point in CrashPoint if any(f"CrashPoint.{point.name})" in text for text in sources)]
 
 
-IN_SLOT, IN_DRIVER = reached_in("runtime"), reached_in("coordinator")
+IN_SLOT, IN_DRIVER = reached_in("runtime"), [*reached_in("coordinator"), *reached_in("checkpoint")]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from threading import Event
 import psutil
 import pytest
 
+from rekindle.crash_points import CRASH_AT, CRASH_ONCE
 from tests.recovery.programs.matrix import KEYS, expected
 from tests.recovery.programs.staged_lines import committed
 from tests.running_program import RunningProgram
@@ -111,3 +112,38 @@ def test_a_driver_that_was_frozen_wakes_up_to_find_another_one(tmp_path: Path) -
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.resume()
     assert_each_once(tmp_path)
+
+
+def wait_until_it_stands(program: RunningProgram, sign: Path) -> None:
+    """Until the driver has reached the point at which it stops itself."""
+    until = time.monotonic() + DEADLINE_S
+    process = psutil.Process(program.pid)
+    while not (sign.exists() and process.status() == psutil.STATUS_STOPPED):
+        assert time.monotonic() < until, f"it never stood still. {program.story()}"
+        assert program.running(), f"the program ended too early. {program.story()}"
+        Event().wait(0.01)
+
+
+@pytest.mark.parametrize(("point", "stops"), [("before-metadata:2", False), ("before-metadata", True)])
+def test_what_a_driver_publishes_after_its_successor_has_begun_does_not_count(
+    tmp_path: Path, point: str, stops: bool
+) -> None:
+    """I21: the first stands between its look at the claims and `_metadata`; the second begins from what is there,
+    aborts what else is open, and dies before its first checkpoint; the first writes. The third begins where the second
+    did: the transactions of what came late are gone, and the sink would not notice it.
+    """
+    order, sign = "job,sink=Fenced,rounds=6,resume=latest", tmp_path / "stands"
+    older_order = f"{order},interval=600000,stop={tmp_path / 'savepoints'}" if stops else order
+    stand = {CRASH_AT: f"{point}@driver/stop", CRASH_ONCE: os.fspath(sign)}
+    with RunningProgram(PROGRAM, os.fspath(tmp_path), older_order, environment=stand) as older:
+        wait_until_it_stands(older, sign)
+        die = {CRASH_AT: "before-cut@driver"}
+        with RunningProgram(PROGRAM, os.fspath(tmp_path), order, environment=die) as second:
+            assert second.wait(DEADLINE_S) == -signal.SIGKILL, second.story()
+        older.send_signal(signal.SIGCONT)
+        assert older.wait(DEADLINE_S) == 1, older.story()
+    came_late = timelines(tmp_path)[0].glob("*/_stopped" if stops else "chk-2/_metadata")
+    assert list(came_late), "the first wrote nothing"
+    with RunningProgram(PROGRAM, os.fspath(tmp_path), order) as third:
+        assert third.wait(DEADLINE_S) == 0, third.story()
+    assert committed(tmp_path / "job") == expected(6)

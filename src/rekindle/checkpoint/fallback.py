@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rekindle import config
-from rekindle.checkpoint.resolve import LoadedCheckpoint, load, newest_good_before, url_of
-from rekindle.checkpoint.store import Store
+from rekindle.checkpoint.resolve import LoadedCheckpoint, load, newest_good_before
+from rekindle.checkpoint.store import Store, url_of
 from rekindle.datastream.functions import TwoPhaseCommitSinkFunction
 from rekindle.errors import CorruptCheckpointError
 from rekindle.graph.nodes import JobPlan, OperatorKind
@@ -81,9 +81,9 @@ def choose_restore(store: Store, path: str, damage: CorruptCheckpointError, goin
     return load(store, older)
 
 
-def load_or_older(store: Store, path: str, job_name: str | None, going_back: GoingBack) -> LoadedCheckpoint:
+def load_or_older(store: Store, path: str, going_back: GoingBack) -> LoadedCheckpoint:
     """`resolve.load`, and `choose_restore` if that finds damage."""
     try:
-        return load(store, path, job_name)
+        return load(store, path)
     except CorruptCheckpointError as error:
         return choose_restore(store, error.path or path, error, going_back)

@@ -1,6 +1,8 @@
 """The layout of what is on disk (I14), and its one owner: nobody else puts a path together or takes one apart.
 
     <directory>/<job name>/owners/<attempt>                        who may publish and delete: the newest one
+    <directory>/<job name>/<timeline>/_begun                       what the timeline's run began from
+    <directory>/<job name>/<timeline>/_completed                   that it has completed a checkpoint once
     <directory>/<job name>/<timeline>/chk-<n>/_metadata            a checkpoint, complete when this is there
     <directory>/<job name>/<timeline>/chk-<n>/_stopped             which savepoint the job was stopped with
     <directory>/<job name>/<timeline>/shared/<n>-<attempt>-<operator>-<subtask>.state
@@ -19,6 +21,8 @@ from typing import Final
 
 METADATA: Final = "_metadata"
 STOPPED: Final = "_stopped"
+BEGUN: Final = "_begun"
+COMPLETED: Final = "_completed"
 _SHARED: Final = "shared"
 _OWNERS: Final = "owners"
 _ATTEMPT_DIGITS: Final = 8
@@ -58,7 +62,7 @@ class StateFileName:
     @classmethod
     def parse(cls, path: str) -> StateFileName | None:
         """From a path, also that of a file that a crash left half written; None if it is no state file."""
-        match = _STATE_FILE.fullmatch(_PARTIAL.sub("", path).rpartition("/")[2])
+        match = _STATE_FILE.fullmatch(without_partial(path).rpartition("/")[2])
         if match is None:
             return None
         checkpoint_id, attempt, operator, subtask = match.groups()
@@ -164,6 +168,16 @@ def stopped_path(folder: str) -> str:
     return f"{folder}/{STOPPED}"
 
 
+def begun_path(timeline: str) -> str:
+    """In a timeline's folder: the note of its beginning."""
+    return below(timeline, BEGUN)
+
+
+def completed_path(timeline: str) -> str:
+    """In a timeline's folder: the note that a checkpoint has completed."""
+    return below(timeline, COMPLETED)
+
+
 def shared_reference(name: StateFileName) -> str:
     """A state file of a timeline, relative to the manifest's root."""
     return f"{_SHARED}/{name}"
@@ -230,6 +244,15 @@ def is_partial(path: str) -> bool:
     (True, False)
     """
     return _PARTIAL.search(path) is not None
+
+
+def without_partial(path: str) -> str:
+    """The file that a half-written one was to become.
+
+    >>> without_partial("orders/owners/00000003.0a1b2c3d.part")
+    'orders/owners/00000003'
+    """
+    return _PARTIAL.sub("", path)
 
 
 def is_timeline(name: str) -> bool:

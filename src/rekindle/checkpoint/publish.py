@@ -7,6 +7,7 @@ from rekindle.checkpoint.ownership import Claim, check_owner
 from rekindle.checkpoint.paths import checkpoint_folder, metadata_path
 from rekindle.checkpoint.retention import Removal
 from rekindle.checkpoint.store import Store, put_once
+from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError
 
 
@@ -28,8 +29,10 @@ def publish(store: Store, claim: Claim, manifest: Manifest) -> str:
 
 def put_metadata(store: Store, folder: str, manifest: Manifest) -> None:
     """Write `_metadata` once; CheckpointError when there is another one."""
+    reach(CrashPoint.BEFORE_METADATA)
     if not put_once(store, metadata_path(folder), encode(manifest)):
         raise CheckpointError(f"There is already another checkpoint at {folder} in {store.url}.")
+    reach(CrashPoint.AFTER_METADATA)
 
 
 def remove(store: Store, claim: Claim, removal: Removal) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 
+from rekindle.checkpoint.beginnings import Beginning
+from rekindle.checkpoint.lineage import folders_with, older_checkpoints
 from rekindle.checkpoint.manifest import Manifest, decode
 from rekindle.checkpoint.paths import (
     METADATA,
@@ -19,10 +20,8 @@ from rekindle.checkpoint.paths import (
     root_of,
 )
 from rekindle.checkpoint.statefile import read_blobs
-from rekindle.checkpoint.store import FileEntry, Store, open_store
+from rekindle.checkpoint.store import Store, open_store, url_of
 from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError, MissingFileError
-
-LATEST = "latest"
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,15 @@ class RestoredFrom:
 
     store: Store
     loaded: LoadedCheckpoint
+
+    def beginning(self, store: Store, job_name: str) -> Beginning:
+        """What a run that begins from it notes in its own store (I21): relative where it can be, so that the whole
+        directory can be moved.
+        """
+        manifest, path, job = self.loaded.manifest, self.loaded.path, job_folder(job_name) + "/"
+        own = self.store.url == store.url and path.startswith(job)
+        origin = path.removeprefix(job) if own else url_of(self.store, path)
+        return Beginning(origin, manifest.timeline, manifest.checkpoint_id)
 
 
 def locate(url: str, options: Mapping[str, str] | None = None) -> Location:
@@ -86,11 +94,6 @@ def list_checkpoints(store: Store, job_name: str) -> list[str]:
     return [str(found) for found in folders_with(METADATA, store.list(job_folder(job_name)))]
 
 
-def latest(store: Store, job_name: str) -> str | None:
-    """The newest complete checkpoint of a job, if there is one."""
-    return next(reversed(list_checkpoints(store, job_name)), None)
-
-
 def highest_checkpoint_id(store: Store, job_name: str) -> int:
     """The highest id that any attempt has used, also for a checkpoint that was never completed; 0: none."""
     highest = 0
@@ -103,18 +106,12 @@ def highest_checkpoint_id(store: Store, job_name: str) -> int:
     return highest
 
 
-def load(store: Store, path: str, job_name: str | None = None, *, deep: bool = False) -> LoadedCheckpoint:
-    """A checkpoint or savepoint by its folder, or `latest` of a job: every file it needs is there and long enough.
+def load(store: Store, path: str, *, deep: bool = False) -> LoadedCheckpoint:
+    """A checkpoint or savepoint by its folder: every file it needs is there and long enough.
 
     `deep` reads every byte and compares the checksums too. CorruptCheckpointError says what is wrong, and names the
     newest older good checkpoint of the same job, read to its last byte, as `alternative`.
     """
-    if path == LATEST:
-        assert job_name is not None, "the latest checkpoint of which job?"
-        newest = latest(store, job_name)
-        if newest is None:
-            raise CheckpointNotFoundError(f"There is no checkpoint of job '{job_name}' at {store.url}.")
-        path = newest
     path = path.removesuffix("/" + METADATA).rstrip("/")
     try:
         return _verified(store, path, deep)
@@ -123,27 +120,14 @@ def load(store: Store, path: str, job_name: str | None = None, *, deep: bool = F
 
 
 def newest_good_before(store: Store, path: str, *, deep: bool = False) -> str | None:
-    """The newest checkpoint of the same job that is older than the one at `path` and whole."""
+    """The newest whole checkpoint that the one at `path` stands on: not what other timelines published (I21)."""
     damaged = CheckpointPath.parse(path)
-    if damaged is None:
-        return None
-    older = [found for found in folders_with(METADATA, store.list(damaged.job)) if found.order < damaged.order]
-    for found in reversed(older):
+    for found in older_checkpoints(store, damaged) if damaged is not None else ():
         try:
             return _verified(store, str(found), deep).path
         except (CorruptCheckpointError, CheckpointNotFoundError):
             continue
     return None
-
-
-def url_of(store: Store, path: str) -> str:
-    """What a user writes to name a checkpoint of a store.
-
-    >>> from rekindle.checkpoint.store import open_store
-    >>> url_of(open_store("file:///checkpoints"), "orders/00000001-0a1b2c3d/chk-7")
-    'file:///checkpoints/orders/00000001-0a1b2c3d/chk-7'
-    """
-    return store.url + path if store.url.endswith("/") else f"{store.url}/{path}"
 
 
 def _with_alternative(store: Store, path: str, error: CorruptCheckpointError) -> CorruptCheckpointError:
@@ -188,10 +172,3 @@ def _check_files(store: Store, root: str, manifest: Manifest) -> None:
             raise CorruptCheckpointError(
                 f"The state file {path} is truncated: it has {sizes[path]} bytes and should have {size} or more."
             )
-
-
-def folders_with(name: str, entries: Iterable[FileEntry]) -> list[CheckpointPath]:
-    """The folders of checkpoints that have a file of this name, oldest first: by timeline, then by id."""
-    folders = (entry.path.removesuffix(f"/{name}") for entry in entries if entry.path.endswith(f"/{name}"))
-    found = (CheckpointPath.parse(folder) for folder in folders)
-    return sorted((each for each in found if each is not None), key=attrgetter("order"))

@@ -1,6 +1,7 @@
 """What may be deleted. Pure: `publish.remove` does it, and only for the job's owner (I14).
 
-Only the own timeline is touched, and only what no kept checkpoint needs. Savepoints belong to the user.
+Only the own timeline is touched, and only what no kept checkpoint needs; of older ones, what is half written.
+Savepoints belong to the user.
 """
 
 from __future__ import annotations
@@ -17,8 +18,14 @@ from rekindle.checkpoint.paths import (
     below,
     checkpoint_folder,
     is_partial,
+    is_timeline,
+    job_folder,
     metadata_path,
+    owner_attempt,
+    owners_folder,
     timeline_folder,
+    timeline_order,
+    without_partial,
 )
 
 
@@ -50,13 +57,11 @@ def outdated(manifests: Sequence[Manifest], timeline: str, kept_ids: Collection[
     )
 
 
-def orphans(
-    files: Iterable[str], kept: Iterable[Manifest], job_name: str, timeline: str, attempt: int, settled_below: int = 0
-) -> Removal:
-    """Files below the timeline that nobody will ever need: of older attempts, and of settled checkpoints of this one.
+def orphans(files: Iterable[str], kept: Iterable[Manifest], job_name: str, timeline: str, attempt: int) -> Removal:
+    """Files below the timeline that nobody will ever need: state of older attempts, and what a crash left half written
+    of a manifest or a note; while none of these is being written. Unknown files are left alone.
 
-    `kept` are the timeline's checkpoints that exist and stay. `settled_below`: checkpoints of this attempt with a lower
-    id are complete or aborted. Unknown files are left alone.
+    `kept` are the timeline's checkpoints that exist and stay.
     """
     needed = _needed(kept)
     root = timeline_folder(job_name, timeline) + "/"
@@ -65,15 +70,24 @@ def orphans(
         if not path.startswith(root) or path in needed:
             continue
         name = StateFileName.parse(path)
-        if name is not None:
-            of_the_past = name.attempt < attempt or (name.attempt == attempt and name.checkpoint_id < settled_below)
-        else:
-            # A manifest that a crash left half written.
-            checkpoint = CheckpointPath.parse(path.rpartition("/")[0])
-            of_the_past = is_partial(path) and checkpoint is not None and checkpoint.checkpoint_id < settled_below
-        if of_the_past:
+        if name.attempt < attempt if name is not None else is_partial(path):
             gone.append(path)
     return Removal(files=sorted(gone))
+
+
+def abandoned(files: Iterable[str], job_name: str, timeline: str, attempt: int) -> Removal:
+    """What drivers before this one have left half written, claims and timelines: whoever wrote it has lost the job."""
+    half_written = (path for path in files if is_partial(path))
+    return Removal(files=sorted(path for path in half_written if _is_older(path, job_name, timeline, attempt)))
+
+
+def _is_older(path: str, job_name: str, timeline: str, attempt: int) -> bool:
+    job, owners = job_folder(job_name) + "/", owners_folder(job_name) + "/"
+    if path.startswith(owners):
+        claimed = owner_attempt(without_partial(path))
+        return claimed is not None and claimed < attempt
+    other = path.removeprefix(job).partition("/")[0]
+    return path.startswith(job) and is_timeline(other) and timeline_order(other) < timeline_order(timeline)
 
 
 def unknown(

@@ -133,6 +133,15 @@ def _local(url: str) -> Store:
     return LocalStore(Path(unquote(parts.path)))
 
 
+def url_of(store: Store, path: str) -> str:
+    """What a user writes to name a checkpoint of a store.
+
+    >>> url_of(open_store("file:///checkpoints"), "orders/00000001-0a1b2c3d/chk-7")
+    'file:///checkpoints/orders/00000001-0a1b2c3d/chk-7'
+    """
+    return store.url + path if store.url.endswith("/") else f"{store.url}/{path}"
+
+
 def put_once(store: Store, path: str, data: bytes) -> bool:
     """Whether this is what the file holds now, and nobody else has written another one.
 

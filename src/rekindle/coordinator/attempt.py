@@ -175,7 +175,8 @@ class Attempt:
             self._close_tasks(_NEVER, give_up=lambda: self._voices.cancelled)  # a sink's last flush may take long
             self._check_closed()
         except BaseException as error:
-            _LOG.info("Attempt %d has failed and shuts down.", self._number)
+            why = "is cancelled" if self._voices.cancelled else "has failed"
+            _LOG.info("Attempt %d %s and shuts down.", self._number, why)
             self._shut_down_after(error)
             raise
         finally:

@@ -73,7 +73,8 @@ class CheckpointRecorder:
     >>> recorder = CheckpointRecorder({"vertex": 1})
     >>> recorder.triggered(1, CheckpointKind.CHECKPOINT, now_ms=100, wall_ms=5000)
     >>> recorder.acknowledged(1, "vertex", SubtaskSnapshot(0, state_size=70, checkpointed_size=7), now_ms=130)
-    >>> recorder.completed(1, "file:/chk-1")
+    >>> recorder.completed(1, "file:/chk-1").state_size
+    70
     >>> overview = recorder.overview()
     >>> overview.history[0].end_to_end_duration_ms, overview.summary.state_size.avg, overview.counts.completed
     (30, 70, 1)
@@ -114,8 +115,8 @@ class CheckpointRecorder:
         tasks = tuple(task.with_subtask(subtask) if task.vertex_id == vertex_id else task for task in checkpoint.tasks)
         self._keep(replace(checkpoint, tasks=tasks))
 
-    def completed(self, checkpoint_id: int, external_path: str) -> None:
-        """Its `_metadata` is published."""
+    def completed(self, checkpoint_id: int, external_path: str | None) -> CheckpointStatistics:
+        """Its `_metadata` is published; `external_path`: what a recovery takes."""
         checkpoint = self._over(
             replace(self._in_progress[checkpoint_id], status=CheckpointStatus.COMPLETED, external_path=external_path)
         )
@@ -129,6 +130,7 @@ class CheckpointRecorder:
             (self._persisted, checkpoint.persisted_data),
         ):
             running.add(value)
+        return checkpoint
 
     def failed(self, checkpoint_id: int, message: str, now_ms: float) -> None:
         """It was aborted."""

@@ -89,13 +89,14 @@ TRANSITIONS: dict[CheckpointState, frozenset[CheckpointState]] = {
     CheckpointState.ABORTED: frozenset(),
 }
 
-#: The ends of a job after which its checkpoints stay, by what the user asked for; as in Flink.
+#: The ends of a job after which its checkpoints stay whatever the user asked for: it is not done, and whoever starts it
+#: again must not commit its output once more (I21).
+_NOT_DONE = frozenset({JobStatus.FAILED, JobStatus.SUSPENDED})
+#: The ends of a job after which its checkpoints stay, by what the user asked for.
 RETAINED_AT_END: dict[ExternalizedCheckpointRetention, frozenset[JobStatus]] = {
-    ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION: frozenset(
-        {JobStatus.CANCELED, JobStatus.FAILED, JobStatus.SUSPENDED}
-    ),
-    ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION: frozenset({JobStatus.FAILED, JobStatus.SUSPENDED}),
-    ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS: frozenset({JobStatus.SUSPENDED}),
+    ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION: _NOT_DONE | {JobStatus.CANCELED},
+    ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION: _NOT_DONE,
+    ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS: _NOT_DONE,
 }
 
 

@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
+from rekindle.checkpoint.beginnings import Beginning
 from rekindle.checkpoint.fallback import GoingBack, choose_restore
+from rekindle.checkpoint.lineage import is_url
 from rekindle.checkpoint.manifest import Manifest, ManifestKind
 from rekindle.checkpoint.ownership import Claim, claim_first, claim_next
 from rekindle.checkpoint.paths import (
@@ -21,7 +23,7 @@ from rekindle.checkpoint.paths import (
 from rekindle.checkpoint.rescale import SourceState, SubtaskRestore, assign
 from rekindle.checkpoint.resolve import RestoredFrom, highest_checkpoint_id
 from rekindle.checkpoint.statefile import read_blob
-from rekindle.checkpoint.store import Store, check_usable
+from rekindle.checkpoint.store import Store, check_usable, url_of
 from rekindle.checkpoint.stores.options import open_configured
 from rekindle.clock import Clock
 from rekindle.common.job_status import JobStatus
@@ -39,6 +41,7 @@ from rekindle.coordinator.checkpoint_decisions import (
     ResumeInput,
     Trigger,
 )
+from rekindle.coordinator.checkpoint_statistics import flink_type
 from rekindle.coordinator.checkpoint_types import (
     CheckpointFailureReason,
     CheckpointKind,
@@ -132,25 +135,36 @@ class Checkpointing:
     def begin_attempt(self) -> AttemptBasis:
         """Claim the next attempt, clean up after the last one, and say what its tasks restore."""
         now_ms = self.clock.wall_ms()
-        driver = f"{socket.gethostname()}:{os.getpid()}"
         if self.shelf.claim is None:
-            if not self.in_memory:
-                check_usable(self.store)
-            claim = claim_first(self.store, self.plan.job_name, self.job_id, driver, now_ms)
-            # Before the claim is kept: when the store fails here, the restarted attempt has to look again.
-            self._recovery = self.recover()
-            if self._recovery is not None:
-                # Above what a dead driver has triggered too, though it never completed it.
-                last_id = highest_checkpoint_id(self.store, self.plan.job_name)
-                self.ledger = replace(self.ledger, last_id=last_id)
-            self.shelf.claim = claim
+            self._take_over(now_ms)
         else:
-            self.shelf.claim = claim_next(self.store, self.shelf.claim, now_ms)
+            self.shelf.begin(claim_next(self.store, self.shelf.claim, now_ms), self._beginning())
         self._acknowledged.clear()
         self._bases.clear()
         self._unread.clear()
         self._sweep(self.shelf.owner.attempt)
         return self._basis(self.shelf.owner)
+
+    def _take_over(self, now_ms: int) -> None:
+        """The driver's first attempt: claim the job, then look for what to begin from."""
+        if not self.in_memory:
+            check_usable(self.store)
+        driver = f"{socket.gethostname()}:{os.getpid()}"
+        claim = claim_first(self.store, self.plan.job_name, self.job_id, driver, now_ms)
+        # Before the claim is kept: when the store fails here, the restarted attempt has to look again.
+        self._recovery = self.recover()
+        if self._recovery is not None:
+            # Above what a dead driver has triggered too, though it never completed it.
+            self.ledger = replace(self.ledger, last_id=highest_checkpoint_id(self.store, self.plan.job_name))
+        self.shelf.begin(claim, self._beginning())
+        self.shelf.sweep_abandoned()
+
+    def _beginning(self) -> Beginning:
+        """Of the run, over all its attempts: those that go on from the run's own checkpoints change nothing of it."""
+        if self._recovery is None:
+            # Whoever always starts with `latest` wants the final checkpoint kept, and has looked for one.
+            return Beginning(on_purpose=not self.ledger.policy.keep_final)
+        return self._recovery.beginning(self.store, self.plan.job_name)
 
     def _basis(self, claim: Claim) -> AttemptBasis:
         storage = Storage(None if self.in_memory else self.store.url, self.shelf.root, MAX_INLINE_BYTES)
@@ -183,9 +197,10 @@ class Checkpointing:
             manifest, path = self._recovery.loaded.manifest, self._recovery.loaded.path
             is_savepoint = manifest.kind is ManifestKind.SAVEPOINT
             kind = CheckpointKind.SAVEPOINT if is_savepoint else CheckpointKind.CHECKPOINT
-            restored = CompletedCheckpoint(manifest.checkpoint_id, kind, path, manifest.timestamp_ms)
+            place = url_of(self._recovery.store, path)
+            restored = CompletedCheckpoint(manifest.checkpoint_id, kind, place, manifest.timestamp_ms)
         if restored is not None:
-            self.tracker.restored(restored, self.clock.wall_ms())
+            self.tracker.restored(restored, self._external_path(restored), self.clock.wall_ms())
         self._do(self.ledger.attempt_started(_now_ms(), restored))
 
     def failed(self, message: str) -> None:
@@ -278,6 +293,13 @@ class Checkpointing:
                 return None
         base_id = trigger.base_id if self.enabled and not trigger.kind.is_savepoint else None
         self._bases[trigger.id] = base_id
+        _LOG.info(
+            "Triggering checkpoint %d (type=%s) @ %d for job %s.",
+            trigger.id,
+            flink_type(trigger.kind),
+            trigger.timestamp_ms,
+            self.job_id,
+        )
         reach(CrashPoint.BEFORE_CUT)
         return CheckpointOrder(
             trigger.id, trigger.timestamp_ms, base_id, trigger.kind.is_savepoint, storage=storage, drain=drain
@@ -361,10 +383,7 @@ class Checkpointing:
             case Publish(checkpoint=checkpoint):
                 self._publish(checkpoint)
             case Completed(checkpoint=done):
-                _LOG.info("Completed %s %d for job %s (%s).", _called(done.kind), done.id, self.job_id, done.location)
-                self.tracker.completed(done)
-                if done.kind.is_in_line:
-                    self.on_completed(done.id)
+                self._completed(done)
             case NotifyComplete():
                 reach(CrashPoint.BEFORE_NOTIFY)
                 self._send(CheckpointCompleted(decision.id, decision.acknowledge))
@@ -381,6 +400,21 @@ class Checkpointing:
                 _LOG.warning("Job '%s' was not stopped and goes on.", self.plan.job_name)
             case EndJob():
                 self.ended = True
+
+    def _completed(self, done: CompletedCheckpoint) -> None:
+        took = self.tracker.completed(done, self._external_path(done))
+        size, duration_ms = took.state_size, took.end_to_end_duration_ms
+        _LOG.info("Completed checkpoint %d for job %s (%d bytes in %d ms).", done.id, self.job_id, size, duration_ms)
+        if done.kind.is_savepoint:
+            _LOG.info("Savepoint %d is at %s.", done.id, done.location)
+        if done.kind.is_in_line:
+            self.on_completed(done.id)
+
+    def _external_path(self, point: CompletedCheckpoint) -> str | None:
+        """What `execution.state-recovery.path` takes; None: it is in this driver's memory."""
+        if is_url(point.location):
+            return point.location
+        return None if self.in_memory else url_of(self.store, point.location)
 
     def _abort(self, aborted: Aborted) -> None:
         subsumed = aborted.reason is CheckpointFailureReason.CHECKPOINT_SUBSUMED

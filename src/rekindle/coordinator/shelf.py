@@ -6,31 +6,35 @@ import logging
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
+from rekindle.checkpoint.beginnings import Beginning, note_beginning, note_completion
 from rekindle.checkpoint.manifest import Manifest
 from rekindle.checkpoint.ownership import Claim, check_owner
-from rekindle.checkpoint.paths import below, checkpoint_folder, metadata_path, timeline_folder
+from rekindle.checkpoint.paths import below, checkpoint_folder, job_folder, metadata_path, timeline_folder
 from rekindle.checkpoint.publish import publish, put_metadata, remove
 from rekindle.checkpoint.resolve import LoadedCheckpoint, RestoredFrom
-from rekindle.checkpoint.retention import Removal, orphans, outdated, unknown
+from rekindle.checkpoint.retention import Removal, abandoned, orphans, outdated, unknown
 from rekindle.checkpoint.stops import note_of, note_stop
-from rekindle.checkpoint.store import Store
+from rekindle.checkpoint.store import Store, url_of
 from rekindle.coordinator.checkpoint_types import CheckpointKind, CompletedCheckpoint, PendingCheckpoint
+from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, OwnershipLostError
 
 _LOG = logging.getLogger("rekindle.checkpoint")
 
 
-@dataclass(frozen=True)
+@dataclass
 class SavepointPlace:
     """Where a savepoint under way is written."""
 
     store: Store
     folder: str
+    #: Whether `latest` may have found it: the note of a stop leads there.
+    noted: bool = False
 
     @property
     def url(self) -> str:
         """What users restore from."""
-        return f"{self.store.url.rstrip('/')}/{self.folder}"
+        return url_of(self.store, self.folder)
 
 
 @dataclass
@@ -45,6 +49,9 @@ class CheckpointShelf:
     savepoints: dict[int, SavepointPlace] = field(default_factory=dict)
     #: The savepoint that the job is ending with.
     stopped: RestoredFrom | None = None
+    #: What the notes of the timeline say (I21).
+    begun: Beginning | None = None
+    has_completed: bool = False
 
     @property
     def owner(self) -> Claim:
@@ -65,11 +72,25 @@ class CheckpointShelf:
 
     # -- what comes ---------------------------------------------------------------------------------------------------
 
+    def begin(self, claim: Claim, beginning: Beginning) -> None:
+        """Note what the run begins from, before it acts, and take the claim. What an older driver publishes from now on
+        counts for nobody; a newer one either finds the note, or is found here (I21).
+        """
+        if beginning != self.begun:
+            reach(CrashPoint.BEFORE_BEGINNING)
+            note_beginning(self.store, claim, beginning)
+            check_owner(self.store, claim)
+            reach(CrashPoint.AFTER_BEGINNING)
+        self.begun, self.claim = beginning, claim
+
     def publish(self, checkpoint: PendingCheckpoint, manifest: Manifest) -> str:
         """Complete a checkpoint or savepoint; where it is."""
         if checkpoint.kind.is_savepoint:
             return self._publish_savepoint(checkpoint, manifest)
         location = publish(self.store, self.owner, manifest)
+        if not self.has_completed:
+            note_completion(self.store, self.owner, checkpoint.id)
+            self.has_completed = True
         self.manifests[checkpoint.id] = manifest
         return location
 
@@ -79,6 +100,7 @@ class CheckpointShelf:
         check_owner(self.store, self.owner)
         put_metadata(place.store, place.folder, manifest)
         if checkpoint.kind is CheckpointKind.STOP and not self.in_memory:
+            place.noted = True
             note_stop(self.store, self.owner, checkpoint.id, place.url)
         check_owner(self.store, self.owner)
         del self.savepoints[checkpoint.id]
@@ -110,8 +132,9 @@ class CheckpointShelf:
         try:
             if checkpoint_id in self.savepoints:
                 place = self.savepoints[checkpoint_id]
-                # Of a stop that failed after its note was written: without its savepoint the note would lead nowhere.
-                remove(self.store, self.claim, Removal(manifests=[note_of(self.claim, checkpoint_id)]))
+                if place.noted:
+                    # Without its savepoint the note would lead nowhere; and a newer driver may have followed it.
+                    remove(self.store, self.claim, Removal(manifests=[note_of(self.claim, checkpoint_id)]))
                 place.store.delete(*(entry.path for entry in place.store.list(place.folder)))
                 return
             # A store that failed after it had written `_metadata` has made a checkpoint that nobody knows.
@@ -134,6 +157,17 @@ class CheckpointShelf:
         left_over = orphans(files, self.manifests.values(), job_name, timeline, before_attempt)
         nobodys = unknown(files, self.manifests.values(), job_name, timeline, self._note())
         remove(self.store, self.owner, replace(left_over, manifests=nobodys))
+
+    def sweep_abandoned(self) -> None:
+        """What earlier drivers have left half written: once, when the job is this driver's."""
+        owner = self.owner
+        files = [entry.path for entry in self.store.list(job_folder(owner.job_name))]
+        try:
+            remove(self.store, owner, abandoned(files, owner.job_name, owner.timeline, owner.attempt))
+        except OwnershipLostError:
+            raise
+        except CheckpointError as error:  # they are in nobody's way
+            _LOG.warning("Half-written files of earlier runs could not be deleted: %s", error)
 
     def _note(self) -> str | None:
         """That of the stop with which the job is ending."""

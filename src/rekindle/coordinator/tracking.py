@@ -6,7 +6,12 @@ import threading
 from collections.abc import Sequence
 
 from rekindle.checkpoint.manifest import blob_size
-from rekindle.common.checkpoint_statistics import CheckpointOverview, OperatorSnapshot, SubtaskSnapshot
+from rekindle.common.checkpoint_statistics import (
+    CheckpointOverview,
+    CheckpointStatistics,
+    OperatorSnapshot,
+    SubtaskSnapshot,
+)
 from rekindle.coordinator.checkpoint_decisions import Aborted, Trigger
 from rekindle.coordinator.checkpoint_statistics import CheckpointRecorder
 from rekindle.coordinator.checkpoint_types import CompletedCheckpoint
@@ -65,20 +70,20 @@ class CheckpointTracker:
         with self._lock:
             self._recorder.acknowledged(word.checkpoint, self._vertices[word.chain], snapshot, now_ms)
 
-    def completed(self, checkpoint: CompletedCheckpoint) -> None:
-        """Its `_metadata` is published."""
+    def completed(self, checkpoint: CompletedCheckpoint, external_path: str | None) -> CheckpointStatistics:
+        """Its `_metadata` is published; `external_path`: what a recovery takes."""
         with self._lock:
-            self._recorder.completed(checkpoint.id, checkpoint.location)
+            return self._recorder.completed(checkpoint.id, external_path)
 
     def aborted(self, aborted: Aborted, now_ms: float) -> None:
         """It came to nothing."""
         with self._lock:
             self._recorder.failed(aborted.id, f"{aborted.reason.text} {aborted.message}".rstrip(), now_ms)
 
-    def restored(self, checkpoint: CompletedCheckpoint, wall_ms: int) -> None:
+    def restored(self, checkpoint: CompletedCheckpoint, external_path: str | None, wall_ms: int) -> None:
         """An attempt begins with it."""
         with self._lock:
-            self._recorder.restored(checkpoint.id, checkpoint.kind.is_savepoint, checkpoint.location, wall_ms)
+            self._recorder.restored(checkpoint.id, checkpoint.kind.is_savepoint, external_path, wall_ms)
 
     def discarded(self, checkpoint_ids: Sequence[int]) -> None:
         """These were deleted."""

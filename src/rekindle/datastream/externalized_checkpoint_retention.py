@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class ExternalizedCheckpointRetention(Enum):
-    """Delete checkpoints on cancellation, retain them, or have none outside the job.
+    """Delete checkpoints on cancellation, or retain them; a job that fails keeps them in any case.
 
     >>> ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION.name
     'RETAIN_ON_CANCELLATION'

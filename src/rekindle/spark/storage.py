@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from rekindle import config
 from rekindle.checkpoint import resolve
 from rekindle.checkpoint.fallback import GoingBack, load_or_older
+from rekindle.checkpoint.lineage import LATEST, is_url, latest
 from rekindle.checkpoint.rescale import stored_max_parallelism
 from rekindle.checkpoint.resolve import RestoredFrom
-from rekindle.checkpoint.stops import last_stop
-from rekindle.checkpoint.store import Store
+from rekindle.checkpoint.store import Store, url_of
 from rekindle.checkpoint.stores.memory import MemoryStore
 from rekindle.checkpoint.stores.options import open_configured, options_for, store_options
 from rekindle.common.configuration import Configuration
@@ -39,7 +39,7 @@ class JobStorage:
         """As the settings of a job say. Nothing is read or written yet."""
         directory = plan.settings.checkpoint_directory
         path, options = configuration.get(config.RECOVERY_PATH), store_options(configuration)
-        if not directory and path == resolve.LATEST:
+        if not directory and path == LATEST:
             raise ConfigurationError(
                 f"Job '{plan.job_name}' is to go on from its latest checkpoint, but keeps none beyond its end: "
                 f"set {config.CHECKPOINT_DIRECTORY.key} to the directory that they are in."
@@ -63,30 +63,32 @@ class JobStorage:
         """What the job begins from; None: it begins anew. A damaged checkpoint is refused, or left for an older one."""
         if self.path is None:
             return None
-        return self._latest() if self.path == resolve.LATEST else self._at(self.path)
+        return self._latest() if self.path == LATEST else self._at(self.path)
 
     def _at(self, path: str) -> RestoredFrom:
         location = resolve.locate(path, options_for(path, self.options))
-        return RestoredFrom(location.store, load_or_older(location.store, location.path, None, self.going_back))
+        return RestoredFrom(location.store, load_or_older(location.store, location.path, self.going_back))
 
     def _latest(self) -> RestoredFrom | None:
-        """The newest checkpoint, or the savepoint that the job was stopped with after it."""
-        savepoint = last_stop(self.store, self.job_name)
-        if savepoint is not None:
-            _LOG.info("Job '%s' goes on from the savepoint that it was stopped with: %s", self.job_name, savepoint)
-            try:
-                return self._at(savepoint)
-            except CheckpointNotFoundError as error:
-                raise CheckpointNotFoundError(
-                    f"Job '{self.job_name}' was stopped with the savepoint {savepoint}, which is not there any more: "
-                    f"set {config.RECOVERY_PATH.key} to where it is now, or to an older checkpoint, knowing that "
-                    "output since then is written again."
-                ) from error
-        if resolve.latest(self.store, self.job_name) is None:
+        """The newest checkpoint that counts, the savepoint that the job was stopped with, or what its last run began
+        from (I21).
+        """
+        place = latest(self.store, self.job_name)
+        if place is None:
             _LOG.info("Job '%s' has no checkpoint yet: it begins anew.", self.job_name)
             return None
-        found = load_or_older(self.store, resolve.LATEST, self.job_name, self.going_back)
-        return RestoredFrom(self.store, found)
+        url = place if is_url(place) else url_of(self.store, place)
+        _LOG.info("Job '%s' goes on from %s.", self.job_name, url)
+        try:
+            if is_url(place):
+                return self._at(place)
+            return RestoredFrom(self.store, load_or_older(self.store, place, self.going_back))
+        except CheckpointNotFoundError as error:
+            raise CheckpointNotFoundError(
+                f"Job '{self.job_name}' was stopped with, or last began from, {url}, which is not there any more: set "
+                f"{config.RECOVERY_PATH.key} to where it is now, or to an older checkpoint, knowing that output since "
+                "then is written again; or start the job once without it to begin anew."
+            ) from error
 
     def stored_max_parallelism(self) -> Mapping[str, int]:
         """Of the operators whose state the job begins with. A path that leads nowhere is told here, by its error."""

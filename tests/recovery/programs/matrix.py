@@ -4,7 +4,7 @@
 
 An order is `name`, or `name,setting=value,...`:
     crash=<what REKINDLE_CRASH_AT says>    for the slots of this job; the driver's own is in the environment
-    sink=StagedLines|Forgetful|Direct      what is at the end of the job (default: a FileSink)
+    sink=StagedLines|Fenced|Forgetful|...   what is at the end of the job (default: a FileSink)
     fail=<n>                               the first attempt fails at the first record of round n
     rounds=<n>                             how long the job is (default 3)
     interval=<ms>                          between checkpoints (default 100); the final one comes in any case

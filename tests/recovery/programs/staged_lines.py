@@ -48,8 +48,11 @@ class StagedLines(SinkFunction, CheckpointedFunction, CheckpointListener):
     def invoke(self, value: Any, context: Any) -> None:
         self.lines.append(f"{value}\n")
 
+    def new_name(self) -> str:
+        return uuid.uuid4().hex
+
     def snapshot_state(self, context: Any) -> None:
-        name = uuid.uuid4().hex
+        name = self.new_name()
         Path(self.directory, f".staged-{name}").write_text("".join(self.lines))
         self.lines = []
         self.staged.setdefault(context.get_checkpoint_id(), []).append(name)
@@ -63,6 +66,24 @@ class StagedLines(SinkFunction, CheckpointedFunction, CheckpointListener):
     def commit(self, name: str) -> None:
         with contextlib.suppress(FileExistsError):  # idempotent
             os.link(Path(self.directory, f".staged-{name}"), Path(self.directory, f"committed-{name}"))
+
+
+class Fenced(StagedLines):
+    """Like a broker with transactions: who comes back commits what its state names, and aborts what else its subtask
+    has open. Like a careless one: to commit what was aborted is no error, and does nothing.
+    """
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.subtask = runtime_context.get_index_of_this_subtask()
+        for path in Path(self.directory).glob(f".staged-{self.subtask}-*"):
+            path.unlink()
+
+    def new_name(self) -> str:
+        return f"{self.subtask}-{super().new_name()}"
+
+    def commit(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            super().commit(name)
 
 
 class Forgetful(StagedLines):

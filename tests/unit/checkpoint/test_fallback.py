@@ -161,19 +161,18 @@ def test_nothing_good_is_left(store, three):
         choose_restore(store, folder(last), damaged_in_a_slot(), GoingBack(allowed=True))
 
 
-@pytest.mark.parametrize("path_of", [lambda last: "latest", folder])
-def test_latest_and_a_path(store, three, path_of):
+def test_the_newest_that_is_whole_to_its_last_byte(store, three):
     one, two, last = three
-    assert load_or_older(store, path_of(last), "orders", NEVER).manifest == last
+    assert load_or_older(store, folder(last), NEVER).manifest == last
     flip(store, metadata_path(folder(last)))
     with pytest.raises(CorruptCheckpointError, match=r"chk-3/_metadata is damaged.*newest older good checkpoint is"):
-        load_or_older(store, path_of(last), "orders", NEVER)
-    assert load_or_older(store, path_of(last), "orders", GoingBack()).manifest == two
+        load_or_older(store, folder(last), NEVER)
+    assert load_or_older(store, folder(last), GoingBack()).manifest == two
     flip(store, state_file(two))
-    assert load_or_older(store, path_of(last), "orders", GoingBack()).manifest == one, "not read to its last byte"
+    assert load_or_older(store, folder(last), GoingBack()).manifest == one, "not read to its last byte"
 
 
 def test_a_savepoint_has_nothing_older_beside_it(store):
     store.put("savepoint-0a1b2c-1d2e3f/_metadata", b"REKINDLE")
     with pytest.raises(CorruptCheckpointError, match="there is no older good checkpoint"):
-        load_or_older(store, "savepoint-0a1b2c-1d2e3f", None, GoingBack(allowed=True))
+        load_or_older(store, "savepoint-0a1b2c-1d2e3f", GoingBack(allowed=True))

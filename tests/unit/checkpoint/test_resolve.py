@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from rekindle.checkpoint.lineage import latest
 from rekindle.checkpoint.manifest import Manifest
 from rekindle.checkpoint.ownership import Claim
 from rekindle.checkpoint.paths import checkpoint_folder, metadata_path, new_timeline
 from rekindle.checkpoint.resolve import (
     highest_checkpoint_id,
-    latest,
     list_checkpoints,
     load,
     locate,
@@ -54,7 +54,7 @@ def test_the_latest_is_of_the_newest_timeline_that_has_one(store: MemoryStore, c
     assert latest(store, "orders") == folder(new)
     published(store, take_over(store, "another"), 99)
     assert latest(store, "orders") == folder(new)
-    assert load(store, "latest", "orders").manifest == new
+    assert load(store, folder(new)).manifest == new
 
 
 def test_timelines_are_ordered_by_number_not_by_text(store: MemoryStore) -> None:
@@ -71,11 +71,6 @@ def test_what_is_not_complete_does_not_count(store: MemoryStore, claim: Claim) -
     assert list_checkpoints(store, "orders") == [folder(done)]
     with pytest.raises(CheckpointNotFoundError, match=r"no complete checkpoint .* at 'orders/.*/chk-2'.*no _metadata"):
         load(store, f"orders/{claim.timeline}/chk-2")
-
-
-def test_no_checkpoint_at_all(store: MemoryStore) -> None:
-    with pytest.raises(CheckpointNotFoundError, match="no checkpoint of job 'orders' at memory://"):
-        load(store, "latest", "orders")
 
 
 def test_ids_are_not_used_again(store: MemoryStore, claim: Claim) -> None:
@@ -145,7 +140,7 @@ def test_the_newest_older_good_one_is_offered(store: MemoryStore, claim: Claim, 
     one, two, three = (published(store, claim, number) for number in (1, 2, 3))
     damage(store, three)
     with pytest.raises(CorruptCheckpointError, match=sentence) as caught:
-        load(store, "latest", "orders")
+        load(store, folder(three))
     assert caught.value.alternative == folder(two)
     assert f"the newest older good checkpoint is memory://{folder(two)}: set" in str(caught.value)
     assert caught.value.path == folder(three)
@@ -173,10 +168,10 @@ def test_the_alternative_may_be_of_an_older_timeline(store: MemoryStore, claim: 
 
 def test_a_checkpoint_that_needs_a_lost_file_of_an_older_one_is_damaged_too(store: MemoryStore, claim: Claim) -> None:
     base = published(store, claim, 1)
-    published(store, claim, 2, [(0, b"delta")], base)
+    second = published(store, claim, 2, [(0, b"delta")], base)
     lose_state(store, base)
     with pytest.raises(CorruptCheckpointError, match=r"shared/1-1-op-0.state is missing"):
-        load(store, "latest", "orders")
+        load(store, folder(second))
 
 
 def test_a_flipped_byte_of_state_is_found_by_a_deep_look(store: MemoryStore, claim: Claim) -> None:

@@ -19,7 +19,7 @@ from rekindle.checkpoint.ownership import claim_next
 from rekindle.checkpoint.paths import StateFileName, checkpoint_folder, metadata_path, shared_reference
 from rekindle.checkpoint.publish import remove
 from rekindle.checkpoint.resolve import list_checkpoints, load
-from rekindle.checkpoint.retention import orphans, outdated
+from rekindle.checkpoint.retention import abandoned, orphans, outdated
 from rekindle.checkpoint.stores.memory import MemoryStore
 from rekindle.checkpoint.subtask import SubtaskParts
 from tests.unit.checkpoint.samples import NOW_MS, contents, manifest_of, published, take_over, written
@@ -130,8 +130,9 @@ def test_orphans_are_of_the_past_and_of_nobody() -> None:
     gone = [
         name(6, 1),  # of a crashed attempt, never completed
         name(4, 2) + ".0a1b2c3d.part",  # half written by it
-        name(7, 3),  # of this attempt, aborted
-        f"orders/{TIMELINE}/chk-7/_metadata.0a1b2c3d.part",
+        f"orders/{TIMELINE}/chk-7/_metadata.0a1b2c3d.part",  # manifests are written one by one, and none is now
+        f"orders/{TIMELINE}/chk-5/_stopped.0a1b2c3d.part",
+        f"orders/{TIMELINE}/_begun.0a1b2c3d.part",
     ]
     stays = [
         name(5, 1),  # needed
@@ -140,30 +141,50 @@ def test_orphans_are_of_the_past_and_of_nobody() -> None:
         name(6, 4),  # of a newer attempt
         name(6, 1, OTHER),  # of another timeline
         f"orders/{TIMELINE}/chk-5/_metadata",
-        f"orders/{TIMELINE}/chk-8/_metadata.0a1b2c3d.part",
+        f"orders/{OTHER}/chk-8/_metadata.0a1b2c3d.part",
         f"orders/{TIMELINE}/notes.txt",
         "orders/owners/00000001",
         "another/shared/1-1-op-0.state",
     ]
-    assert sorted(orphans([*stays, *gone], kept, "orders", TIMELINE, attempt=3, settled_below=8).files) == sorted(gone)
+    assert sorted(orphans([*stays, *gone], kept, "orders", TIMELINE, attempt=3).files) == sorted(gone)
 
 
 @given(
     st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4)), max_size=15),
     histories(),
     st.integers(1, 4),
-    st.integers(0, 7),
 )
-def test_orphans_are_never_needed(
-    files: list[tuple[int, int]], kept: list[Manifest], attempt: int, settled_below: int
-) -> None:
+def test_orphans_are_never_needed(files: list[tuple[int, int]], kept: list[Manifest], attempt: int) -> None:
     paths = [name(checkpoint_id, of_attempt) for checkpoint_id, of_attempt in files]
-    gone = set(orphans(paths, kept, "orders", TIMELINE, attempt, settled_below).files)
+    gone = set(orphans(paths, kept, "orders", TIMELINE, attempt).files)
     needed = {f"orders/{m.timeline}/{file}" for m in kept if m.kind is ManifestKind.CHECKPOINT for file in m.files()}
     assert not gone & needed
-    for path, (checkpoint_id, of_attempt) in zip(paths, files, strict=True):
-        settled = of_attempt < attempt or (of_attempt == attempt and checkpoint_id < settled_below)
-        assert (path in gone) == (settled and path not in needed)
+    for path, (_, of_attempt) in zip(paths, files, strict=True):
+        assert (path in gone) == (of_attempt < attempt and path not in needed)
+
+
+def test_of_older_timelines_only_what_is_half_written_is_abandoned() -> None:
+    """Whoever wrote it has lost the job; what a newer one is writing is nobody else's."""
+    older, own, newer = (f"{number:08d}-0a1b2c3d" for number in (1, 3, 4))
+    half = ".0a1b2c3d.part"
+    gone = [
+        f"orders/{older}/chk-7/_metadata{half}",
+        f"orders/{older}/_begun{half}",
+        name(4, 2, older) + half,
+        f"orders/owners/00000002{half}",
+    ]
+    stays = [
+        f"orders/{older}/chk-7/_metadata",
+        name(4, 2, older),
+        f"orders/{own}/chk-8/_metadata{half}",
+        f"orders/{newer}/chk-8/_metadata{half}",
+        "orders/owners/00000002",
+        f"orders/owners/00000003{half}",
+        f"orders/owners/00000004{half}",
+        f"orders/notes{half}",
+        f"another/{older}/chk-7/_metadata{half}",
+    ]
+    assert sorted(abandoned([*stays, *gone], "orders", own, attempt=3).files) == sorted(gone)
 
 
 def test_a_crashed_attempt_leaves_nothing_behind_after_the_next_one_swept() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rekindle.checkpoint.lineage import latest
 from rekindle.checkpoint.manifest import KeyedPart, Manifest, OperatorState, PartKind
 from rekindle.checkpoint.ownership import Claim
 from rekindle.checkpoint.publish import publish, remove
@@ -81,7 +82,7 @@ class Job:
             subtask.open()
 
     def _restore(self, path: str) -> None:
-        loaded = load(self.store, path, "words")
+        loaded = load(self.store, path)
         target = OperatorTarget("op", "count", self.parallelism, GROUPS)
         for subtask, restore in zip(self.subtasks, assign(loaded.manifest, [target])["op"], strict=True):
             subtask.keyed.restore(read_parts(self.store, loaded.root, restore.keyed))
@@ -136,7 +137,7 @@ def test_counts_timers_and_lists_come_back(tmp_path: Path, after: int) -> None:
     job.process(second)
     job.checkpoint(2)
     job.process("lost at the crash")
-    again = Job(store, take_over(store, "words"), after, "latest")
+    again = Job(store, take_over(store, "words"), after, latest(store, "words"))
     expected = {"the": 3, "quick": 1, "brown": 1, "fox": 1, "jumps": 1, "over": 1, "lazy": 1, "dog": 2, "sleeps": 1}
     assert again.contents() == expected
     seen = [word for subtask in again.subtasks for word in subtask.seen.get()]
@@ -161,7 +162,7 @@ def test_an_increment_is_small_and_older_files_stay_as_long_as_they_are_needed(t
     assert last.full_bytes() > full.full_bytes() / 4
     names = sorted(path.name.partition("-")[0] for path in tmp_path.rglob("*.state"))
     assert names == ["1", "2", "3", "4", "5"]
-    again = Job(store, take_over(store, "words"), 1, "latest")
+    again = Job(store, take_over(store, "words"), 1, latest(store, "words"))
     assert again.contents()["word1"] == 5
     assert len(again.contents()) == 500
 

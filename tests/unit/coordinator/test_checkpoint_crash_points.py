@@ -28,15 +28,18 @@ for step in range(1, 4):
 """
 
 
-def run(process: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {
+def environment(**variables: str) -> dict[str, str]:
+    return {
         **{name: value for name, value in os.environ.items() if name not in (CRASH_AT, CRASH_ONCE)},
         "PYTHONPATH": str(Path(rekindle.__file__).parents[1]),
         **variables,
     }
+
+
+def run(process: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", PROGRAM, process],
-        env=environment,
+        env=environment(**variables),
         capture_output=True,
         text=True,
         timeout=60,
@@ -65,6 +68,20 @@ def test_the_process_dies_there_and_nowhere_else(text: str | None, process: str,
     assert done.returncode == (0 if lines == 6 else -signal.SIGKILL)
 
 
+def test_a_process_that_stands_still_there_goes_on_when_it_is_let():
+    command = [sys.executable, "-c", PROGRAM, "driver"]
+    variables = environment(**{CRASH_AT: "before-publish:2/stop"})
+    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            _, status = os.waitpid(process.pid, os.WUNTRACED)
+            assert os.WIFSTOPPED(status)
+            process.send_signal(signal.SIGCONT)
+            output, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert (process.returncode, len(output.splitlines())) == (0, 6)
+
+
 def test_with_a_file_only_the_first_process_dies(tmp_path: Path):
     variables = {CRASH_AT: "before-publish:2", CRASH_ONCE: str(tmp_path / "died")}
     assert run("0", **variables).returncode == -signal.SIGKILL
@@ -85,7 +102,8 @@ def test_a_bad_name_in_the_environment_does_not_pass_silently():
 
 
 def test_there_is_one_before_and_one_after_each_step_with_a_sentence_each():
-    steps = ["cut", "snapshot", "upload", "acknowledgement", "publish", "notify", "commit", "restore", "recommit"]
+    steps = ["beginning", "cut", "snapshot", "upload", "acknowledgement", "publish", "metadata", "notify", "commit"]
+    steps += ["restore", "recommit"]
     assert [point.value for point in CrashPoint] == [f"{side}-{step}" for step in steps for side in ("before", "after")]
     assert len({point.sentence for point in CrashPoint}) == len(CrashPoint)
     assert all(point.sentence.endswith(".") for point in CrashPoint)

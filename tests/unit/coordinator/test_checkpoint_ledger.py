@@ -124,7 +124,7 @@ def test_the_reasons_have_flinks_texts_and_count_as_in_flink():
         ("DELETE_ON_CANCELLATION", JobStatus.FAILED, True),
         ("DELETE_ON_CANCELLATION", JobStatus.FINISHED, False),
         ("NO_EXTERNALIZED_CHECKPOINTS", JobStatus.CANCELED, False),
-        ("NO_EXTERNALIZED_CHECKPOINTS", JobStatus.FAILED, False),
+        ("NO_EXTERNALIZED_CHECKPOINTS", JobStatus.FAILED, True),
     ],
 )
 def test_what_stays_after_the_end(retention: str, status: JobStatus, stays: bool):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from time import monotonic
 
 import msgspec
 import pytest
 
 from rekindle.checkpoint import resolve
+from rekindle.checkpoint.lineage import latest
 from rekindle.checkpoint.ownership import claim_first
-from rekindle.checkpoint.paths import StateFileName, shared_reference
+from rekindle.checkpoint.paths import BEGUN, COMPLETED, StateFileName, shared_reference
 from rekindle.checkpoint.resolve import RestoredFrom
 from rekindle.checkpoint.statefile import StateFileWriter
-from rekindle.checkpoint.stops import last_stop
 from rekindle.checkpoint.store import open_store
 from rekindle.checkpoint.stores.local import LocalStore
 from rekindle.checkpoint.subtask import SubtaskParts, write_subtask
@@ -21,7 +22,7 @@ from rekindle.coordinator import checkpointing as shell
 from rekindle.coordinator.checkpoint_types import CheckpointKind
 from rekindle.coordinator.checkpointing import Checkpointing
 from rekindle.datastream import StreamExecutionEnvironment
-from rekindle.errors import CheckpointError, OwnershipLostError, StoreError
+from rekindle.errors import CheckpointError, CheckpointNotFoundError, OwnershipLostError, StoreError
 from rekindle.graph.build import build_plan
 from rekindle.protocol import (
     CheckpointAborted,
@@ -31,7 +32,10 @@ from rekindle.protocol import (
     SnapshotDeclined,
     SnapshotTaken,
 )
+from rekindle.spark.storage import JobStorage
 from rekindle.testing import ManualClock
+
+NOTES = (BEGUN, COMPLETED)
 
 
 def plan_of(**settings: str):
@@ -44,9 +48,11 @@ def plan_of(**settings: str):
 class Driver:
     """A `Checkpointing` and the one task of its job, played by the test."""
 
-    def __init__(self, directory, recover=lambda: None, **settings: str) -> None:
+    def __init__(self, directory, recover=None, **settings: str) -> None:
         self.plan = plan_of(**settings)
         self.store = LocalStore(directory)
+        keys = Configuration.from_dict({**settings, "execution.checkpointing.dir": str(directory)})
+        recover = recover or JobStorage.of(plan_of(**keys.to_dict()), keys).recover
         self.told: list = []
         self.checkpointing = Checkpointing(
             self.plan, "0" * 32, self.store, ManualClock(1), in_memory=False, recover=recover
@@ -83,7 +89,9 @@ class Driver:
         return SnapshotTaken(order.id, chain.id, 0, operators, 0.0, 1.0, 2.0)
 
     def files(self) -> list[str]:
-        return [entry.path for entry in self.store.list(self.basis.storage.root)]
+        """Without the notes, which outlive the checkpoints (I21)."""
+        root = self.basis.storage.root
+        return [entry.path for entry in self.store.list(root) if entry.path.removeprefix(f"{root}/") not in NOTES]
 
 
 @pytest.fixture
@@ -96,13 +104,50 @@ def test_complete_when_published_and_told_afterwards(driver):
     assert not driver.told
     driver.checkpointing.hear(driver.word(order))
     assert driver.told == [CheckpointCompleted(1, False)]
-    loaded = resolve.load(driver.store, resolve.LATEST, "shell")
+    loaded = resolve.load(driver.store, latest(driver.store, "shell"))
     assert loaded.manifest.checkpoint_id == 1
     overview = driver.checkpointing.tracker.overview()
     assert overview.latest_completed is not None
     (acknowledged,) = overview.latest_completed.acknowledged
     assert [each.checkpointed_size for each in acknowledged.snapshot.operators] == [5] * 3
     assert overview.latest_completed.state_size == 15
+
+
+def test_the_paths_in_the_statistics_are_what_a_recovery_takes(tmp_path):
+    """As they are: of a checkpoint, of a savepoint, and of what an attempt restored."""
+    driver = Driver(tmp_path / "checkpoints", **{"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")})
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    driver.checkpointing.desk.ask(CheckpointKind.SAVEPOINT)
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    overview = driver.checkpointing.tracker.overview()
+    for statistics, checkpoint_id in ((overview.latest_completed, 1), (overview.latest_savepoint, 2)):
+        path = statistics.external_path
+        again = Driver(tmp_path / "again", **{"execution.state-recovery.path": path})
+        assert again.basis.restored_id == checkpoint_id
+        assert again.checkpointing.tracker.overview().latest_restored.external_path == path
+
+
+def test_a_checkpoint_in_memory_has_no_path(tmp_path):
+    driver = Driver(tmp_path)
+    driver.checkpointing.in_memory = True
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    assert driver.checkpointing.tracker.overview().latest_completed.external_path is None
+
+
+def test_the_log_says_what_is_triggered_and_completed(driver, caplog):
+    """In the words of the texts (S1)."""
+    caplog.set_level("INFO", "rekindle.checkpoint")
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    driver.checkpointing.desk.ask(CheckpointKind.SAVEPOINT)
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    said = [re.sub(r"in \d+ ms", "in 46 ms", record.getMessage()) for record in caplog.records]
+    assert said[:3] == [
+        f"Triggering checkpoint 1 (type=CHECKPOINT) @ 1 for job {'0' * 32}.",
+        f"Completed checkpoint 1 for job {'0' * 32} (15 bytes in 46 ms).",
+        f"Triggering checkpoint 2 (type=SAVEPOINT) @ 1 for job {'0' * 32}.",
+    ]
+    assert said[3] == f"Completed checkpoint 2 for job {'0' * 32} (15 bytes in 46 ms)."
+    assert re.fullmatch(r"Savepoint 2 is at file://.*/savepoints/savepoint-000000-\w+\.", said[4])
 
 
 def test_what_an_aborted_checkpoint_wrote_is_deleted_also_when_it_comes_late(driver):
@@ -233,21 +278,21 @@ def stopped(driver) -> str:
     return asked.result(0).location
 
 
-@pytest.mark.parametrize("latest", [True, False])
-def test_latest_is_the_savepoint_that_the_job_was_stopped_with(tmp_path, latest):
+@pytest.mark.parametrize("path", ["latest", None])
+def test_latest_is_the_savepoint_that_the_job_was_stopped_with(tmp_path, path):
     """Its checkpoints are older, and what came after them is committed."""
     settings = {"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")}
-    if latest:
-        settings["execution.state-recovery.path"] = "latest"
-    driver = Driver(tmp_path / "checkpoints", **settings)
+    keys = settings | ({"execution.state-recovery.path": path} if path else {})
+    driver = Driver(tmp_path / "checkpoints", **keys)
     driver.checkpointing.hear(driver.word(driver.cut()))
-    assert last_stop(driver.store, "shell") is None
+    assert latest(driver.store, "shell").endswith("/chk-1")
     savepoint = stopped(driver)
-    assert last_stop(driver.store, "shell") == savepoint
-    again = Driver(tmp_path / "checkpoints", **settings)
-    assert last_stop(driver.store, "shell") == savepoint, "until there is something newer"
+    assert latest(driver.store, "shell") == savepoint
+    again = Driver(tmp_path / "checkpoints", **settings, **{"execution.state-recovery.path": "latest"})
+    assert again.basis.restored_id == 2
+    assert latest(driver.store, "shell") == savepoint, "until there is something newer"
     again.checkpointing.hear(again.word(again.cut()))
-    assert last_stop(driver.store, "shell") is None
+    assert latest(driver.store, "shell") == f"{again.basis.storage.root}/chk-3"
 
 
 def test_where_a_job_was_stopped_is_known_before_anything_is_committed(driver):
@@ -264,7 +309,7 @@ def test_where_a_job_was_stopped_is_known_before_anything_is_committed(driver):
 
 
 def driver_stop(driver) -> str | None:
-    return last_stop(driver.store, "shell")
+    return latest(driver.store, "shell")
 
 
 def test_a_stop_that_fails_with_its_note_leaves_neither_note_nor_savepoint(driver, tmp_path, monkeypatch):
@@ -284,7 +329,7 @@ def test_a_stop_that_fails_with_its_note_leaves_neither_note_nor_savepoint(drive
     with pytest.raises(CheckpointError, match="the network is gone"):
         asked.result(0)
     assert not driver.checkpointing.ended
-    assert driver_stop(driver) is None
+    assert driver_stop(driver).endswith("/chk-1")
     assert not [path for path in (tmp_path / "savepoints").rglob("*") if path.is_file()]
 
 
@@ -366,7 +411,7 @@ def test_the_latest_is_looked_for_after_the_claim(tmp_path):
         with pytest.raises(OwnershipLostError):
             older.checkpointing.hear(older.word(order))
         found.append(older.told)
-        path = resolve.latest(older.store, "shell")
+        path = latest(older.store, "shell")
         return None if path is None else RestoredFrom(older.store, resolve.load(older.store, path))
 
     newer = Driver(directory, recover)
@@ -402,7 +447,7 @@ def test_a_store_that_fails_after_it_has_published_leaves_no_damaged_checkpoint(
     with pytest.raises(CheckpointError, match="tolerable"):
         driver.checkpointing.hear(word)
     assert driver.told[-1] == CheckpointAborted(2)
-    assert resolve.load(driver.store, resolve.LATEST, "shell", deep=True).manifest.checkpoint_id == 1
+    assert resolve.load(driver.store, latest(driver.store, "shell"), deep=True).manifest.checkpoint_id == 1
 
 
 def test_what_a_failed_publication_left_goes_with_the_next_attempt(driver, monkeypatch):
@@ -425,7 +470,7 @@ def test_what_a_failed_publication_left_goes_with_the_next_attempt(driver, monke
     driver.begin()
     assert driver.basis.restored_id == 1
     assert [path.rpartition("/")[2] for path in resolve.list_checkpoints(driver.store, "shell")] == ["chk-1"]
-    assert resolve.load(driver.store, resolve.LATEST, "shell", deep=True).manifest.checkpoint_id == 1
+    assert resolve.load(driver.store, latest(driver.store, "shell"), deep=True).manifest.checkpoint_id == 1
 
 
 def test_a_restart_looks_again_for_the_checkpoint_that_the_store_did_not_give(driver, tmp_path):
@@ -436,7 +481,7 @@ def test_a_restart_looks_again_for_the_checkpoint_that_the_store_did_not_give(dr
     def recover():
         if answers:
             raise answers.pop()
-        return RestoredFrom(driver.store, resolve.load(driver.store, resolve.LATEST, "shell"))
+        return RestoredFrom(driver.store, resolve.load(driver.store, latest(driver.store, "shell")))
 
     checkpointing = Checkpointing(driver.plan, "1" * 32, driver.store, ManualClock(1), in_memory=False, recover=recover)
     with pytest.raises(StoreError):
@@ -449,37 +494,31 @@ def raised(error):
     raise error
 
 
-def resumed(driver: Driver, directory, **settings: str) -> Driver:
+def resumed(directory, **settings: str) -> Driver:
     """The program run again with `latest`."""
-
-    def recover():
-        path = resolve.latest(driver.store, "shell")
-        return None if path is None else RestoredFrom(driver.store, resolve.load(driver.store, path))
-
-    return Driver(directory, recover, **{"execution.state-recovery.path": "latest", **settings})
+    return Driver(directory, **settings, **{"execution.state-recovery.path": "latest"})
 
 
 def test_ids_grow_over_drivers_also_above_what_was_never_completed(tmp_path):
     driver = Driver(tmp_path)
     driver.checkpointing.hear(driver.word(driver.cut()))
     driver.word(driver.cut(), b"x" * 1_000_000)  # the driver dies before it completes checkpoint 2
-    again = resumed(driver, tmp_path)
+    again = resumed(tmp_path)
     assert again.basis.restored_id == 1
     assert again.cut().id == 3
 
 
-@pytest.mark.parametrize("latest", [True, False])
-def test_a_job_that_is_started_with_latest_is_found_ended(tmp_path, latest):
-    """I9: a driver that dies just after its job's end does not begin it once more; others clean up, as in Flink."""
-    driver = Driver(tmp_path)
+@pytest.mark.parametrize("path", ["latest", None])
+def test_a_job_that_is_started_with_latest_is_found_ended(tmp_path, path):
+    """I9: a driver that dies just after its job's end does not begin it once more; others clean up, as in Flink, and
+    whoever looks for the latest then is refused (I21)."""
+    driver = Driver(tmp_path, **({"execution.state-recovery.path": path} if path else {}))
     driver.checkpointing.hear(driver.word(driver.cut()))
-    again = resumed(driver, tmp_path, **({} if latest else {"execution.state-recovery.path": ""}))
-    again.checkpointing.input_ended()
-    order = again.cut()
-    again.checkpointing.hear(again.word(order))
-    (chain,) = again.plan.chains
-    again.checkpointing.hear(Committed(order.id, chain.id, 0))
-    assert again.checkpointing.ended
-    again.checkpointing.job_ended(JobStatus.FINISHED)
-    found = resolve.load(again.store, resolve.LATEST, "shell").manifest
-    assert (found.checkpoint_id == order.id) is latest
+    driver.checkpointing.input_ended()
+    order = driver.cut()
+    finish(driver, order)
+    if path:
+        assert latest(driver.store, "shell") == f"{driver.basis.storage.root}/chk-{order.id}"
+    else:
+        with pytest.raises(CheckpointNotFoundError, match="To begin anew on purpose, start the job without"):
+            latest(driver.store, "shell")

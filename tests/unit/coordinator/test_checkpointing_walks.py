@@ -9,7 +9,15 @@ import msgspec
 import pytest
 
 from rekindle.checkpoint import resolve
-from rekindle.checkpoint.paths import StateFileName, below, metadata_path, savepoint_reference, shared_reference
+from rekindle.checkpoint.paths import (
+    BEGUN,
+    COMPLETED,
+    StateFileName,
+    below,
+    metadata_path,
+    savepoint_reference,
+    shared_reference,
+)
 from rekindle.checkpoint.rescale import key_group_range
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store import open_store
@@ -157,12 +165,13 @@ def savepoints_of(store: LocalStore) -> list[str]:
 
 
 def exactly_needed(store: LocalStore, folders: list[str], prefix: str = "") -> bool:
-    """Whether the files below a prefix are those of these checkpoints and no other."""
+    """Whether the files below a prefix are those of these checkpoints and no other, notes of the run apart."""
     needed = set()
     for folder in folders:
         loaded = resolve.load(store, folder, deep=True)
         needed |= {metadata_path(folder), *(below(loaded.root, each) for each in loaded.manifest.files())}
-    return {entry.path for entry in store.list() if entry.path.startswith(prefix)} == needed
+    files = {entry.path for entry in store.list() if entry.path.startswith(prefix)}
+    return {path for path in files if not path.endswith((BEGUN, COMPLETED))} == needed
 
 
 STEPS = ["trigger"] * 6 + ["acknowledge"] * 14 + ["write_and_say_nothing", "decline", "die"]

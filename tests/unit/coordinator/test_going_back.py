@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rekindle.checkpoint import resolve
+from rekindle.checkpoint.lineage import latest
 from rekindle.checkpoint.resolve import RestoredFrom
 from rekindle.coordinator.failure import task_failed
 from rekindle.errors import CorruptCheckpointError, JobExecutionError, StoreError
@@ -54,7 +55,7 @@ def test_the_damaged_one_does_not_stay_as_the_latest(tmp_path):
     driver.checkpointing.failed(str(DAMAGE))
     driver.checkpointing.go_back(DAMAGE)
     driver.begin()
-    assert resolve.load(driver.store, "latest", "shell", deep=True).manifest.checkpoint_id == ids[1]
+    assert resolve.load(driver.store, latest(driver.store, "shell"), deep=True).manifest.checkpoint_id == ids[1]
 
 
 def test_an_older_one_that_the_store_did_not_delete_is_as_good(tmp_path, monkeypatch):
@@ -67,7 +68,7 @@ def test_an_older_one_that_the_store_did_not_delete_is_as_good(tmp_path, monkeyp
     driver.checkpointing.go_back(DAMAGE)
     driver.begin()
     assert driver.basis.restored_id == ids[0]
-    assert resolve.load(driver.store, "latest", "shell", deep=True).manifest.checkpoint_id == ids[0]
+    assert resolve.load(driver.store, latest(driver.store, "shell"), deep=True).manifest.checkpoint_id == ids[0]
     newest = complete(driver)
     names = [path.rpartition("/")[2] for path in resolve.list_checkpoints(driver.store, "shell")]
     assert names == [f"chk-{newest}"]
@@ -105,8 +106,8 @@ def test_a_start_by_hand_from_a_damaged_one(tmp_path):
     """Nothing was handed out by this run: the older one of the older timeline is taken, and a new timeline begun."""
     first = Driver(tmp_path, **RETAIN, **{"execution.checkpointing.num-retained": "2"})
     ids = [complete(first) for _ in range(2)]
-    latest = resolve.load(first.store, "latest", "shell")
-    second = Driver(tmp_path, recover=lambda: RestoredFrom(first.store, latest))
+    loaded = resolve.load(first.store, latest(first.store, "shell"))
+    second = Driver(tmp_path, recover=lambda: RestoredFrom(first.store, loaded))
     assert second.basis.restored_id == ids[1]
     second.checkpointing.failed(str(DAMAGE))
     second.checkpointing.go_back(DAMAGE)

@@ -47,7 +47,9 @@ def test_latest_goes_on_from_where_the_job_was_stopped(driver: Driver, tmp_path:
 def test_a_savepoint_that_is_not_there_any_more_is_asked_for(driver: Driver, tmp_path: Path) -> None:
     """To begin from the older checkpoint in its place would commit twice what came after it."""
     shutil.rmtree(tmp_path / "savepoints")
-    with pytest.raises(CheckpointNotFoundError, match=f"stopped with the savepoint {driver.savepoint}, which is not"):
+    with pytest.raises(
+        CheckpointNotFoundError, match=f"was stopped with, or last began from, {driver.savepoint}, which is not"
+    ):
         recovered(tmp_path)
 
 
