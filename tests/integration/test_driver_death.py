@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,6 +84,31 @@ def test_a_killed_jvm_of_the_driver_ends_a_job_without_restarts_and_the_next_one
         before = program.errors[: program.errors.index("Traceback (most recent call last):")]
         assert not any("/src/rekindle/" in line for line in before), "\n".join(program.errors)
         assert_nothing_left(program, time.monotonic())
+        assert os.listdir(program.temporary) == []
+
+
+def test_what_a_killed_driver_and_its_jvm_left_is_nobody_elses_to_read_and_goes_with_the_next_job(
+    tmp_path: Path,
+) -> None:
+    shared = Path(tempfile.mkdtemp(prefix="rk-test-"))  # a short path: slots put unix sockets into it
+    places = {"TMPDIR": os.fspath(shared), "SPARK_LOCAL_DIRS": os.fspath(shared)}
+    try:
+        with RunningProgram("endless.py", "local[2]", os.fspath(tmp_path), "first", environment=places) as program:
+            wait_until_flowing(program, "first")
+            assert {path.stat().st_mode & 0o777 for path in shared.iterdir()} == {0o700}
+            (jvm,) = program.java(DRIVER_JVM)
+            for process in (psutil.Process(program.pid), jvm):
+                process.suspend()  # so that neither tidies up after the other
+            for process in (psutil.Process(program.pid), jvm):
+                process.kill()
+            seconds_until_gone(program.processes(), time.monotonic(), ALL_GONE_S)
+            left = set(shared.rglob("*"))
+        assert any("blockmgr" in path.name for path in left), "the test needs something that is left"
+        with RunningProgram("endless.py", "local[2]", os.fspath(tmp_path), "second", environment=places) as program:
+            wait_until_flowing(program, "second")
+            assert not {path for path in left if path.exists()}
+    finally:
+        shutil.rmtree(shared)
 
 
 @pytest.mark.cluster

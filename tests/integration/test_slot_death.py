@@ -15,6 +15,7 @@ from rekindle.datastream import MapFunction, StreamExecutionEnvironment
 from rekindle.errors import ClusterError, SlotLostError
 from rekindle.protocol import SlotLaunch
 from rekindle.spark import slots as placing
+from rekindle.spark.directories import make_directory
 
 
 class Dies(MapFunction):
@@ -65,9 +66,9 @@ def test_a_slot_that_does_not_come_up_has_a_cause(
     python.write_text(f"#!/bin/sh\n{script}\n")
     python.chmod(0o700)
     monkeypatch.setattr(sys, "executable", os.fspath(python))
-    directory = tmp_path / "slot"
-    directory.mkdir()
+    own = make_directory("slot-", "0", os.fspath(tmp_path))
     launch = SlotLaunch("job", "demo", 1, 0, 1, "127.0.0.1", 1, b"secret", 1000, 5000)
     with pytest.raises(ClusterError) as caught:
-        placing._start(launch, os.fspath(directory), None)
+        placing._start(launch, own, None)
+    own.let_go()
     assert said in str(caught.value)

@@ -18,7 +18,8 @@ from rekindle import protocol, wire
 from rekindle.coordinator.cluster import EpochRun, SlotAddress
 from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.spark import slots as placing
-from rekindle.spark.slots import SpawnedSlot, make_directory, remove_abandoned_directories, spawn_slots
+from rekindle.spark.directories import make_directory, remove_abandoned
+from rekindle.spark.slots import SpawnedSlot, spawn_slots
 from tests.standalone_cluster import free_ports
 
 SECRET = b"slots-test-secret"
@@ -65,7 +66,7 @@ def driver() -> Iterator[Driver]:
 
 def launches(port: int, count: int) -> list[protocol.SlotLaunch]:
     return [
-        protocol.SlotLaunch("job", "word count", 1, slot, count, "127.0.0.1", port, SECRET, 1000, 5000)
+        protocol.SlotLaunch("job", "word count", 1, slot, count, "127.0.0.1", port, SECRET, 1000, 60_000)
         for slot in range(count)
     ]
 
@@ -115,19 +116,17 @@ def abandoned_directories() -> list[str]:
     return [name for name in os.listdir("/tmp") if name.startswith("rekindle-slot-") and is_abandoned(name)]
 
 
-def test_directories_of_the_killed_are_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", os.fspath(tmp_path) if len(os.fspath(tmp_path)) <= 70 else "/tmp")
-    dead, alive, unfinished = (make_directory(slot) for slot in range(3))
-    os.close(placing._lock(dead))
-    lock = placing._lock(alive)
-    try:
-        remove_abandoned_directories()
-        assert [os.path.exists(each) for each in (dead, alive, unfinished)] == [False, True, True]
-    finally:
-        os.close(lock)
-        os.rmdir(unfinished)
-        remove_abandoned_directories()
-    assert not os.path.exists(alive)
+def test_directories_of_the_killed_are_removed_by_the_next(tmp_path: Path) -> None:
+    parent = os.fspath(tmp_path)
+    dead, alive = (make_directory("kind-", name, parent) for name in ("dead", "alive"))
+    unfinished = tmp_path / "kind-unfinished"
+    unfinished.mkdir()
+    dead.let_go()
+    remove_abandoned("kind-", parent)
+    assert [os.path.exists(each) for each in (dead.path, alive.path, unfinished)] == [False, True, True]
+    alive.let_go()
+    remove_abandoned("kind-", parent)
+    assert not os.path.exists(alive.path)
 
 
 def test_waiting_for_executors_can_be_cancelled() -> None:

@@ -18,7 +18,7 @@ from rekindle.common import Configuration, Types
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import ClusterError
 from rekindle.spark import private
-from rekindle.spark.gateway import patched_environment
+from rekindle.spark.gateway import end_jvm, patched_environment
 from rekindle.spark.java import cache_folders, ensure_java, own_folder
 from rekindle.spark.jvm_options import ARCHIVE_IS_OPTIONAL, archive_of
 from rekindle.spark.shared_session import stop_own_session
@@ -39,7 +39,7 @@ def make_archive(environ: Mapping[str, str] | None = None) -> Path:
         with patched_environment({"SPARK_SUBMIT_OPTS": " ".join([*options, environ.get("SPARK_SUBMIT_OPTS", "")])}):
             _run_a_job()
             stop_own_session()
-            private.end_gateway()  # the JVM writes the archive when it ends
+            end_jvm()  # the JVM writes the archive when it ends
         if not unfinished.is_file():
             raise ClusterError(
                 f"The Java at {java.path} made no archive: it cannot where Spark's class path has a folder with files"

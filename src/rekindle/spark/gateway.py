@@ -5,22 +5,24 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import shutil
 import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyspark
 
 from rekindle.errors import ClusterError
 from rekindle.spark import private
+from rekindle.spark.directories import OwnDirectory, make_directory
+from rekindle.system import refusal
 
-_DIRECTORY_PREFIX = "rekindle-spark-"
+_DIRECTORY_KIND = "rekindle-spark-"
 _KEPT_LINES = 50
 _COMPLAINT_DEADLINE_S = 5.0
+_held: dict[str, OwnDirectory] = {}
 
 
 class JvmOutput:
@@ -42,10 +44,10 @@ class JvmOutput:
         """From here on the user sees what comes."""
         self._is_open.set()
 
-    def complaint(self) -> str:
-        """The line among the last ones that says most about why the JVM did not start."""
+    def complaint(self) -> str | None:
+        """The line among the last ones that says most about why the JVM did not start; None when it said nothing."""
         telling = [line for line in self._last if "Error" in line or "Exception" in line or "error:" in line.lower()]
-        return (telling or list(self._last) or ["it said nothing"])[0]
+        return next(iter(telling or self._last), None)
 
     def _pass_on(self) -> None:
         with open(self._read, encoding="utf-8", errors="replace") as lines:
@@ -102,19 +104,32 @@ def _is_of_the_daemon(frame: str) -> bool:
     return "/pyspark/daemon.py" in frame
 
 
-def launch_jvm(environment: Mapping[str, str]) -> JvmOutput | None:
-    """Starts the JVM unless this process has one; its output, to be opened when the session stands."""
+def launch_jvm(environment: Mapping[str, str], directories: Sequence[OwnDirectory] = ()) -> JvmOutput | None:
+    """Starts the JVM unless this process has one; its output, to be opened when the session stands.
+
+    It shares the locks of its directories, which are removed when it has ended.
+    """
     if private.has_gateway() or "PYSPARK_GATEWAY_PORT" in os.environ:
         return None
-    output = JvmOutput()
+    try:
+        output = JvmOutput()
+    except OSError as error:
+        raise ClusterError(f"Spark's JVM did not start: {refusal(error)}.") from None
     try:
         with patched_environment(environment):
-            private.launch_gateway(output.write)
+            private.launch_gateway(output.write, [directory.lock for directory in directories])
     except Exception as error:
         output.start().join(_COMPLAINT_DEADLINE_S)
-        raise ClusterError(f"Spark's JVM did not start: {output.complaint()} ({error})") from None
+        for directory in directories:
+            remove_directory(directory.path)
+        raise ClusterError(f"Spark's JVM did not start: {_why(error, output.complaint())}") from None
     output.start()
     return output
+
+
+def _why(error: Exception, complaint: str | None) -> str:
+    why = refusal(error)
+    return f"{why}." if complaint is None else f"{complaint} ({why})"
 
 
 @contextlib.contextmanager
@@ -132,27 +147,58 @@ def patched_environment(values: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def temporary_directory(purpose: str) -> str:
-    """A directory that goes with this process at the latest, or with the next one when this one is killed."""
-    _remove_those_of_the_killed()
-    path = tempfile.mkdtemp(prefix=f"{_DIRECTORY_PREFIX}{os.getpid()}-{purpose}-")
-    atexit.register(shutil.rmtree, path, ignore_errors=True)
-    return path
+def temporary_directory(purpose: str, parent: str | None = None) -> OwnDirectory:
+    """A directory for the JVM and what runs in it; it goes with them, or with the next one when all are killed."""
+    own = make_directory(_DIRECTORY_KIND, purpose, parent or tempfile.gettempdir())
+    _held[own.path] = own
+    return own
 
 
-def _remove_those_of_the_killed() -> None:
-    for directory in Path(tempfile.gettempdir()).glob(f"{_DIRECTORY_PREFIX}*"):
-        pid = directory.name.removeprefix(_DIRECTORY_PREFIX).partition("-")[0]
-        with contextlib.suppress(OSError):
-            if pid.isdigit() and not os.path.exists(f"/proc/{pid}") and directory.lstat().st_uid == os.geteuid():
-                shutil.rmtree(directory, ignore_errors=True)
+def remove_directory(path: str) -> None:
+    """One of them is not needed any more."""
+    if (own := _held.pop(path, None)) is not None:
+        own.remove()
 
 
-def linked_spark_home() -> str:
+@atexit.register
+def _remove_directories() -> None:
+    for path in list(_held):
+        remove_directory(path)
+
+
+def end_jvm() -> None:
+    """Ends the JVM of this process, which has no active session, and removes its directories."""
+    private.end_gateway()
+    _remove_directories()
+
+
+def forget_jvm() -> None:
+    """Lets go of a JVM that has ended, and of the session in it, and removes its directories."""
+    private.forget_gateway()
+    _remove_directories()
+
+
+def local_directories(configured: str | None, environ: Mapping[str, str]) -> list[OwnDirectory]:
+    """Where Spark's shuffle files go: below each of the user's own choices, readable by the user alone.
+
+    Spark's order: SPARK_LOCAL_DIRS in the environment, then `configured` (spark.local.dir), then the temporary one.
+    """
+    chosen = environ.get("SPARK_LOCAL_DIRS") or configured or tempfile.gettempdir()
+    parents = [parent.strip() for parent in chosen.split(",") if parent.strip()]
+    try:
+        for parent in parents:
+            os.makedirs(parent, exist_ok=True)
+        return [temporary_directory("local", parent) for parent in parents]
+    except OSError as error:
+        raise ClusterError(f"Spark's files cannot be kept in {chosen}: {refusal(error)}.") from None
+
+
+def linked_spark_home() -> OwnDirectory:
     """A Spark home of links to the installed one: `local-cluster` writes its work directory into its Spark home."""
-    home = Path(temporary_directory("home"))
+    own = temporary_directory("home")
+    home = Path(own.path)
     installed = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
     for entry in installed.iterdir():
         if entry.name not in ("work", "__pycache__"):
             (home / entry.name).symlink_to(entry.resolve())
-    return os.fspath(home)
+    return own

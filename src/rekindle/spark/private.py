@@ -204,13 +204,11 @@ def jvm_ending(sc: SparkContext) -> str | None:
     try:
         ask_jvm(sc)
     except (Py4JError, ConnectionError) as error:
-        process = _jvm_process()
-        if process is None:
+        if _jvm_process() is None:
             return "it does not answer any more"
-        try:
-            return how_it_ended(process.wait(_ENDING_S))
-        except subprocess.TimeoutExpired:
+        if (ending := ending_behind(error)) is None:
             raise ClusterError(f"Spark's driver process (a JVM) does not answer: {refusal(error)}.") from None
+        return ending
     return None
 
 
@@ -265,10 +263,43 @@ def has_gateway() -> bool:
     return SparkContext._gateway is not None
 
 
-def launch_gateway(error_output: int) -> None:
-    """Starts the JVM whose standard error is this descriptor; sessions made afterwards live in it."""
-    gateway = java_gateway.launch_gateway(None, {"stderr": error_output})  # type: ignore[no-untyped-call]
+def launch_gateway(error_output: int, inherited: Sequence[int] = ()) -> None:
+    """Starts the JVM whose standard error is this descriptor; sessions made afterwards live in it.
+
+    Raises ClusterError when it ended before it was up.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(*arguments, **options))
+        return started[-1]
+
+    pyspark: Any = java_gateway
+    before, pyspark.Popen = pyspark.Popen, start  # it keeps to itself how a process that did not come up ended
+    try:
+        gateway = pyspark.launch_gateway(None, {"stderr": error_output, "pass_fds": tuple(inherited)})
+    except Exception as error:
+        for process in started:
+            process.stdin.close()  # type: ignore[union-attr]
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                raise ClusterError(how_it_ended(process.wait(_ENDING_S))) from error
+            process.kill()
+            process.wait()
+        raise
+    finally:
+        pyspark.Popen = before
     SparkContext._ensure_initialized(gateway=gateway)
+
+
+def ending_behind(error: Exception) -> str | None:
+    """How the JVM has ended that did not answer a call; None when it was something else that failed."""
+    process = _jvm_process()
+    if process is None or isinstance(error, Py4JJavaError) or not isinstance(error, Py4JError | ConnectionError):
+        return None
+    try:
+        return how_it_ended(process.wait(_ENDING_S))
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def end_gateway() -> None:

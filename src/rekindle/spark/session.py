@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import signal
 import sys
 import threading
@@ -23,7 +22,17 @@ from rekindle.errors import ClusterError
 from rekindle.spark import private
 from rekindle.spark.epoch import first_sentence
 from rekindle.spark.exchange import package_path
-from rekindle.spark.gateway import JvmOutput, launch_jvm, linked_spark_home, patched_environment, temporary_directory
+from rekindle.spark.gateway import (
+    JvmOutput,
+    end_jvm,
+    forget_jvm,
+    launch_jvm,
+    linked_spark_home,
+    local_directories,
+    patched_environment,
+    remove_directory,
+    temporary_directory,
+)
 from rekindle.spark.java import ensure_java
 from rekindle.spark.jvm_options import archive_options, start_environment
 from rekindle.spark.slots import is_local_master, master_of
@@ -39,6 +48,7 @@ _STACK_LOGGERS = (
     "org.apache.spark.api.python.PythonRunner",
     "org.apache.spark.api.python.BasePythonRunner",
     "org.apache.spark.util.Utils",
+    "org.apache.spark.storage.ShuffleBlockFetcherIterator",
 )
 #: While Spark stops, executors that end and messages that come too late are errors to it, some with a stack.
 _STOPPING_LOGGERS = ("org.apache.spark",)
@@ -124,6 +134,10 @@ def start_context(configuration: Configuration) -> SparkContext:
         try:
             context = SparkContext(conf=_conf(settings))
         except Exception as error:
+            if (sockets := settings.get("spark.python.unix.domain.socket.dir")) is not None:
+                remove_directory(sockets)
+            if (ending := private.ending_behind(error)) is not None:
+                raise ClusterError(f"Spark's JVM ended while Spark started on {master!r}: {ending}.") from None
             raise ClusterError(f"Spark could not start on {master!r}: {_cause(error)}") from None
     context.setLogLevel(settings["spark.log.level"])
     if not configuration.get(config.JAVA_STACK):
@@ -151,7 +165,7 @@ def stop_context(context: SparkContext) -> None:
     else:
         context.stop()
     if sockets:
-        shutil.rmtree(sockets, ignore_errors=True)
+        remove_directory(sockets)
 
 
 def configured_master(configuration: Configuration) -> str:
@@ -209,9 +223,10 @@ def own_settings(master: str, configuration: Configuration) -> dict[str, str]:
 
 def _socket_settings() -> dict[str, str]:
     """Where pyspark's unix sockets are; TCP in their place when the temporary directory's path is too long for them."""
-    directory = temporary_directory("sockets")
+    directory = temporary_directory("sockets").path
     if len(os.fsencode(directory)) <= _LONGEST_SOCKET_DIRECTORY:
         return {"spark.python.unix.domain.socket.dir": directory}
+    remove_directory(directory)
     _LOG.info("Epochs take longer than they need to: %s is too long for unix sockets; set a shorter TMPDIR.", directory)
     return {"spark.python.unix.domain.socket.enabled": "false"}
 
@@ -274,10 +289,10 @@ _MATTERS: tuple[tuple[str, str, Callable[[str], bool], str], ...] = (
 def _launch(configuration: Configuration, master: str) -> JvmOutput | None:
     needs_links = master.startswith("local-cluster[")
     if private.gateway_ending() is not None:
-        private.forget_gateway()
+        forget_jvm()
     if needs_links and private.has_gateway():
         # The JVM of an earlier session has the installed package as its Spark home, and would write into it.
-        private.end_gateway()
+        end_jvm()
     if private.has_gateway() or "PYSPARK_GATEWAY_PORT" in os.environ:
         return None
     environ: Mapping[str, str] = os.environ
@@ -287,9 +302,12 @@ def _launch(configuration: Configuration, master: str) -> JvmOutput | None:
     environment = {"JAVA_HOME": os.fspath(java.path), **start_environment(environ, archive_options(java, environ))}
     if is_on_this_machine(master):
         environment["SPARK_LOCAL_IP"] = _LOOPBACK
-    if needs_links:
-        environment["SPARK_HOME"] = linked_spark_home()
-    return launch_jvm(environment | _python_environment(configuration))
+    local = local_directories(configuration.with_prefix(_SPARK_CONF_PREFIX).get("spark.local.dir"), os.environ)
+    environment["SPARK_LOCAL_DIRS"] = ",".join(directory.path for directory in local)
+    homes = [linked_spark_home()] if needs_links else []
+    for home in homes:
+        environment["SPARK_HOME"] = home.path
+    return launch_jvm(environment | _python_environment(configuration), [*local, *homes])
 
 
 def _python_environment(configuration: Configuration) -> dict[str, str]:

@@ -13,6 +13,7 @@ from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.errors import ClusterError
 from rekindle.spark import private
+from rekindle.spark.gateway import forget_jvm
 from rekindle.spark.session import SessionLease, active_context, obtain_session, stop_context
 
 _LOG = logging.getLogger("rekindle.spark")
@@ -44,7 +45,7 @@ def _let_go_of_a_lost_session() -> None:
     if _own is None or private.is_stopped(_own.context) or (ending := private.jvm_ending(_own.context)) is None:
         return
     _LOG.warning("Spark's driver process (a JVM) has ended, %s: another one is started.", ending)
-    private.forget_gateway()
+    forget_jvm()
     _own = None
 
 

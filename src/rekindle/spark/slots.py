@@ -6,10 +6,8 @@ The first half runs in the driver, the second (`SpawnTask` and below) in Spark's
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -27,6 +25,7 @@ from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.protocol import SlotLaunch, decode_launch, encode_launch
 from rekindle.runtime.guardian import READY_DESCRIPTOR, SIGNALLED, ancestors, process_of, refuse_other_systems
 from rekindle.spark import private
+from rekindle.spark.directories import OwnDirectory, make_directory
 from rekindle.spark.exchange import package_path
 from rekindle.spark.worker_daemon import superfluous_zips
 from rekindle.system import how_it_ended
@@ -36,8 +35,7 @@ _SETTLED_S = 1.0
 _ASK_AGAIN_S = 0.05
 _READY_DEADLINE_S = 60.0
 _ENDING_DEADLINE_S = 10.0
-_DIRECTORY_PREFIX = "rekindle-slot-"
-_ALIVE_FILE = "alive"
+_DIRECTORY_KIND = "rekindle-slot-"
 _LOG_FILE = "slot.log"
 #: A unix socket's path has at most 107 bytes, the slot's own file names included.
 _LONGEST_PARENT = 70
@@ -153,19 +151,20 @@ class SpawnTask:
 def spawn(launch: SlotLaunch, package: str | None) -> SpawnedSlot:
     """Starts a slot on this machine, detached, and returns when it is armed against outliving anybody."""
     refuse_other_systems()
-    remove_abandoned_directories()
-    directory = make_directory(launch.slot)
+    own = make_directory(_DIRECTORY_KIND, str(launch.slot), _parent_directory())
     try:
-        launch = msgspec.structs.replace(launch, executor_pid=executor_pid(), directory=directory)
-        return _start(launch, directory, package)
+        launch = msgspec.structs.replace(launch, executor_pid=executor_pid(), directory=own.path)
+        spawned = _start(launch, own, package)
     except BaseException:
-        shutil.rmtree(directory, ignore_errors=True)
+        own.remove()
         raise
+    own.let_go()
+    return spawned
 
 
-def _start(launch: SlotLaunch, directory: str, package: str | None) -> SpawnedSlot:
+def _start(launch: SlotLaunch, own: OwnDirectory, package: str | None) -> SpawnedSlot:
+    directory = own.path
     ready_read, ready_write = os.pipe()
-    alive = _lock(directory)
     with open(os.path.join(directory, _LOG_FILE), "wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "rekindle.runtime.slot", launch.job_name, str(launch.slot)],
@@ -174,11 +173,10 @@ def _start(launch: SlotLaunch, directory: str, package: str | None) -> SpawnedSl
             stderr=log,
             cwd=directory,
             env=slot_environment(package, ready_write),
-            pass_fds=(ready_write, alive),
+            pass_fds=(ready_write, own.lock),
             start_new_session=True,
         )
     os.close(ready_write)
-    os.close(alive)
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
         stdin.write(encode_launch(launch))
@@ -246,35 +244,6 @@ def executor_pid() -> int:
     raise ClusterError(f"No Java process stands above the Python worker {os.getpid()}: is this a Spark executor?")
 
 
-def make_directory(slot: int) -> str:
-    """A directory for one slot that nobody else may read."""
-    return tempfile.mkdtemp(prefix=f"{_DIRECTORY_PREFIX}{slot}-", dir=_parent_directory())
-
-
 def _parent_directory() -> str:
     parent = tempfile.gettempdir()
     return parent if len(parent) <= _LONGEST_PARENT else "/tmp"
-
-
-def _lock(directory: str) -> int:
-    """A lock that slot and guardian inherit: as long as one of them lives, the directory is in use."""
-    path = os.path.join(directory, _ALIVE_FILE)
-    alive = os.open(f"{path}.new", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(alive, fcntl.LOCK_EX)
-    # Under its name only when it is locked: another worker may be looking for abandoned directories right now.
-    os.rename(f"{path}.new", path)
-    return alive
-
-
-def remove_abandoned_directories() -> None:
-    """Removes directories of slots that were killed together with their guardian."""
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(_parent_directory()):
-            if entry.name.startswith(_DIRECTORY_PREFIX) and entry.stat(follow_symlinks=False).st_uid == os.geteuid():
-                _remove_if_abandoned(entry.path)
-
-
-def _remove_if_abandoned(directory: str) -> None:
-    with contextlib.suppress(OSError), open(os.path.join(directory, _ALIVE_FILE), "rb") as alive:
-        fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(directory, ignore_errors=True)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +14,15 @@ import pytest
 
 from rekindle.common import Configuration
 from rekindle.errors import ClusterError
-from rekindle.spark import session
+from rekindle.spark import private, session
+from rekindle.spark.directories import OwnDirectory
 from rekindle.spark.gateway import (
     JvmOutput,
+    launch_jvm,
     linked_spark_home,
+    local_directories,
     patched_environment,
-    temporary_directory,
+    remove_directory,
     without_worker_tracebacks,
 )
 from rekindle.spark.session import configured_master, differences, is_on_this_machine, own_settings
@@ -86,7 +93,7 @@ def test_own_sessions_fail_at_once_and_listen_on_loopback() -> None:
 def test_a_temporary_directory_too_long_for_unix_sockets_is_no_hindrance(
     monkeypatch: pytest.MonkeyPatch, length: int, unix: bool
 ) -> None:
-    monkeypatch.setattr(session, "temporary_directory", lambda purpose: "/" + "t" * (length - 1))
+    monkeypatch.setattr(session, "temporary_directory", lambda purpose: OwnDirectory("/" + "t" * (length - 1), -1))
     settings = own_settings("local[2]", Configuration())
     assert (settings["spark.python.unix.domain.socket.enabled"] == "true") is unix
     assert ("spark.python.unix.domain.socket.dir" in settings) is unix
@@ -131,20 +138,69 @@ def test_spark_connect_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_linked_home_has_everything_but_a_work_directory() -> None:
-    home = Path(linked_spark_home())
+    home = Path(linked_spark_home().path)
     assert (home / "jars").is_symlink()
     assert (home / "bin" / "spark-submit").exists()
     assert not (home / "work").exists()
 
 
-def test_directories_of_killed_drivers_are_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", os.fspath(tmp_path))
-    dead, foreign = tmp_path / f"rekindle-spark-{2**31 - 1}-sockets-x", tmp_path / "rekindle-spark-tools"
-    for directory in (dead, foreign):
-        directory.mkdir()
-    mine = Path(temporary_directory("sockets"))
-    another = Path(temporary_directory("sockets"))
-    assert {path for path in (dead, foreign, mine, another) if path.exists()} == {foreign, mine, another}
+def test_local_directories_of_killed_drivers_are_removed_by_the_next(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    environ = {"SPARK_LOCAL_DIRS": f"{first}, {second}"}
+    program = """
+        import os, sys
+        from rekindle.spark.gateway import local_directories
+        print(*(own.path for own in local_directories(None, {"SPARK_LOCAL_DIRS": sys.argv[1]})), flush=True)
+        os.kill(os.getpid(), 9)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), environ["SPARK_LOCAL_DIRS"]]
+    of_the_killed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout.split()
+    assert [Path(path).parent for path in of_the_killed] == [first, second]
+    assert all(os.stat(path).st_mode & 0o777 == 0o700 for path in of_the_killed)
+    (first / "rekindle-spark-tools").mkdir()
+    mine = local_directories("/not/asked/for", environ)
+    assert not any(map(os.path.exists, of_the_killed))
+    assert all(os.path.exists(own.path) for own in mine), "the second found the first abandoned"
+    assert (first / "rekindle-spark-tools").exists()
+    for own in mine:
+        remove_directory(own.path)
+
+
+def test_a_place_for_sparks_files_that_cannot_be_used_is_said_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ClusterError, match=r"Spark's files cannot be kept in .*/file/below: "):
+        local_directories(os.fspath(tmp_path / "file" / "below"), {})
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("kill -9 $$", "did not start: it was killed by signal 9 (SIGKILL): by somebody, or by the kernel"),
+        ("echo Error: no memory >&2; exit 1", "did not start: Error: no memory (it exited with code 1)"),
+    ],
+)
+def test_a_jvm_that_ends_while_it_starts_is_said_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str
+) -> None:
+    submit = tmp_path / "bin" / "spark-submit"
+    submit.parent.mkdir()
+    submit.write_text(f"#!/bin/sh\n{script}\n")
+    submit.chmod(0o700)
+    monkeypatch.setattr(private, "has_gateway", lambda: False)
+    with pytest.raises(ClusterError) as caught:
+        launch_jvm({"SPARK_HOME": os.fspath(tmp_path)})
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_driver_without_a_file_descriptor_says_so_before_it_starts_a_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left() -> tuple[int, int]:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(private, "has_gateway", lambda: False)
+    monkeypatch.setattr(os, "pipe", none_left)
+    with pytest.raises(ClusterError, match=r"did not start: this process has no file descriptor left"):
+        launch_jvm({})
 
 
 def test_the_environment_is_what_it_was() -> None:
