@@ -22,7 +22,7 @@ from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
 from rekindle.runtime.isolation import isolator
 from rekindle.runtime.operators.async_queue import Element, Item, Marks
 from rekindle.runtime.operators.async_runner import AsyncRunner
-from rekindle.runtime.operators.base import MAX_WATERMARK, MIN_WATERMARK, OUTPUT_RECORDS, OperatorFailure
+from rekindle.runtime.operators.base import MAX_WATERMARK, MIN_WATERMARK, OperatorFailure
 from rekindle.runtime.operators.stateless import FunctionOperator
 from rekindle.runtime.snapshot import SnapshotContext
 from rekindle.serde import value_codec_for
@@ -41,6 +41,8 @@ _ELEMENT, _WATERMARK, _IDLE, _END = range(4)
 
 class AsyncWaitOperator(FunctionOperator):
     """`AsyncFunction`, ordered or not."""
+
+    yields_tagged = False
 
     def __init__(
         self,
@@ -206,20 +208,13 @@ class AsyncWaitOperator(FunctionOperator):
 
     def _take(self, listening: bool) -> None:
         self._check()
-        outs: list[Any] = []
-        times: list[int] = []
         for item in self._runner.take(listening):
             if isinstance(item, Element):
-                outs += item.results
-                times += [item.timestamp] * len(item.results)
-                if len(outs) >= OUTPUT_RECORDS:
-                    self._emit(outs, times)
-                    outs, times = [], []
+                self.collector.extend(item.results, item.timestamp)  # isolated when they were ready
             else:
-                self._emit(outs, times)
-                outs, times = [], []
+                self.collector.flush()
                 self._emit_marks(item)
-        self._emit(outs, times)
+        self.collector.flush()
 
     def _check(self) -> None:
         failed = self._runner.failed()
@@ -227,11 +222,6 @@ class AsyncWaitOperator(FunctionOperator):
             raise OperatorFailure(self.name, failed.record, True) from failed.error
         if self._cancelled:
             raise JobCancelledError(f"{self.context.task_name} was cancelled")
-
-    def _emit(self, outs: list[Any], times: list[int]) -> None:
-        if outs:
-            stamped = times.count(NO_TIMESTAMP) < len(times)
-            self.output.emit(outs, times if stamped else None)
 
     def _emit_marks(self, marks: Marks) -> None:
         if marks.watermark is not None:

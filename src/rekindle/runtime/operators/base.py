@@ -15,6 +15,7 @@ from rekindle.datastream.output_tag import OutputTag
 from rekindle.errors import IncompatibleStateError, RekindleError
 from rekindle.graph.nodes import MIN_WATERMARK, OperatorNode
 from rekindle.runtime.isolation import Isolate, isolator, mixed_isolator
+from rekindle.runtime.operators.collector import Collector
 
 if TYPE_CHECKING:
     from rekindle.checkpoint.committables import StoredCommittable
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from rekindle.runtime.snapshot import SnapshotContext
 
 __all__ = ["MAX_WATERMARK", "MIN_WATERMARK", "Operator", "OperatorFailure", "Output", "failed_record"]
-
-#: Operators that multiply records hand on at about this many, so that memory stays bounded (I5).
-OUTPUT_RECORDS = 1 << 15
 
 Emit = Callable[[list[Any], list[int] | None], None]
 
@@ -151,6 +149,8 @@ class Operator:
     two_inputs = False
     #: Records that ended here; sinks count them.
     records_sunk = 0
+    #: Whether the function may yield `(tag, value)` for a side output.
+    yields_tagged = True
     #: Whether the end of the input has come in and has not gone out yet: until then the task has not ended.
     end_held = False
 
@@ -163,6 +163,7 @@ class Operator:
         #: How what user code emits is protected from what it does afterwards; None: it needs no protection.
         self.isolate = mixed_isolator(isolate, sides)
         self.output = Output(isolate, sides)
+        self.collector = Collector(self.output, self.isolate, self.yields_tagged)
         self.current_watermark = MIN_WATERMARK
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -298,10 +299,3 @@ class Operator:
         """The chained end of input: finish, then tell what follows."""
         self.finish()
         self.output.emit_end()
-
-
-def appending(outs: list[Any], isolate: Isolate | None) -> Callable[[Any], None]:
-    """How a loop adds an output: hot loops bind it once per batch."""
-    if isolate is None:
-        return outs.append
-    return lambda out: outs.append(isolate(out))

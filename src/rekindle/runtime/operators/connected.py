@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import Any
 
 from rekindle.datastream.functions import (
@@ -17,7 +18,8 @@ from rekindle.datastream.time_domain import TimeDomain
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext, OperatorTimerService, RuntimeContextImpl, user_timestamp
 from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
-from rekindle.runtime.operators.base import OUTPUT_RECORDS, OperatorFailure, failed_record
+from rekindle.runtime.operators.base import OperatorFailure, failed_record
+from rekindle.runtime.operators.collector import Stamp
 from rekindle.runtime.operators.keyed import KeyedContext, KeyedOperator, Selector, run_keyed, with_current_key
 from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable, run_process
 from rekindle.runtime.restored import taking_state
@@ -27,6 +29,7 @@ class CoFunctionOperator(FunctionOperator):
     """`CoMapFunction` and `CoFlatMapFunction`; with keys, state is that of the record's key."""
 
     two_inputs = True
+    yields_tagged = False
 
     def __init__(
         self, node: OperatorNode, context: OperatorContext, function: Any, selectors: list[Selector], flat: bool
@@ -54,26 +57,25 @@ class CoFunctionOperator(FunctionOperator):
         self._run(self._functions[1], records, timestamps)
 
     def _run(self, function: Callable[[Any], Any], records: list[Any], timestamps: list[int] | None) -> None:
-        outs: list[Any] = []
-        times: list[int] = []
-        isolate = self.isolate
-        remaining = iter(records)
+        self.collector.drain(
+            lambda stamp: self._results(function, records, timestamps, stamp), stamped=timestamps is not None
+        )
+
+    def _results(
+        self, function: Callable[[Any], Any], records: list[Any], timestamps: list[int] | None, stamp: Stamp
+    ) -> Iterator[Any]:
+        flat, remaining = self._flat, iter(records)
         try:
-            for place, record in enumerate(remaining):
-                results = function(record) if self._flat else (function(record),)
-                for out in results if results is not None else ():
-                    outs.append(out if isolate is None else isolate(out))
-                    if timestamps is not None:
-                        times.append(timestamps[place])
-                if len(outs) >= OUTPUT_RECORDS:
-                    self.output.emit(outs, times if timestamps is not None else None)
-                    outs, times = [], []
+            for record, timestamp in zip(remaining, timestamps or repeat(NO_TIMESTAMP)):  # noqa: B905 (repeat is endless)
+                results = function(record) if flat else (function(record),)
+                if results is not None:
+                    for out in results:
+                        stamp(timestamp)
+                        yield out
         except OperatorFailure:
             raise
         except Exception as error:
             raise failed_record(self.name, records, remaining) from error
-        if outs:
-            self.output.emit(outs, times if timestamps is not None else None)
 
 
 class _CoContext(CoProcessFunction.Context):

@@ -6,7 +6,7 @@ Which elements are gone, and which are late, is as in Flink.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,8 @@ from rekindle.datastream.state_descriptors import reserved
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
-from rekindle.runtime.operators.base import OUTPUT_RECORDS, OperatorFailure, failed_record
+from rekindle.runtime.operators.base import failed_record
+from rekindle.runtime.operators.collector import Stamp
 from rekindle.runtime.operators.keyed import KeyedOperator, Selector
 
 #: An interval is covered by about so many stretches: fewer mean longer lists, more mean more lookups.
@@ -144,10 +145,19 @@ class IntervalJoinOperator(KeyedOperator):
         records: list[Any],
         timestamps: list[int] | None,
     ) -> None:
-        keyed, watermark, isolate = self.keyed, self.current_watermark, self.isolate
+        self.collector.drain(lambda stamp: self._joined(own, other, pair, (records, timestamps), stamp), stamped=True)
+
+    def _joined(
+        self,
+        own: _Side,
+        other: _Side,
+        pair: Callable[[Entry, Entry], Any],
+        batch: tuple[list[Any], list[int] | None],
+        stamp: Stamp,
+    ) -> Iterator[Any]:
+        records, timestamps = batch
+        keyed, watermark = self.keyed, self.current_watermark
         find, load, selector = keyed.front.get, keyed.load_row, own.selector
-        outs: list[Any] = []
-        times: list[int] = []
         remaining = iter(records)
         try:
             for place, record in enumerate(remaining):
@@ -156,31 +166,22 @@ class IntervalJoinOperator(KeyedOperator):
                     if own.late is None:
                         self._dropped.inc()
                     else:
-                        outs.append((own.late, record))
-                        times.append(timestamp)
+                        stamp(timestamp)
+                        yield own.late, record
                     continue
                 key = selector(record)
                 keyed.row = find(key) or load(key)
                 entry = timestamp, record
                 self._keep(own, entry)
-                partners = other.candidates(timestamp + own.earliest, timestamp + own.latest, watermark)
-                for partner in partners:
+                for partner in other.candidates(timestamp + own.earliest, timestamp + own.latest, watermark):
                     results = pair(entry, partner)
-                    if results is None:
-                        continue
-                    time = max(timestamp, partner[0])
-                    for out in results:
-                        outs.append(out if isolate is None else isolate(out))
-                        times.append(time)
-                if len(outs) >= OUTPUT_RECORDS:
-                    self.output.emit_mixed(outs, times)
-                    outs, times = [], []
-        except OperatorFailure:
-            raise
+                    if results is not None:
+                        time = max(timestamp, partner[0])
+                        for out in results:
+                            stamp(time)
+                            yield out
         except Exception as error:
             raise failed_record(self.name, records, remaining) from error
-        if outs:
-            self.output.emit_mixed(outs, times)
 
     def _keep(self, side: _Side, entry: Entry) -> None:
         stretch = entry[0] // side.stretch

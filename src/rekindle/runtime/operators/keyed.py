@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import repeat
 from typing import Any
 
@@ -14,13 +14,8 @@ from rekindle.datastream.time_domain import TimeDomain
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import KeyedTimerService, OperatorContext, user_timestamp
 from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
-from rekindle.runtime.operators.base import (
-    MAX_WATERMARK,
-    OUTPUT_RECORDS,
-    OperatorFailure,
-    appending,
-    failed_record,
-)
+from rekindle.runtime.operators.base import MAX_WATERMARK, OperatorFailure, failed_record
+from rekindle.runtime.operators.collector import Stamp
 from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 
@@ -93,11 +88,11 @@ class KeyedOperator(FunctionOperator):
         self._fire(self.timers.due_processing_time(now_ms), TimeDomain.PROCESSING_TIME)
 
     def _fire(self, due: Any, domain: TimeDomain) -> None:
+        self.collector.drain(lambda stamp: self._fired(due, domain, stamp), stamped=True)
+
+    def _fired(self, due: Any, domain: TimeDomain, stamp: Stamp) -> Iterator[Any]:
         context, keyed, on_timer = self.user_context, self.keyed, self._on_timer
         find, load = keyed.front.get, keyed.load_row
-        outs: list[Any] = []
-        times: list[int] = []
-        append, append_time = appending(outs, self.isolate), times.append
         timestamp = NO_TIMESTAMP
         try:
             for timestamp, key, _namespace in due:
@@ -107,22 +102,15 @@ class KeyedOperator(FunctionOperator):
                 context.current_timestamp = timestamp
                 context.current_domain = domain
                 results = on_timer(timestamp, context)
-                if results is None:
-                    continue
-                emitted_time = timestamp if domain is TimeDomain.EVENT_TIME else NO_TIMESTAMP
-                for out in results:
-                    append(out)
-                    append_time(emitted_time)
-                if len(outs) >= OUTPUT_RECORDS:
-                    self.output.emit_mixed(outs, times)
-                    outs, times = [], []
-                    append, append_time = appending(outs, self.isolate), times.append
+                if results is not None:
+                    emitted_time = timestamp if domain is TimeDomain.EVENT_TIME else NO_TIMESTAMP
+                    for out in results:
+                        stamp(emitted_time)
+                        yield out
         except OperatorFailure:
             raise
         except Exception as error:
             raise OperatorFailure(self.name, f"timer at {timestamp}", True) from error
-        if outs:
-            self.output.emit_mixed(outs, times)
 
 
 def run_keyed(
@@ -132,12 +120,23 @@ def run_keyed(
     records: list[Any],
     timestamps: list[int] | None,
 ) -> None:
-    """Run a keyed process method over a batch. This loop is the engine's hottest."""
-    keyed, context, emit = operator.keyed, operator.user_context, operator.output.emit_mixed
+    """Run a keyed process method over a batch."""
+    operator.collector.drain(
+        lambda stamp: _processed(operator, process, selector, records, timestamps, stamp), timestamps is not None
+    )
+
+
+def _processed(
+    operator: KeyedOperator,
+    process: Callable[[Any, Any], Any],
+    selector: Selector,
+    records: list[Any],
+    timestamps: list[int] | None,
+    stamp: Stamp,
+) -> Iterator[Any]:
+    """This loop is the engine's hottest."""
+    keyed, context = operator.keyed, operator.user_context
     find, load = keyed.front.get, keyed.load_row
-    outs: list[Any] = []
-    times: list[int] = []
-    append, append_time = appending(outs, operator.isolate), times.append
     remaining = iter(records)
     try:
         for record, timestamp in zip(remaining, timestamps or repeat(NO_TIMESTAMP)):  # noqa: B905 (repeat is endless)
@@ -147,18 +146,12 @@ def run_keyed(
             results = process(record, context)
             if results is not None:
                 for out in results:
-                    append(out)
-                    append_time(timestamp)
-                if len(outs) >= OUTPUT_RECORDS:
-                    emit(outs, times if timestamps is not None else None)
-                    outs, times = [], []
-                    append, append_time = appending(outs, operator.isolate), times.append
+                    stamp(timestamp)
+                    yield out
     except OperatorFailure:
         raise
     except Exception as error:
         raise failed_record(operator.name, records, remaining) from error
-    if outs:
-        emit(outs, times if timestamps is not None else None)
 
 
 class KeyedProcessOperator(KeyedOperator):
@@ -187,6 +180,8 @@ def with_current_key(
 class ReduceOperator(KeyedOperator):
     """Rolling reduce: every record gives the new value; in BATCH mode only the last value per key, at the end."""
 
+    yields_tagged = False
+
     def open(self) -> None:
         self._state = self.keyed.value_state(reserved(ValueStateDescriptor("reduce", self.node.output_type)))
         # A state's None is "no value"; here it may be the value.
@@ -195,46 +190,41 @@ class ReduceOperator(KeyedOperator):
         super().open()
 
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
-        keyed, reduce = self.keyed, self._reduce
-        find, load = keyed.front.get, keyed.load_row
-        value_of, update = self._state.value, self._state.update
-        is_none, set_none = self._none.value, self._none.update
-        selector = self.selectors[0]
-        outs: list[Any] = []
-        append = appending(outs, self.isolate)
         remaining = iter(records)
         try:
-            for record in remaining:
-                key = selector(record)
-                keyed.row = find(key) or load(key)
-                current = value_of()
-                if current is None:
-                    value = reduce(None, record) if is_none() else record
-                else:
-                    value = reduce(current, record)
-                update(value)
-                if value is None or current is None:
-                    set_none(True if value is None else None)
-                append(value)
+            outs = list(self.collector.isolated(self._reduced(remaining)))
         except Exception as error:
             raise failed_record(self.name, records, remaining) from error
         if not self.context.batch:
             self.output.emit(outs, timestamps)
 
+    def _reduced(self, records: Iterator[Any]) -> Iterator[Any]:
+        keyed, reduce, selector = self.keyed, self._reduce, self.selectors[0]
+        find, load = keyed.front.get, keyed.load_row
+        value_of, update = self._state.value, self._state.update
+        is_none, set_none = self._none.value, self._none.update
+        for record in records:
+            key = selector(record)
+            keyed.row = find(key) or load(key)
+            current = value_of()
+            if current is None:
+                value = reduce(None, record) if is_none() else record
+            else:
+                value = reduce(current, record)
+            update(value)
+            if value is None or current is None:
+                set_none(True if value is None else None)
+            yield value
+
     def process_watermark(self, watermark: int) -> None:
         if self.context.batch and watermark == MAX_WATERMARK:
-            self._emit_final()
+            self.collector.extend(self._final_values(), NO_TIMESTAMP)
+            self.collector.flush()
         super().process_watermark(watermark)
 
-    def _emit_final(self) -> None:
-        outs: list[Any] = []
+    def _final_values(self) -> Iterator[Any]:
         for key in self.keyed.keys():  # noqa: SIM118  (no dict)
             self.keyed.set_current_key(key)
             value = self._state.value()
             if value is not None or self._none.value():
-                outs.append(value)
-            if len(outs) >= OUTPUT_RECORDS:
-                self.output.emit(outs, None)
-                outs = []
-        if outs:
-            self.output.emit(outs, None)
+                yield value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import repeat
 from typing import Any
 
@@ -12,7 +12,8 @@ from rekindle.datastream.state_descriptors import reserved
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext, OperatorTimerService, user_timestamp
 from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
-from rekindle.runtime.operators.base import OUTPUT_RECORDS, Operator, OperatorFailure, appending, failed_record
+from rekindle.runtime.operators.base import Operator, OperatorFailure, failed_record
+from rekindle.runtime.operators.collector import Stamp
 from rekindle.runtime.snapshot import InitializationContext, SnapshotContext
 
 #: The operator state in which a `ListCheckpointed` function's list lies.
@@ -111,14 +112,9 @@ class MapOperator(FunctionOperator):
         self._map = method_or_callable(self.function, "map")
 
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
-        function, isolate = self._map, self.isolate
         remaining = iter(records)
         try:
-            mapped = (
-                [function(record) for record in remaining]
-                if isolate is None
-                else [isolate(function(record)) for record in remaining]
-            )
+            mapped = self.collector.applied(self._map, remaining)
         except Exception as error:
             raise failed_record(self.name, records, remaining) from error
         self.output.emit(mapped, timestamps)
@@ -151,34 +147,28 @@ class FilterOperator(FunctionOperator):
 class FlatMapOperator(FunctionOperator):
     """One record in, any number out."""
 
+    yields_tagged = False
+
     def open(self) -> None:
         super().open()
         self._flat_map = method_or_callable(self.function, "flat_map")
 
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
-        function, emit = self._flat_map, self.output.emit
-        outs: list[Any] = []
-        times: list[int] = []
-        append = appending(outs, self.isolate)
-        remaining = iter(records)
+        self.collector.drain(lambda stamp: self._results(records, timestamps, stamp), timestamps is not None)
+
+    def _results(self, records: list[Any], timestamps: list[int] | None, stamp: Stamp) -> Iterator[Any]:
+        function, remaining = self._flat_map, iter(records)
         try:
             for record, timestamp in zip(remaining, timestamps or repeat(NO_TIMESTAMP)):  # noqa: B905 (repeat is endless)
                 results = function(record)
-                if results is None:
-                    continue
-                for out in results:
-                    append(out)
-                    times.append(timestamp)
-                    if len(outs) >= OUTPUT_RECORDS:
-                        emit(outs, times if timestamps is not None else None)
-                        outs, times = [], []
-                        append = appending(outs, self.isolate)
+                if results is not None:
+                    for out in results:
+                        stamp(timestamp)
+                        yield out
         except OperatorFailure:
             raise
         except Exception as error:
             raise failed_record(self.name, records, remaining) from error
-        if outs:
-            emit(outs, times if timestamps is not None else None)
 
 
 class _ProcessContext(ProcessFunction.Context):
@@ -215,30 +205,32 @@ def run_process(
     timestamps: list[int] | None,
 ) -> None:
     """Run a keyless process method over a batch; `context.current_timestamp` follows the record."""
-    emit = operator.output.emit_mixed
-    outs: list[Any] = []
-    times: list[int] = []
-    append = appending(outs, operator.isolate)
+    operator.collector.drain(
+        lambda stamp: _processed(operator.name, process, context, records, timestamps, stamp), timestamps is not None
+    )
+
+
+def _processed(
+    name: str,
+    process: Callable[[Any, Any], Any],
+    context: Any,
+    records: list[Any],
+    timestamps: list[int] | None,
+    stamp: Stamp,
+) -> Iterator[Any]:
     remaining = iter(records)
     try:
         for record, timestamp in zip(remaining, timestamps or repeat(NO_TIMESTAMP)):  # noqa: B905 (repeat is endless)
             context.current_timestamp = timestamp
             results = process(record, context)
-            if results is None:
-                continue
-            for out in results:
-                append(out)
-                times.append(timestamp)
-            if len(outs) >= OUTPUT_RECORDS:
-                emit(outs, times if timestamps is not None else None)
-                outs, times = [], []
-                append = appending(outs, operator.isolate)
+            if results is not None:
+                for out in results:
+                    stamp(timestamp)
+                    yield out
     except OperatorFailure:
         raise
     except Exception as error:
-        raise failed_record(operator.name, records, remaining) from error
-    if outs:
-        emit(outs, times if timestamps is not None else None)
+        raise failed_record(name, records, remaining) from error
 
 
 class _SinkContext(SinkFunction.Context):

@@ -101,7 +101,7 @@ class AlignedWindowOperator(WindowOperator):
             raise
         except Exception as error:
             raise failed_record(self.name, records, remaining) from error
-        self.results.flush()
+        self.collector.flush()
 
     def _combine_batch(self, contents: ValueContents, records: Iterator[Any], times: Any) -> None:
         selector, combine, generation = self.selector, contents.combine, self.keyed.generation
@@ -264,7 +264,8 @@ class AlignedWindowOperator(WindowOperator):
         contents = self.contents
         if self.function is None and isinstance(contents, ValueContents):
             result = contents.result
-            self.results.add_many([result(rows[key][CONTENTS]) for key in keys], pane.end - 1)
+            results = self.collector.isolated(result(rows[key][CONTENTS]) for key in keys)
+            self.collector.extend(results, pane.end - 1)
         else:
             for key in keys:
                 self._evaluate_row(key, pane, rows[key])

@@ -24,8 +24,8 @@ from rekindle.datastream.windowing.triggers import Trigger
 from rekindle.errors import StateAccessError
 from rekindle.metrics import MetricGroup
 from rekindle.runtime.context import OperatorContext, WatermarkHolder
+from rekindle.runtime.operators.collector import Collector
 from rekindle.runtime.operators.windows.namespaces import Namespace
-from rekindle.runtime.operators.windows.results import Results
 from rekindle.runtime.operators.windows.window_state import KnownStates, WindowStateStore
 from rekindle.runtime.state.changes import Row
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
@@ -129,13 +129,13 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
         self,
         context: OperatorContext,
         operator: WatermarkHolder,
-        results: Results,
+        collector: Collector,
         row_of: Callable[[Any, Namespace], Row],
         merging: bool,
     ) -> None:
         self._wall_ms = context.clock.wall_ms
         self._operator = operator
-        self._results = results
+        self._collector = collector
         self._global_state = KnownStates(context.runtime_context())
         self._merging = merging
         self._row_of = row_of
@@ -171,4 +171,4 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
         return self._global_state
 
     def output(self, output_tag: OutputTag, value: Any) -> None:
-        self._results.add((output_tag, value), self.time)
+        self._collector.add((output_tag, value), self.time)

@@ -53,7 +53,7 @@ class GeneralWindowOperator(WindowOperator):
             raise
         except Exception as error:
             raise failed_record(self.name, records, remaining) from error
-        self.results.flush()
+        self.collector.flush()
 
     def _element(self, key: Any, record: Any, timestamp: int) -> None:
         self.keyed.row = self.row_of(key, SHARED)

@@ -17,7 +17,6 @@ from rekindle.runtime.operators.windows.contents import Contents, contents_of
 from rekindle.runtime.operators.windows.contexts import WindowContext
 from rekindle.runtime.operators.windows.evaluation import clearing_of, evaluation_of
 from rekindle.runtime.operators.windows.namespaces import SHARED, Namespace, Namespaces, namespaces_of
-from rekindle.runtime.operators.windows.results import Results
 from rekindle.runtime.state.changes import Row
 
 LATE_RECORDS_DROPPED = "numLateRecordsDropped"
@@ -43,7 +42,6 @@ class WindowOperator(FunctionOperator):
         self.lateness = operation.allowed_lateness_ms
         self.event_time = operation.assigner.is_event_time()
         self.namespaces: Namespaces = namespaces_of(operation.namespaces, operation.assigner.get_window_serializer())
-        self.results = Results(self.output, self.isolate)
         self.contents: Contents
         self.late_records = context.metrics.counter(LATE_RECORDS_DROPPED)
 
@@ -65,7 +63,7 @@ class WindowOperator(FunctionOperator):
             except Exception as error:
                 raise OperatorFailure(self.name) from error
         self.window_context = WindowContext(
-            self.context, self, self.results, self.window_row, merging=self.operation.merging
+            self.context, self, self.collector, self.window_row, merging=self.operation.merging
         )
         self._evaluate = evaluation_of(self.function, self.window_context)
         self._clear = clearing_of(self.function)
@@ -118,7 +116,7 @@ class WindowOperator(FunctionOperator):
         except Exception as error:
             raise OperatorFailure(self.name, f"a window's timer after {time}", True) from error
         self.keyed.clear_current_key()
-        self.results.flush()
+        self.collector.flush()
 
     def fire_event_time(self, watermark: int) -> Iterator[int]:
         """Fire event-time timers; yields each time when it is done."""
@@ -149,7 +147,7 @@ class WindowOperator(FunctionOperator):
         """Call the window function; while it runs, the state that it sees is that of the key."""
         time = window.max_timestamp()
         self._about(key, namespace, window, time)
-        self.results.add_all(self._evaluate(key, window, elements), time)
+        self.collector.add_all(self._evaluate(key, window, elements), time)
 
     def clear_user_state(self, key: Any, namespace: Namespace, window: Any) -> None:
         """The window goes: the function may clear what it keeps for it."""
@@ -167,4 +165,4 @@ class WindowOperator(FunctionOperator):
         if self.operation.late_tag is None:
             self.late_records.inc()
         else:
-            self.results.add_untouched((self.operation.late_tag, record), timestamp)
+            self.collector.add_untouched((self.operation.late_tag, record), timestamp)

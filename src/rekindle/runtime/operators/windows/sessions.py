@@ -19,7 +19,7 @@ from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
 from rekindle.runtime.keys import owned_key
-from rekindle.runtime.operators.base import MAX_WATERMARK, OUTPUT_RECORDS, OperatorFailure, failed_record
+from rekindle.runtime.operators.base import MAX_WATERMARK, OperatorFailure, failed_record
 from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK, YOUNG, ValueContents, is_young
 from rekindle.runtime.operators.windows.deadlines import Deadlines
@@ -95,7 +95,7 @@ class SessionWindowOperator(WindowOperator):
             raise
         except Exception as error:
             raise failed_record(self.name, records, remaining) from error
-        self.results.flush()
+        self.collector.flush()
 
     def _combine_batch(self, contents: ValueContents, records: Iterator[Any], times: list[int]) -> None:
         selector, find, generation = self.selector, self._sessions.get, self.keyed.generation
@@ -242,10 +242,7 @@ class SessionWindowOperator(WindowOperator):
     def _evaluate_session(self, session: Session) -> None:
         contents = self.contents
         if self.function is None and isinstance(contents, ValueContents):
-            results = self.results
-            results.add(contents.result(session.row[CONTENTS]), session.end - 1)
-            if len(results.values) >= OUTPUT_RECORDS:
-                results.flush()
+            self.collector.add(contents.result(session.row[CONTENTS]), session.end - 1)
         else:
             namespace = session.start, session.end
             self.evaluate(session.key, namespace, TimeWindow(*namespace), contents.evaluated(session.row))
