@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -145,6 +146,11 @@ def test_ttl_says_what_was_set() -> None:
 def test_ttl_without_background_cleanup_has_only_what_was_asked_for() -> None:
     cleanup = StateTtlConfig.new_builder(Time.seconds(5)).disable_cleanup_in_background().build()
     assert cleanup.get_cleanup_strategies().get_incremental_cleanup_strategy() is None
+
+
+def test_a_ttl_is_any_amount_of_time() -> None:
+    amounts = (Time.seconds(5), Duration.of_seconds(5), timedelta(seconds=5))
+    assert {StateTtlConfig.new_builder(amount).build().get_ttl() for amount in amounts} == {Time.seconds(5)}
 
 
 def test_impossible_ttls_are_refused() -> None:

@@ -41,6 +41,13 @@ class TypeInformation(ABC):
     @abstractmethod
     def __repr__(self) -> str: ...
 
+    def shaper(self) -> Converter | None:
+        """From what stands for a value of this type to the value that functions see, with its own rows; None: it is it.
+
+        Rows have the names of their type, wherever they come from: an exchange, a chain, state.
+        """
+        return None
+
     def to_wire(self) -> Converter | None:
         """From a value to what msgspec encodes; None when that is the value itself."""
         return None

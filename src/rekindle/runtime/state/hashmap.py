@@ -36,6 +36,14 @@ from rekindle.runtime.state.handles import (
     RowReducingState,
     RowValueState,
 )
+from rekindle.runtime.state.shaped import (
+    shaped_aggregate,
+    shaped_list,
+    shaped_map,
+    shaped_reduce,
+    shaped_reducing,
+    shaped_value,
+)
 from rekindle.runtime.state.spec import (
     Codec,
     StateSpec,
@@ -293,35 +301,35 @@ class HashMapKeyedBackend:
         """The handle of a value state."""
         spec, ttl = value_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
         if ttl is not None:
-            return self._ttl_states.value_state(spec, ttl)
-        return self.register(spec, lambda column: RowValueState(self, column))
+            return shaped_value(spec, self._ttl_states.value_state(spec, ttl))
+        return shaped_value(spec, self.register(spec, lambda column: RowValueState(self, column)))
 
     def list_state(self, descriptor: ListStateDescriptor) -> ListState[Any]:
         """The handle of a list state."""
         spec, ttl = list_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
         if ttl is not None:
-            return self._ttl_states.list_state(spec, ttl)
-        return self.register(spec, lambda column: RowListState(self, column))
+            return shaped_list(spec, self._ttl_states.list_state(spec, ttl))
+        return shaped_list(spec, self.register(spec, lambda column: RowListState(self, column)))
 
     def map_state(self, descriptor: MapStateDescriptor) -> MapState[Any, Any]:
         """The handle of a map state."""
         spec, ttl = map_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
         if ttl is not None:
-            return self._ttl_states.map_state(spec, ttl)
-        return self.register(spec, lambda column: RowMapState(self, column))
+            return shaped_map(spec, self._ttl_states.map_state(spec, ttl))
+        return shaped_map(spec, self.register(spec, lambda column: RowMapState(self, column)))
 
     def reducing_state(self, descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
         """The handle of a reducing state."""
-        reduce = descriptor.get_reduce_function().reduce
         spec, ttl = reducing_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        reduce = shaped_reduce(spec.shape, descriptor.get_reduce_function().reduce)
         if ttl is not None:
-            return self._ttl_states.reducing_state(spec, ttl, reduce)
-        return self.register(spec, lambda column: RowReducingState(self, column, reduce))
+            return shaped_reducing(spec, self._ttl_states.reducing_state(spec, ttl, reduce))
+        return shaped_reducing(spec, self.register(spec, lambda column: RowReducingState(self, column, reduce)))
 
     def aggregating_state(self, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         """The handle of an aggregating state."""
-        aggregate = descriptor.get_agg_function()
         spec, ttl = aggregating_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        aggregate = shaped_aggregate(spec.shape, descriptor.get_agg_function())
         if ttl is not None:
             return self._ttl_states.aggregating_state(spec, ttl, aggregate)
         return self.register(spec, lambda column: RowAggregatingState(self, column, aggregate))
