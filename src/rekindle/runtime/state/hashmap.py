@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NoReturn, TypeVar
 
 from rekindle.clock import Clock, SystemClock
+from rekindle.common.types import Row as RowKey
 from rekindle.datastream.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -351,6 +352,7 @@ class HashMapKeyedBackend:
             group, part = parts.pop()
             try:
                 emptied = column.load(part, group, self._groups[group], self._key_codec)
+                self._check_homes(spec.name, group)
             except IncompatibleStateError as error:
                 self._refused = error
                 raise
@@ -363,6 +365,21 @@ class HashMapKeyedBackend:
             # A detached row is too short now, and the key may have got a restored one.
             self.set_current_key(self.row[ROW_KEY])
         return handle
+
+    def _check_homes(self, state: str, group: int) -> None:
+        """Refuse a row as key that belongs elsewhere: it would never be found again.
+
+        Before rows named f0, f1, ... were the rows without names, they had key groups of their own.
+        """
+        rows = self._groups[group]
+        if type(next(iter(rows), None)) is not RowKey:
+            return
+        for key in rows:
+            if (home := self._key_group_of(key)) != group:
+                raise IncompatibleStateError(
+                    f"Key {key!r} of state '{state}' was saved in key group {group}, where an older version had it; "
+                    f"now it belongs to {home}. Key by a tuple and give the operator another uid, or begin anew."
+                )
 
     def _mark_adopted(self, column: Column, rows: Iterable[Row]) -> None:
         """Values that got their timestamps just now: the next delta has to write them."""
