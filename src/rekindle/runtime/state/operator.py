@@ -81,25 +81,21 @@ class OperatorListState(ListState[Any]):
         self._values = []
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 class HeapReadOnlyBroadcastState(ReadOnlyBroadcastState[Any, Any]):
     """Broadcast state as the side sees it that may not change it."""
 
     def __init__(self, spec: StateSpec, entries: dict[Any, Any]) -> None:
         self._name = spec.name
         self._entries = entries
-        self._shape, self._shape_key = spec.shape or _same, spec.shape_field or _same
+        self._shape, self._shape_key = spec.shape, spec.shape_field
 
     def get(self, key: Any) -> Any:
         """The value of an entry, or None."""
-        return self._entries.get(self._shape_key(key))
+        return self._entries.get(key if self._shape_key is None else self._shape_key(key))
 
     def contains(self, key: Any) -> bool:
         """Whether there is such an entry."""
-        return self._shape_key(key) in self._entries
+        return (key if self._shape_key is None else self._shape_key(key)) in self._entries
 
     def items(self) -> list[tuple[Any, Any]]:
         """The entries as they are now."""
@@ -145,7 +141,8 @@ class HeapBroadcastState(BroadcastState[Any, Any], HeapReadOnlyBroadcastState):
 
     def put(self, key: Any, value: Any) -> None:
         """Set an entry."""
-        self._entries[self._shape_key(key)] = self._shape(value)
+        field = key if self._shape_key is None else self._shape_key(key)
+        self._entries[field] = value if self._shape is None else self._shape(value)
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
         """Set several entries."""
@@ -154,7 +151,7 @@ class HeapBroadcastState(BroadcastState[Any, Any], HeapReadOnlyBroadcastState):
 
     def remove(self, key: Any) -> None:
         """Remove an entry, if it is there."""
-        self._entries.pop(self._shape_key(key), None)
+        self._entries.pop(key if self._shape_key is None else self._shape_key(key), None)
 
     def clear(self) -> None:
         """Remove all entries."""
