@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from functools import cache
 from typing import Any
 
 from rekindle.serde.tagged import register_value_type
@@ -130,7 +131,7 @@ class Row:
         >>> Row(a=1).has_own_names(), Row(f0=1).has_own_names(), Row(1).has_own_names()
         (True, False, False)
         """
-        return self._names is not None and self._names != names_by_position(len(self._values))
+        return self._names is not None and self._names != _positions(len(self._values))
 
     def __call__(self, *args: Any) -> Row:
         if len(args) > len(self._values):
@@ -189,10 +190,16 @@ class Row:
 
     def __hash__(self) -> int:
         # Named rows are equal whatever the order of their fields, so the hash must not depend on it.
-        return hash(frozenset(zip(self._known_names(), self._values, strict=False)))
+        values, positions = self._values, _positions(len(self._values))
+        if self._names is None or self._names == positions:
+            return hash(tuple(values))
+        named = dict(zip(self._names, values, strict=False))
+        if named.keys() == set(positions):
+            return hash(tuple([named[name] for name in positions]))
+        return hash(frozenset(named.items()))
 
     def _known_names(self) -> list[str]:
-        return names_by_position(len(self._values)) if self._names is None else self._names
+        return _positions(len(self._values)) if self._names is None else self._names
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._values)
@@ -207,6 +214,11 @@ def names_by_position(arity: int) -> list[str]:
     >>> names_by_position(2)
     ['f0', 'f1']
     """
+    return _positions(arity).copy()
+
+
+@cache
+def _positions(arity: int) -> list[str]:
     return [f"f{position}" for position in range(arity)]
 
 
