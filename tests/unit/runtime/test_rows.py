@@ -117,7 +117,10 @@ def test_a_row_that_does_not_fit_its_type_is_refused_in_a_chain_too() -> None:
     with pytest.raises(OperatorFailure) as failure:
         run(stream)
     assert isinstance(failure.value.__cause__, TypeMismatchError)
-    assert "Field names ['f0', 'f1'] do not exist in ['other', 'name']" in str(failure.value.__cause__)
+    assert str(failure.value.__cause__) == (
+        "Row(other=1, name='a') does not fit its declared type Row<String, Long>: "
+        "Field names ['f0', 'f1'] do not exist in ['other', 'name']."
+    )
     with pytest.raises(OperatorFailure) as failure:
         run(environment().from_collection([1]).map(lambda n: Row(n), output_type=PAIR).map(repr))
     assert "it has 1 fields where the type has 2" in str(failure.value.__cause__)

@@ -70,8 +70,8 @@ class TupleTypeInfo(_Composite):
     def _name(self) -> str:
         return "Tuple"
 
-    def shaper(self) -> Converter | None:
-        return tuple_converter([part.shaper() for part in self._parts])
+    def _shape(self) -> Converter | None:
+        return tuple_converter([part._shape() for part in self._parts])
 
     def to_wire(self) -> Converter | None:
         return tuple_converter([part.to_wire() for part in self._parts])
@@ -131,8 +131,8 @@ class RowTypeInfo(_Composite):
             return tuple[(int, *parts)]  # type: ignore[valid-type]
         return tuple[(int, list[str] | None, *parts)]  # type: ignore[valid-type]
 
-    def shaper(self) -> Converter:
-        return row_shaper(self.get_field_names(), values_converter([part.shaper() for part in self._parts]))
+    def _shape(self) -> Converter:
+        return row_shaper(self.get_field_names(), values_converter([part._shape() for part in self._parts]))
 
     def to_wire(self) -> Converter:
         inner = values_converter([part.to_wire() for part in self._parts])
@@ -202,8 +202,8 @@ class ListTypeInfo(_Composite):
     def _name(self) -> str:
         return "List"
 
-    def shaper(self) -> Converter | None:
-        return list_converter(self._parts[0].shaper())
+    def _shape(self) -> Converter | None:
+        return list_converter(self._parts[0]._shape())
 
     def to_wire(self) -> Converter | None:
         return list_converter(self._parts[0].to_wire())
@@ -264,8 +264,8 @@ class MapTypeInfo(_Composite):
     def _name(self) -> str:
         return "Map"
 
-    def shaper(self) -> Converter | None:
-        return map_converter(self._parts[0].shaper(), self._parts[1].shaper())
+    def _shape(self) -> Converter | None:
+        return map_converter(self._parts[0]._shape(), self._parts[1]._shape())
 
     def to_wire(self) -> Converter | None:
         return map_converter(self._parts[0].to_wire(), self._parts[1].to_wire())
@@ -283,8 +283,8 @@ class ExternalTypeInfo(TypeInformation):
     def python_type(self) -> Any | None:
         return self._type_info.python_type()
 
-    def shaper(self) -> Converter | None:
-        return self._type_info.shaper()
+    def _shape(self) -> Converter | None:
+        return self._type_info._shape()
 
     def to_wire(self) -> Converter | None:
         return self._type_info.to_wire()
