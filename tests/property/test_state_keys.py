@@ -42,7 +42,7 @@ _keys = st.recursive(
     lambda inner: st.one_of(
         st.lists(inner, max_size=3).map(tuple),
         st.lists(inner, max_size=3).map(lambda values: Row(*values)),
-        st.dictionaries(st.sampled_from(["a", "b"]), inner, min_size=1).map(lambda named: Row(**named)),
+        st.dictionaries(st.sampled_from(["a", "b", "f0", "f1"]), inner, min_size=1).map(lambda named: Row(**named)),
     ),
     max_leaves=4,
 )

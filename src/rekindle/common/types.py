@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from functools import cache
 from typing import Any
 
 from rekindle.serde.tagged import register_value_type
@@ -49,10 +50,13 @@ class Row:
     >>> Person("Bob", 12)
     Row(name='Bob', age=12)
 
-    Without names the values have positions only:
+    Without names the values have positions only. Where a type is declared without names, `Types.ROW([...])`, the fields
+    of its rows are called f0, f1, ...: names that say the position and nothing else, so the row stays the same.
 
     >>> Row(1, "x")[1]
     'x'
+    >>> Row(1, "x") == Row(f0=1, f1="x")
+    True
     """
 
     __slots__ = ("_names", "_row_kind", "_values")
@@ -115,9 +119,19 @@ class Row:
         if own is None or names == own:
             return self._values
         missing = [name for name in names if name not in own]
+        if missing and len(names) == len(own) and not self.has_own_names():
+            return self._values
         if missing:
             raise ValueError(f"Field names {missing} do not exist in {own}.")
         return [self._values[own.index(name)] for name in names]
+
+    def has_own_names(self) -> bool:
+        """Whether the fields have names that say more than their positions.
+
+        >>> Row(a=1).has_own_names(), Row(f0=1).has_own_names(), Row(1).has_own_names()
+        (True, False, False)
+        """
+        return self._names is not None and self._names != _positions(len(self._values))
 
     def __call__(self, *args: Any) -> Row:
         if len(args) > len(self._values):
@@ -166,24 +180,46 @@ class Row:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Row) or type(self) is not type(other) or self._row_kind is not other._row_kind:
             return False
-        mine, theirs = self._names, other._names
-        if mine == theirs:
+        if self._names == other._names:
             return self._values == other._values
-        if mine is None or theirs is None or sorted(mine) != sorted(theirs):
+        mine, theirs = self._known_names(), other._known_names()
+        if sorted(mine) != sorted(theirs):
             return False
-        return self.as_dict() == other.as_dict()
+        own = dict(zip(mine, self._values, strict=False))
+        return own == dict(zip(theirs, other._values, strict=False))
 
     def __hash__(self) -> int:
         # Named rows are equal whatever the order of their fields, so the hash must not depend on it.
-        if self._names is None:
-            return hash(tuple(self._values))
-        return hash(frozenset(zip(self._names, self._values, strict=False)))
+        values, positions = self._values, _positions(len(self._values))
+        if self._names is None or self._names == positions:
+            return hash(tuple(values))
+        named = dict(zip(self._names, values, strict=False))
+        if named.keys() == set(positions):
+            return hash(tuple([named[name] for name in positions]))
+        return hash(frozenset(named.items()))
+
+    def _known_names(self) -> list[str]:
+        return _positions(len(self._values)) if self._names is None else self._names
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._values)
 
     def __len__(self) -> int:
         return len(self._values)
+
+
+def names_by_position(arity: int) -> list[str]:
+    """What the fields of a row are called that have no names.
+
+    >>> names_by_position(2)
+    ['f0', 'f1']
+    """
+    return _positions(arity).copy()
+
+
+@cache
+def _positions(arity: int) -> list[str]:
+    return [f"f{position}" for position in range(arity)]
 
 
 _new_row = Row.__new__

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import total_ordering
+
 from rekindle.errors import GraphError
 
 
+@total_ordering
 class MemorySize:
     """A number of bytes.
 
@@ -46,6 +49,8 @@ class MemorySize:
         return isinstance(other, MemorySize) and self._bytes == other._bytes
 
     def __lt__(self, other: MemorySize) -> bool:
+        if not isinstance(other, MemorySize):
+            return NotImplemented
         return self._bytes < other._bytes
 
     def __hash__(self) -> int:
@@ -129,11 +134,20 @@ class SlotSharingGroup:
 
         def set_cpu_cores(self, cpu_cores: float) -> SlotSharingGroup.Builder:
             """Ask for CPU cores."""
+            if not isinstance(cpu_cores, int | float) or isinstance(cpu_cores, bool) or not cpu_cores > 0:
+                raise GraphError(
+                    f"Slot sharing group '{self._name}': the CPU cores must be a number above 0, not {cpu_cores!r}."
+                )
             self._cpu_cores = cpu_cores
             return self
 
         def set_task_heap_memory(self, task_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
             """Ask for task heap memory."""
+            if not isinstance(task_heap_memory, MemorySize) or task_heap_memory <= MemorySize(0):
+                raise GraphError(
+                    f"Slot sharing group '{self._name}': the task heap memory must be more than 0 bytes, "
+                    f"not {task_heap_memory!r}."
+                )
             self._task_heap_memory = task_heap_memory
             return self
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC
+from datetime import timedelta
 from enum import Enum
 from typing import ClassVar
 
-from rekindle.common.time import Duration, Time
+from rekindle.common.time import Duration, Time, as_millis
 from rekindle.errors import GraphError
 
 
@@ -53,9 +54,9 @@ class StateTtlConfig:
         self._cleanup_strategies = cleanup_strategies
 
     @staticmethod
-    def new_builder(ttl: Time) -> StateTtlConfig.Builder:
+    def new_builder(ttl: Time | Duration | timedelta) -> StateTtlConfig.Builder:
         """Begin a configuration."""
-        return StateTtlConfig.Builder(ttl)
+        return StateTtlConfig.Builder(Time.milliseconds(as_millis(ttl)))
 
     def get_update_type(self) -> StateTtlConfig.UpdateType:
         """When the time to live starts anew."""

@@ -322,8 +322,9 @@ def _fitting(where: str, elements: list[Any], declared: TypeInformation | None) 
     """The elements as they would come out of an exchange, so that a wrong one fails here and now."""
     if declared is None:
         return elements
-    codec = codec_for(declared)
+    codec, shape = codec_for(declared), declared.shaper()
     try:
-        return codec.decode(codec.encode(elements))
+        fitting = codec.decode(codec.encode(elements))
+        return fitting if shape is None else list(map(shape, fitting))
     except TypeMismatchError as error:
         raise TypeMismatchError(f"{where}: {error}") from None

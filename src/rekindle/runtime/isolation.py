@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from rekindle.common.typeinfo import TypeInformation
+from rekindle.common.typeinfo import RowTypeInfo, TypeInformation
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.runtime.state.immutable import ATOMS, is_immutable
 
@@ -50,10 +50,27 @@ def _deep_copy(value: Any) -> Any:
 
 
 def isolator(type_info: TypeInformation | None, object_reuse: bool) -> Isolate | None:
-    """How records of a type are isolated; None if they need not be."""
-    if object_reuse or (type_info is not None and hint_is_immutable(type_info.python_type())):
-        return None
-    return isolate
+    """How records of a type are isolated; None if they need not be. Rows get the names of their type on the way."""
+    shape = None if type_info is None else type_info.shaper()
+    if shape is None:
+        return None if object_reuse or type_is_immutable(type_info) else isolate
+    if object_reuse or _is_new_when_shaped(type_info):
+        return shape
+    return lambda value: shape(isolate(value))
+
+
+def _is_new_when_shaped(type_info: TypeInformation | None) -> bool:
+    return isinstance(type_info, RowTypeInfo) and all(map(type_is_immutable, type_info.get_field_types()))
+
+
+def type_is_immutable(type_info: TypeInformation | None) -> bool:
+    """Whether values of a type can never change; rows can, although they travel as tuples.
+
+    >>> from rekindle.common.typeinfo import Types
+    >>> type_is_immutable(Types.LONG()), type_is_immutable(Types.ROW_NAMED(["a"], [int])), type_is_immutable(None)
+    (True, False, False)
+    """
+    return type_info is not None and type_info.shaper() is None and hint_is_immutable(type_info.python_type())
 
 
 def mixed_isolator(main: Isolate | None, sides: Mapping[str, Isolate | None]) -> Isolate | None:

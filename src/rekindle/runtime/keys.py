@@ -19,7 +19,7 @@ from uuid import UUID
 
 import msgspec
 
-from rekindle.common.types import Row, make_row
+from rekindle.common.types import Row, make_row, names_by_position
 from rekindle.errors import InvalidKeyError
 
 Encoder = Callable[[Any], bytes]
@@ -247,6 +247,9 @@ def _encode_row(key: Row) -> bytes:
     named = key.as_dict()
     if len(named) != len(key):
         raise _refuse(key, "its field names do not match its values one to one")
+    positions = names_by_position(len(key))
+    if named.keys() == set(positions):  # such a row equals the one without names, which older checkpoints hold
+        return _ROW + kind + b"".join([canonical_bytes(named[name]) for name in positions]) + _END
     # Named rows are equal whatever the order of their fields.
     fields = [_encode_str(name) + canonical_bytes(named[name]) for name in sorted(named)]
     return _NAMED_ROW + kind + b"".join(fields) + _END

@@ -90,6 +90,14 @@ def test_fields_that_the_declared_type_lacks_are_refused() -> None:
         pairs.sum(2)
     with pytest.raises(TypeMismatchError, match="has no field 'n'"):
         keyed([Row(a=1)], Types.ROW_NAMED(["a"], [Types.LONG()])).max("n")
+    rows = keyed([Row("a", 1)], Types.ROW([Types.STRING(), Types.LONG()]))
+    for refused in (rows.sum, rows.min, rows.max, rows.min_by, rows.max_by):
+        with pytest.raises(TypeMismatchError, match="has no field 'f2'"):
+            refused("f2")
+    with pytest.raises(TypeMismatchError, match="has no field 'price'; its fields are item, amount"):
+        keyed([SaleTuple("a", 1)], SaleTuple).min_by("price")
+    with pytest.raises(TypeMismatchError, match=r"List<Long> has no field 'n'; its elements have positions only"):
+        keyed([[1]], Types.LIST(Types.LONG())).sum("n")
     with pytest.raises(TypeMismatchError, match="has no field 'price'; its fields are item, amount"):
         keyed([Sale("a", 1)], Sale).max("price")
     with pytest.raises(TypeMismatchError, match="has no fields; its value is field 0"):

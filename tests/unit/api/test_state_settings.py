@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -147,6 +148,11 @@ def test_ttl_without_background_cleanup_has_only_what_was_asked_for() -> None:
     assert cleanup.get_cleanup_strategies().get_incremental_cleanup_strategy() is None
 
 
+def test_a_ttl_is_any_amount_of_time() -> None:
+    amounts = (Time.seconds(5), Duration.of_seconds(5), timedelta(seconds=5))
+    assert {StateTtlConfig.new_builder(amount).build().get_ttl() for amount in amounts} == {Time.seconds(5)}
+
+
 def test_impossible_ttls_are_refused() -> None:
     with pytest.raises(GraphError, match="longer than 0 ms"):
         StateTtlConfig.new_builder(Time.seconds(0)).build()
@@ -243,6 +249,26 @@ def test_flink_1s_backends_say_where_checkpoints_go_too() -> None:
     rocks = RocksDBStateBackend("file:///checkpoints", enable_incremental_checkpointing=True)
     assert isinstance(rocks.checkpoint_storage(), FileSystemCheckpointStorage)
     assert rocks.is_incremental_checkpoints_enabled()
+
+
+def test_memory_sizes_compare_in_every_way() -> None:
+    small, same, large = MemorySize(1), MemorySize(1), MemorySize.of_mebi_bytes(1)
+    assert small <= same <= large
+    assert large >= small
+    assert large > small
+    assert not small > same
+    assert sorted([large, small]) == [small, large]
+    with pytest.raises(TypeError):
+        _ = small <= 1  # type: ignore[operator]
+
+
+def test_a_slot_sharing_group_asks_for_something_or_nothing() -> None:
+    builder = SlotSharingGroup.builder("g")
+    with pytest.raises(GraphError, match="Slot sharing group 'g': the task heap memory must be more than 0 bytes"):
+        builder.set_cpu_cores(1.0).set_task_heap_memory_mb(0)
+    for cores in (0, -1.0, "two"):
+        with pytest.raises(GraphError, match="Slot sharing group 'g': the CPU cores must be a number above 0"):
+            builder.set_cpu_cores(cores)  # type: ignore[arg-type]
 
 
 def test_slot_sharing_groups_are_data() -> None:

@@ -93,10 +93,10 @@ def test_named_rows(records: list[Row]) -> None:
 
 
 @given(st.lists(st.builds(Row, st.none() | TEXT, st.lists(INT64))))
-def test_rows_without_names_stay_without(records: list[Row]) -> None:
+def test_rows_have_the_names_that_their_type_reports(records: list[Row]) -> None:
     again = round_trip(Types.ROW([str, list[int]]), records)
     assert again == records
-    assert not any(hasattr(record, "_fields") for record in again)
+    assert all(record.as_dict() == {"f0": record[0], "f1": record[1]} for record in again)
 
 
 @given(st.lists(st.integers()))
@@ -141,8 +141,24 @@ def test_a_row_type_takes_what_stands_for_a_row() -> None:
     assert round_trip(named, records) == [Row(a=n, b=s) for n, s in [(1, "x"), (2, "y"), (3, None), (4, "z"), (5, "w")]]
 
 
-def test_a_row_type_without_names_keeps_the_names_that_a_row_brings() -> None:
-    assert round_trip(Types.ROW([int]), [Row(a=1)]) == [Row(a=1)]
+def test_a_row_type_without_names_takes_positions_and_its_own_names_in_any_order() -> None:
+    records = [Row(1, "x"), Row(f0=2, f1="y"), Row(f1="z", f0=3), {"f0": 4}, (5, "w"), [6, "v"]]
+    again = round_trip(Types.ROW([int, str]), records)
+    assert list(map(repr, again)) == [
+        f"Row(f0={n}, f1={s!r})" for n, s in [(1, "x"), (2, "y"), (3, "z"), (4, None), (5, "w"), (6, "v")]
+    ]
+    with pytest.raises(TypeMismatchError, match=r"Field names \['f0'\] do not exist in \['a'\]"):
+        round_trip(Types.ROW([int]), [Row(a=1)])
+
+
+def test_rows_that_an_older_version_wrote_with_names_of_their_own_get_those_of_their_type() -> None:
+    from_wire = Types.ROW([int]).from_wire()
+    assert from_wire is not None
+    assert repr(from_wire((0, ["a"], 1))) == repr(from_wire((0, None, 1))) == "Row(f0=1)"
+
+
+def test_a_named_row_type_takes_a_row_of_positions_whatever_it_calls_them() -> None:
+    assert round_trip(Types.ROW_NAMED(["a", "b"], [int, str]), [Row(f0=1, f1="x")]) == [Row(a=1, b="x")]
 
 
 def test_an_aware_datetime_comes_back_as_the_same_instant() -> None:

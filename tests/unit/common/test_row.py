@@ -56,6 +56,17 @@ def test_equality_ignores_the_order_of_named_fields_and_the_hash_agrees() -> Non
     assert Row.of_kind(RowKind.DELETE, 1) != Row(1)
 
 
+def test_names_that_are_positions_make_no_other_row() -> None:
+    assert Row("a", 1) == Row(f0="a", f1=1) == Row(f1=1, f0="a")
+    assert hash(Row("a", 1)) == hash(Row(f0="a", f1=1)) == hash(Row(f1=1, f0="a"))
+    assert Row("a", 1) != Row(f1="a", f0=1)
+    assert Row("a", 1) != Row(f0="a", f2=1)
+    assert Row("a", 1) != Row(f0="a")
+    assert Row(*range(12)) == Row(**{f"f{i}": i for i in range(12)})
+    assert Row.of_kind(RowKind.DELETE, 1) != Row(f0=1)
+    assert Row(Row(1), [Row(2)]) == Row(f0=Row(f0=1), f1=[Row(f0=2)])
+
+
 def test_values_change_by_position_and_name_but_not_by_attribute() -> None:
     row = Row(a=1, b=2)
     row["a"] = 10
@@ -86,6 +97,10 @@ def test_fields_by_names() -> None:
     assert Row(1, 2).get_fields_by_names(["x", "y"]) == [1, 2]
     with pytest.raises(ValueError, match="'c'"):
         row.get_fields_by_names(["c"])
+    assert Row(f0=1, f1=2).get_fields_by_names(["f1", "f0"]) == [2, 1]
+    assert Row(f0=1, f1=2).get_fields_by_names(["x", "y"]) == [1, 2]  # f0, f1 are positions, not names of its own
+    with pytest.raises(ValueError, match="'x'"):
+        Row(f0=1, f1=2).get_fields_by_names(["x"])
 
 
 def test_names_can_be_given_later() -> None:

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from rekindle.common.typeinfo import Types
+from rekindle.common.types import Row
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.errors import IncompatibleStateError, RekindleError, SerializationError
-from rekindle.runtime.key_groups import key_group_range
+from rekindle.runtime.key_groups import key_group, key_group_range
 from rekindle.runtime.state.backend import Delta
 from rekindle.runtime.state.format import CapturedColumn, CapturedLists, CapturedMaps, CapturedState
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
@@ -91,6 +92,20 @@ def filled() -> Job:
 def test_a_full_snapshot_restores() -> None:
     job = filled()
     assert Job(job.full()).content(range(50)) == job.content(range(50))
+
+
+def test_a_row_as_key_that_has_moved_to_another_key_group_is_refused_not_lost() -> None:
+    key = Row(f0="a")
+    (elsewhere,) = {0, 1} - {key_group(key, 2)}
+    old = HashMapKeyedBackend(2, range(2), key_group_of=lambda key: elsewhere)  # as an older version had it
+    count = old.value_state(COUNT)
+    old.set_current_key(key)
+    count.update(1)
+    parts = [(group.key_group, group.encode()) for group in old.snapshot_full()]
+    restored = HashMapKeyedBackend(2, range(2))
+    restored.restore(parts)
+    with pytest.raises(IncompatibleStateError, match=r"Key Row\(f0='a'\) of state 'count' was saved in key group"):
+        restored.value_state(COUNT)
 
 
 def test_a_delta_holds_what_changed_and_nothing_else() -> None:

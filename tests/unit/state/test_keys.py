@@ -84,6 +84,9 @@ class Access(enum.Flag):
         (datetime(2024, 1, 1, 12, tzinfo=UTC), datetime(2024, 1, 1, 14, tzinfo=timezone(timedelta(hours=2)))),
         (time(12, tzinfo=UTC), time(14, tzinfo=timezone(timedelta(hours=2)))),
         (Row(a=1, b="x"), Row(b="x", a=1)),
+        (Row(1, "x"), Row(f0=1, f1="x")),
+        (Row(1, "x"), Row(f1="x", f0=1)),
+        (Row(*range(11)), Row(**{f"f{i}": i for i in reversed(range(11))})),
         (Access.READ | Access.WRITE, Access(3)),
     ],
 )
@@ -100,7 +103,7 @@ def test_different_keys_have_different_bytes() -> None:
         (), ((),), ("a",), ("a", "b"), ("ab",), (("a",), "b"), (("a", "b"),), (None,), (1, (2, 3)), ((1, 2), 3),
         datetime(2024, 1, 1), datetime(2024, 1, 1, tzinfo=UTC), date(2024, 1, 1), time(1), time(1, tzinfo=UTC),
         timedelta(1), timedelta.max, timedelta.min, uuid.UUID(int=1), Colour.RED, Colour.BLUE, Access.READ,
-        Access.READ | Access.WRITE, User("a"), User("b"), Place("a"), Row("a"), Row(a="a"), Row(b="a"),
+        Access.READ | Access.WRITE, User("a"), User("b"), Place("a"), Row("a"), Row(a="a"), Row(b="a"), Row(f1="a"),
         Row.of_kind(RowKind.DELETE, "a"), Row(), Row(("a", "b")), "\ud800", "\U0001f600",
     ]  # fmt: skip
     encoded = [canonical_bytes(key) for key in keys]

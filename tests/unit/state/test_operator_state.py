@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from rekindle.common.typeinfo import Types
+from rekindle.common.types import Row
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor
 from rekindle.errors import IncompatibleStateError, SerializationError, StateAccessError
 from rekindle.runtime.state.operator import (
@@ -63,6 +64,25 @@ def test_broadcast_state_and_its_read_only_view() -> None:
     for key in view:
         rules.remove(key)
     assert view.is_empty()
+
+
+def test_rows_have_the_names_of_their_type() -> None:
+    backend = OperatorStateBackend()
+    listed = backend.get_list_state(ListStateDescriptor("rows", Types.ROW([Types.STRING(), Types.LONG()])))
+    listed.add(Row("a", 1))
+    listed.add_all([("b", 2)])
+    assert [row.f0 for row in listed] == ["a", "b"]
+    listed.update([Row(f1=3, f0="c")])
+    assert repr(listed.get()) == "[Row(f0='c', f1=3)]"
+    descriptor = MapStateDescriptor("rules", Types.ROW_NAMED(["x"], [Types.LONG()]), Types.ROW([Types.LONG()]))
+    rules, seen = backend.get_broadcast_state(descriptor), backend.get_read_only_broadcast_state(descriptor)
+    rules.put(Row(1), Row(10))
+    rules.put_all({Row(x=2): (20,)})
+    assert repr(seen.items()) == "[(Row(x=1), Row(f0=10)), (Row(x=2), Row(f0=20))]"
+    assert seen.get((2,)).f0 == 20
+    assert Row(1) in seen
+    rules.remove(Row(1))
+    assert list(seen) == [Row(x=2)]
 
 
 @pytest.mark.parametrize(

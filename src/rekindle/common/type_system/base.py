@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+from rekindle.errors import TypeMismatchError
+
 Converter = Callable[[Any], Any]
 
 
@@ -40,6 +42,27 @@ class TypeInformation(ABC):
 
     @abstractmethod
     def __repr__(self) -> str: ...
+
+    def shaper(self) -> Converter | None:
+        """From what stands for a value of this type to the value that functions see, with its own rows; None: it is it.
+
+        Rows have the names of their type, wherever they come from: an exchange, a chain, state.
+        """
+        shape = self._shape()
+        if shape is None:
+            return None
+
+        def shaped(value: Any) -> Any:
+            try:
+                return shape(value)
+            except (TypeMismatchError, TypeError, ValueError, AttributeError) as error:
+                raise TypeMismatchError(f"{value!r} does not fit its declared type {self!r}: {error}.") from None
+
+        return shaped
+
+    def _shape(self) -> Converter | None:
+        """What `shaper` does for a value of this type, or a part of one."""
+        return None
 
     def to_wire(self) -> Converter | None:
         """From a value to what msgspec encodes; None when that is the value itself."""

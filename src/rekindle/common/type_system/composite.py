@@ -13,12 +13,13 @@ from rekindle.common.type_system.converters import (
     named_row_from_wire,
     named_row_to_wire,
     row_from_wire,
+    row_shaper,
     row_to_wire,
     row_values,
     tuple_converter,
     values_converter,
 )
-from rekindle.common.types import ROW_KINDS, Row, make_row
+from rekindle.common.types import ROW_KINDS, Row, make_row, names_by_position
 from rekindle.errors import TypeMismatchError
 
 _BYTE = BasicTypeInfo(BasicType.BYTE)
@@ -69,6 +70,9 @@ class TupleTypeInfo(_Composite):
     def _name(self) -> str:
         return "Tuple"
 
+    def _shape(self) -> Converter | None:
+        return tuple_converter([part._shape() for part in self._parts])
+
     def to_wire(self) -> Converter | None:
         return tuple_converter([part.to_wire() for part in self._parts])
 
@@ -94,7 +98,7 @@ class TupleTypeInfo(_Composite):
 
 
 class RowTypeInfo(_Composite):
-    """Rows, with or without field names. As in PyFlink two row types are equal when their field types are.
+    """Rows; without names the fields are called f0, f1, ... As in PyFlink types are equal when their field types are.
 
     >>> RowTypeInfo([str, int], ["name", "age"])
     Row<name: String, age: Long>
@@ -112,7 +116,7 @@ class RowTypeInfo(_Composite):
 
     def get_field_names(self) -> list[str]:
         """The names of the fields; f0, f1, ... when none were given."""
-        return self._field_names or [f"f{i}" for i in range(len(self._parts))]
+        return self._field_names or names_by_position(len(self._parts))
 
     def get_field_index(self, field_name: str) -> int:
         """The position of a field; -1 when the type has no names."""
@@ -127,17 +131,18 @@ class RowTypeInfo(_Composite):
             return tuple[(int, *parts)]  # type: ignore[valid-type]
         return tuple[(int, list[str] | None, *parts)]  # type: ignore[valid-type]
 
+    def _shape(self) -> Converter:
+        return row_shaper(self.get_field_names(), values_converter([part._shape() for part in self._parts]))
+
     def to_wire(self) -> Converter:
         inner = values_converter([part.to_wire() for part in self._parts])
-        if self._field_names is None:
-            return row_to_wire(len(self._parts), inner)
-        return named_row_to_wire(self._field_names, inner)
+        convert = row_to_wire if self._field_names is None else named_row_to_wire
+        return convert(self.get_field_names(), inner)
 
     def from_wire(self) -> Converter:
         inner = values_converter([part.from_wire() for part in self._parts])
-        if self._field_names is None:
-            return row_from_wire(inner)
-        return named_row_from_wire(self._field_names, inner)
+        convert = row_from_wire if self._field_names is None else named_row_from_wire
+        return convert(self.get_field_names(), inner)
 
     def _name(self) -> str:
         return "Row"
@@ -164,7 +169,7 @@ class RowTypeInfo(_Composite):
         """The row's kind, then its fields, each in its internal form."""
         if obj is None:
             return None
-        kind, values = row_values(obj, self.get_field_names(), by_name=self._field_names is not None)
+        kind, values = row_values(obj, self.get_field_names())
         return kind, *(part.to_internal_type(value) for part, value in zip(self._parts, values, strict=True))
 
     def from_internal_type(self, obj: Any) -> Row | None:
@@ -173,7 +178,7 @@ class RowTypeInfo(_Composite):
             return None
         kind, *values = obj
         converted = [part.from_internal_type(value) for part, value in zip(self._parts, values, strict=True)]
-        return make_row(self._field_names, converted, ROW_KINDS[kind])
+        return make_row(self.get_field_names(), converted, ROW_KINDS[kind])
 
 
 class ListTypeInfo(_Composite):
@@ -196,6 +201,9 @@ class ListTypeInfo(_Composite):
 
     def _name(self) -> str:
         return "List"
+
+    def _shape(self) -> Converter | None:
+        return list_converter(self._parts[0]._shape())
 
     def to_wire(self) -> Converter | None:
         return list_converter(self._parts[0].to_wire())
@@ -256,6 +264,9 @@ class MapTypeInfo(_Composite):
     def _name(self) -> str:
         return "Map"
 
+    def _shape(self) -> Converter | None:
+        return map_converter(self._parts[0]._shape(), self._parts[1]._shape())
+
     def to_wire(self) -> Converter | None:
         return map_converter(self._parts[0].to_wire(), self._parts[1].to_wire())
 
@@ -271,6 +282,9 @@ class ExternalTypeInfo(TypeInformation):
 
     def python_type(self) -> Any | None:
         return self._type_info.python_type()
+
+    def _shape(self) -> Converter | None:
+        return self._type_info._shape()
 
     def to_wire(self) -> Converter | None:
         return self._type_info.to_wire()

@@ -53,11 +53,14 @@ def _same(value: Any) -> Any:
     return value
 
 
-def row_values(obj: Any, names: list[str], by_name: bool) -> tuple[int, Sequence[Any]]:
+def row_values(obj: Any, names: list[str]) -> tuple[int, Sequence[Any]]:
     """Kind and values, in the type's order, of what stands for a row: a Row, a dict, a tuple or a list."""
     if isinstance(obj, Row):
-        # _value_: an Enum's `value` is a property in Python, and this runs once per record.
-        return obj._row_kind._value_, obj.get_fields_by_names(names) if by_name else obj._values
+        try:
+            # _value_: an Enum's `value` is a property in Python, and this runs once per record.
+            return obj._row_kind._value_, obj.get_fields_by_names(names)
+        except ValueError as error:
+            raise TypeMismatchError(str(error).rstrip(".")) from None
     if isinstance(obj, dict):
         return 0, [obj.get(name) for name in names]
     if isinstance(obj, list | tuple):
@@ -65,20 +68,44 @@ def row_values(obj: Any, names: list[str], by_name: bool) -> tuple[int, Sequence
     raise TypeMismatchError("it is neither a Row nor a dict, tuple or list that could stand for one")
 
 
-def named_row_to_wire(names: list[str], convert: ValuesConverter | None) -> Converter:
-    """(kind, value, ...) in the order of `names`."""
+def row_reader(names: list[str]) -> Callable[[Any], tuple[int, Sequence[Any]]]:
+    """`row_values` of what is no None, quick for rows, and sure of the number of values."""
     arity = len(names)
 
-    def to_wire(obj: Any) -> tuple[Any, ...] | None:
+    def read(obj: Any) -> tuple[int, Sequence[Any]]:
         values: Sequence[Any]
         if type(obj) is Row and (obj._names is None or obj._names == names):
             kind, values = obj._row_kind._value_, obj._values
-        elif obj is None:
-            return None
         else:
-            kind, values = row_values(obj, names, by_name=True)
+            kind, values = row_values(obj, names)
         if len(values) != arity:
             raise TypeMismatchError(f"it has {len(values)} fields where the type has {arity}")
+        return kind, values
+
+    return read
+
+
+def row_shaper(names: list[str], convert: ValuesConverter | None) -> Converter:
+    """A row of its own with these names, of what stands for one."""
+    read = row_reader(names)
+
+    def shape(obj: Any) -> Row | None:
+        if obj is None:
+            return None
+        kind, values = read(obj)
+        return make_row(names, list(values if convert is None else convert(values)), ROW_KINDS[kind])
+
+    return shape
+
+
+def named_row_to_wire(names: list[str], convert: ValuesConverter | None) -> Converter:
+    """(kind, value, ...) in the order of `names`."""
+    read = row_reader(names)
+
+    def to_wire(obj: Any) -> tuple[Any, ...] | None:
+        if obj is None:
+            return None
+        kind, values = read(obj)
         return (kind, *values) if convert is None else (kind, *convert(values))
 
     return to_wire
@@ -96,33 +123,26 @@ def named_row_from_wire(names: list[str], convert: ValuesConverter | None) -> Co
     return from_wire
 
 
-def row_to_wire(arity: int, convert: ValuesConverter | None) -> Converter:
-    """(kind, names or None, value, ...): a row type without names keeps those that a row brings."""
-    default_names = [f"f{i}" for i in range(arity)]
+def row_to_wire(names: list[str], convert: ValuesConverter | None) -> Converter:
+    """(kind, None, value, ...): where None stands, older versions wrote the names that a row brought."""
+    read = row_reader(names)
 
     def to_wire(obj: Any) -> tuple[Any, ...] | None:
-        values: Sequence[Any]
-        names = None
-        if type(obj) is Row:
-            kind, values, names = obj._row_kind._value_, obj._values, obj._names
-        elif obj is None:
+        if obj is None:
             return None
-        else:
-            kind, values = row_values(obj, default_names, by_name=False)
-        if len(values) != arity:
-            raise TypeMismatchError(f"it has {len(values)} fields where the type has {arity}")
-        return (kind, names, *values) if convert is None else (kind, names, *convert(values))
+        kind, values = read(obj)
+        return (kind, None, *values) if convert is None else (kind, None, *convert(values))
 
     return to_wire
 
 
-def row_from_wire(convert: ValuesConverter | None) -> Converter:
-    """The row, with the names that it brought."""
+def row_from_wire(names: list[str], convert: ValuesConverter | None) -> Converter:
+    """The row of these names, whichever an older version wrote."""
 
     def from_wire(wired: tuple[Any, ...] | None) -> Row | None:
         if wired is None:
             return None
-        kind, names, *values = wired
+        kind, _, *values = wired
         return make_row(names, values if convert is None else list(convert(values)), ROW_KINDS[kind])
 
     return from_wire

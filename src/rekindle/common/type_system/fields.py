@@ -60,7 +60,7 @@ def record_maker(type_info: TypeInformation) -> RecordMaker:
     if isinstance(type_info, ExternalTypeInfo):
         return record_maker(type_info._type_info)
     if isinstance(type_info, RowTypeInfo):
-        names = type_info.get_field_names() if type_info._field_names is not None else None
+        names = type_info.get_field_names()
         return lambda rows: [make_row(names, list(values)) for values in rows]
     if isinstance(type_info, TupleTypeInfo):
         return lambda rows: list(map(tuple, rows))

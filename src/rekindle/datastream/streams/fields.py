@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rekindle.common.typeinfo import BasicTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from rekindle.common.typeinfo import BasicTypeInfo, ListTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from rekindle.errors import GraphError, TypeMismatchError
 
 _NOT_NUMERIC = (Types.STRING(), Types.BOOLEAN(), Types.CHAR(), Types.INSTANT())
@@ -27,6 +27,9 @@ def check_field(where: str, type_info: TypeInformation | None, field: int | str,
         if field != 0:
             raise TypeMismatchError(f"{where}: {type_info} has no fields; its value is field 0, not {field!r}.")
         _check_numeric(where, type_info, numeric)
+    elif isinstance(type_info, ListTypeInfo):
+        if isinstance(field, str):
+            raise TypeMismatchError(f"{where}: {type_info} has no field '{field}'; its elements have positions only.")
     else:
         _check_object(where, type_info, field)
 
@@ -63,4 +66,4 @@ def _field_names(cls: Any) -> list[str]:
         return list(cls.__struct_fields__)
     if dataclasses.is_dataclass(cls):
         return [field.name for field in dataclasses.fields(cls)]
-    return []
+    return list(getattr(cls, "_fields", ()))

@@ -19,6 +19,7 @@ from rekindle.datastream.slot_sharing_group import SlotSharingGroup
 from rekindle.datastream.state import MapStateDescriptor
 from rekindle.datastream.streams.data_stream import DataStream
 from rekindle.datastream.streams.fields import check_field
+from rekindle.datastream.streams.row_keys import typed_selector
 from rekindle.datastream.streams.sink import DataStreamSink
 from rekindle.datastream.transformations import Transformation
 from rekindle.datastream.validation import check_function
@@ -57,6 +58,7 @@ class KeyedStream(DataStream):
         key_type: TypeInformation | None,
         partitioning: Partitioning = Partitioning.KEY,
     ) -> None:
+        key_selector = typed_selector(key_selector, key_type)
         upstreams = tuple(upstream.by(partitioning, key_selector) for upstream in origin_stream._upstreams)
         super().__init__(origin_stream._env, upstreams, origin_stream._type_info)
         self._origin = origin_stream

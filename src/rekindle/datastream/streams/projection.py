@@ -31,10 +31,9 @@ class ProjectFunction(MapFunction):
 
     def _project_row(self, row: Row) -> Row:
         values = [row[index] for index in self._indexes]
-        names = getattr(row, "_fields", None)
         projected = Row(*values)
-        if names is not None:
-            projected.set_field_names([names[index] for index in self._indexes])
+        if row.has_own_names():
+            projected.set_field_names([row._fields[index] for index in self._indexes])
         projected.set_row_kind(row.get_row_kind())
         return projected
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NoReturn, TypeVar
 
 from rekindle.clock import Clock, SystemClock
+from rekindle.common.types import Row as RowKey
 from rekindle.datastream.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -35,6 +36,14 @@ from rekindle.runtime.state.handles import (
     RowMapState,
     RowReducingState,
     RowValueState,
+)
+from rekindle.runtime.state.shaped import (
+    shaped_aggregate,
+    shaped_list,
+    shaped_map,
+    shaped_reduce,
+    shaped_reducing,
+    shaped_value,
 )
 from rekindle.runtime.state.spec import (
     Codec,
@@ -293,35 +302,35 @@ class HashMapKeyedBackend:
         """The handle of a value state."""
         spec, ttl = value_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
         if ttl is not None:
-            return self._ttl_states.value_state(spec, ttl)
-        return self.register(spec, lambda column: RowValueState(self, column))
+            return shaped_value(spec, self._ttl_states.value_state(spec, ttl))
+        return shaped_value(spec, self.register(spec, lambda column: RowValueState(self, column)))
 
     def list_state(self, descriptor: ListStateDescriptor) -> ListState[Any]:
         """The handle of a list state."""
         spec, ttl = list_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
         if ttl is not None:
-            return self._ttl_states.list_state(spec, ttl)
-        return self.register(spec, lambda column: RowListState(self, column))
+            return shaped_list(spec, self._ttl_states.list_state(spec, ttl))
+        return shaped_list(spec, self.register(spec, lambda column: RowListState(self, column)))
 
     def map_state(self, descriptor: MapStateDescriptor) -> MapState[Any, Any]:
         """The handle of a map state."""
         spec, ttl = map_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
         if ttl is not None:
-            return self._ttl_states.map_state(spec, ttl)
-        return self.register(spec, lambda column: RowMapState(self, column))
+            return shaped_map(spec, self._ttl_states.map_state(spec, ttl))
+        return shaped_map(spec, self.register(spec, lambda column: RowMapState(self, column)))
 
     def reducing_state(self, descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
         """The handle of a reducing state."""
-        reduce = descriptor.get_reduce_function().reduce
         spec, ttl = reducing_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        reduce = shaped_reduce(spec.shape, descriptor.get_reduce_function().reduce)
         if ttl is not None:
-            return self._ttl_states.reducing_state(spec, ttl, reduce)
-        return self.register(spec, lambda column: RowReducingState(self, column, reduce))
+            return shaped_reducing(spec, self._ttl_states.reducing_state(spec, ttl, reduce))
+        return shaped_reducing(spec, self.register(spec, lambda column: RowReducingState(self, column, reduce)))
 
     def aggregating_state(self, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         """The handle of an aggregating state."""
-        aggregate = descriptor.get_agg_function()
         spec, ttl = aggregating_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        aggregate = shaped_aggregate(spec.shape, descriptor.get_agg_function())
         if ttl is not None:
             return self._ttl_states.aggregating_state(spec, ttl, aggregate)
         return self.register(spec, lambda column: RowAggregatingState(self, column, aggregate))
@@ -343,6 +352,7 @@ class HashMapKeyedBackend:
             group, part = parts.pop()
             try:
                 emptied = column.load(part, group, self._groups[group], self._key_codec)
+                self._check_homes(spec.name, group)
             except IncompatibleStateError as error:
                 self._refused = error
                 raise
@@ -355,6 +365,21 @@ class HashMapKeyedBackend:
             # A detached row is too short now, and the key may have got a restored one.
             self.set_current_key(self.row[ROW_KEY])
         return handle
+
+    def _check_homes(self, state: str, group: int) -> None:
+        """Refuse a row as key that belongs elsewhere: it would never be found again.
+
+        Before rows named f0, f1, ... were the rows without names, they had key groups of their own.
+        """
+        rows = self._groups[group]
+        if type(next(iter(rows), None)) is not RowKey:
+            return
+        for key in rows:
+            if (home := self._key_group_of(key)) != group:
+                raise IncompatibleStateError(
+                    f"Key {key!r} of state '{state}' was saved in key group {group}, where an older version had it; "
+                    f"now it belongs to {home}. Key by a tuple and give the operator another uid, or begin anew."
+                )
 
     def _mark_adopted(self, column: Column, rows: Iterable[Row]) -> None:
         """Values that got their timestamps just now: the next delta has to write them."""

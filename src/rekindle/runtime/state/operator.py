@@ -27,6 +27,7 @@ from rekindle.datastream.state import (
 )
 from rekindle.errors import IncompatibleStateError, StateAccessError
 from rekindle.runtime.state.format import decoded, encoded
+from rekindle.runtime.state.shaped import shaped_list
 from rekindle.runtime.state.spec import UNREADABLE, StateSpec, list_spec, map_spec
 from rekindle.runtime.state.ttl import ttl_of
 
@@ -83,17 +84,18 @@ class OperatorListState(ListState[Any]):
 class HeapReadOnlyBroadcastState(ReadOnlyBroadcastState[Any, Any]):
     """Broadcast state as the side sees it that may not change it."""
 
-    def __init__(self, name: str, entries: dict[Any, Any]) -> None:
-        self._name = name
+    def __init__(self, spec: StateSpec, entries: dict[Any, Any]) -> None:
+        self._name = spec.name
         self._entries = entries
+        self._shape, self._shape_key = spec.shape, spec.shape_field
 
     def get(self, key: Any) -> Any:
         """The value of an entry, or None."""
-        return self._entries.get(key)
+        return self._entries.get(key if self._shape_key is None else self._shape_key(key))
 
     def contains(self, key: Any) -> bool:
         """Whether there is such an entry."""
-        return key in self._entries
+        return (key if self._shape_key is None else self._shape_key(key)) in self._entries
 
     def items(self) -> list[tuple[Any, Any]]:
         """The entries as they are now."""
@@ -139,15 +141,17 @@ class HeapBroadcastState(BroadcastState[Any, Any], HeapReadOnlyBroadcastState):
 
     def put(self, key: Any, value: Any) -> None:
         """Set an entry."""
-        self._entries[key] = value
+        field = key if self._shape_key is None else self._shape_key(key)
+        self._entries[field] = value if self._shape is None else self._shape(value)
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
         """Set several entries."""
-        self._entries.update(dict_value)
+        for key, value in dict_value.items():
+            self.put(key, value)
 
     def remove(self, key: Any) -> None:
         """Remove an entry, if it is there."""
-        self._entries.pop(key, None)
+        self._entries.pop(key if self._shape_key is None else self._shape_key(key), None)
 
     def clear(self) -> None:
         """Remove all entries."""
@@ -163,10 +167,10 @@ class _Registered:
     def __init__(self, spec: StateSpec, distribution: Distribution) -> None:
         self.spec = spec
         self.distribution = distribution
-        self.elements = OperatorListState()
+        self.elements = shaped_list(spec, OperatorListState())
         self.entries: dict[Any, Any] = {}
-        self.broadcast = HeapBroadcastState(spec.name, self.entries)
-        self.read_only = HeapReadOnlyBroadcastState(spec.name, self.entries)
+        self.broadcast = HeapBroadcastState(spec, self.entries)
+        self.read_only = HeapReadOnlyBroadcastState(spec, self.entries)
 
     def check_same(self, spec: StateSpec, distribution: Distribution) -> None:
         if distribution is not self.distribution:

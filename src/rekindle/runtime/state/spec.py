@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
+from rekindle.common.type_system.base import Converter
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.datastream.state import (
     AggregatingStateDescriptor,
@@ -18,7 +19,7 @@ from rekindle.datastream.state import (
     ValueStateDescriptor,
 )
 from rekindle.errors import RekindleError, StateAccessError
-from rekindle.runtime.isolation import hint_is_immutable
+from rekindle.runtime.isolation import type_is_immutable
 from rekindle.serde import value_codec_for
 
 if TYPE_CHECKING:
@@ -89,6 +90,9 @@ class StateSpec:
     frozen: bool = False
     #: None: values do not expire, and carry no timestamps.
     ttl: TtlSettings | None = None
+    #: How values, and the keys of a map, get the names of their rows; None: there are no rows in them.
+    shape: Converter | None = None
+    shape_field: Converter | None = None
 
     def check_same(self, other: StateSpec) -> None:
         """The same name may be registered again, but only as the same kind and type."""
@@ -116,7 +120,8 @@ def list_spec(descriptor: ListStateDescriptor, allow_pickle: bool) -> StateSpec:
 def map_spec(descriptor: MapStateDescriptor, allow_pickle: bool) -> StateSpec:
     """The spec of a map state; also of broadcast state."""
     fields = value_codec_for(descriptor.key_type_info, allow_pickle=allow_pickle)
-    return _spec(descriptor, StateKind.MAP, descriptor.value_type_info, allow_pickle, fields)
+    spec = _spec(descriptor, StateKind.MAP, descriptor.value_type_info, allow_pickle, fields)
+    return replace(spec, shape_field=descriptor.key_type_info.shaper())
 
 
 def reducing_spec(descriptor: ReducingStateDescriptor, allow_pickle: bool) -> StateSpec:
@@ -138,5 +143,13 @@ def _spec(
 ) -> StateSpec:
     values = value_codec_for(encoded, allow_pickle=allow_pickle)
     declared = descriptor.type_info
-    frozen = hint_is_immutable(encoded.python_type())
-    return StateSpec(descriptor.name, kind, repr(declared), declared.fingerprint(), values, fields, frozen)
+    return StateSpec(
+        descriptor.name,
+        kind,
+        repr(declared),
+        declared.fingerprint(),
+        values,
+        fields,
+        frozen=type_is_immutable(encoded),
+        shape=encoded.shaper(),
+    )

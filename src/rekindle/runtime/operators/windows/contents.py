@@ -20,7 +20,9 @@ from rekindle.datastream.windowing.operation import ContentsKind, WindowOperatio
 from rekindle.runtime.isolation import Isolate
 from rekindle.runtime.operators.stateless import method_or_callable
 from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_KEY, WHOLE, Row
+from rekindle.runtime.state.handles import AggregateLike
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.runtime.state.shaped import shaped_aggregate, shaped_reduce
 
 #: Where contents are in a row, and the mark beside them.
 CONTENTS: Final = ROW_COLUMNS
@@ -171,9 +173,7 @@ class ReducedContents(ValueContents):
 class AggregatedContents(ValueContents):
     """The accumulator of an aggregate function."""
 
-    def __init__(
-        self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None, function: AggregateFunction
-    ) -> None:
+    def __init__(self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None, function: AggregateLike) -> None:
         super().__init__(keyed, type_info)
         self._function = function
         self.combine = function.add
@@ -246,13 +246,15 @@ class TimestampedContents(ElementContents):
 def contents_of(operation: WindowOperation, keyed: HashMapKeyedBackend, isolate: Isolate | None) -> Contents:
     """The contents that an operation asks for. They must be the first that is registered."""
     wanted, type_info = operation.contents, operation.stored_type()
+    shape = None if type_info is None else type_info.shaper()
     if operation.evictor is not None:
         return TimestampedContents(keyed, type_info, isolate)
     match wanted.kind:
         case ContentsKind.REDUCED:
-            return ReducedContents(keyed, type_info, method_or_callable(wanted.function, "reduce"), isolate)
+            reduce = shaped_reduce(shape, method_or_callable(wanted.function, "reduce"))
+            return ReducedContents(keyed, type_info, reduce, isolate)
         case ContentsKind.AGGREGATED:
             assert isinstance(wanted.function, AggregateFunction)
-            return AggregatedContents(keyed, type_info, wanted.function)
+            return AggregatedContents(keyed, type_info, shaped_aggregate(shape, wanted.function))
         case ContentsKind.ELEMENTS:
             return ElementContents(keyed, type_info, isolate)
