@@ -313,7 +313,9 @@ class Attempt:
             checkpoint=work.order,
             ends_at_ms=self._ends_at_ms(work),
             dataframe_partitions=tuple(
-                (each.node, each.take(self._plan.slots)) for each in self._dataframes if each.remaining
+                (each.node, each.take(self._plan.slots))
+                for each in self._dataframes
+                if each.remaining and not self._in_flight
             ),
         )
 
@@ -390,14 +392,15 @@ class Attempt:
         completes (I12).
         """
         voices, checkpointing = self._voices, self._checkpointing
+        barrier = run.checkpoint.id if run.checkpoint is not None else None
         epoch.add_done_callback(lambda _: voices.wake())
         while not epoch.done():
-            if run.checkpoint is None:
+            if barrier is None:
                 self._hear_words()
-            checkpointing.expire(None if run.checkpoint is None else run.checkpoint.id)
+            checkpointing.expire(barrier)
             with voices.changed:
-                if not epoch.done() and (run.checkpoint is not None or not voices.words):
-                    wait_ms = checkpointing.expires_in_ms()
+                if not epoch.done() and (barrier is not None or not voices.words):
+                    wait_ms = checkpointing.expires_in_ms(barrier)
                     voices.changed.wait(None if wait_ms is None else wait_ms / 1000)
         return epoch.result()
 

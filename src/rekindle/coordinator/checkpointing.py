@@ -258,9 +258,9 @@ class Checkpointing:
         """Abort the checkpoints whose time is over (I22), or this one alone."""
         self._do(self.ledger.expire(_now_ms(), only))
 
-    def expires_in_ms(self) -> float | None:
-        """How long until the next checkpoint under way expires; None: none is."""
-        expires_ms = self.ledger.next_expiry_ms()
+    def expires_in_ms(self, only: int | None = None) -> float | None:
+        """How long until the next checkpoint under way expires, or this one; None: none does."""
+        expires_ms = self.ledger.next_expiry_ms(only)
         return None if expires_ms is None else max(0.0, expires_ms - _now_ms())
 
     def waits_for_completion(self) -> bool:

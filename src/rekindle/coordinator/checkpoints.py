@@ -185,9 +185,9 @@ class CheckpointLedger:
         moments = [moment for moment in (self.next_expiry_ms(), self._next_turn_ms(now_ms)) if moment is not None]
         return max(now_ms, min(moments)) if moments else None
 
-    def next_expiry_ms(self) -> float | None:
-        """When the next checkpoint under way will have taken too long."""
-        moments = [each.triggered_ms + self.policy.timeout_ms for each in self.pending if each.can_expire]
+    def next_expiry_ms(self, only: int | None = None) -> float | None:
+        """When the next checkpoint under way will have taken too long, or `only` this one."""
+        moments = [each.triggered_ms + self.policy.timeout_ms for each in self._expiring(only)]
         return min(moments, default=None)
 
     def waits_for_completion(self, now_ms: float) -> bool:
@@ -278,13 +278,7 @@ class CheckpointLedger:
 
     def expire(self, now_ms: float, only: int | None = None) -> Step:
         """Abort what takes longer than the timeout, from its trigger on (I22); `only` this one, if it is given."""
-        late = [
-            each
-            for each in self.pending
-            if each.can_expire
-            and now_ms - each.triggered_ms >= self.policy.timeout_ms
-            and (only is None or each.id == only)
-        ]
+        late = [each for each in self._expiring(only) if now_ms - each.triggered_ms >= self.policy.timeout_ms]
         return self._abort_each(late, CheckpointFailureReason.CHECKPOINT_EXPIRED, "", now_ms)
 
     def commit_acknowledged(self, checkpoint_id: int, subtask: Subtask) -> Step:
@@ -427,6 +421,9 @@ class CheckpointLedger:
         return replace(ledger, requests=()), (*decisions, *refused)
 
     # -- the pending ones ---------------------------------------------------------------------------------------------
+
+    def _expiring(self, only: int | None) -> list[PendingCheckpoint]:
+        return [each for each in self.pending if each.can_expire and only in (None, each.id)]
 
     def _find(self, checkpoint_id: int) -> PendingCheckpoint | None:
         return next((each for each in self.pending if each.id == checkpoint_id), None)
