@@ -1,0 +1,28 @@
+"""A job goes on from records in flight that older versions wrote into their checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from rekindle.testing import InProcessJob, StoredCheckpoint
+from tests.compat.in_flight import CLOCK, COUNT, EXPECTED, interrupted, program
+
+ARCHIVES = sorted((Path(__file__).parents[1] / "data" / "in_flight").glob("*/*.zip"))
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+@pytest.mark.parametrize("archive", ARCHIVES, ids=lambda archive: archive.parent.name)
+def test_a_job_goes_on_from_it_at_any_parallelism(archive, parallelism, tmp_path):
+    with ZipFile(archive) as kept:
+        kept.extractall(tmp_path)
+    (metadata,) = tmp_path.rglob("_metadata")
+    job = InProcessJob.of(program(parallelism), CLOCK, restore=StoredCheckpoint.at(str(metadata.parent)))
+    assert job.in_flight == COUNT - 6
+    assert sorted(interrupted().results + job.run()) == EXPECTED
+
+
+def test_one_is_kept():
+    assert ARCHIVES
