@@ -574,7 +574,10 @@ class Task:
 
     def _has_backlog(self) -> bool:
         """Whether the next epoch should follow at once; a reader may say 'available' although its poll was empty."""
-        return self.has_input() and not (isinstance(self._head, SourceOperator) and self._head.ran_dry)
+        source = self._head
+        if not isinstance(source, SourceOperator) or self.finished or source.finished:
+            return False
+        return source.held_back or (source.available() and not source.ran_dry)
 
     def fail_next_epoch(self, error: BaseException) -> None:
         """What went wrong between two epochs is the next one's failure."""

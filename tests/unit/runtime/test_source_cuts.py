@@ -339,3 +339,12 @@ def test_the_tasks_own_thread_takes_the_lock_though_the_buffer_is_full():
     assert function.was_full
     assert function.got_it
     job.kill()
+
+
+def test_a_source_that_the_bound_holds_back_has_more():
+    """Also when it could not go on yet, as in a cut: else epochs would stay as small as the bound, and pause."""
+    job = InProcessJob.of(program(Unbounded()), max_records=CAP)
+    assert eventually(lambda: source_of(job)._source_context.buffered() >= CAP)
+    job.checkpoint()
+    assert job._more
+    job.kill()

@@ -248,6 +248,10 @@ class BufferedSourceContext(SourceFunction.SourceContext):
         """Whether `take` would bring something."""
         return bool(self._buffered.records or self._buffered.marks)
 
+    def is_full(self) -> bool:
+        """Whether `run` has to wait for room, be there a cut or not."""
+        return self._buffered.size() >= self._epoch_bound
+
     def follow(self, max_records: int) -> None:
         """An epoch takes at most so many: there is no use in more than that, and a cut has to take them all."""
         with self._changed:

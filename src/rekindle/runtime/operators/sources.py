@@ -54,6 +54,8 @@ class SourceOperator(Operator):
     records_left = 0
     #: The last pull ended because nothing was there, not at its cap.
     ran_dry = False
+    #: There was no room for more when the last pull began: more follows, though it may not be there yet.
+    held_back = False
 
     def available(self) -> bool:
         """Whether a pull would bring something: a record, a mark, or the end."""
@@ -243,6 +245,7 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
     def pull(self, allowance: Allowance) -> int:
         if self.finished:
             return 0
+        self.held_back = self._source_context.is_full()
         self._source_context.follow(allowance.max_records)
         pulled = 0
         slices = allowance.slices
