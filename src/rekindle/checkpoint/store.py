@@ -5,6 +5,7 @@ Paths are relative to the store's root, with `/` between their parts. A file app
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
@@ -161,8 +162,11 @@ def check_usable(store: Store) -> None:
         written = store.put_if_absent(path, first)
         again = store.put_if_absent(path, second)
         held = store.read(path)
-    finally:
-        store.delete(path)
+    except StoreError:
+        with contextlib.suppress(StoreError):  # what it did not let write says more than what it does not let delete
+            store.delete(path)
+        raise
+    store.delete(path)
     if not written or held not in (first, second):
         raise StoreError(f"The store at {store.url} does not give back what was written into it.")
     if again or not store.conditional:
