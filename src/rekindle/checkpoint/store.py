@@ -92,6 +92,7 @@ def open_store(url: str, options: Mapping[str, str] | None = None) -> Store:
 
     `file:///` and plain paths, `s3://` (`s3a://`) and `gs://` with the extra `objectstore`, `hdfs://`, `memory://`.
     `options` are obstore's settings of an object store (`endpoint`, `region`, ...); others come from the environment.
+    Of a directory they are the permissions of its files.
 
     >>> open_store("file:///checkpoints").url
     'file:///checkpoints'
@@ -101,7 +102,7 @@ def open_store(url: str, options: Mapping[str, str] | None = None) -> Store:
     parts = urlsplit(url) if "://" in url else None
     scheme = parts.scheme.lower() if parts is not None else "file"
     if parts is None or scheme == "file":
-        return _local(url)
+        return _local(url, options or {})
     if scheme == "memory":
         return MemoryStore()
     if scheme in ("s3", "s3a", "gs"):
@@ -117,13 +118,14 @@ def open_store(url: str, options: Mapping[str, str] | None = None) -> Store:
     )
 
 
-def _local(url: str) -> Store:
-    from rekindle.checkpoint.stores.local import LocalStore
+def _local(url: str, options: Mapping[str, str]) -> Store:
+    from rekindle.checkpoint.stores.local import OWNER_ONLY, PERMISSIONS, LocalStore
 
+    file_mode = int(options.get(PERMISSIONS, f"{OWNER_ONLY:o}"), 8)
     if "://" not in url:
         if not url.strip():
             raise StoreError("The checkpoint directory is an empty text: name a path or a URL.")
-        return LocalStore(Path(url).absolute())
+        return LocalStore(Path(url).absolute(), file_mode)
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost"):
         raise StoreError(
@@ -131,7 +133,7 @@ def _local(url: str) -> Store:
         )
     if not parts.path.strip("/"):
         raise StoreError(f"'{url}' names no directory: write file:///directory.")
-    return LocalStore(Path(unquote(parts.path)))
+    return LocalStore(Path(unquote(parts.path)), file_mode)
 
 
 def url_of(store: Store, path: str) -> str:
