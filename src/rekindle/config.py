@@ -192,6 +192,18 @@ def at_least(minimum: int) -> Callable[[Any], int]:
     return parse
 
 
+def parse_permissions(raw: Any) -> int:
+    """The permissions of a file in octal digits; its owner can read and write it.
+
+    >>> oct(parse_permissions("640"))
+    '0o640'
+    """
+    text = parse_string(raw).strip()
+    if not re.fullmatch(r"0?[67][0-7]{2}", text):
+        raise ValueError(f"{raw!r} are no permissions of a file that its owner can read and write, such as '600'")
+    return int(text, 8)
+
+
 def in_millis(amount: timedelta) -> int:
     """An amount of time in whole milliseconds.
 
@@ -332,6 +344,13 @@ CHECKPOINT_DIRECTORY = _option(
     "Where checkpoints are written; every executor and the driver must reach it.",
     "state.checkpoints.dir",
     "state.backend.fs.checkpointdir",
+)
+CHECKPOINT_FILE_PERMISSIONS = _option(
+    "rekindle.checkpointing.file-permissions",
+    parse_permissions,
+    0o600,
+    "The permissions of files of checkpoints and savepoints in a directory, in octal digits; folders follow. The umask "
+    "of each process still takes away.",
 )
 SAVEPOINT_DIRECTORY = _option(
     "execution.checkpointing.savepoint-dir",

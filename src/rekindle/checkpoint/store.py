@@ -5,6 +5,7 @@ Paths are relative to the store's root, with `/` between their parts. A file app
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
@@ -91,6 +92,7 @@ def open_store(url: str, options: Mapping[str, str] | None = None) -> Store:
 
     `file:///` and plain paths, `s3://` (`s3a://`) and `gs://` with the extra `objectstore`, `hdfs://`, `memory://`.
     `options` are obstore's settings of an object store (`endpoint`, `region`, ...); others come from the environment.
+    Of a directory they are the permissions of its files.
 
     >>> open_store("file:///checkpoints").url
     'file:///checkpoints'
@@ -100,7 +102,7 @@ def open_store(url: str, options: Mapping[str, str] | None = None) -> Store:
     parts = urlsplit(url) if "://" in url else None
     scheme = parts.scheme.lower() if parts is not None else "file"
     if parts is None or scheme == "file":
-        return _local(url)
+        return _local(url, options or {})
     if scheme == "memory":
         return MemoryStore()
     if scheme in ("s3", "s3a", "gs"):
@@ -116,13 +118,14 @@ def open_store(url: str, options: Mapping[str, str] | None = None) -> Store:
     )
 
 
-def _local(url: str) -> Store:
-    from rekindle.checkpoint.stores.local import LocalStore
+def _local(url: str, options: Mapping[str, str]) -> Store:
+    from rekindle.checkpoint.stores.local import OWNER_ONLY, PERMISSIONS, LocalStore
 
+    file_mode = int(options.get(PERMISSIONS, f"{OWNER_ONLY:o}"), 8)
     if "://" not in url:
         if not url.strip():
             raise StoreError("The checkpoint directory is an empty text: name a path or a URL.")
-        return LocalStore(Path(url).absolute())
+        return LocalStore(Path(url).absolute(), file_mode)
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost"):
         raise StoreError(
@@ -130,7 +133,7 @@ def _local(url: str) -> Store:
         )
     if not parts.path.strip("/"):
         raise StoreError(f"'{url}' names no directory: write file:///directory.")
-    return LocalStore(Path(unquote(parts.path)))
+    return LocalStore(Path(unquote(parts.path)), file_mode)
 
 
 def url_of(store: Store, path: str) -> str:
@@ -161,8 +164,11 @@ def check_usable(store: Store) -> None:
         written = store.put_if_absent(path, first)
         again = store.put_if_absent(path, second)
         held = store.read(path)
-    finally:
-        store.delete(path)
+    except StoreError:
+        with contextlib.suppress(StoreError):  # what it did not let write says more than what it does not let delete
+            store.delete(path)
+        raise
+    store.delete(path)
     if not written or held not in (first, second):
         raise StoreError(f"The store at {store.url} does not give back what was written into it.")
     if again or not store.conditional:

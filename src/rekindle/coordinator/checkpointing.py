@@ -147,8 +147,6 @@ class Checkpointing:
 
     def _take_over(self, now_ms: int) -> None:
         """The driver's first attempt: claim the job, then look for what to begin from."""
-        if not self.in_memory:
-            check_usable(self.store)
         driver = f"{socket.gethostname()}:{os.getpid()}"
         claim = claim_first(self.store, self.plan.job_name, self.job_id, driver, now_ms)
         # Before the claim is kept: when the store fails here, the restarted attempt has to look again.

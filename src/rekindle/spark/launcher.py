@@ -101,6 +101,7 @@ class CollectedRows:
 def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> JobMaster:
     # What cannot be built, or begun from, fails before Spark is started.
     storage = JobStorage.of(build_plan(program), program.configuration)
+    storage.check()
     stored_max = storage.stored_max_parallelism()
     lease = lease_session(program.configuration)
     cores = lease.context.defaultParallelism

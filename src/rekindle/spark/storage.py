@@ -12,7 +12,7 @@ from rekindle.checkpoint.fallback import GoingBack, load_or_older
 from rekindle.checkpoint.lineage import LATEST, is_url, latest
 from rekindle.checkpoint.rescale import stored_max_parallelism
 from rekindle.checkpoint.resolve import RestoredFrom
-from rekindle.checkpoint.store import Store, url_of
+from rekindle.checkpoint.store import Store, check_usable, url_of
 from rekindle.checkpoint.stores.memory import MemoryStore
 from rekindle.checkpoint.stores.options import open_configured, options_for, store_options
 from rekindle.common.configuration import Configuration
@@ -58,6 +58,11 @@ class JobStorage:
             going_back=GoingBack.of(plan),
             options=options,
         )
+
+    def check(self) -> None:
+        """StoreError, with what to do, when the store cannot be used: before anything runs."""
+        if not self.in_memory:
+            check_usable(self.store)
 
     def recover(self) -> RestoredFrom | None:
         """What the job begins from; None: it begins anew. A damaged checkpoint is refused, or left for an older one."""

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import pytest
 from rekindle.checkpoint.store import Store, check_usable, open_store
 from rekindle.checkpoint.stores.local import LocalStore
 from rekindle.checkpoint.stores.memory import MemoryStore
-from rekindle.errors import MissingFileError, StoreError
+from rekindle.checkpoint.stores.options import open_configured, store_options
+from rekindle.common import Configuration
+from rekindle.errors import ConfigurationError, MissingFileError, StoreError
 
 
 @pytest.fixture
@@ -263,3 +266,56 @@ def test_a_folder_that_can_never_be_made_is_no_matter_for_a_restart() -> None:
     with pytest.raises(StoreError, match="cannot be made: choose") as caught:
         check_usable(LocalStore(Path("/proc/rekindle")))
     assert not caught.value.retryable
+
+
+# -- who may read it ---------------------------------------------------------------------------------------------------
+
+
+def modes(directory: Path) -> dict[str, int]:
+    """Of everything that was made below a directory, itself included."""
+    return {str(path.relative_to(directory)): stat.S_IMODE(path.stat().st_mode) for path in directory.rglob("*")}
+
+
+@pytest.fixture
+def usual_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def test_only_the_owner_may_read_what_is_stored(tmp_path: Path, usual_umask: None) -> None:
+    store = LocalStore(tmp_path / "new" / "checkpoints")
+    store.put("orders/a.state", b"x")
+    store.put_if_absent("orders/chk-1/_metadata", b"x")
+    folders = {"new", "new/checkpoints", "new/checkpoints/orders", "new/checkpoints/orders/chk-1"}
+    made = modes(tmp_path)
+    assert {path: mode for path, mode in made.items() if path in folders} == dict.fromkeys(folders, 0o700)
+    assert {mode for path, mode in made.items() if path not in folders} == {0o600}
+
+
+def test_a_setting_lets_others_read_too(tmp_path: Path, usual_umask: None) -> None:
+    """As the store is opened by the driver and, with what the driver sends it, by a slot."""
+    keys = {"rekindle.checkpointing.file-permissions": "640"}
+    options = store_options(Configuration.from_dict(keys))
+    for url in (str(tmp_path / "plain"), (tmp_path / "url").as_uri()):
+        open_configured(url, options).put("orders/a.state", b"x")
+    assert modes(tmp_path) == {
+        "plain": 0o750,
+        "plain/orders": 0o750,
+        "plain/orders/a.state": 0o640,
+        "url": 0o750,
+        "url/orders": 0o750,
+        "url/orders/a.state": 0o640,
+    }
+
+
+@pytest.mark.parametrize("text", ["rw-r-----", "0x1ff", "1777", "77", "40"])
+def test_permissions_that_are_none_or_shut_the_owner_out_are_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"rekindle\.checkpointing\.file-permissions"):
+        store_options(Configuration.from_dict({"rekindle.checkpointing.file-permissions": text}))
+
+
+def test_a_directory_that_is_there_keeps_its_permissions(tmp_path: Path, usual_umask: None) -> None:
+    (tmp_path / "there").mkdir(mode=0o755)
+    LocalStore(tmp_path / "there").put("a", b"x")
+    assert modes(tmp_path)["there"] == 0o755

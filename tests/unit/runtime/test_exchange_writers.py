@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections import defaultdict
 
 import pytest
@@ -20,10 +22,11 @@ from rekindle.runtime.exchange.partition import (
     rescale_sources,
     rescale_targets,
 )
-from rekindle.runtime.exchange.spill import Outbox
+from rekindle.runtime.exchange.spill import Outbox, SpillBuffer
 from rekindle.runtime.operators.base import OperatorFailure
 from rekindle.runtime.watermarks import WatermarkValve
 from rekindle.serde import codec_for
+from rekindle.spark.slots import make_directory
 
 
 def target(channels: int, source: int = 0, sources: int = 1, chunk_records: int = 1000) -> EdgeTarget:
@@ -187,6 +190,18 @@ def test_counts_are_told_per_channel_and_start_again():
     run(writer, outbox, list(range(5)))
     assert [(count.target, count.records) for count in writer.end_epoch()] == [(0, 2), (1, 3)]
     assert writer.end_epoch() == []
+
+
+def test_what_spills_and_where_a_slot_works_is_its_owners_alone(tmp_path):
+    buffer = SpillBuffer(limit_bytes=0, directory=str(tmp_path))
+    buffer.append(b"row")
+    assert stat.S_IMODE(os.fstat(buffer._file.fileno()).st_mode) == 0o600
+    buffer.clear()
+    directory = make_directory(0)
+    try:
+        assert stat.S_IMODE(os.stat(directory).st_mode) == 0o700
+    finally:
+        os.rmdir(directory)
 
 
 def test_outbox_spills_above_its_limit_and_gives_everything_back(tmp_path):

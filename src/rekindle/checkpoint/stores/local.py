@@ -18,6 +18,10 @@ from rekindle.checkpoint.store import Data, FileEntry, blocks_of, checked_path
 from rekindle.errors import MissingFileError, StoreError
 
 PARTIAL_SUFFIX: Final = ".part"
+#: State is the data that the job works on: others on the machine have no business there.
+OWNER_ONLY: Final = 0o600
+#: The one setting of a directory (`options_for`): permissions of its files, in octal digits.
+PERMISSIONS: Final = "permissions"
 # What time, or whoever looks after the disk, may mend.
 _RETRYABLE: Final = {
     errno.EAGAIN,
@@ -45,8 +49,9 @@ class LocalStore:
     (b'ell', [FileEntry(path='orders/a', size=5)])
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, file_mode: int = OWNER_ONLY) -> None:
         self.directory = directory
+        self._file_mode = file_mode
         self.url = directory.absolute().as_uri()
         self.conditional = True
 
@@ -127,9 +132,9 @@ class LocalStore:
         made = False
         for _ in range(_FOLDER_RACES):
             with contextlib.suppress(FileNotFoundError):
-                _make_folders(partial.parent)
+                _make_folders(partial.parent, _folder_mode(self._file_mode))
                 made = True
-                return os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+                return os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, self._file_mode)
         if not made:
             raise StoreError(f"The folder {partial.parent} cannot be made: choose a directory on another file system.")
         raise StoreError(f"The folder {partial.parent} goes away as soon as it is made.", retryable=True)
@@ -173,7 +178,12 @@ class LocalStore:
         ) from error
 
 
-def _make_folders(folder: Path) -> None:
+def _folder_mode(file_mode: int) -> int:
+    """Who may read a file may look into its folder."""
+    return file_mode | (file_mode & 0o444) >> 2
+
+
+def _make_folders(folder: Path, mode: int) -> None:
     """The folder and those above it, each synced into its parent."""
     missing = []
     while not folder.is_dir():
@@ -181,7 +191,7 @@ def _make_folders(folder: Path) -> None:
         folder = folder.parent
     for new in reversed(missing):
         try:
-            os.mkdir(new)
+            os.mkdir(new, mode)
         except FileExistsError:
             if not new.is_dir():
                 raise NotADirectoryError(errno.ENOTDIR, f"{new} is not a directory") from None

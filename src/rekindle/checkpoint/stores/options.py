@@ -1,4 +1,4 @@
-"""The settings of object stores: Flink's keys under obstore's names, by the kind of store that they are for.
+"""The settings of stores, by the kind that they are for: Flink's keys under obstore's names; a directory's permissions.
 
 They hold secrets: they travel to the slots over the authenticated control connection only, and nothing logs them or
 writes them down.
@@ -11,12 +11,13 @@ from typing import Final
 
 from rekindle import config
 from rekindle.checkpoint.store import Store, open_store
+from rekindle.checkpoint.stores.local import OWNER_ONLY, PERMISSIONS
 from rekindle.common.configuration import Configuration
 
-#: "s3" or "gs" -> obstore's settings for such stores.
+#: "s3" or "gs" -> obstore's settings for such stores; "file" -> those of directories.
 StoreOptions = Mapping[str, Mapping[str, str]]
 
-_KINDS: Final = {"s3": "s3", "s3a": "s3", "gs": "gs"}
+_KINDS: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "file": "file"}
 _S3_NAMES: Final = {
     "endpoint": config.S3_ENDPOINT,
     "region": config.S3_REGION,
@@ -27,7 +28,7 @@ _S3_NAMES: Final = {
 
 
 def store_options(configuration: Configuration) -> dict[str, dict[str, str]]:
-    """What a configuration says about object stores; kinds of which it says nothing are not in it.
+    """What a configuration says about stores; kinds of which it says nothing but the usual are not in it.
 
     >>> store_options(Configuration.from_dict({"s3.endpoint": "http://127.0.0.1:9000", "s3.path.style.access": "true"}))
     {'s3': {'endpoint': 'http://127.0.0.1:9000', 'virtual_hosted_style_request': 'false'}}
@@ -40,7 +41,9 @@ def store_options(configuration: Configuration) -> dict[str, dict[str, str]]:
     path_style = configuration.get(config.S3_PATH_STYLE)
     if path_style is not None:
         s3["virtual_hosted_style_request"] = "false" if path_style else "true"
+    permissions = configuration.get(config.CHECKPOINT_FILE_PERMISSIONS)
     found = {
+        "file": {PERMISSIONS: f"{permissions:o}"} if permissions != OWNER_ONLY else {},
         "s3": s3 | configuration.with_prefix(config.S3_STORE_PREFIX),
         "gs": configuration.with_prefix(config.GS_STORE_PREFIX),
     }
@@ -54,7 +57,7 @@ def options_for(url: str, options: StoreOptions) -> Mapping[str, str]:
     {'region': 'eu-west-1'}
     """
     scheme, separator, _ = url.partition("://")
-    return options.get(_KINDS.get(scheme.lower(), ""), {}) if separator else {}
+    return options.get(_KINDS.get(scheme.lower() if separator else "file", ""), {})
 
 
 def open_configured(url: str, options: StoreOptions) -> Store:
