@@ -26,6 +26,7 @@ from rekindle.spark.gateway import (
     without_worker_tracebacks,
 )
 from rekindle.spark.session import configured_master, differences, is_on_this_machine, own_settings
+from rekindle.spark.slots import slot_environment
 
 
 class BorrowedContext:
@@ -110,6 +111,11 @@ def test_own_sessions_on_this_machine_have_a_secret_of_their_own(master: str) ->
     assert first["spark.authenticate"] == "true"
     assert len(first["spark.authenticate.secret"]) >= 32
     assert first["spark.authenticate.secret"] != second["spark.authenticate.secret"]
+
+
+def test_slots_are_not_told_sparks_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_SPARK_AUTH_SECRET", "open sesame")
+    assert "open sesame" not in slot_environment(None, 3).values()
 
 
 def secret_file(path: Path, mode: int = 0o600, content: str = "open sesame\n") -> Configuration:
