@@ -58,17 +58,27 @@ class StandaloneCluster:
 
 
 @contextlib.contextmanager
-def standalone_cluster(workers: int = 2, cores: int = 1, memory: str = "1g") -> Iterator[StandaloneCluster]:
-    """Starts the cluster, waits until every worker has registered, and leaves nothing behind."""
+def standalone_cluster(
+    workers: int = 2, cores: int = 1, memory: str = "1g", secret: str | None = None
+) -> Iterator[StandaloneCluster]:
+    """Starts the cluster, waits until every worker has registered, and leaves nothing behind.
+
+    With a secret only those who know it can register, and run applications.
+    """
     directory = Path(tempfile.mkdtemp(prefix="rekindle-standalone-"))
+    settings = directory / "settings"
+    settings.touch(0o600)
+    if secret is not None:
+        settings.write_text(f"spark.authenticate true\nspark.authenticate.secret {secret}\n")
+    properties = ["--properties-file", os.fspath(settings)]
     port, page_port = free_ports(2)
     cluster = StandaloneCluster(f"spark://{LOOPBACK}:{port}", f"http://{LOOPBACK}:{page_port}", directory)
     try:
-        address = ["--host", LOOPBACK, "--port", str(port), "--webui-port", str(page_port)]
+        address = ["--host", LOOPBACK, "--port", str(port), "--webui-port", str(page_port), *properties]
         _start(cluster, "master.Master", "master", address)
         for index in range(workers):
             work = directory / f"worker-{index}"
-            limits = ["--cores", str(cores), "--memory", memory, "--work-dir", os.fspath(work)]
+            limits = ["--cores", str(cores), "--memory", memory, "--work-dir", os.fspath(work), *properties]
             place = ["--host", LOOPBACK, "--webui-port", "0", cluster.master]
             _start(cluster, "worker.Worker", f"worker-{index}", [*limits, *place])
         _wait_for_workers(cluster, workers)

@@ -660,3 +660,24 @@ DRIVER_HOST = _option(
     "127.0.0.1",
     "The address at which slots find the driver: loopback serves one machine, a cluster needs an outer one.",
 )
+SPARK_SECRET_FILE = _option(
+    "rekindle.spark.authenticate.secret-file",
+    optional(parse_string),
+    None,
+    "A file, readable by its owner only, with the spark.authenticate.secret of the cluster that Spark is started on.",
+)
+TLS_CERTIFICATE = _option(
+    "rekindle.tls.certificate",
+    optional(parse_string),
+    None,
+    "The certificate (PEM) with which driver, slots and pumps of this host encrypt their TCP connections.",
+)
+TLS_KEY = _option(
+    "rekindle.tls.key", optional(parse_string), None, "The private key (PEM) of that certificate, without a password."
+)
+TLS_AUTHORITY = _option(
+    "rekindle.tls.authority",
+    optional(parse_string),
+    None,
+    "The certificate (PEM) of the authority that has signed every host's certificate; nobody else's is taken.",
+)

@@ -11,6 +11,7 @@ from enum import StrEnum
 import msgspec
 
 from rekindle.metrics import MetricReading
+from rekindle.wire import TlsFiles
 
 
 class Message(msgspec.Struct, tag=True, frozen=True):
@@ -351,6 +352,7 @@ class SlotLaunch(msgspec.Struct, frozen=True):
     restarts: int = 0  # what functions see as the attempt number, as in Flink
     executor_pid: int | None = None
     directory: str = ""  # the slot's private directory, made by who starts it and removed by its guardian
+    tls: TlsFiles | None = None  # with which its TCP connections are encrypted; the files are on every host
 
 
 def encode_launch(launch: SlotLaunch) -> bytes:

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 
 from rekindle import wire
-from rekindle.errors import ProtocolError
+from rekindle.errors import ClusterError
 from rekindle.system import refusal
 
 _LOG = logging.getLogger(__name__)
@@ -29,10 +29,16 @@ class Reception:
     """Answers a listening socket on a thread of its own; `admit(connection)` runs on a thread per connection."""
 
     def __init__(
-        self, listener: socket.socket, secret: bytes, admit: Callable[[wire.Connection], None], name: str
+        self,
+        listener: socket.socket,
+        secret: bytes,
+        admit: Callable[[wire.Connection], None],
+        name: str,
+        tls: wire.TlsFiles | None = None,
     ) -> None:
         self._listener = listener
         self._secret = secret
+        self._tls = tls
         self._admit = admit
         self._name = name
         self._lock = threading.Lock()
@@ -97,8 +103,8 @@ class Reception:
 
     def _meet(self, sock: socket.socket) -> None:
         try:
-            connection = wire.accept(sock, self._secret)
-        except (OSError, ProtocolError) as error:
+            connection = wire.accept(sock, self._secret, self._tls)
+        except (OSError, ClusterError) as error:
             _LOG.debug("refused a connection: %s", error)
             return
         finally:

@@ -1,4 +1,4 @@
-"""Framed, authenticated connections between driver, slots and pumps.
+"""Framed, authenticated connections between driver, slots and pumps; encrypted if there are certificates.
 
 A frame is a little-endian u32 length and that many bytes. Before the first frame both sides prove that they know the
 job's secret (HMAC-SHA256 over the other side's nonce), so that nothing foreign is ever decoded.
@@ -14,8 +14,14 @@ import socket
 import struct
 import threading
 from time import monotonic
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from rekindle.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from rekindle.tls import TlsChannel
 
 _LENGTH = struct.Struct("<I")
 _NONCE_BYTES = 32
@@ -24,6 +30,14 @@ _HANDSHAKE_BYTES = 64
 #: For all of it together: a stranger who sends a byte now and then must not hold it for ever.
 _HANDSHAKE_TIMEOUT_S = 10.0
 _MAX_FRAME_BYTES = 1 << 31
+
+
+class TlsFiles(msgspec.Struct, frozen=True):
+    """Where a host has its certificate, the key of that, and the authority that has signed everybody's; PEM files."""
+
+    certificate: str
+    key: str
+    authority: str
 
 
 class ConnectionClosedError(ConnectionError):
@@ -37,6 +51,7 @@ class Connection:
         self._socket = sock
         self._send_lock = threading.Lock()
         self._deadline: float | None = None
+        self._tls: TlsChannel | None = None
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -79,11 +94,16 @@ class Connection:
     def _read_some(self, most: int) -> bytes:
         """At least a byte; nothing at the end."""
         self._mind_the_deadline()
+        if self._tls is not None:
+            return self._tls.read(most)
         return self._socket.recv(most, socket.MSG_WAITALL)  # one copy; only a signal or a timeout cuts it short
 
     def _write(self, data: bytes | memoryview) -> None:
         self._mind_the_deadline()
-        self._socket.sendall(data)
+        if self._tls is not None:
+            self._tls.write(data)
+        else:
+            self._socket.sendall(data)
 
     def _mind_the_deadline(self) -> None:
         if self._deadline is not None:
@@ -91,6 +111,16 @@ class Connection:
             if left_s <= 0:
                 raise TimeoutError("the other side took too long to prove itself")
             self._socket.settimeout(left_s)
+
+    def encrypt(self, files: TlsFiles, is_server: bool) -> None:
+        """From here on everything is encrypted, and the other side has shown its certificate."""
+        from rekindle.tls import TlsChannel  # most workers never encrypt, and start quicker without it
+
+        channel = TlsChannel(self._socket, files, is_server)
+        self._mind_the_deadline()
+        while not channel.agree_step():
+            self._mind_the_deadline()
+        self._tls = channel
 
     def is_open(self) -> bool:
         """Whether the other side has not hung up, by the kernel's word: what it sent before may still be unread."""
@@ -127,14 +157,16 @@ def _authenticate(connection: Connection, secret: bytes, role: bytes, other: byt
         raise ProtocolError("The other side does not know this job's secret; the connection was refused.")
 
 
-def accept(sock: socket.socket, secret: bytes) -> Connection:
+def accept(sock: socket.socket, secret: bytes, tls: TlsFiles | None = None) -> Connection:
     """Authenticate an accepted socket (server side)."""
-    return _secured(sock, secret, b"server", b"client")
+    return _secured(sock, secret, b"server", b"client", tls)
 
 
-def connect_tcp(host: str, port: int, secret: bytes, timeout_s: float = 10.0) -> Connection:
+def connect_tcp(
+    host: str, port: int, secret: bytes, tls: TlsFiles | None = None, timeout_s: float = 10.0
+) -> Connection:
     """Connect over TCP and authenticate (client side)."""
-    return _secured(socket.create_connection((host, port), timeout_s), secret, b"client", b"server")
+    return _secured(socket.create_connection((host, port), timeout_s), secret, b"client", b"server", tls)
 
 
 def connect_unix(path: str, secret: bytes) -> Connection:
@@ -148,10 +180,12 @@ def connect_unix(path: str, secret: bytes) -> Connection:
     return _secured(sock, secret, b"client", b"server")
 
 
-def _secured(sock: socket.socket, secret: bytes, role: bytes, other: bytes) -> Connection:
+def _secured(sock: socket.socket, secret: bytes, role: bytes, other: bytes, tls: TlsFiles | None = None) -> Connection:
     connection = Connection(sock)
     try:
         connection.set_deadline(_HANDSHAKE_TIMEOUT_S)
+        if tls is not None:
+            connection.encrypt(tls, is_server=role == b"server")
         _authenticate(connection, secret, role, other)
         connection.set_deadline(None)
     except BaseException:

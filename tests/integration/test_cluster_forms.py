@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,10 +27,11 @@ EXPECTED = {
 }
 
 
-def run_orders(master: str) -> None:
+def run_orders(master: str, *settings: str) -> None:
     """Run the program; compare its last result per customer; nothing of it may stay."""
     installed = files_of_pyspark()
-    with RunningProgram("orders/program.py", master, os.fspath(PROGRAMS / "elsewhere" / "taxes.py")) as program:
+    taxes = os.fspath(PROGRAMS / "elsewhere" / "taxes.py")
+    with RunningProgram("orders/program.py", master, taxes, *settings) as program:
         assert program.wait() == 0, "\n".join(program.errors)
         assert program.errors == []
         last: dict[str, dict[str, tuple[list[str], int]]] = {"typed": {}, "untyped": {}}
@@ -74,3 +76,12 @@ def test_standalone_cluster(cluster: StandaloneCluster, run_id: str) -> None:
     run_orders(cluster.master)
     # The slots were children of the workers' executors, not of the program.
     seconds_until_gone(slots_of_run(run_id), time.monotonic(), deadline_s=5.0)
+
+
+@pytest.mark.cluster
+def test_a_standalone_cluster_with_a_secret(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.touch(0o600)
+    secret.write_text(f"{uuid.uuid4().hex}\n")
+    with standalone_cluster(workers=2, cores=1, memory="1g", secret=secret.read_text().strip()) as running:
+        run_orders(running.master, f"rekindle.spark.authenticate.secret-file={secret}")

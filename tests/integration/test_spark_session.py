@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -45,6 +46,8 @@ PROGRAM = """
         "interrupt": signal.getsignal(signal.SIGINT) is signal.default_int_handler,
         "environment": sorted(key for key in before | os.environ if os.environ.get(key) != before.get(key)),
         "sockets": sc.getConf().get("spark.python.unix.domain.socket.dir"),
+        "authenticated": sc._jvm.org.apache.spark.SparkEnv.get().securityManager().isAuthenticationEnabled(),
+        "secret": sc.getConf().get("spark.authenticate.secret"),
     }), flush=True)
     sys.stdin.readline()
     lease.close()
@@ -69,6 +72,16 @@ def end(process: subprocess.Popen[str]) -> str:
     return errors
 
 
+def command_lines_with(*secrets: str) -> list[str]:
+    """Of all processes, those that show one of these to everybody."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            line = path.read_text(errors="replace")
+            found += [line for secret in secrets if secret in line]
+    return found
+
+
 def test_two_sessions_side_by_side_say_nothing(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
@@ -78,6 +91,9 @@ def test_two_sessions_side_by_side_say_nothing(tmp_path: Path) -> None:
     for process in processes:
         assert process.stdout is not None
         said.append(json.loads(process.stdout.readline() or "{}"))
+    assert [each["authenticated"] for each in said] == [True, True]
+    assert said[0]["secret"] != said[1]["secret"]
+    assert not command_lines_with(*(each["secret"] for each in said))
     errors = [end(process) for process in processes]
     # Among others: the second one found port 4040 taken, and the failed job had a Java stack.
     assert errors == ["", ""]
@@ -102,6 +118,8 @@ def test_a_local_cluster_writes_nothing_into_the_installed_spark(tmp_path: Path)
     process = start(tmp_path, "local-cluster[2,1,1024]")
     assert process.stdout is not None
     said = json.loads(process.stdout.readline() or "{}")
+    assert said["authenticated"]
+    assert not command_lines_with(said["secret"]), "every user of the machine can read command lines"
     assert end(process) == ""
     assert said["total"] == 55
     assert not (installed / "work").exists()

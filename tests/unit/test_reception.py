@@ -91,14 +91,15 @@ def test_a_bounded_number_of_strangers_waits_and_friends_come_in_beside_them(
     opened: Callable[..., Door], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reception, "_MOST_WAITING", 4)
+    monkeypatch.setattr(wire, "_HANDSHAKE_TIMEOUT_S", 10 * LONG_S)
     door = opened()
-    strangers = [socket.create_connection(door.address, LONG_S) for _ in range(12)]
+    strangers = [socket.create_connection(door.address, LONG_S / 2) for _ in range(12)]
     friend = wire.connect_tcp(*door.address, SECRET)
     door.wait_for(1)
     for stranger in strangers[:8]:
         # It gets the server's nonce, then the end: newer ones have taken its place.
-        heard = stranger.recv(100, socket.MSG_WAITALL)
-        assert len(heard) <= 36
+        while stranger.recv(100):
+            pass
     assert door.reception.waiting <= 4
     for each in (*strangers, friend):
         each.close()

@@ -32,6 +32,7 @@ from rekindle.protocol import (
     Deploy,
     SlotLaunch,
 )
+from rekindle.wire import TlsFiles
 
 _LOG = logging.getLogger("rekindle.job")
 #: How long to wait, after Spark reported a failure, for the slot's own word about the cause.
@@ -58,6 +59,8 @@ class AttemptSettings:
     python_path: tuple[str, ...]
     #: Whether what waits in front of a slow task may stay there and go into checkpoints.
     unaligned: bool = field(default=False, kw_only=True)
+    #: With which connections over TCP are encrypted.
+    tls: TlsFiles | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,7 @@ class Attempt:
         self._observer = observer
         self._receiver = receiver
         self._voices = SlotVoices(plan.job_name, self._cancel_epoch)
-        self._identity = ControlIdentity(checkpointing.job_id, self._number, plan.slots, os.urandom(32))
+        self._identity = ControlIdentity(checkpointing.job_id, self._number, plan.slots, os.urandom(32), settings.tls)
         self._stage_names = tuple(
             ", ".join(chain.name for chain in plan.chains if chain.stage == stage) for stage in range(plan.stages)
         )
@@ -212,6 +215,7 @@ class Attempt:
                 python_path=list(settings.python_path),
                 loopback_only=settings.loopback_only,
                 restarts=settings.restarts,
+                tls=settings.tls,
             )
             for slot in range(self._plan.slots)
         ]
@@ -308,6 +312,7 @@ class Attempt:
             stage_names=self._stage_names,
             slots=self._addresses(),
             secret=self._identity.secret,
+            tls=self._identity.tls,
             max_records=0 if self._in_flight else pace.max_records,  # what is in flight comes first
             target_ms=self._settings.limits.target_ms,
             checkpoint=work.order,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rekindle.protocol import CheckpointOrder, SlotLaunch
+from rekindle.wire import TlsFiles
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class EpochRun:
     checkpoint: CheckpointOrder | None = None
     ends_at_ms: int | None = None  # wall-clock time after which tasks leave what waits in front of them
     dataframe_partitions: tuple[tuple[int, tuple[int, ...]], ...] = ()  # (source node id, partitions to read)
+    tls: TlsFiles | None = None
 
 
 class Cluster(Protocol):

@@ -39,6 +39,7 @@ class ControlIdentity:
     attempt: int
     slots: int
     secret: bytes
+    tls: wire.TlsFiles | None = None
 
 
 class ControlServer:
@@ -64,7 +65,7 @@ class ControlServer:
         self._closed = threading.Event()
         listener = _listen(host)
         self.port: int = listener.getsockname()[1]
-        self._reception = Reception(listener, identity.secret, self._serve, "control")
+        self._reception = Reception(listener, identity.secret, self._serve, "control", identity.tls)
         threading.Thread(target=self._beat, name="control heartbeat", daemon=True).start()
 
     def send(self, slot: int, message: Message) -> None:

@@ -213,7 +213,7 @@ def _open_executor(executor_pid: int) -> int:
 def _connect_lifeline(launch: SlotLaunch) -> Connection:
     where = f"{launch.driver_host}:{launch.driver_port}"
     try:
-        lifeline = connect_tcp(launch.driver_host, launch.driver_port, launch.secret)
+        lifeline = connect_tcp(launch.driver_host, launch.driver_port, launch.secret, launch.tls)
     except OSError as error:
         raise ClusterError(f"Slot {launch.slot} cannot reach the driver at {where} ({error}).") from None
     _notice_a_cut_network(lifeline, launch.heartbeat_timeout_ms)

@@ -61,7 +61,15 @@ class StageFence:
 class PumpServer:
     """Listens on a unix socket, and on TCP when pumps may run on other hosts."""
 
-    def __init__(self, directory: str, secret: bytes, attempt: int, host: StageHost, loopback_only: bool) -> None:
+    def __init__(
+        self,
+        directory: str,
+        secret: bytes,
+        attempt: int,
+        host: StageHost,
+        loopback_only: bool,
+        tls: wire.TlsFiles | None = None,
+    ) -> None:
         self._secret = secret
         self._host = host
         self._fence = StageFence(attempt)
@@ -71,7 +79,7 @@ class PumpServer:
         if not loopback_only:
             listener = socket.create_server(("", 0))
             self.tcp_port = listener.getsockname()[1]
-            self._listen(listener)
+            self._listen(listener, tls)
 
     def _unix_socket(self) -> socket.socket:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -79,8 +87,8 @@ class PumpServer:
         listener.listen(16)
         return listener
 
-    def _listen(self, listener: socket.socket) -> None:
-        Reception(listener, self._secret, self._guarded, "pump")
+    def _listen(self, listener: socket.socket, tls: wire.TlsFiles | None = None) -> None:
+        Reception(listener, self._secret, self._guarded, "pump", tls)
 
     def _guarded(self, connection: wire.Connection) -> None:
         try:

@@ -92,8 +92,8 @@ class Slot:
         self._ready_said = threading.Event()
         self._failed = threading.Event()
         self._cancelled = False
-        self._control = wire.connect_tcp(launch.driver_host, launch.driver_port, launch.secret)
-        self._pumps = PumpServer(directory, launch.secret, launch.attempt, self, launch.loopback_only)
+        self._control = wire.connect_tcp(launch.driver_host, launch.driver_port, launch.secret, launch.tls)
+        self._pumps = PumpServer(directory, launch.secret, launch.attempt, self, launch.loopback_only, launch.tls)
 
     # -- control ------------------------------------------------------------------------------------------------------
 

@@ -59,7 +59,7 @@ class Exchange:
                 run.attempt, run.epoch, stage, run.max_records, run.target_ms, run.checkpoint, run.ends_at_ms
             )
             private.set_call_site(self._sc, name)
-            pumps = self._stage(source, PumpTask(hello, slots, run.secret, stage == last))
+            pumps = self._stage(source, PumpTask(hello, slots, run.secret, stage == last, run.tls))
             if stage == last:
                 return EpochJob(pumps, tuple(shuffles))
             if stage == 0:

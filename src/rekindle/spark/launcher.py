@@ -31,6 +31,8 @@ from rekindle.spark.cluster import DataFrameFeed, SparkCluster
 from rekindle.spark.feed import DataFrameChunks
 from rekindle.spark.shared_session import lease_session
 from rekindle.spark.storage import JobStorage
+from rekindle.tls import tls_files
+from rekindle.wire import TlsFiles
 
 __all__ = ["dataframe_type", "explain", "launch", "materialize", "plan_json", "to_dataframe"]
 
@@ -100,6 +102,7 @@ class CollectedRows:
 
 def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> JobMaster:
     # What cannot be built, or begun from, fails before Spark is started.
+    tls = tls_files(program.configuration.get)
     storage = JobStorage.of(build_plan(program), program.configuration)
     storage.check()
     stored_max = storage.stored_max_parallelism()
@@ -121,7 +124,7 @@ def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> Job
         job_id=job_id,
         plan=plan,
         program=shipped,
-        settings=_attempt_settings(plan, cluster.is_on_this_machine),
+        settings=_attempt_settings(plan, cluster.is_on_this_machine, tls),
         checkpointing=_checkpointing(plan, storage, str(job_id)),
         restart=restart_strategy(program.restart_strategy, program.configuration, plan.settings.checkpointed),
         dataframes=lambda: [PartitionedInput(node, list(range(source.partitions))) for node, source in inputs.items()],
@@ -158,7 +161,7 @@ class _RowDecoder:
         ]
 
 
-def _attempt_settings(plan: JobPlan, loopback_only: bool) -> AttemptSettings:
+def _attempt_settings(plan: JobPlan, loopback_only: bool, tls: TlsFiles | None) -> AttemptSettings:
     settings = plan.settings
     buffer_timeout_ms, target_ms = settings.buffer_timeout_ms, settings.epoch_target_ms
     return AttemptSettings(
@@ -175,4 +178,5 @@ def _attempt_settings(plan: JobPlan, loopback_only: bool) -> AttemptSettings:
         cancellation_timeout_s=settings.cancellation_timeout_ms / 1000,
         loopback_only=loopback_only,
         python_path=tuple(sys.path[1:]),
+        tls=tls,
     )

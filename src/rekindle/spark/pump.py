@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 
 from rekindle.errors import ProtocolError, SlotLostError
 from rekindle.protocol import END_OF_STAGE, TO_DRIVER, PumpHello, decode_pump_reply, encode_pump
-from rekindle.wire import Connection, ConnectionClosedError, connect_tcp, connect_unix, this_boot_id
+from rekindle.wire import Connection, ConnectionClosedError, TlsFiles, connect_tcp, connect_unix, this_boot_id
 
 _DESTINATION = struct.Struct("<I")
 _PREFIX_BYTES = _DESTINATION.size
@@ -33,15 +33,21 @@ class PumpTask:
     `PairwiseRDD` wants it, a key and a row in turn; the last stage yields the driver's rows alone.
     """
 
-    __slots__ = ("hello", "is_last", "secret", "slots")
+    __slots__ = ("hello", "is_last", "secret", "slots", "tls")
 
     def __init__(
-        self, hello: PumpHello, slots: tuple[tuple[str, str, str, int], ...], secret: bytes, is_last: bool
+        self,
+        hello: PumpHello,
+        slots: tuple[tuple[str, str, str, int], ...],
+        secret: bytes,
+        is_last: bool,
+        tls: TlsFiles | None = None,
     ) -> None:
         self.hello = hello
         self.slots = slots
         self.secret = secret
         self.is_last = is_last
+        self.tls = tls
 
     def __call__(self, partition: int, rows: Iterable[bytes]) -> Iterator[bytes]:
         _freeze_worker()
@@ -76,7 +82,7 @@ class PumpTask:
 
     def _open(self, slot: int) -> Connection:
         try:
-            connection = connect_to_slot(*self.slots[slot], self.secret)
+            connection = connect_to_slot(*self.slots[slot], self.secret, self.tls)
         except OSError as error:
             raise SlotLostError(
                 f"Slot {slot} on {self.slots[slot][0]} does not answer in epoch {self.hello.epoch},"
@@ -96,8 +102,10 @@ class PumpTask:
         return connection
 
 
-def connect_to_slot(host: str, boot_id: str, unix_path: str, tcp_port: int, secret: bytes) -> Connection:
-    """A connection to a slot's pump socket: the unix socket when it is on this machine, else TCP."""
+def connect_to_slot(
+    host: str, boot_id: str, unix_path: str, tcp_port: int, secret: bytes, tls: TlsFiles | None = None
+) -> Connection:
+    """A connection to a slot's pump socket: the unix socket when it is on this machine, else TCP, encrypted if set."""
     if boot_id == this_boot_id() and os.path.exists(unix_path):
         try:
             return connect_unix(unix_path, secret)
@@ -107,7 +115,7 @@ def connect_to_slot(host: str, boot_id: str, unix_path: str, tcp_port: int, secr
                 raise
     if not tcp_port:
         raise ConnectionRefusedError("it listens on its own machine only")
-    return connect_tcp(host, tcp_port, secret)
+    return connect_tcp(host, tcp_port, secret, tls)
 
 
 def _reason(error: OSError) -> str:

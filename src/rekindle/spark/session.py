@@ -20,6 +20,7 @@ from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.errors import ClusterError
 from rekindle.spark import private
+from rekindle.spark.authentication import authentication
 from rekindle.spark.epoch import first_sentence
 from rekindle.spark.exchange import package_path
 from rekindle.spark.gateway import (
@@ -218,6 +219,7 @@ def own_settings(master: str, configuration: Configuration) -> dict[str, str]:
         settings["spark.driver.bindAddress"] = _LOOPBACK
         settings["spark.python.daemon.module"] = "rekindle.spark.worker_daemon"
         settings |= _socket_settings()
+    settings |= authentication(is_local_master(master) or master.startswith("local-cluster["), configuration)
     return settings | configuration.with_prefix(_SPARK_CONF_PREFIX)
 
 

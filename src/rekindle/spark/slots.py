@@ -40,7 +40,12 @@ _LOG_FILE = "slot.log"
 #: A unix socket's path has at most 107 bytes, the slot's own file names included.
 _LONGEST_PARENT = 70
 #: What Spark's worker knows and a slot must not: it runs user code.
-_WORKER_SECRETS = ("PYTHON_WORKER_FACTORY_SECRET", "PYTHON_WORKER_FACTORY_SOCK_PATH", "PYTHON_WORKER_FACTORY_SOCK_DIR")
+_WORKER_SECRETS = (
+    "PYTHON_WORKER_FACTORY_SECRET",
+    "PYTHON_WORKER_FACTORY_SOCK_PATH",
+    "PYTHON_WORKER_FACTORY_SOCK_DIR",
+    "_SPARK_AUTH_SECRET",
+)
 
 
 class SpawnedSlot(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rekindle.common import Configuration
-from rekindle.errors import ClusterError
+from rekindle.errors import ClusterError, ConfigurationError
 from rekindle.spark import private, session
 from rekindle.spark.directories import OwnDirectory
 from rekindle.spark.gateway import (
@@ -26,6 +26,7 @@ from rekindle.spark.gateway import (
     without_worker_tracebacks,
 )
 from rekindle.spark.session import configured_master, differences, is_on_this_machine, own_settings
+from rekindle.spark.slots import slot_environment
 
 
 class BorrowedContext:
@@ -102,6 +103,48 @@ def test_a_temporary_directory_too_long_for_unix_sockets_is_no_hindrance(
 def test_a_cluster_chooses_its_own_addresses() -> None:
     settings = own_settings("spark://far:7077", Configuration())
     assert not {"spark.driver.host", "spark.driver.bindAddress"} & settings.keys()
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local-cluster[2,1,1024]"])
+def test_own_sessions_on_this_machine_have_a_secret_of_their_own(master: str) -> None:
+    first, second = own_settings(master, Configuration()), own_settings(master, Configuration())
+    assert first["spark.authenticate"] == "true"
+    assert len(first["spark.authenticate.secret"]) >= 32
+    assert first["spark.authenticate.secret"] != second["spark.authenticate.secret"]
+
+
+def test_slots_are_not_told_sparks_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_SPARK_AUTH_SECRET", "open sesame")
+    assert "open sesame" not in slot_environment(None, 3).values()
+
+
+def secret_file(path: Path, mode: int = 0o600, content: str = "open sesame\n") -> Configuration:
+    path.write_text(content)
+    path.chmod(mode)
+    return Configuration().set_string("rekindle.spark.authenticate.secret-file", os.fspath(path))
+
+
+def test_a_cluster_is_told_its_secret_from_a_file(tmp_path: Path) -> None:
+    assert "spark.authenticate" not in own_settings("spark://far:7077", Configuration())
+    settings = own_settings("spark://far:7077", secret_file(tmp_path / "secret"))
+    assert settings["spark.authenticate"] == "true"
+    assert settings["spark.authenticate.secret"] == "open sesame"
+
+
+@pytest.mark.parametrize(
+    ("mode", "content", "complaint"),
+    [(0o644, "x", "can be read by others: chmod 600"), (0o600, " \n", "is empty")],
+)
+def test_a_secret_that_is_none_is_refused(tmp_path: Path, mode: int, content: str, complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        own_settings("spark://far:7077", secret_file(tmp_path / "secret", mode, content))
+
+
+def test_a_secret_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    configuration = secret_file(tmp_path / "secret")
+    (tmp_path / "secret").unlink()
+    with pytest.raises(ConfigurationError, match=r"rekindle\.spark\.authenticate\.secret-file names .* cannot be read"):
+        own_settings("spark://far:7077", configuration)
 
 
 def test_the_users_spark_settings_win() -> None:

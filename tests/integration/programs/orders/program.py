@@ -1,6 +1,6 @@
 """A program as a user writes it: classes and functions of its own, a module beside it, a file from elsewhere.
 
-python program.py <master> <a file for add_python_file>    prints what customers spent, as JSON, one line per result.
+python program.py <master> <a file for add_python_file> [key=value ...]   prints what customers spent, as lines of JSON.
 """
 
 from __future__ import annotations
@@ -90,8 +90,9 @@ def spending(env: StreamExecutionEnvironment, element_type: Any) -> Any:
 
 
 def main() -> None:
+    settings = dict(argument.split("=", 1) for argument in sys.argv[3:])
     env = StreamExecutionEnvironment.get_execution_environment(
-        Configuration.from_dict({"master": sys.argv[1], "rekindle.progress": "off"})
+        Configuration.from_dict({"master": sys.argv[1], "rekindle.progress": "off", **settings})
     )
     env.set_parallelism(2)
     env.add_python_file(sys.argv[2])
