@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rekindle import config
 from rekindle.errors import GraphError
 
 
@@ -12,13 +13,15 @@ class CheckpointStorage:
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Checkpoints in the driver's memory: for small state and tests.
+    """Checkpoints in the driver's memory: for small state and tests. A subtask's larger state fails the checkpoint.
+
+    With a path, state and metadata are files below it, as with `FileSystemCheckpointStorage`, and of any size.
 
     >>> JobManagerCheckpointStorage(max_state_size=100).get_max_state_size()
     100
     """
 
-    DEFAULT_MAX_STATE_SIZE: ClassVar[int] = 5 * 1024 * 1024
+    DEFAULT_MAX_STATE_SIZE: ClassVar[int] = config.CHECKPOINT_MAX_MEMORY.default
 
     def __init__(self, checkpoint_path: str | None = None, max_state_size: int | None = None) -> None:
         self._checkpoint_path = checkpoint_path
