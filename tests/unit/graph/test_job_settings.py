@@ -17,6 +17,7 @@ from rekindle.common import Configuration
 from rekindle.datastream import (
     CheckpointingMode,
     EmbeddedRocksDBStateBackend,
+    FileSystemCheckpointStorage,
     JobManagerCheckpointStorage,
     StreamExecutionEnvironment,
 )
@@ -167,5 +168,9 @@ def test_undeclared_types_are_refused_where_generic_types_are_disabled():
 def test_a_setting_of_flinks_without_a_meaning_here_is_named_in_a_warning(caplog):
     environment().get_config().set_task_cancellation_interval(20)
     environment().enable_changelog_state_backend(True)
+    FileSystemCheckpointStorage("file:///checkpoints")
+    assert "write_buffer_size" not in caplog.text
+    FileSystemCheckpointStorage("file:///checkpoints", file_state_size_threshold=0)
+    assert "file_state_size_threshold and write_buffer_size have no effect in Rekindle" in caplog.text
     assert "'task.cancellation.interval' has no meaning in Rekindle" in caplog.text
     assert "enable_changelog_state_backend() has no effect in Rekindle" in caplog.text
