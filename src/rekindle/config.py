@@ -250,7 +250,8 @@ AUTO_WATERMARK_INTERVAL = _option(
     "pipeline.auto-watermark-interval",
     parse_duration,
     timedelta(milliseconds=200),
-    "How often periodic watermark generators are asked; 0 turns them off.",
+    "How often periodic watermarks come: once an interval, if it is set; 0: never. Unset, they come with the records, "
+    "and a generator is also asked every 200 ms while none come.",
 )
 OPERATOR_CHAINING = _option(
     "pipeline.operator-chaining.enabled",
@@ -272,7 +273,10 @@ GLOBAL_JOB_PARAMETERS = _option(
     "The job's own parameters, which functions find in their runtime context.",
 )
 OBJECT_REUSE = _option(
-    "pipeline.object-reuse", parse_bool, False, "Accepted: inside a task records are never copied here."
+    "pipeline.object-reuse",
+    parse_bool,
+    False,
+    "Whether a record that can change is handed on as it is; without, it is copied when it leaves a function.",
 )
 RUNTIME_MODE = _option(
     "execution.runtime-mode",
@@ -425,11 +429,17 @@ SINK_COMMITTER_RETRY_DELAY = _option(
     timedelta(milliseconds=100),
     "The pause before the first of these retries; it doubles from one to the next, up to 5 s.",
 )
+CHECKPOINT_MAX_MEMORY = _option(
+    "rekindle.checkpointing.max-memory-state-size",
+    parse_size,
+    5 * 1024 * 1024,
+    "The largest state of one subtask in a checkpoint that is kept in the driver's memory; a larger one fails it.",
+)
 CHECKPOINT_INCREMENTAL = _option(
     "execution.checkpointing.incremental",
     parse_bool,
-    False,
-    "Whether a checkpoint holds only what has changed since an earlier one.",
+    True,
+    "Whether a checkpoint writes only what has changed since an earlier one; without, it writes all state each time.",
     "state.backend.incremental",
 )
 UNALIGNED_ENABLED = _option(
@@ -486,7 +496,7 @@ STATE_BACKEND = _option(
     "state.backend.type",
     one_of("hashmap", "rocksdb", filesystem="hashmap", jobmanager="hashmap"),
     "hashmap",
-    "Where keyed state lives while the job runs: in memory or in RocksDB.",
+    "Where keyed state lives while the job runs: in the memory of the slots. There is no `rocksdb` yet.",
     "state.backend",
 )
 STATE_PICKLE = _option(
@@ -593,12 +603,11 @@ CANCELLATION_TIMEOUT = _option(
     timedelta(minutes=3),
     "A task that does not end for so long after a cancellation is ended with its process; 0: never.",
 )
-CANCELLATION_INTERVAL = _option(
-    "task.cancellation.interval",
-    parse_duration,
-    timedelta(seconds=30),
-    "Time between two attempts to cancel a task.",
-    "task.cancellation-interval",
+GENERIC_TYPES = _option(
+    "pipeline.generic-types",
+    parse_bool,
+    True,
+    "Whether elements and state of undeclared types may be pickled; `false` is `state.pickle: refuse`.",
 )
 PYTHON_FILES = _option("python.files", optional(parse_list), None, "Files and folders that every slot can import from.")
 PYTHON_EXECUTABLE = _option(

@@ -116,8 +116,9 @@ class InlineWriter:
             size += len(data)
             if size > self._max_bytes:
                 raise CheckpointError(
-                    f"The state of {self._owner} is larger than {self._max_bytes} bytes, the most that a checkpoint in "
-                    "the driver's memory holds: set execution.checkpointing.dir to a directory."
+                    f"The state of {self._owner} is larger than {self._max_bytes} bytes, the maximum permitted "
+                    "memory-backed state: set execution.checkpointing.dir to a directory, or give "
+                    "JobManagerCheckpointStorage a larger max_state_size."
                 )
             kept.append((tag, _whole(data)))
         return kept

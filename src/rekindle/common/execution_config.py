@@ -16,7 +16,7 @@ _CLOSURE_CLEANER = ConfigOption("pipeline.closure-cleaner-level", parse_string, 
 _LATENCY_INTERVAL = ConfigOption("metrics.latency.interval", parse_duration, timedelta(0))
 _FORCE_KRYO = ConfigOption("pipeline.force-kryo", parse_bool, False)
 _FORCE_AVRO = ConfigOption("pipeline.force-avro", parse_bool, False)
-_GENERIC_TYPES = ConfigOption("pipeline.generic-types", parse_bool, True)
+_CANCELLATION_INTERVAL = ConfigOption("task.cancellation.interval", parse_duration, timedelta(seconds=30))
 _AUTO_UIDS = ConfigOption("pipeline.auto-generate-uids", parse_bool, True)
 _SNAPSHOT_COMPRESSION = ConfigOption("execution.checkpointing.snapshot-compression", parse_bool, False)
 
@@ -64,7 +64,11 @@ class ExecutionConfig:
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
-        """Sets how often periodic watermark generators are asked, in milliseconds; 0 turns them off."""
+        """Sets how often periodic watermarks come, in milliseconds; 0 turns them off.
+
+        Where it is not set they come with the records, after some thousands and at the end of each epoch, so that
+        where they fall does not depend on the clock.
+        """
         return self._set_millis(config.AUTO_WATERMARK_INTERVAL, interval)
 
     def get_auto_watermark_interval(self) -> int:
@@ -72,7 +76,7 @@ class ExecutionConfig:
         return self._configuration.get_millis(config.AUTO_WATERMARK_INTERVAL)
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
-        """Accepted: latency is measured per epoch here."""
+        """Has no effect: latency is measured per epoch here."""
         return self._set_millis(_LATENCY_INTERVAL, interval)
 
     def get_latency_tracking_interval(self) -> int:
@@ -80,12 +84,12 @@ class ExecutionConfig:
         return self._configuration.get_millis(_LATENCY_INTERVAL)
 
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
-        """Sets the time between two attempts to cancel a task, in milliseconds."""
-        return self._set_millis(config.CANCELLATION_INTERVAL, interval)
+        """Has no effect: a task is told once, and ended with its process after the cancellation timeout."""
+        return self._set_millis(_CANCELLATION_INTERVAL, interval)
 
     def get_task_cancellation_interval(self) -> int:
-        """The time between two attempts to cancel a task, in milliseconds."""
-        return self._configuration.get_millis(config.CANCELLATION_INTERVAL)
+        """What was set, in milliseconds."""
+        return self._configuration.get_millis(_CANCELLATION_INTERVAL)
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
         """Sets after how many milliseconds a task that does not end is ended with its process; 0: never."""
@@ -116,15 +120,19 @@ class ExecutionConfig:
     # -- switches -----------------------------------------------------------------------------------------------------
 
     def enable_object_reuse(self) -> ExecutionConfig:
-        """Accepted: inside a task records are never copied here."""
+        """Hand records on as they are, also those that can change.
+
+        Without, a record that can change is copied when it leaves a function: what the function does to it afterwards
+        changes nothing that is on its way. With, a function must not touch what it has emitted.
+        """
         return self._switch(config.OBJECT_REUSE, True)
 
     def disable_object_reuse(self) -> ExecutionConfig:
-        """Accepted: inside a task records are never copied here."""
+        """Copy a record that can change when it leaves a function (the default)."""
         return self._switch(config.OBJECT_REUSE, False)
 
     def is_object_reuse_enabled(self) -> bool:
-        """What was set."""
+        """Whether records that can change are handed on as they are."""
         return self._configuration.get(config.OBJECT_REUSE)
 
     def enable_auto_generated_uids(self) -> ExecutionConfig:
@@ -140,19 +148,19 @@ class ExecutionConfig:
         return self._configuration.get(_AUTO_UIDS)
 
     def enable_generic_types(self) -> ExecutionConfig:
-        """Accepted; `state.pickle` says whether undeclared types may be pickled."""
-        return self._switch(_GENERIC_TYPES, True)
+        """Elements and state of undeclared types may be pickled (the default)."""
+        return self._switch(config.GENERIC_TYPES, True)
 
     def disable_generic_types(self) -> ExecutionConfig:
-        """Accepted; `state.pickle` says whether undeclared types may be pickled."""
-        return self._switch(_GENERIC_TYPES, False)
+        """Refuse elements and state of undeclared types when the job is built, as `state.pickle: refuse` does."""
+        return self._switch(config.GENERIC_TYPES, False)
 
     def has_generic_types_disabled(self) -> bool:
         """What was set."""
-        return not self._configuration.get(_GENERIC_TYPES)
+        return not self._configuration.get(config.GENERIC_TYPES)
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
-        """Accepted."""
+        """Has no effect; a warning says so."""
         return self._switch(_SNAPSHOT_COMPRESSION, use_snapshot_compression)
 
     def is_use_snapshot_compression(self) -> bool:
@@ -162,12 +170,12 @@ class ExecutionConfig:
     # -- Java's own: there is nothing to switch, programs that do still run -------------------------------------------
 
     def enable_closure_cleaner(self) -> ExecutionConfig:
-        """Accepted."""
+        """Has no effect; a warning says so."""
         self._configuration.set(_CLOSURE_CLEANER, "RECURSIVE")
         return self
 
     def disable_closure_cleaner(self) -> ExecutionConfig:
-        """Accepted."""
+        """Has no effect; a warning says so."""
         self._configuration.set(_CLOSURE_CLEANER, "NONE")
         return self
 
@@ -176,11 +184,11 @@ class ExecutionConfig:
         return self._configuration.get(_CLOSURE_CLEANER) != "NONE"
 
     def enable_force_kryo(self) -> ExecutionConfig:
-        """Accepted."""
+        """Has no effect; a warning says so."""
         return self._switch(_FORCE_KRYO, True)
 
     def disable_force_kryo(self) -> ExecutionConfig:
-        """Accepted."""
+        """Has no effect; a warning says so."""
         return self._switch(_FORCE_KRYO, False)
 
     def is_force_kryo_enabled(self) -> bool:
@@ -188,11 +196,11 @@ class ExecutionConfig:
         return self._configuration.get(_FORCE_KRYO)
 
     def enable_force_avro(self) -> ExecutionConfig:
-        """Accepted."""
+        """Has no effect; a warning says so."""
         return self._switch(_FORCE_AVRO, True)
 
     def disable_force_avro(self) -> ExecutionConfig:
-        """Accepted."""
+        """Has no effect; a warning says so."""
         return self._switch(_FORCE_AVRO, False)
 
     def is_force_avro_enabled(self) -> bool:

@@ -72,8 +72,6 @@ from rekindle.protocol import (
 from rekindle.serde import tagged_loads
 
 _LOG = logging.getLogger("rekindle.checkpoint")
-#: Flink's bound for state in the JobManager's memory.
-MAX_INLINE_BYTES = 5 << 20
 
 SlotWord = SnapshotTaken | SnapshotDeclined | Committed
 
@@ -130,6 +128,10 @@ class Checkpointing:
         """Whether checkpoints are made without being asked for."""
         return self.ledger.policy.enabled
 
+    @property
+    def _max_memory_bytes(self) -> int:
+        return self.plan.settings.checkpoint_max_memory_bytes
+
     # -- attempts -----------------------------------------------------------------------------------------------------
 
     def begin_attempt(self) -> AttemptBasis:
@@ -165,7 +167,7 @@ class Checkpointing:
         return self._recovery.beginning(self.store, self.plan.job_name)
 
     def _basis(self, claim: Claim) -> AttemptBasis:
-        storage = Storage(None if self.in_memory else self.store.url, self.shelf.root, MAX_INLINE_BYTES)
+        storage = Storage(None if self.in_memory else self.store.url, self.shelf.root, self._max_memory_bytes)
         source = self._restored()
         if source is None:
             return AttemptBasis(claim.attempt, storage, store_options=self.store_options)
@@ -289,7 +291,8 @@ class Checkpointing:
                 reason = CheckpointFailureReason.IO_EXCEPTION
                 self._do(self.ledger.abort(trigger.id, reason, str(error), _now_ms()))
                 return None
-        base_id = trigger.base_id if self.enabled and not trigger.kind.is_savepoint else None
+        on_top = self.enabled and self.plan.settings.checkpoint_incremental and not trigger.kind.is_savepoint
+        base_id = trigger.base_id if on_top else None
         self._bases[trigger.id] = base_id
         _LOG.info(
             "Triggering checkpoint %d (type=%s) @ %d for job %s.",
@@ -314,7 +317,7 @@ class Checkpointing:
         check_usable(store)
         place = SavepointPlace(store, new_savepoint_folder(self.job_id))
         self.shelf.savepoints[trigger.id] = place
-        return Storage(store.url, place.folder, MAX_INLINE_BYTES)
+        return Storage(store.url, place.folder, self._max_memory_bytes)
 
     def cut_stands(self, order: CheckpointOrder, unread: Mapping[int, Sequence[int]]) -> None:
         """The epoch that carried the barrier counted. `unread`: the partitions left of each DataFrame source (I10)."""

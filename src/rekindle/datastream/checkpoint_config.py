@@ -9,7 +9,11 @@ from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.common.time import Duration
 from rekindle.config import in_millis
-from rekindle.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
+from rekindle.datastream.checkpoint_storage import (
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
 from rekindle.datastream.checkpointing_mode import CheckpointingMode
 from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from rekindle.errors import ConfigurationError
@@ -50,7 +54,7 @@ class CheckpointConfig:
         return CheckpointingMode[self._configuration.get(config.CHECKPOINT_MODE)]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
-        """Exactly once or at least once; both give exactly once here (I19)."""
+        """Exactly once or at least once; both give exactly once here, because barriers are always aligned (I19)."""
         self._configuration.set(config.CHECKPOINT_MODE, checkpointing_mode.name)
         return self
 
@@ -138,6 +142,8 @@ class CheckpointConfig:
         path = getattr(storage, "get_checkpoint_path", lambda: None)()
         if path is not None:
             self._configuration.set(config.CHECKPOINT_DIRECTORY, path)
+        if isinstance(storage, JobManagerCheckpointStorage):
+            self._configuration.set(config.CHECKPOINT_MAX_MEMORY, storage.get_max_state_size())
         return self
 
     def set_checkpoint_storage_dir(self, checkpoint_path: str) -> CheckpointConfig:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import ClassVar
 
+from rekindle import config
 from rekindle.errors import GraphError
+
+_LOG = logging.getLogger("rekindle")
 
 
 class CheckpointStorage:
@@ -12,13 +16,15 @@ class CheckpointStorage:
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Checkpoints in the driver's memory: for small state and tests.
+    """Checkpoints in the driver's memory: for small state and tests. A subtask's larger state fails the checkpoint.
+
+    With a path, state and metadata are files below it, as with `FileSystemCheckpointStorage`, and of any size.
 
     >>> JobManagerCheckpointStorage(max_state_size=100).get_max_state_size()
     100
     """
 
-    DEFAULT_MAX_STATE_SIZE: ClassVar[int] = 5 * 1024 * 1024
+    DEFAULT_MAX_STATE_SIZE: ClassVar[int] = config.CHECKPOINT_MAX_MEMORY.default
 
     def __init__(self, checkpoint_path: str | None = None, max_state_size: int | None = None) -> None:
         self._checkpoint_path = checkpoint_path
@@ -41,6 +47,8 @@ class JobManagerCheckpointStorage(CheckpointStorage):
 class FileSystemCheckpointStorage(CheckpointStorage):
     """Checkpoints in a directory of a file system or object store.
 
+    The threshold and the size of the write buffer have no effect, and a warning says so when they are given.
+
     >>> FileSystemCheckpointStorage("file:///checkpoints").get_checkpoint_path()
     'file:///checkpoints'
     """
@@ -59,6 +67,11 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         if not -1 <= threshold <= self.MAX_FILE_STATE_THRESHOLD:
             raise GraphError(
                 f"The file state threshold is between -1 and {self.MAX_FILE_STATE_THRESHOLD} bytes, not {threshold}."
+            )
+        if file_state_size_threshold is not None or write_buffer_size >= 0:
+            _LOG.warning(
+                "file_state_size_threshold and write_buffer_size have no effect in Rekindle: small state is kept in "
+                "the metadata, other state is written in large blocks."
             )
         self._checkpoint_path = checkpoint_path
         self._threshold = max(0, threshold)

@@ -183,8 +183,10 @@ class EnvironmentSettings:
         return self._state_backend
 
     def enable_changelog_state_backend(self, enabled: bool) -> Self:
-        """Accepted: checkpoints hold what has changed in any case."""
+        """Has no effect: checkpoints hold what has changed in any case."""
         self._changelog = enabled
+        if enabled:
+            _no_effect("enable_changelog_state_backend()", "checkpoints write what has changed in any case")
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:

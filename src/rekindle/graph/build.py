@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from rekindle import config
 from rekindle.common.watermark_strategy import WatermarkStrategy
+from rekindle.datastream.checkpointing_mode import CheckpointingMode
 from rekindle.datastream.execution_mode import RuntimeExecutionMode
 from rekindle.datastream.transformations import Program, Transformation, Upstream, with_inputs
 from rekindle.datastream.vocabulary import Boundedness
@@ -54,10 +55,21 @@ def build_plan(
     pickled = pickled_parts(nodes, edges, chains)
     if not settings.pickle_allowed:
         refuse_pickled(pickled)
+    _tell_of_mode(program)
     for part in pickled:
         _LOG.info("Job '%s' pickles %s.", program.job_name, part)
     files = {file.name: file.path for file in program.cached_files}
     return JobPlan(program.job_name, nodes, edges, chains, slots, placement, settings, batch, files)
+
+
+def _tell_of_mode(program: Program) -> None:
+    mode = program.configuration.get(config.CHECKPOINT_MODE)
+    if mode == CheckpointingMode.AT_LEAST_ONCE.name:
+        _LOG.info(
+            "Job '%s' asks for %s: barriers are always aligned here, so its state is exactly once.",
+            program.job_name,
+            mode,
+        )
 
 
 # -- which operators --------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from rekindle.common.configuration import Configuration
 from rekindle.common.execution_config import ExecutionConfig
 from rekindle.datastream.checkpoint_config import CheckpointConfig
 from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from rekindle.errors import ConfigurationError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,9 +28,16 @@ class JobSettings:
     # -- what functions see -------------------------------------------------------------------------------------------
     #: The job's own parameters, which functions find in their runtime context.
     global_job_parameters: Mapping[str, str]
+    #: Whether a record that can change is handed on as it is, not as a copy.
     object_reuse: bool
     #: Whether elements and state of undeclared types may be pickled.
     pickle_allowed: bool
+
+    # -- event time ---------------------------------------------------------------------------------------------------
+    #: How often periodic watermark generators are asked; 0: never.
+    auto_watermark_interval_ms: int
+    #: Whether the interval was set: then no watermark comes sooner. Else they come with the records (I1).
+    auto_watermark_by_clock: bool
 
     # -- epochs and exchanges -----------------------------------------------------------------------------------------
     #: The most records in one payload between two tasks.
@@ -63,6 +71,10 @@ class JobSettings:
     checkpoint_num_retained: int
     checkpoint_retention: ExternalizedCheckpointRetention
     checkpoint_directory: str | None
+    #: Whether a checkpoint writes only what has changed since an earlier one.
+    checkpoint_incremental: bool
+    #: The largest state of one subtask in a checkpoint in the driver's memory.
+    checkpoint_max_memory_bytes: int
     savepoint_directory: str | None
 
     # -- recovery -----------------------------------------------------------------------------------------------------
@@ -87,11 +99,14 @@ class JobSettings:
     def of(configuration: Configuration, *, batch: bool = False) -> JobSettings:
         """What a configuration says, with the defaults of `rekindle.config` for what it leaves open."""
         read, millis = configuration.get, configuration.get_millis
+        _refuse_rocksdb(configuration)
         checkpoints = CheckpointConfig(configuration)
         return JobSettings(
             global_job_parameters=ExecutionConfig(configuration).get_global_job_parameters(),
             object_reuse=read(config.OBJECT_REUSE),
-            pickle_allowed=read(config.STATE_PICKLE) == "allow",
+            pickle_allowed=read(config.STATE_PICKLE) == "allow" and read(config.GENERIC_TYPES),
+            auto_watermark_interval_ms=millis(config.AUTO_WATERMARK_INTERVAL),
+            auto_watermark_by_clock=configuration.contains(config.AUTO_WATERMARK_INTERVAL),
             chunk_records=read(config.EPOCH_CHUNK_RECORDS),
             memory_buffer_bytes=read(config.SLOT_MEMORY_BUFFER),
             buffer_timeout_ms=millis(config.BUFFER_TIMEOUT) if read(config.BUFFER_TIMEOUT_ENABLED) else -1,
@@ -111,10 +126,20 @@ class JobSettings:
             checkpoint_num_retained=read(config.CHECKPOINT_NUM_RETAINED),
             checkpoint_retention=checkpoints.get_externalized_checkpoint_retention(),
             checkpoint_directory=read(config.CHECKPOINT_DIRECTORY),
+            checkpoint_incremental=read(config.CHECKPOINT_INCREMENTAL),
+            checkpoint_max_memory_bytes=read(config.CHECKPOINT_MAX_MEMORY),
             savepoint_directory=read(config.SAVEPOINT_DIRECTORY),
             allow_non_restored_state=read(config.RECOVERY_IGNORE_UNCLAIMED),
             allow_older_checkpoint=read(config.RECOVERY_ALLOW_OLDER),
             resumes_latest=read(config.RECOVERY_PATH) == "latest",
             commit_retries=read(config.SINK_COMMITTER_RETRIES),
             commit_retry_delay_ms=millis(config.SINK_COMMITTER_RETRY_DELAY),
+        )
+
+
+def _refuse_rocksdb(configuration: Configuration) -> None:
+    if configuration.get(config.STATE_BACKEND) == "rocksdb":
+        raise ConfigurationError(
+            "There is no RocksDB state backend yet: state lives in the memory of the slots. Leave out "
+            f"EmbeddedRocksDBStateBackend, or set {config.STATE_BACKEND.key}: hashmap."
         )

@@ -195,7 +195,8 @@ class InProcessJob:
         nobody was told is one whose driver died between publishing and telling. One that a task has declined is
         aborted at once, and the epoch counts all the same (I19).
         """
-        base = self._base if self._checkpointed and not savepoint else None
+        incremental = self._checkpointed and self.plan.settings.checkpoint_incremental
+        base = self._base if incremental and not savepoint else None
         base_id = base.checkpoint_id if base is not None else None
         now_ms = self._services.clock.wall_ms()
         order = CheckpointOrder(self._lineage.next_id(), now_ms, base_id, savepoint, drain=drain)

@@ -150,6 +150,19 @@ def test_the_log_says_what_is_triggered_and_completed(driver, caplog):
     assert re.fullmatch(r"Savepoint 2 is at file://.*/savepoints/savepoint-000000-\w+\.", said[4])
 
 
+@pytest.mark.parametrize("incremental", [True, False])
+def test_a_checkpoint_stands_on_the_last_one_only_if_they_are_incremental(tmp_path, incremental):
+    """I12: without, every one is written whole."""
+    driver = Driver(tmp_path / "checkpoints", **{"execution.checkpointing.incremental": str(incremental)})
+    driver.checkpointing.hear(driver.word(driver.cut()))
+    assert driver.cut().base_id == (1 if incremental else None)
+
+
+def test_slots_know_how_large_state_in_the_drivers_memory_may_be(tmp_path):
+    driver = Driver(tmp_path / "checkpoints", **{"rekindle.checkpointing.max-memory-state-size": "100b"})
+    assert driver.basis.storage.max_inline_bytes == 100
+
+
 def test_what_an_aborted_checkpoint_wrote_is_deleted_also_when_it_comes_late(driver):
     """Nothing grows: an abort leaves no file, whoever was faster (I19)."""
     order = driver.cut()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import logging
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import FrozenInstanceError, fields
@@ -11,7 +12,18 @@ from pathlib import Path
 import pytest
 
 import rekindle
+from rekindle import config
 from rekindle.common import Configuration
+from rekindle.datastream import (
+    CheckpointingMode,
+    EmbeddedRocksDBStateBackend,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+    StreamExecutionEnvironment,
+)
+from rekindle.errors import ConfigurationError, GraphError
+from rekindle.graph.build import build_plan
+from rekindle.graph.nodes import JobPlan
 from rekindle.graph.settings import JobSettings
 
 SOURCES = Path(rekindle.__file__).parent
@@ -63,3 +75,102 @@ def test_every_number_says_what_it_counts():
     units = ("_ms", "_bytes", "_records", "_retries", "_concurrent", "_failures", "_retained")
     numbers = [each.name for each in fields(JobSettings) if each.type == "int"]
     assert [name for name in numbers if not name.endswith(units)] == []
+
+
+# -- a setting is read or refused --------------------------------------------------------------------------------------
+
+#: Where users set an option and read it back: that alone does nothing, unless the engine's settings ask there.
+THE_API = ("common/execution_config.py", "datastream/checkpoint_config.py", "datastream/environment_settings.py")
+#: Settings of unaligned checkpoints that change nothing where they are set: said in their descriptions.
+ACCEPTED = {
+    "UNALIGNED_FORCED",
+    "ALIGNED_TIMEOUT",
+    "UNALIGNED_SUBTASKS_PER_FILE",
+    "UNALIGNED_INTERRUPTIBLE_TIMERS",
+}
+
+
+def options_that_nobody_reads() -> list[str]:
+    """Names of options in `rekindle.config` that no part of the engine names, itself or through a method of the API."""
+    names = {name for name, value in vars(config).items() if isinstance(value, config.ConfigOption)}
+    api = [SOURCES / path for path in THE_API]
+    engine = [path for path in SOURCES.rglob("*.py") if path not in (*api, SOURCES / "config.py")]
+    read = {name for path in engine for name in _options_in(ast.parse(path.read_text()))}
+    asked = {node.attr for node in ast.walk(ast.parse(NOT_READERS[0].read_text())) if isinstance(node, ast.Attribute)}
+    for path in api:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.name in asked:
+                read |= _options_in(node)
+    return sorted(names - read)
+
+
+def _options_in(tree: ast.AST) -> set[str]:
+    return {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "config"
+    }
+
+
+def test_no_option_is_accepted_that_nobody_reads():
+    assert set(options_that_nobody_reads()) <= ACCEPTED
+
+
+def environment(**settings: str) -> StreamExecutionEnvironment:
+    return StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+
+
+def plan_of(env: StreamExecutionEnvironment) -> JobPlan:
+    env.from_sequence(1, 9).print()
+    return build_plan(env._program("settings"))
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        lambda: environment(**{"state.backend.type": "rocksdb"}),
+        lambda: environment(**{"state.backend": "rocksdb"}),
+        lambda: environment().set_state_backend(EmbeddedRocksDBStateBackend()),
+    ],
+)
+def test_rocksdb_is_refused_when_the_job_is_built(env):
+    with pytest.raises(ConfigurationError, match=r"no RocksDB.*state\.backend\.type: hashmap"):
+        plan_of(env())
+
+
+def test_the_largest_state_in_the_drivers_memory_is_a_setting():
+    env = environment()
+    assert plan_of(env).settings.checkpoint_max_memory_bytes == JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE
+    env.get_checkpoint_config().set_checkpoint_storage(JobManagerCheckpointStorage(max_state_size=100))
+    assert plan_of(env).settings.checkpoint_max_memory_bytes == 100
+
+
+@pytest.mark.parametrize("mode", CheckpointingMode)
+def test_at_least_once_is_told_what_it_gives(caplog, mode):
+    with caplog.at_level(logging.INFO, logger="rekindle.graph"):
+        plan_of(environment().enable_checkpointing(1000, mode))
+    told = [message for message in caplog.messages if "AT_LEAST_ONCE" in message]
+    assert told == (
+        ["Job 'settings' asks for AT_LEAST_ONCE: barriers are always aligned here, so its state is exactly once."]
+        if mode is CheckpointingMode.AT_LEAST_ONCE
+        else []
+    )
+
+
+def test_undeclared_types_are_refused_where_generic_types_are_disabled():
+    env = environment()
+    env.get_config().disable_generic_types()
+    env.from_sequence(1, 9).map(str).name("text").key_by(len).reduce(max)
+    with pytest.raises(GraphError, match="text"):
+        build_plan(env._program("settings"))
+
+
+def test_a_setting_of_flinks_without_a_meaning_here_is_named_in_a_warning(caplog):
+    environment().get_config().set_task_cancellation_interval(20)
+    environment().enable_changelog_state_backend(True)
+    FileSystemCheckpointStorage("file:///checkpoints")
+    assert "write_buffer_size" not in caplog.text
+    FileSystemCheckpointStorage("file:///checkpoints", file_state_size_threshold=0)
+    assert "file_state_size_threshold and write_buffer_size have no effect in Rekindle" in caplog.text
+    assert "'task.cancellation.interval' has no meaning in Rekindle" in caplog.text
+    assert "enable_changelog_state_backend() has no effect in Rekindle" in caplog.text

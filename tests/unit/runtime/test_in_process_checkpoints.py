@@ -847,6 +847,18 @@ def test_an_aborted_checkpoint_leaves_its_changes_to_the_next():
     assert sorted(collected) == sorted(InProcessJob.of(keyed_sums(environment())).run())
 
 
+def test_checkpoints_that_are_not_incremental_hold_everything():
+    env = environment()
+    env.get_configuration().set_string("execution.checkpointing.incremental", "false")
+    job = InProcessJob.of(keyed_sums(env), max_records=4)
+    checkpoints = [job.checkpoint() for _ in range(3)]
+    assert [kinds(checkpoint.manifest) for checkpoint in checkpoints] == [{PartKind.FULL}] * 3
+    collected = [result for checkpoint in checkpoints for result in checkpoint.results]
+    job.kill()
+    collected += InProcessJob.of(keyed_sums(environment()), restore=checkpoints[-1]).run()
+    assert sorted(collected) == sorted(InProcessJob.of(keyed_sums(environment())).run())
+
+
 def test_later_checkpoints_hold_deltas_and_savepoints_everything():
     """I12: savepoints neither stand on another nor carry one."""
     job = InProcessJob.of(keyed_sums(environment()), max_records=4)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from time import monotonic
+
 import pytest
 
 from rekindle.common import Duration, Types, WatermarkStrategy
@@ -28,8 +31,10 @@ from rekindle.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from rekindle.runtime.operators.base import OperatorFailure
 from rekindle.testing import InProcessJob, ManualClock
 
+LAST = lambda value, _: value[1]  # noqa: E731
 BY_TIME = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5)).with_timestamp_assigner(
     lambda v, _: v[1]
 )
@@ -186,8 +191,6 @@ class Silent(SourceFunction):
         self.running = True
 
     def run(self, ctx):
-        import threading
-
         self.ended = threading.Event()
         self.ended.wait()
 
@@ -214,6 +217,28 @@ class EveryBatch(WatermarkGenerator):
         output.emit_watermark(Watermark(self.newest - 100))
 
 
+class OneThenQuiet(SourceFunction):
+    """One element, and then nothing for ever."""
+
+    def run(self, ctx):
+        ctx.collect(("a", 20))
+        self.ended = threading.Event()
+        self.ended.wait()
+
+    def cancel(self):
+        getattr(self, "ended", None) and self.ended.set()
+
+
+class AtTen(KeyedProcessFunction):
+    """A timer at 10."""
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(10)
+
+    def on_timer(self, timestamp, ctx):
+        yield "fired", timestamp
+
+
 @pytest.mark.parametrize(("generator", "expected"), [(Punctuated, [-(2**63), 20]), (EveryBatch, [-(2**63), -80])])
 def test_custom_generators(generator, expected):
     strategy = WatermarkStrategy.for_generator(generator).with_timestamp_assigner(lambda v, _: v[1])
@@ -222,6 +247,122 @@ def test_custom_generators(generator, expected):
     job = InProcessJob.of(stream.process(TimesOf()), max_records=2)
     first, second = job.epoch(), job.epoch()
     assert [first[0][2], second[0][2]] == expected
+
+
+GENERATED = WatermarkStrategy.for_generator(EveryBatch).with_timestamp_assigner(LAST)
+
+
+def epochs_until_received(job):
+    """The source's thread has collected its element, and it has passed an exchange."""
+    deadline = monotonic() + 60
+    while not any(count.records for count in job.received):
+        assert monotonic() < deadline
+        job.epoch()
+
+
+def watermarks_seen(job, epochs=1):
+    return [watermark for _ in range(epochs) for _, _, watermark in job.epoch()]
+
+
+@pytest.mark.parametrize("strategy", [BY_TIME, GENERATED])
+def test_periodic_watermarks_come_once_in_an_interval_that_is_set(strategy):
+    env = environment()
+    env.get_config().set_auto_watermark_interval(1000)
+    records = [("a", 200), ("b", 300), ("c", 400), ("d", 500)]
+    stream = env.from_collection(records).assign_timestamps_and_watermarks(strategy)
+    clock = ManualClock()
+    job = InProcessJob.of(stream.process(TimesOf()), clock, max_records=1)
+    assert watermarks_seen(job, epochs=2) == [-(2**63)] * 2
+    clock.advance(1000)
+    behind = 6 if strategy is BY_TIME else 100
+    assert watermarks_seen(job, epochs=2) == [300 - behind] * 2, "one interval is over, the next is not"
+    job.kill()
+
+
+def test_a_watermark_that_waits_for_its_interval_asks_for_an_epoch():
+    env = environment()
+    env.get_config().set_auto_watermark_interval(1000)
+    stream = env.add_source(OneThenQuiet()).assign_timestamps_and_watermarks(BY_TIME)
+    clock = ManualClock()
+    job = InProcessJob.of(stream.key_by(lambda v: v[0]).process(AtTen()), clock)
+    epochs_until_received(job)
+    assert job.tasks[0, 0].next_due_ms() == clock.wall_ms() + 1000
+    clock.advance(1000)
+    assert job.epoch() == [("fired", 10)]
+    assert job.tasks[0, 0].next_due_ms() is None
+    job.kill()
+
+
+@pytest.mark.parametrize("strategy", [BY_TIME, GENERATED])
+def test_an_interval_of_0_turns_periodic_watermarks_off(strategy):
+    env = environment()
+    env.get_config().set_auto_watermark_interval(0)
+    stream = env.from_collection([("a", 200), ("b", 300)]).assign_timestamps_and_watermarks(strategy)
+    clock = ManualClock()
+    job = InProcessJob.of(stream.process(TimesOf()), clock, max_records=1)
+    seen = watermarks_seen(job)
+    clock.advance(60_000)
+    assert seen + watermarks_seen(job) == [-(2**63)] * 2
+
+
+def test_an_interval_of_0_leaves_punctuated_watermarks_alone():
+    env = environment()
+    env.get_config().set_auto_watermark_interval(0)
+    strategy = WatermarkStrategy.for_generator(Punctuated).with_timestamp_assigner(LAST)
+    stream = env.from_collection([("mark", 20), ("b", 30)]).assign_timestamps_and_watermarks(strategy)
+    assert watermarks_seen(InProcessJob.of(stream.process(TimesOf()))) == [-(2**63), 20]
+
+
+class ByTheClock(WatermarkGenerator):
+    """Follows the clock, whether elements come or not."""
+
+    now = 0
+
+    def on_event(self, event, event_timestamp, output):
+        pass
+
+    def on_periodic_emit(self, output):
+        if ByTheClock.now:
+            output.emit_watermark(Watermark(ByTheClock.now))
+
+
+def test_a_generator_is_asked_every_interval_while_no_element_comes():
+    ByTheClock.now = 0
+    strategy = WatermarkStrategy.for_generator(ByTheClock).with_timestamp_assigner(LAST)
+    stream = environment().add_source(OneThenQuiet()).assign_timestamps_and_watermarks(strategy)
+    clock = ManualClock()
+    job = InProcessJob.of(stream.key_by(lambda v: v[0]).process(AtTen()), clock)
+    task = job.tasks[0, 0]
+    epochs_until_received(job)
+    clock.advance(200)
+    assert task.next_due_ms() == clock.wall_ms() + 200, "it has said nothing new: no epoch is needed"
+    ByTheClock.now = 10
+    clock.advance(200)
+    assert task.next_due_ms() <= clock.wall_ms(), "it has: an epoch carries it"
+    assert job.epoch() == [("fired", 10)]
+    job.kill()
+
+
+def test_what_a_generator_raises_between_two_epochs_fails_the_next_one():
+    class Raises(ByTheClock):
+        def on_periodic_emit(self, output):
+            if ByTheClock.now:
+                raise ValueError("no time")
+
+    ByTheClock.now = 0
+    strategy = WatermarkStrategy.for_generator(Raises).with_timestamp_assigner(LAST)
+    stream = environment().add_source(OneThenQuiet()).assign_timestamps_and_watermarks(strategy).name("marks")
+    clock = ManualClock()
+    job = InProcessJob.of(stream.rebalance(), clock)
+    epochs_until_received(job)
+    ByTheClock.now = 10
+    clock.advance(200)
+    assert job.tasks[0, 0].next_due_ms() <= clock.wall_ms()
+    with pytest.raises(OperatorFailure) as failure:
+        job.epoch()
+    assert failure.value.operator == "marks"
+    assert str(failure.value.__cause__) == "no time"
+    job.kill()
 
 
 def test_an_assigner_that_returns_no_number_is_named():

@@ -1,7 +1,7 @@
 """Timestamps and watermarks: `assign_timestamps_and_watermarks` and the strategy of a source.
 
 Watermarks leave after every so many records and at the end of each epoch, so that where they fall depends on the cuts,
-not on the clock (I1).
+not on the clock (I1), unless an interval is set. A generator is also asked every interval while no element comes (I4).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class _CollectedOutput(WatermarkOutput):
     def __init__(self) -> None:
         self.watermark: int | None = None
         self.idle = False
+        self.error: Exception | None = None
 
     def emit_watermark(self, watermark: Watermark | int) -> None:
         value = watermark if isinstance(watermark, int) else watermark.timestamp
@@ -51,6 +52,11 @@ class TimestampsOperator(Operator):
         self._last_activity_ms = 0
         self._idle = False
         self._unmarked = 0  # records of this epoch since its last watermark
+        self._interval_ms = context.settings.auto_watermark_interval_ms
+        self._by_clock = context.settings.auto_watermark_by_clock
+        self._next_mark_ms = 0
+        self._mark_waits = False  # for its interval
+        self._said: _CollectedOutput | None = None  # by the generator, between two epochs
 
     def open(self) -> None:
         assigner = self._strategy.timestamp_assigner
@@ -60,6 +66,7 @@ class TimestampsOperator(Operator):
         supplier = self._strategy.generator_supplier
         self._generator = supplier() if supplier is not None else None
         self._last_activity_ms = self.context.clock.wall_ms()
+        self._next_mark_ms = self._last_activity_ms + self._interval_ms
 
     def position(self) -> Any:
         """What the generator has promised (I6)."""
@@ -68,6 +75,7 @@ class TimestampsOperator(Operator):
     def seek(self, position: Any) -> None:
         self._max_timestamp, self._last_emitted = position
         self.current_watermark = self._last_emitted
+        self._mark_waits = self._by_clock
 
     def restore_watermark(self, watermark: int) -> None:
         super().restore_watermark(watermark)
@@ -103,10 +111,17 @@ class TimestampsOperator(Operator):
             self._max_timestamp = max(self._max_timestamp, latest)
 
     def _mark(self) -> None:
-        """A periodic watermark."""
+        """A periodic watermark, unless it comes too soon after the last one."""
         self._unmarked = 0
+        if self._interval_ms == 0:
+            return
+        now_ms = self.context.clock.wall_ms()
+        self._mark_waits = self._by_clock and now_ms < self._next_mark_ms
+        if self._mark_waits:
+            return
+        self._next_mark_ms = now_ms + self._interval_ms
         if self._generator is not None:
-            self._ask_generator(self._generator)
+            self._take_up(self._asked(self._generator))
         elif self._strategy.kind != "none" and self._max_timestamp > MIN_WATERMARK:
             self._emit(self._max_timestamp - self._strategy.max_out_of_orderness_ms - 1)
 
@@ -147,15 +162,20 @@ class TimestampsOperator(Operator):
         if collected.idle:
             self._go_idle()
 
-    def _ask_generator(self, generator: WatermarkGenerator) -> None:
+    def _asked(self, generator: WatermarkGenerator) -> _CollectedOutput:
         collected = _CollectedOutput()
         try:
             generator.on_periodic_emit(collected)
         except Exception as error:
-            raise OperatorFailure(self.name) from error
-        if collected.watermark is not None:
-            self._emit(collected.watermark)
-        if collected.idle:
+            collected.error = error
+        return collected
+
+    def _take_up(self, said: _CollectedOutput) -> None:
+        if said.error is not None:
+            raise OperatorFailure(self.name) from said.error
+        if said.watermark is not None:
+            self._emit(said.watermark)
+        if said.idle:
             self._go_idle()
 
     def _emit(self, watermark: int) -> None:
@@ -177,12 +197,37 @@ class TimestampsOperator(Operator):
             self.output.emit_idle()
 
     def next_due_ms(self) -> int | None:
-        """When the stream becomes idle."""
-        if self._idle_timeout_ms is None or self._idle or self.current_watermark == MAX_WATERMARK:
+        """When the stream becomes idle or a periodic watermark is due; between epochs the generator is asked here."""
+        if self.current_watermark == MAX_WATERMARK:
+            return None
+        due = [each for each in (self._idle_due_ms(), self._mark_due_ms()) if each is not None]
+        return min(due, default=None)
+
+    def _idle_due_ms(self) -> int | None:
+        if self._idle_timeout_ms is None or self._idle:
             return None
         return self._last_activity_ms + self._idle_timeout_ms
 
+    def _mark_due_ms(self) -> int | None:
+        if self._mark_waits:
+            return self._next_mark_ms
+        if self._generator is None or self._interval_ms == 0 or self.context.batch:
+            return None
+        now_ms = self.context.clock.wall_ms()
+        if self._said is None and now_ms >= self._next_mark_ms:
+            self._next_mark_ms = now_ms + self._interval_ms
+            said = self._asked(self._generator)
+            news = said.watermark is not None and said.watermark > self._last_emitted
+            if news or said.error is not None or (said.idle and not self._idle):
+                self._said = said
+        return self._next_mark_ms if self._said is None else now_ms
+
     def on_processing_time(self, now_ms: int) -> None:
-        due = self.next_due_ms()
-        if due is not None and now_ms >= due:
+        said, self._said = self._said, None
+        if said is not None:
+            self._take_up(said)
+        if self._mark_waits and now_ms >= self._next_mark_ms:
+            self._mark()
+        idle_due_ms = self._idle_due_ms()
+        if idle_due_ms is not None and now_ms >= idle_due_ms and self.current_watermark != MAX_WATERMARK:
             self._go_idle()
