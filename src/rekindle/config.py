@@ -193,12 +193,12 @@ def at_least(minimum: int) -> Callable[[Any], int]:
 
 
 def parse_permissions(raw: Any) -> int:
-    """The permissions of a file in octal digits; its owner can read and write it.
+    """The permissions of a file, as the operating system has them or in octal digits; its owner can read and write it.
 
-    >>> oct(parse_permissions("640"))
-    '0o640'
+    >>> oct(parse_permissions("640")), oct(parse_permissions(0o600))
+    ('0o640', '0o600')
     """
-    text = parse_string(raw).strip()
+    text = f"{raw:o}" if isinstance(raw, int) else parse_string(raw).strip()
     if not re.fullmatch(r"0?[67][0-7]{2}", text):
         raise ValueError(f"{raw!r} are no permissions of a file that its owner can read and write, such as '600'")
     return int(text, 8)
@@ -449,27 +449,13 @@ UNALIGNED_ENABLED = _option(
     "Whether records that wait in front of a slow task when an epoch's time is over go into the checkpoint.",
     "execution.checkpointing.unaligned",
 )
-UNALIGNED_FORCED = _option(
-    "execution.checkpointing.unaligned.forced", parse_bool, False, "Accepted, as unaligned checkpoints are."
-)
 ALIGNED_TIMEOUT = _option(
     "execution.checkpointing.aligned-checkpoint-timeout",
     parse_duration,
     timedelta(0),
-    "Accepted, as unaligned checkpoints are.",
+    "How long, with unaligned checkpoints, an epoch goes on for the records that it has let in, at least its target "
+    "duration; what waits after that goes into the checkpoint.",
     "execution.checkpointing.alignment-timeout",
-)
-UNALIGNED_SUBTASKS_PER_FILE = _option(
-    "execution.checkpointing.unaligned.max-subtasks-per-channel-state-file",
-    at_least(1),
-    5,
-    "Accepted: there is no channel state here.",
-)
-UNALIGNED_INTERRUPTIBLE_TIMERS = _option(
-    "execution.checkpointing.unaligned.interruptible-timers.enabled",
-    parse_bool,
-    False,
-    "Accepted, as unaligned checkpoints are.",
 )
 RECOVERY_PATH = _option(
     "execution.state-recovery.path",

@@ -7,6 +7,7 @@ A pump opens a connection per (attempt, epoch, stage) with `PumpHello`, streams 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import ClassVar
 
 import msgspec
 
@@ -290,6 +291,29 @@ class CheckpointOrder(msgspec.Struct, frozen=True):
     drain: bool = False
 
 
+class EpochTime(msgspec.Struct, frozen=True):
+    """With unaligned checkpoints: when the epoch began, on the driver's clock, and how long tasks go on in it.
+
+    What then still waits in front of a task stays there.
+    """
+
+    began_ms: int
+    leave_after_ms: float
+
+    #: Later stages get at least this share of the time, also when it is over or another machine's clock is ahead.
+    LEAST_SHARE: ClassVar[float] = 0.1
+
+    def left_ms(self, now_ms: int) -> float:
+        """How much of it a stage that begins now has.
+
+        >>> time = EpochTime(began_ms=1000, leave_after_ms=500)
+        >>> time.left_ms(1200), time.left_ms(9000), time.left_ms(0)
+        (300.0, 50.0, 500.0)
+        """
+        left_ms = self.began_ms + self.leave_after_ms - now_ms
+        return float(min(self.leave_after_ms, max(self.LEAST_SHARE * self.leave_after_ms, left_ms)))
+
+
 class PumpHello(msgspec.Struct, frozen=True):
     """Opens one stage of one epoch at one slot. A slot refuses an (attempt, epoch, stage) it has seen (I3)."""
 
@@ -299,8 +323,7 @@ class PumpHello(msgspec.Struct, frozen=True):
     max_records: int
     target_ms: float
     checkpoint: CheckpointOrder | None = None
-    #: Wall-clock time after which a task leaves what still waits in front of it (unaligned checkpoints); None: never.
-    ends_at_ms: int | None = None
+    leave: EpochTime | None = None
 
 
 class PumpReply(msgspec.Struct, frozen=True):

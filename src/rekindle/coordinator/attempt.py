@@ -30,6 +30,7 @@ from rekindle.protocol import (
     CheckpointOrder,
     CloseTasks,
     Deploy,
+    EpochTime,
     SlotLaunch,
 )
 from rekindle.wire import TlsFiles
@@ -57,8 +58,8 @@ class AttemptSettings:
     loopback_only: bool
     restarts: int = field(default=0, kw_only=True)
     python_path: tuple[str, ...]
-    #: Whether what waits in front of a slow task may stay there and go into checkpoints.
-    unaligned: bool = field(default=False, kw_only=True)
+    #: Of an epoch: what waits in front of a task after it stays there and goes into checkpoints; None: nothing does.
+    leave_after_ms: float | None = field(default=None, kw_only=True)
     #: With which connections over TCP are encrypted.
     tls: TlsFiles | None = field(default=None, kw_only=True)
 
@@ -316,7 +317,7 @@ class Attempt:
             max_records=0 if self._in_flight else pace.max_records,  # what is in flight comes first
             target_ms=self._settings.limits.target_ms,
             checkpoint=work.order,
-            ends_at_ms=self._ends_at_ms(work),
+            leave=self._epoch_time(work),
             dataframe_partitions=tuple(
                 (each.node, each.take(self._plan.slots))
                 for each in self._dataframes
@@ -324,11 +325,12 @@ class Attempt:
             ),
         )
 
-    def _ends_at_ms(self, work: EpochWork) -> int | None:
+    def _epoch_time(self, work: EpochWork) -> EpochTime | None:
         """When tasks leave what waits in front of them: never for a savepoint, nor without unaligned checkpoints."""
-        if not self._settings.unaligned or (work.order is not None and work.order.savepoint):
+        leave_after_ms = self._settings.leave_after_ms
+        if leave_after_ms is None or (work.order is not None and work.order.savepoint):
             return None
-        return self._checkpointing.clock.wall_ms() + round(self._settings.limits.target_ms)
+        return EpochTime(self._checkpointing.clock.wall_ms(), leave_after_ms)
 
     def _await_work(self, pace: Pace, backlog: bool, last: LastEpoch) -> EpochWork | None:
         """What the next epoch is for, when one is worth running; None when the job has ended.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rekindle.protocol import CheckpointOrder, SlotLaunch
+from rekindle.protocol import CheckpointOrder, EpochTime, SlotLaunch
 from rekindle.wire import TlsFiles
 
 
@@ -34,7 +34,7 @@ class EpochRun:
     max_records: int
     target_ms: float
     checkpoint: CheckpointOrder | None = None
-    ends_at_ms: int | None = None  # wall-clock time after which tasks leave what waits in front of them
+    leave: EpochTime | None = None
     dataframe_partitions: tuple[tuple[int, tuple[int, ...]], ...] = ()  # (source node id, partitions to read)
     tls: TlsFiles | None = None
 

@@ -22,6 +22,8 @@ from rekindle.errors import ConfigurationError
 ExternalizedCheckpointCleanup = ExternalizedCheckpointRetention
 #: Flink refuses shorter intervals: the job would do little else.
 _MIN_CHECKPOINT_MS = 10
+#: Kept for those who read it back; a warning says that it has no meaning here.
+_UNALIGNED_FORCED = config.ConfigOption("execution.checkpointing.unaligned.forced", config.parse_bool, False)
 
 
 class CheckpointConfig:
@@ -168,7 +170,7 @@ class CheckpointConfig:
         return self.enable_unaligned_checkpoints(False)
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
-        """Accepted, as unaligned checkpoints are."""
+        """How long an epoch goes on for its records before unaligned checkpoints leave what waits; see the option."""
         self._configuration.set(config.ALIGNED_TIMEOUT, alignment_timeout.to_timedelta())
         return self
 
@@ -181,13 +183,13 @@ class CheckpointConfig:
     get_alignment_timeout = get_aligned_checkpoint_timeout
 
     def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
-        """Accepted, as unaligned checkpoints are."""
-        self._configuration.set(config.UNALIGNED_FORCED, force_unaligned_checkpoints)
+        """Has no effect: there is nothing here that unaligned checkpoints have to be forced for."""
+        self._configuration.set(_UNALIGNED_FORCED, force_unaligned_checkpoints)
         return self
 
     def is_force_unaligned_checkpoints(self) -> bool:
         """Whether unaligned checkpoints were asked for by force."""
-        return self._configuration.get(config.UNALIGNED_FORCED)
+        return self._configuration.get(_UNALIGNED_FORCED)
 
     def _set_millis(self, option: config.ConfigOption[Any], name: str, value: int, minimum: int) -> None:
         if not isinstance(value, int) or isinstance(value, bool) or value < minimum:

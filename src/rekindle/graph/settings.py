@@ -64,6 +64,8 @@ class JobSettings:
     checkpoint_interval_ms: int
     #: Whether records that wait in front of a slow task go into checkpoints.
     unaligned_checkpoints: bool
+    #: How long an epoch goes on for its records before it leaves them, if that is longer than its target time.
+    aligned_timeout_ms: int
     checkpoint_timeout_ms: int
     checkpoint_min_pause_ms: int
     checkpoint_max_concurrent: int
@@ -119,6 +121,7 @@ class JobSettings:
             slot_start_timeout_ms=millis(config.SLOT_START_TIMEOUT),
             checkpoint_interval_ms=-1 if batch else checkpoints.get_checkpoint_interval(),
             unaligned_checkpoints=not batch and checkpoints.is_unaligned_checkpoints_enabled(),
+            aligned_timeout_ms=millis(config.ALIGNED_TIMEOUT),
             checkpoint_timeout_ms=checkpoints.get_checkpoint_timeout(),
             checkpoint_min_pause_ms=checkpoints.get_min_pause_between_checkpoints(),
             checkpoint_max_concurrent=checkpoints.get_max_concurrent_checkpoints(),

@@ -68,8 +68,6 @@ from rekindle.runtime.uploads import Uploader
 
 _LOG = logging.getLogger("rekindle.slot")
 _CANCELLED_CLOSE_S = 10.0
-#: Of an epoch's time that is over, a later stage's tasks get at least this share.
-_LEAST_SHARE = 0.1
 # Records and state come in thousands and are free of cycles: with Python's own thresholds (700, 10, 10) a third of a
 # slot's time went into looking for some. A function that wants others sets them in open().
 _GC_THRESHOLDS = (50_000, 20, 10)
@@ -304,7 +302,8 @@ class Slot:
         if hello.stage == 0:
             self._ready_said.clear()
         threads = self._stages.get(hello.stage, [])
-        budget = EpochBudget(hello.max_records, hello.target_ms, hello.checkpoint, self._leave_after_ms(hello))
+        leave_after_ms = hello.leave.left_ms(self._clock.wall_ms()) if hello.leave is not None else None
+        budget = EpochBudget(hello.max_records, hello.target_ms, hello.checkpoint, leave_after_ms)
         futures = [thread.submit(lambda task=thread.task: task.run_epoch(budget)) for thread in threads]  # type: ignore[misc]
         done = [self._succeeded(thread.task, future) for thread, future in zip(threads, futures, strict=True)]
         if not all(done):
@@ -314,12 +313,6 @@ class Slot:
         for thread in threads:
             yield from thread.task.outbox.drain()
             thread.watch()
-
-    def _leave_after_ms(self, hello: PumpHello) -> float | None:
-        """The rest of the epoch's time, as far as the clocks of two machines can be compared."""
-        if hello.ends_at_ms is None:
-            return None
-        return min(hello.target_ms, max(_LEAST_SHARE * hello.target_ms, hello.ends_at_ms - self._clock.wall_ms()))
 
     def _report(self, hello: PumpHello, outcomes: list[EpochOutcome]) -> None:
         self.send(

@@ -164,14 +164,16 @@ class _RowDecoder:
 def _attempt_settings(plan: JobPlan, loopback_only: bool, tls: TlsFiles | None) -> AttemptSettings:
     settings = plan.settings
     buffer_timeout_ms, target_ms = settings.buffer_timeout_ms, settings.epoch_target_ms
+    limits = EpochLimits(
+        initial_records=settings.epoch_initial_records,
+        max_records=settings.epoch_max_records,
+        target_ms=target_ms,
+        min_interval_ms=buffer_timeout_ms if buffer_timeout_ms >= 0 else target_ms,
+    ).within(settings.checkpoint_interval_ms)
+    unaligned = settings.checkpointed and settings.unaligned_checkpoints
     return AttemptSettings(
-        limits=EpochLimits(
-            initial_records=settings.epoch_initial_records,
-            max_records=settings.epoch_max_records,
-            target_ms=target_ms,
-            min_interval_ms=buffer_timeout_ms if buffer_timeout_ms >= 0 else target_ms,
-        ).within(settings.checkpoint_interval_ms),
-        unaligned=settings.checkpointed and settings.unaligned_checkpoints,
+        limits=limits,
+        leave_after_ms=max(limits.target_ms, settings.aligned_timeout_ms) if unaligned else None,
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
         heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
         slot_start_timeout_s=settings.slot_start_timeout_ms / 1000,

@@ -117,7 +117,7 @@ def test_every_blob_is_counted() -> None:
             for name, ref in by_name.items()
         },
     )
-    assert len(by_name) == 8
+    assert len(by_name) == 9
     assert set(state.blobs()) == set(by_name.values())
 
 
@@ -171,6 +171,8 @@ def test_the_format_is_this_one() -> None:
                         "new_bytes": 0,
                         "full_bytes": 0,
                         "file_bytes": {},
+                        "in_flight": None,
+                        "has_in_flight": False,
                     }
                 ],
                 "layout": "",
@@ -223,7 +225,7 @@ def test_damage_anywhere_is_found(manifest: Manifest, data: st.DataObject) -> No
         (b"\x80\x04K\x01.", "was not written by Rekindle"),
         (b"{}", "was not written by Rekindle"),
         (framed(b"\x80", magic=b"REKINDLF"), "was not written by Rekindle"),
-        (framed(b"\xc1", version=2), "has format 2, which a newer version of Rekindle wrote; this one reads up to 1"),
+        (framed(b"\xc1", version=3), "has format 3, which a newer version of Rekindle wrote; this one reads up to 2"),
         (framed(b"\xc1", version=0), "is damaged"),
         (encode(SAMPLE) + b"\x00", "is damaged: its checksum"),
         (framed(b"\xc1"), "is damaged"),

@@ -113,7 +113,7 @@ def replace_metadata(store: MemoryStore, manifest: Manifest) -> None:
 def newer_metadata(store: MemoryStore, manifest: Manifest) -> None:
     path = metadata_path(folder(manifest))
     data = bytearray(store.read(path))
-    data[8] = 2
+    data[8] = 3
     store.put(path, bytes(data))
 
 
@@ -131,7 +131,7 @@ def lose_state(store: MemoryStore, manifest: Manifest) -> None:
         (cut_metadata, r"chk-3/_metadata is truncated"),
         (flip_metadata, r"chk-3/_metadata is damaged"),
         (replace_metadata, r"chk-3/_metadata was not written by Rekindle"),
-        (newer_metadata, r"chk-3/_metadata has format 2"),
+        (newer_metadata, r"chk-3/_metadata has format 3"),
         (cut_state, r"shared/3-1-op-0.state is truncated"),
         (lose_state, r"shared/3-1-op-0.state is missing"),
     ],

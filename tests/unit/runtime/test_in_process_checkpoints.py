@@ -1044,7 +1044,7 @@ def foreign(data):
 
 def newer(data):
     changed = bytearray(data)
-    changed[8] += 1  # the format's version
+    changed[8] = 3  # the format's version
     return bytes(changed)
 
 
@@ -1054,7 +1054,7 @@ def newer(data):
         ("_metadata", cut_short, r"chk-2/_metadata is truncated"),
         ("_metadata", flipped, r"chk-2/_metadata is damaged: its checksum"),
         ("_metadata", foreign, r"chk-2/_metadata was not written by Rekindle"),
-        ("_metadata", newer, r"chk-2/_metadata has format 2, which a newer version of Rekindle wrote"),
+        ("_metadata", newer, r"chk-2/_metadata has format 3, which a newer version of Rekindle wrote"),
         (".state", cut_short, r"state file .*shared/2-.*\.state is truncated"),
         (".state", flipped, r"state file .*shared/2-.*\.state is damaged: the checksum"),
         (".state", lambda data: None, r"state file .*shared/2-.*\.state is missing"),
