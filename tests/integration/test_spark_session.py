@@ -46,7 +46,7 @@ PROGRAM = """
         "interrupt": signal.getsignal(signal.SIGINT) is signal.default_int_handler,
         "environment": sorted(key for key in before | os.environ if os.environ.get(key) != before.get(key)),
         "sockets": sc.getConf().get("spark.python.unix.domain.socket.dir"),
-        "authenticated": sc._jvm.org.apache.spark.SparkEnv.get().securityManager().isAuthenticationEnabled(),
+        "authenticated": sc.getConf().get("spark.authenticate") == "true",
         "secret": sc.getConf().get("spark.authenticate.secret"),
     }), flush=True)
     sys.stdin.readline()
