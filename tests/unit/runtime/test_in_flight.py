@@ -13,7 +13,7 @@ from rekindle.checkpoint import resolve
 from rekindle.common import Duration, Types, WatermarkStrategy
 from rekindle.common.watermark_strategy import TimestampAssigner
 from rekindle.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
-from rekindle.datastream.functions import KeyedBroadcastProcessFunction, SourceFunction
+from rekindle.datastream.functions import KeyedBroadcastProcessFunction, KeyedCoProcessFunction, SourceFunction
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.datastream.window import TumblingEventTimeWindows
 from rekindle.errors import IncompatibleStateError
@@ -227,6 +227,45 @@ def test_broadcast_edges_stay_aligned_beside_edges_that_do_not():
     waiting = [each for task in job.tasks.values() for each in task.inbox.waiting]
     assert {partitionings[each.header.edge] for each in waiting} == {"KEY"}
     assert sorted(finish(job))[-1] == COUNT - 1
+
+
+class SlowPair(KeyedCoProcessFunction):
+    def process_element1(self, value, ctx):
+        CLOCK.advance(RECORD_MS)
+        yield "left", value
+
+    def process_element2(self, value, ctx):
+        CLOCK.advance(RECORD_MS)
+        yield "right", value
+
+
+def united(env):
+    other = env.from_sequence(COUNT, 2 * COUNT - 1).uid("other")
+    both = env.from_sequence(0, COUNT - 1).uid("one").union(other)
+    return both.key_by(lambda n: n % KEYS, Types.LONG()).process(Slow()).uid("count")
+
+
+def connected(env):
+    left = env.from_sequence(0, COUNT - 1).uid("left").key_by(lambda n: n % KEYS, Types.LONG())
+    right = env.from_sequence(0, COUNT - 1).uid("right").key_by(lambda n: n % KEYS, Types.LONG())
+    return left.connect(right).process(SlowPair()).uid("pair")
+
+
+@pytest.mark.parametrize("program", [united, connected])
+@pytest.mark.parametrize(("before", "between", "after"), [(2, 2, 2), (2, 3, 1), (1, 4, 2)])
+def test_several_edges_may_have_records_in_flight(program, before, between, after):
+    """The second checkpoint comes while what the first one brought back still waits."""
+    undisturbed = job_of(program(environment())).run()
+    first = job_of(program(environment(before)))
+    one = first.checkpoint(leave_after_ms=FIT * RECORD_MS)
+    first.kill()
+    second = job_of(program(environment(between)), restore=one)
+    two = second.checkpoint(leave_after_ms=FIT * RECORD_MS)
+    assert second.in_flight
+    second.kill()
+    rest = finish(job_of(program(environment(after)), restore=two))
+    values = [record[-1] if program is united else record for record in one.results + two.results + rest]
+    assert sorted(values) == sorted(record[-1] if program is united else record for record in undisturbed)
 
 
 class OwnTime(TimestampAssigner):
