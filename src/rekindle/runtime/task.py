@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from math import inf
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 from rekindle.checkpoint.manifest import SubtaskState
 from rekindle.checkpoint.rescale import SubtaskRestore, TaskState
@@ -23,29 +22,25 @@ from rekindle.metrics import MetricReading
 from rekindle.protocol import CheckpointOrder, EdgeCount, TaskReport
 from rekindle.runtime.chain import ChainBuilder, SlotServices
 from rekindle.runtime.cut import edge_names, seek_valve, seek_writers, valve_position, writer_positions
-from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Chunk, Mark, decode_row, read_header, rest_of
-from rekindle.runtime.exchange.inbox import Inbox, Waiting
+from rekindle.runtime.exchange.inbox import Inbox
 from rekindle.runtime.exchange.partition import (
     EdgeWriter,
 )
 from rekindle.runtime.exchange.spill import Outbox
-from rekindle.runtime.in_flight import ALIGNED, InFlightRestore, load, save
 from rekindle.runtime.operators.base import MAX_WATERMARK, Operator
 from rekindle.runtime.operators.sources import Allowance, SourceOperator
 from rekindle.runtime.raw_state import RawInputs
 from rekindle.runtime.restored import taking_state, tell_unclaimed, tell_unread
 from rekindle.runtime.slices import LOOK_AROUND_S, LOOK_AROUND_UNALIGNED_S, Slices
 from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotDeclinedError, SnapshotSource, take_snapshot
-from rekindle.runtime.watermarks import WatermarkValve
-from rekindle.serde import ChunkCodec, codec_for, tagged_dumps, tagged_loads
+from rekindle.runtime.task_input import TaskInput
+from rekindle.serde import tagged_dumps, tagged_loads
 
 #: How often the driver hears of metrics, at most.
 _METRICS_EVERY_S: Final = 1.0
 #: What the stack holds at most for an operator of a chain, and for all else, the user's own calls included.
 _FRAMES_PER_OPERATOR: Final = 8
 _FRAMES: Final = 1000
-
-ProcessBatch = Callable[[list[Any], list[int] | None], None]
 
 
 def _allow_calls_through(operators: int) -> None:
@@ -143,18 +138,14 @@ class Task:
         self._operators = {node_id: self._builder.operator(node_id) for node_id in chain.nodes}
         self._head = self._operators[chain.head]
         self._connect_outputs()
-        self._inputs = [edge for edge in plan.edges if edge.target == chain.head and edge.source not in chain.nodes]
-        self._codecs: dict[int, ChunkCodec] = {edge.id: codec_for(edge.type_info) for edge in self._inputs}
-        self._input_index = {edge.id: edge.input_index for edge in self._inputs}
         self._edge_names = edge_names(plan)
         self._ended_before = False  # before the checkpoint that was restored
         # Operators that had not ended by then: they were in other chains, behind what had something in flight.
         self._unfinished: set[int] = set()
         self._looks_for_unclaimed = False  # what was restored and nobody has asked for by the next snapshot
-        channels = (channel for edge in self._inputs for channel in self._builder.channels(edge))
-        self._valve = WatermarkValve(channels, self._input_index)
-        self._feeding = self._valve  # follows the channel of the chunk that is being processed
-        self._aligned_edges = {edge.id for edge in self._inputs if edge.partitioning in ALIGNED}
+        edges = [edge for edge in plan.edges if edge.target == chain.head and edge.source not in chain.nodes]
+        channels = [channel for edge in edges for channel in self._builder.channels(edge)]
+        self._input = TaskInput(self.inbox, edges, channels, self._slices, self._check_cancelled, self._finish)
 
     def _connect_outputs(self) -> None:
         for edge in self._plan.edges:
@@ -217,31 +208,26 @@ class Task:
         if operator is self._head and state.task is not None:
             self._seek(state.task, state.finished)
         if state.in_flight:
-            self._restore_in_flight(state.in_flight, found.rescaled)
+            names, redistributor = self._edge_names, self._builder.redistributor
+            self._input.restore_in_flight(
+                state.in_flight, found.rescaled, self._plan, self.subtask, names, redistributor
+            )
         return state
-
-    def _restore_in_flight(self, saved: Sequence[bytes], rescaled: bool) -> None:
-        edges = {self._edge_names[edge.id]: edge.id for edge in self._inputs}
-        restore = InFlightRestore(self._plan, self.subtask, edges, self._valve, self._builder.redistributor)
-        chunks = restore.chunks([load(data) for data in saved], rescaled)
-        self.inbox.keep(chunks)
-        if chunks:
-            self._feeding = chunks[0].valve
 
     def _seek(self, task: TaskState, finished: bool) -> None:
         """The head's part of the cut; a task that had ended has nothing more to say than that (I9)."""
         if task.details is not None:
             valve, writers, positions = tagged_loads(task.details)
-            seek_valve(self._valve, self._edge_names, valve)
+            seek_valve(self._input.valve, self._edge_names, valve)
             seek_writers(self._writers, self._edge_names, writers)
             for operator in self._operators.values():
                 if operator.node.uid in positions:
                     operator.seek(positions[operator.node.uid])
-            finished = finished and self._valve.all_ended
+            finished = finished and self._input.valve.all_ended
         else:
-            self._valve.current = task.watermark
-        if not finished and self._valve.current == MAX_WATERMARK:
-            self._valve.current = MIN_WATERMARK  # others send to this task now than those that had ended
+            self._input.valve.current = task.watermark
+        if not finished and self._input.valve.current == MAX_WATERMARK:
+            self._input.valve.current = MIN_WATERMARK  # others send to this task now than those that had ended
         self._ended_before = finished
         self.finished = finished and not self._unfinished and not isinstance(self._head, SourceOperator)
 
@@ -252,11 +238,11 @@ class Task:
             return TaskState(watermark)
         positions = {each.node.uid: each.position() for each in self._operators.values() if each.position() is not None}
         details = [
-            valve_position(self._valve, self._edge_names),
+            valve_position(self._input.valve, self._edge_names),
             writer_positions(self._writers, self._edge_names),
             positions,
         ]
-        return TaskState(watermark, self._valve.all_idle, tagged_dumps(details))
+        return TaskState(watermark, self._input.valve.all_idle, tagged_dumps(details))
 
     def snapshot(self, order: CheckpointOrder) -> TaskSnapshot:
         """The synchronous part, from tail to head (I2); the futures that it gives are for the uploading thread."""
@@ -290,11 +276,8 @@ class Task:
             source=operator.source_state,
             task=partial(self._task_state, operator),
             committables=operator.committables,
-            in_flight=self._in_flight if operator is self._head else lambda: None,
+            in_flight=partial(self._input.in_flight, self._edge_names) if operator is self._head else lambda: None,
         )
-
-    def _in_flight(self) -> bytes | None:
-        return save(self.inbox, self._valve, self._edge_names)
 
     def notify_complete(self, checkpoint_id: int) -> None:
         """Tell the operators, from tail to head."""
@@ -381,7 +364,7 @@ class Task:
                 self._head.end_of_input()
                 self._input_ended = True
         else:
-            records_in = self._take_input(budget)
+            records_in = self._input.take(self._head, budget.leave_after_ms)
         for operator in self._operators.values():
             operator.end_of_epoch()
         self._on_processing_time()
@@ -441,87 +424,10 @@ class Task:
         if self._cancelled:
             raise JobCancelledError(f"{self.name} was cancelled")
 
-    def _take_input(self, budget: EpochBudget) -> int:
-        """What waits in the inbox, to its end or until the time is over; what is left is in flight (I22).
-
-        Whatever the time, something is processed in every epoch.
-        """
-        leave_at = inf if budget.leave_after_ms is None else self._slices.now() + budget.leave_after_ms / 1000
-        taken = 0
-        left: list[Waiting] = []
-        for waiting in self.inbox.take(self._valve):
-            aligned = waiting.header.edge in self._aligned_edges
-            if left and not aligned:
-                left.append(waiting)
-                continue
-            rest = self._feed(waiting, inf if aligned else leave_at)
-            taken += waiting.header.records
-            if rest is not None:
-                taken -= rest.header.records
-                left.append(rest)
-        self.inbox.keep(left)
-        if not any(each.valve is not self._valve for each in left):
-            self._follow(self._valve)
-        return taken
-
     def records_in_flight(self) -> int:
         """Records that the task had no time for in the last epoch."""
         left = self._head.records_left if isinstance(self._head, SourceOperator) else 0
         return self.inbox.records_waiting() + left
-
-    def _follow(self, valve: WatermarkValve) -> None:
-        """Go on with the channels of another valve: event time does not go back."""
-        if valve is not self._feeding:
-            valve.current = max(valve.current, self._feeding.current)
-            self._feeding = valve
-
-    def _feed(self, waiting: Waiting, leave_at: float) -> Waiting | None:
-        """Process a chunk, slice by slice; what is left of it if the time was over before its end."""
-        header, codec = waiting.header, self._codecs[waiting.header.edge]
-        chunk = decode_row(self.inbox.read(waiting), header, codec)
-        self._follow(waiting.valve)
-        if chunk.records:
-            self._feeding.active(waiting.channel)
-        process = self._head.process_batch2 if self._input_index[header.edge] else self._head.process_batch
-        done = 0
-        for place, mark in enumerate((*chunk.marks, None)):
-            until = len(chunk.records) if mark is None else mark.position
-            while done < until:
-                self._check_cancelled()
-                done = self._process_slice(process, chunk, done, until)
-                if done < len(chunk.records) and self._slices.now() >= leave_at:
-                    rest = rest_of(chunk, header, done, place, codec)
-                    return waiting._replace(header=read_header(rest), kept=rest)
-            if mark is not None:
-                self._on_mark(waiting.channel, mark)
-        return None
-
-    def _process_slice(self, process: ProcessBatch, chunk: Chunk, start: int, until: int) -> int:
-        """As many records as one may without looking around; where they end."""
-        slices = self._slices
-        until = min(until, start + slices.size)
-        began = slices.now()
-        if start == 0 and until == len(chunk.records):
-            process(chunk.records, chunk.timestamps)
-        else:
-            process(chunk.records[start:until], chunk.timestamps[start:until] if chunk.timestamps is not None else None)
-        slices.took(until - start, slices.now() - began)
-        return until
-
-    def _on_mark(self, channel: tuple[int, int], mark: Mark) -> None:
-        valve = self._feeding
-        advanced: int | None = None
-        if mark.kind == WATERMARK:
-            advanced = valve.advance(channel, mark.value)
-        elif mark.kind == IDLE:
-            advanced = valve.idle(channel)
-        if advanced is not None:
-            self._head.process_watermark(advanced)
-        if mark.kind == IDLE and valve.all_idle:
-            self._head.process_idle()
-        # Senders that had ended before a restore say so again: what an older channel says of it is not the end.
-        if mark.kind == END and valve.end(channel) and valve is self._valve:
-            self._finish()
 
     def _finish(self) -> None:
         if self.finished:

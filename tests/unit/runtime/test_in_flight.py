@@ -94,6 +94,14 @@ def test_a_task_leaves_what_it_has_no_time_for_and_goes_on_there():
     assert sorted([record for each in found for record in each] + finish(job)) == EXPECTED
 
 
+def test_the_time_is_over_between_two_chunks_too():
+    env = environment(1)
+    env.get_configuration().set_string("rekindle.epoch.chunk-records", "1")
+    job = job_of(counts(env))
+    assert [len(job.epoch(FIT * RECORD_MS)) for _ in range(3)] == [FIT] * 3
+    job.kill()
+
+
 def test_a_record_that_takes_longer_than_the_epoch_is_processed_all_the_same():
     job = job_of(counts(environment(1)))
     assert [len(job.epoch(1)) for _ in range(5)] == [1] * 5

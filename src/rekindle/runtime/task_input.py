@@ -1,0 +1,145 @@
+"""What comes to a task from other chains: taken from its inbox in slices, to its end or until the time is over (I22)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from typing import Any
+
+from rekindle.graph.nodes import JobPlan, StreamEdge
+from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Chunk, Mark, decode_row, read_header, rest_of
+from rekindle.runtime.exchange.inbox import Inbox, Waiting
+from rekindle.runtime.exchange.partition import EdgeWriter
+from rekindle.runtime.exchange.spill import RowOutbox
+from rekindle.runtime.in_flight import ALIGNED, InFlightRestore, load, save
+from rekindle.runtime.operators.base import Operator
+from rekindle.runtime.slices import Slices
+from rekindle.runtime.watermarks import Channel, WatermarkValve
+from rekindle.serde import ChunkCodec, codec_for
+
+ProcessBatch = Callable[[list[Any], list[int] | None], None]
+
+
+class TaskInput:
+    """Feeds the head of a chain. `valve` follows the task's channels, `on_end` hears that all of them have ended."""
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        edges: Sequence[StreamEdge],
+        channels: Sequence[Channel],
+        slices: Slices,
+        check_cancelled: Callable[[], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        self.inbox = inbox
+        self._slices = slices
+        self._check_cancelled = check_cancelled
+        self._on_end = on_end
+        self._codecs: dict[int, ChunkCodec] = {edge.id: codec_for(edge.type_info) for edge in edges}
+        self._input_index = {edge.id: edge.input_index for edge in edges}
+        self._aligned = {edge.id for edge in edges if edge.partitioning in ALIGNED}
+        self.valve = WatermarkValve(channels, self._input_index)
+        self._feeding = self.valve  # follows the channel of the chunk that is being processed
+
+    def take(self, head: Operator, leave_after_ms: float | None) -> int:
+        """Process what waits, to its end or until the time is over: what is left then is in flight. How many records.
+
+        Whatever the time, something is processed.
+        """
+        leave_at = inf if leave_after_ms is None else self._slices.now() + leave_after_ms / 1000
+        taken = 0
+        left: list[Waiting] = []
+        for waiting in self.inbox.take(self.valve):
+            aligned = waiting.header.edge in self._aligned
+            if not aligned and (left or (taken and self._slices.now() >= leave_at)):
+                left.append(waiting)
+                continue
+            rest = self._feed(head, waiting, inf if aligned else leave_at)
+            taken += waiting.header.records
+            if rest is not None:
+                taken -= rest.header.records
+                left.append(rest)
+        self.inbox.keep(left)
+        if all(each.valve is self.valve for each in left):
+            self._follow(self.valve)
+        return taken
+
+    # -- records in flight --------------------------------------------------------------------------------------------
+
+    def in_flight(self, names: Mapping[int, str]) -> bytes | None:
+        """What waits, for a checkpoint; edges are called by name there."""
+        return save(self.inbox, self.valve, names)
+
+    def restore_in_flight(
+        self,
+        saved: Sequence[bytes],
+        rescaled: bool,
+        plan: JobPlan,
+        subtask: int,
+        names: Mapping[int, str],
+        redistributor: Callable[[int, RowOutbox], EdgeWriter],
+    ) -> None:
+        """Put back what waited, of this subtask, or of all old ones if there are others now."""
+        edges = {names[edge]: edge for edge in self._codecs}
+        restore = InFlightRestore(plan, subtask, edges, self.valve, redistributor)
+        chunks = restore.chunks([load(data) for data in saved], rescaled)
+        self.inbox.keep(chunks)
+        if chunks:
+            self._feeding = chunks[0].valve
+
+    # -- chunks -------------------------------------------------------------------------------------------------------
+
+    def _follow(self, valve: WatermarkValve) -> None:
+        """Go on with the channels of another valve: event time does not go back."""
+        if valve is not self._feeding:
+            valve.current = max(valve.current, self._feeding.current)
+            self._feeding = valve
+
+    def _feed(self, head: Operator, waiting: Waiting, leave_at: float) -> Waiting | None:
+        """Process a chunk, slice by slice; what is left of it if the time was over before its end."""
+        header, codec = waiting.header, self._codecs[waiting.header.edge]
+        chunk = decode_row(self.inbox.read(waiting), header, codec)
+        self._follow(waiting.valve)
+        if chunk.records:
+            self._feeding.active(waiting.channel)
+        process = head.process_batch2 if self._input_index[header.edge] else head.process_batch
+        done = 0
+        for place, mark in enumerate((*chunk.marks, None)):
+            until = len(chunk.records) if mark is None else mark.position
+            while done < until:
+                self._check_cancelled()
+                done = self._process_slice(process, chunk, done, until)
+                if done < len(chunk.records) and self._slices.now() >= leave_at:
+                    rest = rest_of(chunk, header, done, place, codec)
+                    return waiting._replace(header=read_header(rest), kept=rest)
+            if mark is not None:
+                self._on_mark(head, waiting.channel, mark)
+        return None
+
+    def _process_slice(self, process: ProcessBatch, chunk: Chunk, start: int, until: int) -> int:
+        """As many records as one may without looking around; where they end."""
+        slices = self._slices
+        until = min(until, start + slices.size)
+        began = slices.now()
+        if start == 0 and until == len(chunk.records):
+            process(chunk.records, chunk.timestamps)
+        else:
+            process(chunk.records[start:until], chunk.timestamps[start:until] if chunk.timestamps is not None else None)
+        slices.took(until - start, slices.now() - began)
+        return until
+
+    def _on_mark(self, head: Operator, channel: Channel, mark: Mark) -> None:
+        valve = self._feeding
+        advanced: int | None = None
+        if mark.kind == WATERMARK:
+            advanced = valve.advance(channel, mark.value)
+        elif mark.kind == IDLE:
+            advanced = valve.idle(channel)
+        if advanced is not None:
+            head.process_watermark(advanced)
+        if mark.kind == IDLE and valve.all_idle:
+            head.process_idle()
+        # Senders that had ended before a restore say so again: what an older channel says of it is not the end.
+        if mark.kind == END and valve.end(channel) and valve is self.valve:
+            self._on_end()
