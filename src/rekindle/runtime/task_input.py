@@ -1,4 +1,4 @@
-"""What comes to a task from other chains: taken from its inbox in slices, to its end or until the time is over (I22)."""
+"""What comes to a task from other chains: taken from its inbox in slices, to the end or until time is over (I22)."""
 
 from __future__ import annotations
 
