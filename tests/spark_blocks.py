@@ -19,7 +19,9 @@ def block_folder(spark: Any) -> Path:
     marker.count()
     try:
         # Unlike pathlib's, this one does not mind folders that go away meanwhile.
-        blocks = map(Path, glob.glob(f"{tempfile.gettempdir()}/blockmgr-*/*/rdd_{marker.id()}_0"))
+        blocks = map(
+            Path, glob.glob(f"{tempfile.gettempdir()}/rekindle-spark-*/**/rdd_{marker.id()}_0", recursive=True)
+        )
         (found,) = (block for block in blocks if token in _content(block))
     finally:
         marker.unpersist(True)

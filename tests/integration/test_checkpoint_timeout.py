@@ -94,7 +94,7 @@ def test_a_checkpoint_is_aborted_while_a_snapshot_still_takes_its_time(spark, tm
     client = env.execute_async("slow snapshot")
     wait_until(gate.reached.exists, "the first snapshot begins")
     wait_until(lambda: failed(client), "the checkpoint expires")
-    first = failed(client)[-1]
+    first = min(failed(client), key=lambda each: each.id)
     assert first.id == 1
     assert "expired" in first.failure_message
     assert first.failure_timestamp_ms - first.trigger_timestamp_ms >= TIMEOUT_MS

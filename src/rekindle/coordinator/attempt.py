@@ -396,18 +396,18 @@ class Attempt:
         """Coordinate checkpoints while an epoch runs: what takes too long is aborted whatever the tasks do (I22).
 
         An epoch with a barrier names the checkpoint that its deltas stand on: until it is over no other checkpoint
-        completes (I12).
+        completes (I12), and one that may be complete by what slots have said meanwhile does not expire.
         """
         voices, checkpointing = self._voices, self._checkpointing
-        barrier = run.checkpoint.id if run.checkpoint is not None else None
         epoch.add_done_callback(lambda _: voices.wake())
         while not epoch.done():
-            if barrier is None:
+            if run.checkpoint is None:
                 self._hear_words()
-            checkpointing.expire(barrier)
+            unheard = voices.words_about() - ({run.checkpoint.id} if run.checkpoint is not None else set())
+            checkpointing.expire(unheard)
             with voices.changed:
-                if not epoch.done() and (barrier is not None or not voices.words):
-                    wait_ms = checkpointing.expires_in_ms(barrier)
+                if not epoch.done() and (run.checkpoint is not None or not voices.words):
+                    wait_ms = checkpointing.expires_in_ms(unheard)
                     voices.changed.wait(None if wait_ms is None else wait_ms / 1000)
         return epoch.result()
 

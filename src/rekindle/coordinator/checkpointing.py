@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
@@ -254,13 +254,13 @@ class Checkpointing:
         if self.ledger.reader_behind != behind:
             self.ledger = replace(self.ledger, reader_behind=behind)
 
-    def expire(self, only: int | None = None) -> None:
-        """Abort the checkpoints whose time is over (I22), or this one alone."""
-        self._do(self.ledger.expire(_now_ms(), only))
+    def expire(self, spared: Collection[int] = ()) -> None:
+        """Abort the checkpoints whose time is over (I22), except `spared` ones."""
+        self._do(self.ledger.expire(_now_ms(), spared))
 
-    def expires_in_ms(self, only: int | None = None) -> float | None:
-        """How long until the next checkpoint under way expires, or this one; None: none does."""
-        expires_ms = self.ledger.next_expiry_ms(only)
+    def expires_in_ms(self, spared: Collection[int] = ()) -> float | None:
+        """How long until the next checkpoint under way expires, `spared` ones aside; None: none does."""
+        expires_ms = self.ledger.next_expiry_ms(spared)
         return None if expires_ms is None else max(0.0, expires_ms - _now_ms())
 
     def waits_for_completion(self) -> bool:

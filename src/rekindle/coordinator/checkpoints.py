@@ -7,7 +7,7 @@ can be ABORTED; while it is being published only the store's word ends it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from rekindle.common.job_status import JobStatus
@@ -185,9 +185,9 @@ class CheckpointLedger:
         moments = [moment for moment in (self.next_expiry_ms(), self._next_turn_ms(now_ms)) if moment is not None]
         return max(now_ms, min(moments)) if moments else None
 
-    def next_expiry_ms(self, only: int | None = None) -> float | None:
-        """When the next checkpoint under way will have taken too long, or `only` this one."""
-        moments = [each.triggered_ms + self.policy.timeout_ms for each in self._expiring(only)]
+    def next_expiry_ms(self, spared: Collection[int] = ()) -> float | None:
+        """When the next checkpoint under way will have taken too long, `spared` ones aside."""
+        moments = [each.triggered_ms + self.policy.timeout_ms for each in self._expiring(spared)]
         return min(moments, default=None)
 
     def waits_for_completion(self, now_ms: float) -> bool:
@@ -276,9 +276,9 @@ class CheckpointLedger:
             return self, ()
         return self._abort(checkpoint, reason, message, now_ms, set_out=False)
 
-    def expire(self, now_ms: float, only: int | None = None) -> Step:
-        """Abort what takes longer than the timeout, from its trigger on (I22); `only` this one, if it is given."""
-        late = [each for each in self._expiring(only) if now_ms - each.triggered_ms >= self.policy.timeout_ms]
+    def expire(self, now_ms: float, spared: Collection[int] = ()) -> Step:
+        """Abort what takes longer than the timeout, from its trigger on (I22); not `spared` ones."""
+        late = [each for each in self._expiring(spared) if now_ms - each.triggered_ms >= self.policy.timeout_ms]
         return self._abort_each(late, CheckpointFailureReason.CHECKPOINT_EXPIRED, "", now_ms)
 
     def commit_acknowledged(self, checkpoint_id: int, subtask: Subtask) -> Step:
@@ -422,8 +422,8 @@ class CheckpointLedger:
 
     # -- the pending ones ---------------------------------------------------------------------------------------------
 
-    def _expiring(self, only: int | None) -> list[PendingCheckpoint]:
-        return [each for each in self.pending if each.can_expire and only in (None, each.id)]
+    def _expiring(self, spared: Collection[int]) -> list[PendingCheckpoint]:
+        return [each for each in self.pending if each.can_expire and each.id not in spared]
 
     def _find(self, checkpoint_id: int) -> PendingCheckpoint | None:
         return next((each for each in self.pending if each.id == checkpoint_id), None)

@@ -105,6 +105,11 @@ class SlotVoices:
             words, self.words = self.words, []
         return words
 
+    def words_about(self) -> set[int]:
+        """The checkpoints about which something was said since the last call of `take_words`."""
+        with self.changed:
+            return {word.checkpoint for word in self.words}
+
     def wait(self, done: Callable[[], bool], timeout_s: float | None, complaint: Callable[[], str]) -> None:
         """Wait until `done`; raises what `check` raises, and a ClusterError with the complaint when time is up."""
         deadline = None if timeout_s is None else monotonic() + timeout_s

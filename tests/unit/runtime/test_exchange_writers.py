@@ -26,7 +26,7 @@ from rekindle.runtime.exchange.spill import Outbox, SpillBuffer
 from rekindle.runtime.operators.base import OperatorFailure
 from rekindle.runtime.watermarks import WatermarkValve
 from rekindle.serde import codec_for
-from rekindle.spark.slots import make_directory
+from rekindle.spark.directories import make_directory
 
 
 def target(channels: int, source: int = 0, sources: int = 1, chunk_records: int = 1000) -> EdgeTarget:
@@ -197,11 +197,11 @@ def test_what_spills_and_where_a_slot_works_is_its_owners_alone(tmp_path):
     buffer.append(b"row")
     assert stat.S_IMODE(os.fstat(buffer._file.fileno()).st_mode) == 0o600
     buffer.clear()
-    directory = make_directory(0)
+    directory = make_directory("slot-", "0", str(tmp_path))
     try:
-        assert stat.S_IMODE(os.stat(directory).st_mode) == 0o700
+        assert stat.S_IMODE(os.stat(directory.path).st_mode) == 0o700
     finally:
-        os.rmdir(directory)
+        directory.remove()
 
 
 def test_outbox_spills_above_its_limit_and_gives_everything_back(tmp_path):
