@@ -391,3 +391,32 @@ def test_records_in_flight_make_a_checkpoint_that_older_versions_refuse():
     job.kill()
     versions = [resolve.load(each.store, each.path).manifest.format_version for each in (in_flight, savepoint)]
     assert versions == [2, 1]
+
+
+def test_an_aborted_checkpoint_leaves_the_records_in_flight_where_they_were():
+    job = job_of(counts(environment()))
+    aborted = job.checkpoint(complete=False, leave_after_ms=FIT * RECORD_MS)
+    job.abort(aborted)
+    checkpoint = job.checkpoint(leave_after_ms=FIT * RECORD_MS)
+    assert job.in_flight
+    job.kill()
+    rest = finish(job_of(counts(environment(3)), restore=checkpoint))
+    assert sorted(aborted.results + checkpoint.results + rest) == EXPECTED
+
+
+def test_a_drained_job_has_processed_what_was_in_flight():
+    job = job_of(counts(environment()), max_records=20)
+    found = job.epoch(FIT * RECORD_MS)
+    assert job.in_flight
+    found += job.checkpoint(savepoint=True, drain=True).results
+    assert (job.in_flight, job.finished, len(found)) == (0, True, 20)
+    job.close()
+
+
+def test_a_program_without_unaligned_checkpoints_goes_on_from_one():
+    job = job_of(counts(environment()))
+    checkpoint = job.checkpoint(leave_after_ms=FIT * RECORD_MS)
+    job.kill()
+    env = environment(3)
+    env.get_checkpoint_config().disable_unaligned_checkpoints()
+    assert sorted(checkpoint.results + job_of(counts(env), restore=checkpoint).run()) == EXPECTED
