@@ -14,10 +14,10 @@ from rekindle.graph.nodes import OperatorKind
 from rekindle.runtime.context import Accumulators, OperatorContext
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.factory import selector_function
-from rekindle.runtime.operators.windows import build
-from rekindle.runtime.operators.windows.backend import windowed_backend
-from rekindle.runtime.operators.windows.operator import LATE_RECORDS_DROPPED, WindowOperator
-from rekindle.runtime.state.operator import OperatorStateBackend
+from rekindle.runtime.operators.windows import choose_operator as build
+from rekindle.runtime.operators.windows.window_operator import LATE_RECORDS_DROPPED, WindowOperator
+from rekindle.runtime.operators.windows.window_rows import windowed_backend
+from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 from rekindle.serde import cloud_dumps
 from rekindle.testing import ManualClock

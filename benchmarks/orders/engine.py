@@ -30,7 +30,7 @@ from rekindle.datastream.connectors.base import (
     SourceReaderContext,
     SourceSplit,
 )
-from rekindle.datastream.connectors.sink import Sink, SinkWriter, WriterInitContext
+from rekindle.datastream.connectors.sink_api import Sink, SinkWriter, WriterInitContext
 from rekindle.spark import launcher
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from examples.orders.records import OrderStatus
-from rekindle.datastream.connectors.sink import Sink, SinkWriter, WriterInitContext
+from rekindle.datastream.connectors.sink_api import Sink, SinkWriter, WriterInitContext
 
 
 class OrderedFailureError(RuntimeError):

@@ -24,7 +24,7 @@ from examples.orders.ends import ends
 from examples.orders.job import connect, environment, order_events
 from examples.orders.journal import Journal, Watch
 from examples.orders.settings import Feed, Settings, millis
-from rekindle.datastream.connectors.sink import Sink
+from rekindle.datastream.connectors.sink_api import Sink
 
 YEAR_S = 365 * 86_400.0
 

@@ -9,11 +9,11 @@ import obstore.store
 import pytest
 from pyarrow import fs
 
-from rekindle.checkpoint.store import Store, check_usable, open_store
-from rekindle.checkpoint.stores.arrow import ArrowStore
-from rekindle.checkpoint.stores.local import LocalStore
-from rekindle.checkpoint.stores.memory import MemoryStore
-from rekindle.checkpoint.stores.objects import ObjectStore
+from rekindle.checkpoint.store.arrow import ArrowStore
+from rekindle.checkpoint.store.local import LocalStore
+from rekindle.checkpoint.store.memory import MemoryStore
+from rekindle.checkpoint.store.objects import ObjectStore
+from rekindle.checkpoint.store.port import Store, check_usable, open_store
 from rekindle.errors import StoreError
 from rekindle.testing.store_contract import StoreContract
 

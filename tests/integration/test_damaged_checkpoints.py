@@ -8,7 +8,7 @@ import pytest
 
 from rekindle.checkpoint import resolve
 from rekindle.checkpoint.paths import metadata_path
-from rekindle.checkpoint.stores.local import LocalStore
+from rekindle.checkpoint.store.local import LocalStore
 from rekindle.common import Configuration, RestartStrategies, Types, WatermarkStrategy
 from rekindle.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy

@@ -21,7 +21,7 @@ from rekindle.coordinator.cluster import EpochRun, SlotAddress
 from rekindle.errors import ClusterError, JobCancelledError, ProtocolError, SlotLostError
 from rekindle.protocol import TO_DRIVER, CheckpointOrder, PumpHello
 from rekindle.spark.epoch import EpochRunner, describe
-from rekindle.spark.private import own_local_properties
+from rekindle.spark.internals import own_local_properties
 from tests.fake_slot import Behaviour, FakeSlot, fake_slots, silent
 from tests.spark_blocks import block_folder, shuffle_files
 

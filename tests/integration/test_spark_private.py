@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 
-from rekindle.spark import private
+from rekindle.spark import internals as private
 
 # Spark's workers cannot import the tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -146,8 +146,8 @@ def test_waiting_for_executors_can_be_cancelled() -> None:
 
 def test_the_cluster_starts_slots_and_runs_epochs(spark: Any, driver: Driver) -> None:
     from rekindle.common import Configuration
-    from rekindle.spark.cluster import SparkCluster
     from rekindle.spark.session import SessionLease
+    from rekindle.spark.spark_cluster import SparkCluster
 
     cluster = SparkCluster(SessionLease(spark.sparkContext, owned=False), Configuration())
     assert cluster.driver_host() == "127.0.0.1"

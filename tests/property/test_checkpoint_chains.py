@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rekindle.checkpoint.manifest import FileRef, SubtaskState
+from rekindle.checkpoint.read_state import read_parts
 from rekindle.checkpoint.rescale import SubtaskRestore
-from rekindle.checkpoint.restore import read_parts
 from rekindle.checkpoint.rewrites import RewriteRules
 from rekindle.checkpoint.statefile import StateFileWriter
-from rekindle.checkpoint.stores.memory import MemoryStore
+from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.subtask import on_top_of, write_subtask
 from rekindle.common.typeinfo import Types
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
@@ -28,8 +28,8 @@ from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotSource, take_snapshot
 from rekindle.runtime.state import capture
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
-from rekindle.runtime.state.operator import OperatorStateBackend
-from rekindle.runtime.state.stored import StoredSnapshots
+from rekindle.runtime.state.inventory import StoredSnapshots
+from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 
 GROUPS = 4

@@ -18,7 +18,7 @@ from rekindle.datastream.state import (
     ValueStateDescriptor,
 )
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
-from rekindle.runtime.state.operator import OperatorStateBackend
+from rekindle.runtime.state.operator_state import OperatorStateBackend
 
 GROUPS = 4
 KEYS = ["a", ("a",), 1, None, (None, "")]

@@ -12,7 +12,7 @@ from rekindle import config
 from rekindle.checkpoint.notes import FORMAT_VERSION, encode, read_note
 from rekindle.checkpoint.ownership import Claim
 from rekindle.checkpoint.paths import begun_path, completed_path, timeline_folder
-from rekindle.checkpoint.store import Store
+from rekindle.checkpoint.store.port import Store
 
 
 class Beginning(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ def note_beginning(store: Store, claim: Claim, beginning: Beginning) -> None:
     """Say what the run of a claim begins from, before it acts; a later word replaces an earlier one.
 
     >>> from rekindle.checkpoint.ownership import claim_first
-    >>> from rekindle.checkpoint.stores.memory import MemoryStore
+    >>> from rekindle.checkpoint.store.memory import MemoryStore
     >>> store = MemoryStore()
     >>> claim = claim_first(store, "orders", "0a1b", "host:17", 0)
     >>> note_beginning(store, claim, Beginning("00000001-0a1b2c3d/chk-7", "00000001-0a1b2c3d", 7))

@@ -6,7 +6,7 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from rekindle.checkpoint.store import Store
+from rekindle.checkpoint.store.port import Store
 from rekindle.errors import CorruptCheckpointError
 
 FORMAT_VERSION: Final = 1

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from rekindle.checkpoint.paths import new_timeline, owner_attempt, owner_path, owners_folder
-from rekindle.checkpoint.store import Store, put_once
+from rekindle.checkpoint.store.port import Store, put_once
 from rekindle.errors import CheckpointError, MissingFileError, OwnershipLostError, StoreError
 
 FORMAT_VERSION: Final = 1

@@ -6,7 +6,7 @@ from rekindle.checkpoint.manifest import Manifest, ManifestKind, encode
 from rekindle.checkpoint.ownership import Claim, check_owner
 from rekindle.checkpoint.paths import checkpoint_folder, metadata_path
 from rekindle.checkpoint.retention import Removal
-from rekindle.checkpoint.store import Store, put_once
+from rekindle.checkpoint.store.port import Store, put_once
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError
 

@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeVar
 
 from rekindle.checkpoint.manifest import Blob, FileRef
 from rekindle.checkpoint.paths import below
-from rekindle.checkpoint.store import Store
+from rekindle.checkpoint.store.port import Store
 from rekindle.errors import CheckpointError, CorruptCheckpointError, MissingFileError
 
 #: A subtask's state up to this size lies in the manifest and costs no file.
@@ -46,7 +46,7 @@ class StateFileWriter:
 
     Parts are taken one by one as the file is written: they need not all be in memory.
 
-    >>> from rekindle.checkpoint.stores.memory import MemoryStore
+    >>> from rekindle.checkpoint.store.memory import MemoryStore
     >>> store = MemoryStore()
     >>> StateFileWriter(store, "orders/t", "shared/1-1-op-0.state", inline_bytes=3).write([("a", b"12"), ("b", b"34")])
     [('a', FileRef(path='shared/1-1-op-0.state', offset=0, length=2, crc32=1330857165)), ...]

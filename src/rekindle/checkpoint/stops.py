@@ -12,7 +12,7 @@ from rekindle import config
 from rekindle.checkpoint.notes import FORMAT_VERSION, encode, read_note
 from rekindle.checkpoint.ownership import Claim
 from rekindle.checkpoint.paths import checkpoint_folder, stopped_path
-from rekindle.checkpoint.store import Store, put_once
+from rekindle.checkpoint.store.port import Store, put_once
 from rekindle.errors import CheckpointError
 
 
@@ -27,7 +27,7 @@ def note_stop(store: Store, claim: Claim, checkpoint_id: int, savepoint: str) ->
     """Say where the job goes, before anything of the savepoint is committed.
 
     >>> from rekindle.checkpoint.ownership import claim_first
-    >>> from rekindle.checkpoint.stores.memory import MemoryStore
+    >>> from rekindle.checkpoint.store.memory import MemoryStore
     >>> store = MemoryStore()
     >>> claim = claim_first(store, "orders", "0a1b", "host:17", 0)
     >>> note_stop(store, claim, 7, "file:///savepoints/savepoint-0a1b-2c")

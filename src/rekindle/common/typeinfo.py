@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rekindle.common.type_system.base import TypeInformation
 from rekindle.common.type_system.basic import (
     BasicType,
     BasicTypeInfo,
@@ -36,6 +35,7 @@ from rekindle.common.type_system.composite import (
     TupleTypeInfo,
 )
 from rekindle.common.type_system.inference import infer_type_info
+from rekindle.common.type_system.type_information import TypeInformation
 
 __all__ = [
     "BasicArrayTypeInfo",

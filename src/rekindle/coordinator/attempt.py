@@ -15,13 +15,13 @@ from typing import Any, Protocol
 import msgspec
 
 from rekindle.common.accumulators import merge_encoded
-from rekindle.coordinator.checkpointing import Checkpointing
+from rekindle.coordinator.checkpoints.driver import Checkpointing
 from rekindle.coordinator.cluster import Cluster, EpochRun, SlotAddress
 from rekindle.coordinator.control import ControlIdentity, ControlServer
 from rekindle.coordinator.epoch_reports import EpochSummary, finished_tasks, summarised
-from rekindle.coordinator.failure import close_failed, slot_lost
+from rekindle.coordinator.failure_messages import close_failed, slot_lost
 from rekindle.coordinator.pacing import EpochLimits, Pace
-from rekindle.coordinator.voices import SlotVoices
+from rekindle.coordinator.slot_inbox import SlotVoices
 from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.metrics import MetricReading

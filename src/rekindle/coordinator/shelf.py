@@ -14,7 +14,7 @@ from rekindle.checkpoint.publish import publish, put_metadata, remove
 from rekindle.checkpoint.resolve import LoadedCheckpoint, RestoredFrom
 from rekindle.checkpoint.retention import Removal, abandoned, orphans, outdated, unknown
 from rekindle.checkpoint.stops import note_of, note_stop
-from rekindle.checkpoint.store import Store, url_of
+from rekindle.checkpoint.store.port import Store, url_of
 from rekindle.coordinator.checkpoint_types import CheckpointKind, CompletedCheckpoint, PendingCheckpoint
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, OwnershipLostError

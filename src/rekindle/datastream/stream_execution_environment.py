@@ -12,7 +12,7 @@ from rekindle.common.configuration import Configuration
 from rekindle.common.job_client import JobClient, JobHandle
 from rekindle.common.job_execution_result import JobExecutionResult
 from rekindle.common.watermark_strategy import WatermarkStrategy
-from rekindle.datastream import launcher
+from rekindle.datastream import find_launcher as launcher
 from rekindle.datastream.connectors.base import Source
 from rekindle.datastream.connectors.collection import CollectionSource
 from rekindle.datastream.connectors.number_seq import NumberSequenceSource

@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from rekindle.common.typeinfo import TypeInformation, infer_type_info
-from rekindle.datastream.functions.base import Function
+from rekindle.datastream.functions.function import Function
 from rekindle.errors import GraphError, RekindleError, TypeMismatchError
 
 #: Where each kind of function belongs, for the sentence that says so.

@@ -17,10 +17,10 @@ from typing import Any
 from rekindle import config
 from rekindle.datastream.transformations import Program
 from rekindle.errors import SerializationError
-from rekindle.graph.cached_files import ShippedFile, ship_files
-from rekindle.graph.culprit import serialization_error
 from rekindle.graph.modules import PROGRAM_DIRECTORY, added_files, beside_the_program, script_directory
 from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, OperatorNode, StreamEdge
+from rekindle.graph.pickling_error import serialization_error
+from rekindle.graph.ship_files import ShippedFile, ship_files
 from rekindle.serde import cloud_dumps
 
 _LOG = logging.getLogger("rekindle.graph")

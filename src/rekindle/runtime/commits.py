@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import Any
 
 from rekindle.checkpoint.committables import CommittableHead, StoredCommittable, read_committable
-from rekindle.datastream.connectors.sink import CommitRequest, CommittableFile, SinkSerializer
+from rekindle.datastream.connectors.sink_api import CommitRequest, CommittableFile, SinkSerializer
 from rekindle.errors import CommitError, JobCancelledError, SerializationError
 from rekindle.metrics import Counter, MetricGroup
 from rekindle.serde import tagged_dumps, tagged_loads

@@ -17,7 +17,7 @@ from rekindle.common.accumulators import (
     merge_accumulators,
 )
 from rekindle.datastream.functions import RuntimeContext
-from rekindle.datastream.functions.base import DistributedCache
+from rekindle.datastream.functions.function import DistributedCache
 from rekindle.datastream.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -39,10 +39,10 @@ from rekindle.graph.settings import JobSettings
 from rekindle.metrics import MetricGroup
 from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
 from rekindle.runtime.metrics import TaskMetricGroup
-from rekindle.runtime.raw_state import RawInputs
+from rekindle.runtime.raw_streams import RawInputs
 from rekindle.runtime.state.changes import ROW_KEY
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
-from rekindle.runtime.state.operator import OperatorStateBackend
+from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 
 _A = TypeVar("_A", bound=Accumulator[Any, Any])

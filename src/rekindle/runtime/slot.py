@@ -22,8 +22,8 @@ import msgspec
 from rekindle import wire
 from rekindle.checkpoint.paths import timeline_of
 from rekindle.checkpoint.rescale import SubtaskRestore
-from rekindle.checkpoint.stores.memory import MemoryStore
-from rekindle.checkpoint.stores.options import open_configured
+from rekindle.checkpoint.store.memory import MemoryStore
+from rekindle.checkpoint.store.options import open_configured
 from rekindle.clock import SystemClock
 from rekindle.crash_points import CrashPoint, reach, this_is_slot
 from rekindle.errors import JobCancelledError
@@ -53,17 +53,17 @@ from rekindle.protocol import (
     decode_launch,
     encode,
 )
-from rekindle.runtime.cached_files import place_files
-from rekindle.runtime.chain import SlotServices
+from rekindle.runtime.build_chain import SlotServices
 from rekindle.runtime.context import Accumulators, JobIdentity
 from rekindle.runtime.exchange.chunk import read_header
-from rekindle.runtime.failures import describe_failure, own_traceback, user_traceback
+from rekindle.runtime.failure_report import describe_failure, own_traceback, user_traceback
 from rekindle.runtime.guardian import start_guardian
-from rekindle.runtime.logs import forward_output
-from rekindle.runtime.mailbox import TaskThread
+from rekindle.runtime.log_capture import forward_output
 from rekindle.runtime.pump_server import PumpServer, StageAbortedError
 from rekindle.runtime.snapshot import SnapshotDeclinedError
 from rekindle.runtime.task import EpochBudget, EpochOutcome, Task, TaskRestore
+from rekindle.runtime.task_thread import TaskThread
+from rekindle.runtime.unpack_files import place_files
 from rekindle.runtime.uploads import Uploader
 
 _LOG = logging.getLogger("rekindle.slot")

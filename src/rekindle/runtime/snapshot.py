@@ -24,9 +24,9 @@ from rekindle.datastream.state import OperatorStateStore
 from rekindle.errors import RekindleError, StateAccessError
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.context import OperatorContext
-from rekindle.runtime.raw_state import RawKeyedOutput, RawOperatorOutput
+from rekindle.runtime.raw_streams import RawKeyedOutput, RawOperatorOutput
 from rekindle.runtime.state.format import CapturedGroup
-from rekindle.runtime.state.stored import SnapshotPlan
+from rekindle.runtime.state.inventory import SnapshotPlan
 
 T = TypeVar("T")
 

@@ -10,30 +10,30 @@ from time import monotonic
 from typing import Final
 
 from rekindle.checkpoint.manifest import SubtaskState
+from rekindle.checkpoint.read_state import RestoredSubtask, read_parts, read_subtask
 from rekindle.checkpoint.rescale import SubtaskRestore, TaskState
-from rekindle.checkpoint.restore import RestoredSubtask, read_parts, read_subtask
 from rekindle.checkpoint.statefile import PartWriter
-from rekindle.checkpoint.store import Store
+from rekindle.checkpoint.store.port import Store
 from rekindle.checkpoint.subtask import write_subtask
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import IncompatibleStateError, JobCancelledError, SerializationError, TypeMismatchError
 from rekindle.graph.nodes import MIN_WATERMARK, Chain, JobPlan
 from rekindle.metrics import MetricReading
 from rekindle.protocol import CheckpointOrder, EdgeCount, TaskReport
-from rekindle.runtime.chain import ChainBuilder, SlotServices
-from rekindle.runtime.cut import edge_names, seek_valve, seek_writers, valve_position, writer_positions
+from rekindle.runtime.build_chain import ChainBuilder, SlotServices
 from rekindle.runtime.exchange.inbox import Inbox
-from rekindle.runtime.exchange.partition import (
+from rekindle.runtime.exchange.spill import Outbox
+from rekindle.runtime.exchange.writers import (
     EdgeWriter,
 )
-from rekindle.runtime.exchange.spill import Outbox
 from rekindle.runtime.operators.base import MAX_WATERMARK, Operator
 from rekindle.runtime.operators.sources import Allowance, SourceOperator
-from rekindle.runtime.raw_state import RawInputs
-from rekindle.runtime.restored import taking_state, tell_unclaimed, tell_unread
+from rekindle.runtime.raw_streams import RawInputs
+from rekindle.runtime.restore_checks import taking_state, tell_unclaimed, tell_unread
 from rekindle.runtime.slices import LOOK_AROUND_S, LOOK_AROUND_UNALIGNED_S, Slices
 from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotDeclinedError, SnapshotSource, take_snapshot
 from rekindle.runtime.task_input import TaskInput
+from rekindle.runtime.task_position import edge_names, seek_valve, seek_writers, valve_position, writer_positions
 from rekindle.serde import tagged_dumps, tagged_loads
 
 #: How often the driver hears of metrics, at most.

@@ -12,11 +12,11 @@ import msgspec
 
 from rekindle.checkpoint.paths import StateFileName, savepoint_reference, shared_reference
 from rekindle.checkpoint.statefile import InlineWriter, PartWriter, StateFileWriter
-from rekindle.checkpoint.store import Store
-from rekindle.checkpoint.stores.options import StoreOptions, open_configured
+from rekindle.checkpoint.store.options import StoreOptions, open_configured
+from rekindle.checkpoint.store.port import Store
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.protocol import Message, OperatorSnapshotTaken, SnapshotDeclined, SnapshotTaken, Storage
-from rekindle.runtime.failures import own_traceback
+from rekindle.runtime.failure_report import own_traceback
 from rekindle.runtime.task import TaskSnapshot
 
 _LOG = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from pathlib import Path
 from rekindle.common import Configuration, Types
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import ClusterError
-from rekindle.spark import private
+from rekindle.spark import internals as private
 from rekindle.spark.gateway import end_jvm, patched_environment
 from rekindle.spark.java import cache_folders, ensure_java, own_folder
 from rekindle.spark.jvm_options import ARCHIVE_IS_OPTIONAL, archive_of

@@ -16,9 +16,9 @@ from rekindle.common.type_system.fields import values_of
 from rekindle.common.typeinfo import RowTypeInfo, TypeInformation, infer_type_info
 from rekindle.common.types import Row, make_row
 from rekindle.errors import ClusterError, TypeMismatchError
-from rekindle.spark import private
+from rekindle.spark import internals as private
 from rekindle.spark.dataframe_types import arrow_schema, from_arrow, row_type_of, schema_of, time_zone_of, with_zones
-from rekindle.spark.exchange import StageInput
+from rekindle.spark.shuffle import StageInput
 
 #: (partition, its rows) -> (destination slot, chunk) pairs; has to be picklable.
 ChunkEncoder: TypeAlias = Callable[[int, Iterator[Row]], Iterable[tuple[int, bytes]]]

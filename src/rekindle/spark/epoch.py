@@ -12,8 +12,8 @@ from pyspark import SparkContext
 from rekindle import errors
 from rekindle.coordinator.cluster import EpochRun
 from rekindle.errors import ClusterError, JobCancelledError, RekindleError
-from rekindle.spark import private
-from rekindle.spark.exchange import EpochJob, Exchange, StageInput
+from rekindle.spark import internals as private
+from rekindle.spark.shuffle import EpochJob, Exchange, StageInput
 
 _RAISED_IN_PUMP = re.compile(r"^(?:rekindle\.(?:errors|wire)\.)(\w+): (.+)$", re.MULTILINE)
 _PYTHON_ERROR = re.compile(r"^((?:\w+\.)*\w+(?:Error|Exception|Interrupt|Exit))(?:: (.+))?$", re.MULTILINE)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyspark
 
 from rekindle.errors import ClusterError
-from rekindle.spark import private
+from rekindle.spark import internals as private
 from rekindle.spark.directories import OwnDirectory, make_directory
 from rekindle.system import refusal
 

@@ -11,7 +11,7 @@ from rekindle.clock import SystemClock
 from rekindle.common.job_id import JobID
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.coordinator.attempt import AttemptSettings, Observer, PartitionedInput
-from rekindle.coordinator.checkpointing import Checkpointing
+from rekindle.coordinator.checkpoints.driver import Checkpointing
 from rekindle.coordinator.job import JobMaster, JobSpec
 from rekindle.coordinator.pacing import EpochLimits
 from rekindle.coordinator.progress import Progress
@@ -27,9 +27,9 @@ from rekindle.runtime.cached_rows import CachedRowsSource
 from rekindle.runtime.exchange.chunk import decode_row, read_header
 from rekindle.serde import codec_for
 from rekindle.spark import dataframe
-from rekindle.spark.cluster import DataFrameFeed, SparkCluster
-from rekindle.spark.feed import DataFrameChunks
+from rekindle.spark.dataframe_chunks import DataFrameChunks
 from rekindle.spark.shared_session import lease_session
+from rekindle.spark.spark_cluster import DataFrameFeed, SparkCluster
 from rekindle.spark.storage import JobStorage
 from rekindle.tls import tls_files
 from rekindle.wire import TlsFiles

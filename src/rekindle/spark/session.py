@@ -19,10 +19,9 @@ from pyspark.sql import SparkSession
 from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.errors import ClusterError
-from rekindle.spark import private
+from rekindle.spark import internals as private
 from rekindle.spark.authentication import authentication
 from rekindle.spark.epoch import first_sentence
-from rekindle.spark.exchange import package_path
 from rekindle.spark.gateway import (
     JvmOutput,
     end_jvm,
@@ -36,6 +35,7 @@ from rekindle.spark.gateway import (
 )
 from rekindle.spark.java import ensure_java
 from rekindle.spark.jvm_options import archive_options, start_environment
+from rekindle.spark.shuffle import package_path
 from rekindle.spark.slots import is_local_master, master_of
 
 _LOG = logging.getLogger("rekindle.spark")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.errors import ClusterError
-from rekindle.spark import private
+from rekindle.spark import internals as private
 from rekindle.spark.gateway import forget_jvm
 from rekindle.spark.session import SessionLease, active_context, obtain_session, stop_context
 

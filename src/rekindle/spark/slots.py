@@ -24,9 +24,9 @@ from pyspark import SparkContext
 from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.protocol import SlotLaunch, decode_launch, encode_launch
 from rekindle.runtime.guardian import READY_DESCRIPTOR, SIGNALLED, ancestors, process_of, refuse_other_systems
-from rekindle.spark import private
+from rekindle.spark import internals as private
 from rekindle.spark.directories import OwnDirectory, make_directory
-from rekindle.spark.exchange import package_path
+from rekindle.spark.shuffle import package_path
 from rekindle.spark.worker_daemon import superfluous_zips
 from rekindle.system import how_it_ended
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 from rekindle import config
 from rekindle.checkpoint import resolve
-from rekindle.checkpoint.fallback import GoingBack, load_or_older
-from rekindle.checkpoint.lineage import LATEST, is_url, latest
+from rekindle.checkpoint.latest import LATEST, is_url, latest
 from rekindle.checkpoint.rescale import stored_max_parallelism
 from rekindle.checkpoint.resolve import RestoredFrom
-from rekindle.checkpoint.store import Store, check_usable, url_of
-from rekindle.checkpoint.stores.memory import MemoryStore
-from rekindle.checkpoint.stores.options import open_configured, options_for, store_options
+from rekindle.checkpoint.store.memory import MemoryStore
+from rekindle.checkpoint.store.options import open_configured, options_for, store_options
+from rekindle.checkpoint.store.port import Store, check_usable, url_of
 from rekindle.common.configuration import Configuration
+from rekindle.coordinator.checkpoints.fallback import GoingBack, load_or_older
 from rekindle.errors import CheckpointNotFoundError, ConfigurationError
 from rekindle.graph.nodes import JobPlan
 

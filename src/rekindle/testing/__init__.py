@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rekindle.testing.clock import ManualClock
 from rekindle.testing.in_process import InProcessJob
 from rekindle.testing.in_process_checkpoint import InProcessCheckpoint, StoredCheckpoint
+from rekindle.testing.manual_clock import ManualClock
 from rekindle.testing.survival import assert_survives
 
 __all__ = ["InProcessCheckpoint", "InProcessJob", "ManualClock", "StoredCheckpoint", "assert_survives"]

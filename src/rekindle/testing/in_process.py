@@ -18,13 +18,12 @@ from rekindle.datastream.data_stream import DataStream
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.protocol import TO_DRIVER, CheckpointOrder, EdgeCount
-from rekindle.runtime.chain import SlotServices
+from rekindle.runtime.build_chain import SlotServices
 from rekindle.runtime.context import Accumulators, JobIdentity
 from rekindle.runtime.exchange.chunk import decode_row, read_header
 from rekindle.runtime.snapshot import SnapshotDeclinedError
 from rekindle.runtime.task import EpochBudget, Task, TaskSnapshot
 from rekindle.serde import cloud_dumps, codec_for
-from rekindle.testing.clock import ManualClock
 from rekindle.testing.in_process_checkpoint import (
     JOB_ID,
     TIMELINE,
@@ -33,6 +32,7 @@ from rekindle.testing.in_process_checkpoint import (
     Lineage,
     StoredCheckpoint,
 )
+from rekindle.testing.manual_clock import ManualClock
 
 #: With nothing to do, an epoch waits so long for a thread of a source or an async function to bring something.
 _REST_S = 0.002

@@ -22,8 +22,8 @@ from rekindle.checkpoint.paths import (
 from rekindle.checkpoint.publish import put_metadata
 from rekindle.checkpoint.rescale import SubtaskRestore, assign
 from rekindle.checkpoint.statefile import StateFileWriter
-from rekindle.checkpoint.store import Store
-from rekindle.checkpoint.stores.memory import MemoryStore
+from rekindle.checkpoint.store.memory import MemoryStore
+from rekindle.checkpoint.store.port import Store
 from rekindle.checkpoint.subtask import on_top_of
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.state_layout import restore_targets, state_layout

@@ -14,16 +14,16 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
-from rekindle.checkpoint.store import FileEntry, Store
+from rekindle.checkpoint.store.port import FileEntry, Store
 from rekindle.errors import MissingFileError, StoreError
 
 _MEGABYTE = 1 << 20
 
 
 class StoreContract:
-    """The contract of `rekindle.checkpoint.store.Store`; each test gets an empty store.
+    """The contract of `rekindle.checkpoint.store.port.Store`; each test gets an empty store.
 
-    >>> from rekindle.checkpoint.stores.memory import MemoryStore
+    >>> from rekindle.checkpoint.store.memory import MemoryStore
     >>> StoreContract().test_absent_means_absent(MemoryStore())
     """
 

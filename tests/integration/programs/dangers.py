@@ -34,9 +34,9 @@ from rekindle.datastream import (
 from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceSplit
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import RekindleError
-from rekindle.spark import exchange
-from rekindle.spark.cluster import SparkCluster
+from rekindle.spark import shuffle as exchange
 from rekindle.spark.pump import PumpTask
+from rekindle.spark.spark_cluster import SparkCluster
 
 KEYS = 4
 RECORDS = 200

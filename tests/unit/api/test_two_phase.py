@@ -23,7 +23,7 @@ from rekindle.runtime.context import Accumulators, OperatorContext
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.base import OperatorFailure
 from rekindle.runtime.snapshot import InitializationContext, SnapshotContext
-from rekindle.runtime.state.operator import OperatorStateBackend, redistribute
+from rekindle.runtime.state.operator_state import OperatorStateBackend, redistribute
 from rekindle.testing import InProcessJob, ManualClock
 
 # -- sink_to -----------------------------------------------------------------------------------------------------------

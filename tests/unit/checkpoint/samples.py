@@ -9,7 +9,7 @@ from rekindle.checkpoint.ownership import Claim, claim_first
 from rekindle.checkpoint.paths import StateFileName, shared_reference, timeline_folder
 from rekindle.checkpoint.publish import publish
 from rekindle.checkpoint.statefile import StateFileWriter
-from rekindle.checkpoint.store import Store
+from rekindle.checkpoint.store.port import Store
 from rekindle.checkpoint.subtask import SubtaskParts, on_top_of, write_subtask
 
 JOB_ID = "0a1b2c3d" * 4

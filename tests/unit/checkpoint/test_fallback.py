@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
-from rekindle.checkpoint.fallback import GoingBack, choose_restore, decide, load_or_older
 from rekindle.checkpoint.paths import metadata_path
-from rekindle.checkpoint.stores.memory import MemoryStore
+from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.common import Configuration
+from rekindle.coordinator.checkpoints.fallback import GoingBack, choose_restore, decide, load_or_older
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.functions import TwoPhaseCommitSinkFunction
 from rekindle.errors import CorruptCheckpointError

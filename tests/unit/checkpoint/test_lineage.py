@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from rekindle.checkpoint.beginnings import Beginning, note_beginning, note_completion
-from rekindle.checkpoint.lineage import latest, older_checkpoints
+from rekindle.checkpoint.latest import latest, older_checkpoints
 from rekindle.checkpoint.manifest import Manifest
 from rekindle.checkpoint.ownership import Claim, check_owner
 from rekindle.checkpoint.paths import CheckpointPath, begun_path, checkpoint_folder, metadata_path
 from rekindle.checkpoint.publish import publish, put_metadata
 from rekindle.checkpoint.resolve import RestoredFrom, load
 from rekindle.checkpoint.stops import note_stop
-from rekindle.checkpoint.store import Store
-from rekindle.checkpoint.stores.memory import MemoryStore
+from rekindle.checkpoint.store.memory import MemoryStore
+from rekindle.checkpoint.store.port import Store
 from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError, OwnershipLostError
 from tests.unit.checkpoint.samples import manifest_of, published, take_over
 from tests.unit.checkpoint.test_ownership import Turns, TurnStore, run_together

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from rekindle.checkpoint.store import Store, check_usable, open_store
-from rekindle.checkpoint.stores.local import LocalStore
-from rekindle.checkpoint.stores.memory import MemoryStore
-from rekindle.checkpoint.stores.options import open_configured, store_options
+from rekindle.checkpoint.store.local import LocalStore
+from rekindle.checkpoint.store.memory import MemoryStore
+from rekindle.checkpoint.store.options import open_configured, store_options
+from rekindle.checkpoint.store.port import Store, check_usable, open_store
 from rekindle.common import Configuration
 from rekindle.errors import ConfigurationError, MissingFileError, StoreError
 
@@ -174,7 +174,7 @@ def test_a_process_killed_while_writing_leaves_no_file_of_that_name(store: Local
     program = f"""
         import os, signal
         from pathlib import Path
-        from rekindle.checkpoint.stores.local import LocalStore
+        from rekindle.checkpoint.store.local import LocalStore
 
         def blocks():
             yield b"x" * 100_000

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from rekindle.checkpoint import publish as publishing
-from rekindle.checkpoint.lineage import latest
+from rekindle.checkpoint.latest import latest
 from rekindle.checkpoint.ownership import Claim, check_owner, claim_first, claim_next, newest_attempt
 from rekindle.checkpoint.paths import owners_folder
 from rekindle.checkpoint.publish import publish, remove
 from rekindle.checkpoint.retention import Removal
-from rekindle.checkpoint.store import Data, FileEntry, Store
-from rekindle.checkpoint.stores.memory import MemoryStore
+from rekindle.checkpoint.store.memory import MemoryStore
+from rekindle.checkpoint.store.port import Data, FileEntry, Store
 from rekindle.errors import CheckpointError, OwnershipLostError, StoreError
 from tests.unit.checkpoint.samples import JOB_ID, NOW_MS, contents, manifest_of, published, take_over
 

@@ -19,7 +19,7 @@ from rekindle.checkpoint.paths import (
     timeline_folder,
     timeline_order,
 )
-from rekindle.checkpoint.store import checked_path
+from rekindle.checkpoint.store.port import checked_path
 
 
 @given(st.text(max_size=300), st.text(max_size=300))

@@ -16,6 +16,7 @@ from rekindle.checkpoint.operator_parts import (
     holds_union,
     redistribute,
 )
+from rekindle.checkpoint.read_state import read_parts, read_subtask
 from rekindle.checkpoint.rescale import (
     OperatorTarget,
     SourceState,
@@ -27,10 +28,9 @@ from rekindle.checkpoint.rescale import (
     key_group_range,
     stored_max_parallelism,
 )
-from rekindle.checkpoint.restore import read_parts, read_subtask
-from rekindle.checkpoint.stores.memory import MemoryStore
+from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.errors import CorruptCheckpointError, IncompatibleStateError, SerializationError
-from rekindle.runtime import key_groups
+from rekindle.runtime import key_hash as key_groups
 
 GROUPS = 12
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.checkpoint.lineage import latest
+from rekindle.checkpoint.latest import latest
 from rekindle.checkpoint.manifest import Manifest
 from rekindle.checkpoint.ownership import Claim
 from rekindle.checkpoint.paths import checkpoint_folder, metadata_path, new_timeline
@@ -18,8 +18,8 @@ from rekindle.checkpoint.resolve import (
     locate,
     newest_good_before,
 )
-from rekindle.checkpoint.stores.local import LocalStore
-from rekindle.checkpoint.stores.memory import MemoryStore
+from rekindle.checkpoint.store.local import LocalStore
+from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.subtask import SubtaskParts
 from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError
 from tests.unit.checkpoint.samples import published, take_over, written

@@ -20,7 +20,7 @@ from rekindle.checkpoint.paths import StateFileName, checkpoint_folder, metadata
 from rekindle.checkpoint.publish import remove
 from rekindle.checkpoint.resolve import list_checkpoints, load
 from rekindle.checkpoint.retention import abandoned, orphans, outdated
-from rekindle.checkpoint.stores.memory import MemoryStore
+from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.subtask import SubtaskParts
 from tests.unit.checkpoint.samples import NOW_MS, contents, manifest_of, published, take_over, written
 

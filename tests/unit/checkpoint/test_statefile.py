@@ -9,7 +9,7 @@ from hypothesis import given
 from rekindle.checkpoint import statefile
 from rekindle.checkpoint.manifest import Blob, FileRef
 from rekindle.checkpoint.statefile import InlineWriter, StateFileWriter, read_blob, read_blobs
-from rekindle.checkpoint.stores.memory import MemoryStore
+from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.errors import CheckpointError, CorruptCheckpointError
 
 ROOT, FILE = "orders/t", "shared/1-1-op-0.state"

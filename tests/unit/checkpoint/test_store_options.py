@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from rekindle.checkpoint.stores.objects import ObjectStore
-from rekindle.checkpoint.stores.options import open_configured, options_for, store_options
+from rekindle.checkpoint.store.objects import ObjectStore
+from rekindle.checkpoint.store.options import open_configured, options_for, store_options
 from rekindle.common import Configuration
-from rekindle.coordinator.checkpointing import AttemptBasis
+from rekindle.coordinator.checkpoints.driver import AttemptBasis
 from rekindle.protocol import CheckpointOrder, Deploy, Storage, decode_from_driver, encode
 
 SECRET = "do-not-tell"

@@ -28,12 +28,12 @@ from rekindle.datastream.connectors.file_system import (
     RollingPolicy,
     StreamFormat,
 )
+from rekindle.datastream.connectors.files.file_sink import FileWriter
 from rekindle.datastream.connectors.files.names import InProgressName, Writing
-from rekindle.datastream.connectors.files.sink import FileWriter
-from rekindle.datastream.connectors.sink import CommitRequest, CommitterInitContext, SinkWriter, WriterInitContext
+from rekindle.datastream.connectors.sink_api import CommitRequest, CommitterInitContext, SinkWriter, WriterInitContext
 from rekindle.errors import ConnectorError, GraphError, SerializationError, TypeMismatchError
 from rekindle.serde import tagged_dumps, tagged_loads
-from rekindle.testing.clock import ManualClock
+from rekindle.testing.manual_clock import ManualClock
 
 BASE = BucketAssigner.base_path_bucket_assigner()
 LINES = Encoder.simple_string_encoder()

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from rekindle.checkpoint.stores.local import LocalStore
+from rekindle.checkpoint.store.local import LocalStore
 from rekindle.coordinator.attempt import Attempt, AttemptSettings, LastEpoch
 from rekindle.coordinator.checkpoint_types import CheckpointKind
-from rekindle.coordinator.checkpointing import Checkpointing
+from rekindle.coordinator.checkpoints.driver import Checkpointing
 from rekindle.coordinator.pacing import EpochLimits, Pace
 from rekindle.coordinator.results import _WAITING_BATCHES, ResultQueue
 from rekindle.testing import ManualClock

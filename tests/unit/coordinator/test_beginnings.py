@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.checkpoint.lineage import latest
+from rekindle.checkpoint.latest import latest
 from rekindle.checkpoint.paths import begun_path
 from rekindle.checkpoint.resolve import RestoredFrom, load
-from rekindle.checkpoint.stores.local import LocalStore
+from rekindle.checkpoint.store.local import LocalStore
 from rekindle.common import JobStatus
 from rekindle.coordinator.checkpoint_types import CheckpointKind
 from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError, OwnershipLostError, StoreError

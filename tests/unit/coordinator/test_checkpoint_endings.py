@@ -22,7 +22,7 @@ from rekindle.coordinator.checkpoint_types import (
     CheckpointRequest,
     CompletedCheckpoint,
 )
-from rekindle.coordinator.checkpoints import (
+from rekindle.coordinator.checkpoints.ledger import (
     CheckpointLedger,
     Step,
 )

@@ -30,7 +30,7 @@ from rekindle.coordinator.checkpoint_types import (
     CheckpointState,
     CompletedCheckpoint,
 )
-from rekindle.coordinator.checkpoints import (
+from rekindle.coordinator.checkpoints.ledger import (
     CheckpointLedger,
     Step,
 )

@@ -33,7 +33,7 @@ from rekindle.coordinator.checkpoint_types import (
     CheckpointRequest,
     CheckpointState,
 )
-from rekindle.coordinator.checkpoints import (
+from rekindle.coordinator.checkpoints.ledger import (
     CheckpointLedger,
     Step,
 )

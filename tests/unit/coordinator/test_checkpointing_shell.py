@@ -9,18 +9,18 @@ import msgspec
 import pytest
 
 from rekindle.checkpoint import resolve
-from rekindle.checkpoint.lineage import latest
+from rekindle.checkpoint.latest import latest
 from rekindle.checkpoint.ownership import claim_first
 from rekindle.checkpoint.paths import BEGUN, COMPLETED, StateFileName, shared_reference
 from rekindle.checkpoint.resolve import RestoredFrom
 from rekindle.checkpoint.statefile import StateFileWriter
-from rekindle.checkpoint.store import open_store
-from rekindle.checkpoint.stores.local import LocalStore
+from rekindle.checkpoint.store.local import LocalStore
+from rekindle.checkpoint.store.port import open_store
 from rekindle.checkpoint.subtask import SubtaskParts, write_subtask
 from rekindle.common import Configuration, JobStatus, Types
-from rekindle.coordinator import checkpointing as shell
 from rekindle.coordinator.checkpoint_types import CheckpointKind
-from rekindle.coordinator.checkpointing import Checkpointing
+from rekindle.coordinator.checkpoints import driver as shell
+from rekindle.coordinator.checkpoints.driver import Checkpointing
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import CheckpointError, CheckpointNotFoundError, OwnershipLostError, StoreError
 from rekindle.graph.build import build_plan

@@ -20,12 +20,12 @@ from rekindle.checkpoint.paths import (
 )
 from rekindle.checkpoint.rescale import key_group_range
 from rekindle.checkpoint.statefile import StateFileWriter
-from rekindle.checkpoint.store import open_store
-from rekindle.checkpoint.stores.local import LocalStore
+from rekindle.checkpoint.store.local import LocalStore
+from rekindle.checkpoint.store.port import open_store
 from rekindle.checkpoint.subtask import SubtaskParts, write_subtask
 from rekindle.common import Configuration, JobStatus, Types
 from rekindle.coordinator.checkpoint_types import CheckpointKind
-from rekindle.coordinator.checkpointing import Checkpointing
+from rekindle.coordinator.checkpoints.driver import Checkpointing
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import CheckpointError
 from rekindle.graph.build import build_plan

@@ -7,13 +7,13 @@ import threading
 import pytest
 
 from rekindle.checkpoint.resolve import RestoredFrom, load
-from rekindle.checkpoint.store import open_store
-from rekindle.checkpoint.stores.local import LocalStore
+from rekindle.checkpoint.store.local import LocalStore
+from rekindle.checkpoint.store.port import open_store
 from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.attempt import AttemptSettings
-from rekindle.coordinator.checkpointing import Checkpointing
-from rekindle.coordinator.failure import task_failed
+from rekindle.coordinator.checkpoints.driver import Checkpointing
+from rekindle.coordinator.failure_messages import task_failed
 from rekindle.coordinator.job import JobMaster, JobSpec
 from rekindle.coordinator.pacing import EpochLimits
 from rekindle.coordinator.restart import FixedDelay

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rekindle.checkpoint import resolve
-from rekindle.checkpoint.lineage import latest
+from rekindle.checkpoint.latest import latest
 from rekindle.checkpoint.resolve import RestoredFrom
-from rekindle.coordinator.failure import task_failed
+from rekindle.coordinator.failure_messages import task_failed
 from rekindle.errors import CorruptCheckpointError, JobExecutionError, StoreError
 from rekindle.protocol import TaskFailed, Verdict
 from tests.unit.coordinator.test_checkpointing_shell import Driver

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rekindle.common import Configuration, Types
-from rekindle.datastream import CoMapFunction, OutputTag, ProcessFunction, StreamExecutionEnvironment, launcher
+from rekindle.datastream import CoMapFunction, OutputTag, ProcessFunction, StreamExecutionEnvironment
+from rekindle.datastream import find_launcher as launcher
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.graph.placement import place

@@ -23,7 +23,7 @@ from rekindle.datastream.window import (
 )
 from rekindle.errors import IncompatibleStateError
 from rekindle.protocol import Verdict
-from rekindle.runtime.failures import describe_failure
+from rekindle.runtime.failure_report import describe_failure
 from rekindle.runtime.operators.base import OperatorFailure
 from rekindle.testing import InProcessJob
 

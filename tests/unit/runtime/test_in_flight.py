@@ -18,8 +18,8 @@ from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, V
 from rekindle.datastream.window import TumblingEventTimeWindows
 from rekindle.errors import IncompatibleStateError
 from rekindle.runtime.operators.base import OperatorFailure
-from rekindle.testing.clock import ManualClock
 from rekindle.testing.in_process import InProcessJob
+from rekindle.testing.manual_clock import ManualClock
 
 CLOCK = ManualClock()
 KEYS = 5

@@ -21,7 +21,7 @@ from rekindle.datastream.window import (
     TumblingEventTimeWindows,
 )
 from rekindle.errors import InvalidKeyError
-from rekindle.runtime.key_groups import key_group
+from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.keys import canonical_bytes, owned_key
 from rekindle.testing import InProcessJob
 

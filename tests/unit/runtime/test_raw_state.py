@@ -25,11 +25,11 @@ from rekindle.graph.nodes import OperatorKind, OperatorNode
 from rekindle.graph.settings import JobSettings
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.context import Accumulators, OperatorContext
-from rekindle.runtime.key_groups import key_group
+from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.base import OperatorFailure
 from rekindle.runtime.snapshot import SnapshotDeclinedError, SnapshotSource, take_snapshot
-from rekindle.runtime.state.operator import OperatorStateBackend
+from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 from rekindle.testing import InProcessJob, ManualClock
 

@@ -11,17 +11,17 @@ import msgspec
 import numpy as np
 import pytest
 
-from rekindle.checkpoint.store import open_store
+from rekindle.checkpoint.store.port import open_store
 from rekindle.datastream import MapFunction, StreamExecutionEnvironment
 from rekindle.datastream.cached_files import CachedFile
 from rekindle.errors import GraphError, SerializationError
 from rekindle.graph.build import build_plan
-from rekindle.graph.cached_files import ShippedFile, ship_files
+from rekindle.graph.ship_files import ShippedFile, ship_files
 from rekindle.graph.shipping import InstalledJob, ship, unship
 from rekindle.metrics import MetricReading
-from rekindle.runtime.cached_files import place_files
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.unpack_files import place_files
 from rekindle.testing import InProcessJob, ManualClock
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from rekindle.checkpoint.manifest import FileRef, SubtaskState
 from rekindle.checkpoint.statefile import InlineWriter, StateFileWriter, read_pieces
-from rekindle.checkpoint.stores.memory import MemoryStore
+from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.subtask import write_subtask
 from rekindle.common import Configuration
 from rekindle.datastream.connectors import CommittableFile, CommitterInitContext, TypedSerializer, WriterInitContext
@@ -33,9 +33,9 @@ from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.context import Accumulators, JobIdentity, OperatorContext
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.base import OperatorFailure
-from rekindle.runtime.operators.sink import WriterOperator
+from rekindle.runtime.operators.sink_writer import WriterOperator
 from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotDeclinedError, SnapshotSource, take_snapshot
-from rekindle.runtime.state.operator import OperatorStateBackend
+from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.testing import ManualClock
 
 # -- a sink that writes down what happens to it; its methods count by name ---------------------------------------------

@@ -15,9 +15,9 @@ from rekindle.clock import SystemClock
 from rekindle.common import WatermarkStrategy
 from rekindle.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceSplit
-from rekindle.runtime.mailbox import TaskThread
 from rekindle.runtime.operators.base import OperatorFailure
 from rekindle.runtime.task import EpochBudget, Task
+from rekindle.runtime.task_thread import TaskThread
 from rekindle.testing.in_process import InProcessJob
 
 DEADLINE_S = 30.0

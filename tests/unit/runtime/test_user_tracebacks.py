@@ -8,8 +8,8 @@ from rekindle.common import Types
 from rekindle.datastream import MapFunction, StreamExecutionEnvironment
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.protocol import encode
-from rekindle.runtime.failures import describe_failure
-from rekindle.runtime.logs import ForwardedStream
+from rekindle.runtime.failure_report import describe_failure
+from rekindle.runtime.log_capture import ForwardedStream
 from rekindle.runtime.operators.base import OperatorFailure
 from rekindle.testing.in_process import InProcessJob
 

@@ -14,7 +14,8 @@ import pytest
 
 from rekindle.common import Configuration
 from rekindle.errors import ClusterError, ConfigurationError
-from rekindle.spark import private, session
+from rekindle.spark import internals as private
+from rekindle.spark import session
 from rekindle.spark.directories import OwnDirectory
 from rekindle.spark.gateway import (
     JvmOutput,

@@ -12,7 +12,7 @@ import pytest
 
 from rekindle.checkpoint.paths import stopped_path
 from rekindle.checkpoint.resolve import RestoredFrom
-from rekindle.checkpoint.stores.local import LocalStore
+from rekindle.checkpoint.store.local import LocalStore
 from rekindle.common import Configuration
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import (

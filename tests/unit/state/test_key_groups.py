@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rekindle.errors import InvalidKeyError
-from rekindle.runtime import key_groups
-from rekindle.runtime.key_groups import (
+from rekindle.runtime import key_hash as key_groups
+from rekindle.runtime.key_hash import (
     KeyRouter,
     key_group,
     key_group_range,

@@ -15,7 +15,7 @@ from rekindle.datastream.state import (
     ValueStateDescriptor,
 )
 from rekindle.errors import InvalidKeyError, StateAccessError
-from rekindle.runtime.key_groups import key_group, key_group_range
+from rekindle.runtime.key_hash import key_group, key_group_range
 from rekindle.runtime.state import hashmap
 from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend

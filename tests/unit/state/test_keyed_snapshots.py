@@ -11,7 +11,7 @@ from rekindle.common.typeinfo import Types
 from rekindle.common.types import Row
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.errors import IncompatibleStateError, RekindleError, SerializationError
-from rekindle.runtime.key_groups import key_group, key_group_range
+from rekindle.runtime.key_hash import key_group, key_group_range
 from rekindle.runtime.state.backend import Delta
 from rekindle.runtime.state.format import CapturedColumn, CapturedLists, CapturedMaps, CapturedState
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend

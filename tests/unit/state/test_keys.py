@@ -179,7 +179,7 @@ def test_the_engine_owns_a_copy_of_a_row() -> None:
 
 def test_another_process_computes_the_same_key_groups() -> None:
     program = (
-        "from rekindle.runtime.key_groups import key_group\n"
+        "from rekindle.runtime.key_hash import key_group\n"
         "print([key_group(k, 32768) for k in ('a', 1, -1, 2**70, 0.5, None, ('a', 1), b'x')])"
     )
     seen = {

@@ -8,7 +8,7 @@ from rekindle.common.typeinfo import Types
 from rekindle.common.types import Row
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor
 from rekindle.errors import IncompatibleStateError, SerializationError, StateAccessError
-from rekindle.runtime.state.operator import (
+from rekindle.runtime.state.operator_state import (
     OperatorStateBackend,
     redistribute,
     redistribute_broadcast,

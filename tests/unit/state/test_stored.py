@@ -5,7 +5,7 @@ from __future__ import annotations
 from rekindle.checkpoint.manifest import KeyedPart, PartKind, SubtaskState
 from rekindle.checkpoint.rescale import SubtaskRestore
 from rekindle.checkpoint.rewrites import RewriteRules
-from rekindle.runtime.state.stored import StoredSnapshots
+from rekindle.runtime.state.inventory import StoredSnapshots
 
 FULL, DELTA = PartKind.FULL, PartKind.DELTA
 RULES = RewriteRules(ripe_deltas=2, most_deltas=4, part_bytes=0, small_bytes=0)

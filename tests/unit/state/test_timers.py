@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from rekindle.errors import SerializationError
-from rekindle.runtime.key_groups import key_group, key_group_range
+from rekindle.runtime.key_hash import key_group, key_group_range
 from rekindle.runtime.keys import canonical_bytes
 from rekindle.runtime.timers import InternalTimers, Timer
 

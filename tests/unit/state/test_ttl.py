@@ -26,9 +26,9 @@ from rekindle.errors import IncompatibleStateError, SerializationError, StateAcc
 from rekindle.runtime.state.changes import Row
 from rekindle.runtime.state.format import decode_part
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
-from rekindle.runtime.state.merging import merge_state
-from rekindle.runtime.state.operator import OperatorStateBackend
-from rekindle.runtime.state.ttl import TimedCodec
+from rekindle.runtime.state.merge_state import merge_state
+from rekindle.runtime.state.operator_state import OperatorStateBackend
+from rekindle.runtime.state.ttl.config import TimedCodec
 from rekindle.serde import value_codec_for
 from rekindle.testing import InProcessJob, ManualClock
 

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from rekindle.common.time import Instant
-from rekindle.common.type_system.base import Converter, TypeInformation
+from rekindle.common.type_system.type_information import Converter, TypeInformation
 from rekindle.errors import TypeMismatchError
 
 

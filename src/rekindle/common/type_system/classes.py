@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from rekindle.common.type_system.base import TypeInformation
 from rekindle.common.type_system.inspection import Inspection, inspect_hint
+from rekindle.common.type_system.type_information import TypeInformation
 
 
 class PythonTypeInfo(TypeInformation):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rekindle.common.type_system.base import Converter, TypeInformation, coerce, first_pickle_reason, nullable
 from rekindle.common.type_system.basic import BasicType, BasicTypeInfo
 from rekindle.common.type_system.converters import (
     list_converter,
@@ -18,6 +17,13 @@ from rekindle.common.type_system.converters import (
     row_values,
     tuple_converter,
     values_converter,
+)
+from rekindle.common.type_system.type_information import (
+    Converter,
+    TypeInformation,
+    coerce,
+    first_pickle_reason,
+    nullable,
 )
 from rekindle.common.types import ROW_KINDS, Row, make_row, names_by_position
 from rekindle.errors import TypeMismatchError

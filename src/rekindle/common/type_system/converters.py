@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rekindle.common.type_system.base import Converter
+from rekindle.common.type_system.type_information import Converter
 from rekindle.common.types import ROW_KINDS, Row, make_row
 from rekindle.errors import TypeMismatchError
 

@@ -11,7 +11,6 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 from rekindle.common.time import Instant
-from rekindle.common.type_system.base import TypeInformation
 from rekindle.common.type_system.basic import BasicType, BasicTypeInfo
 from rekindle.common.type_system.classes import ClassTypeInfo, EnumTypeInfo
 from rekindle.common.type_system.composite import (
@@ -23,6 +22,7 @@ from rekindle.common.type_system.composite import (
     TupleTypeInfo,
 )
 from rekindle.common.type_system.inference import infer_type_info
+from rekindle.common.type_system.type_information import TypeInformation
 from rekindle.common.types import Row, make_row
 
 #: None where a value needs no conversion.

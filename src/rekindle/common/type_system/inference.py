@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from rekindle.common.time import Instant
-from rekindle.common.type_system.base import TypeInformation
 from rekindle.common.type_system.basic import (
     BasicType,
     BasicTypeInfo,
@@ -33,6 +32,7 @@ from rekindle.common.type_system.classes import (
 )
 from rekindle.common.type_system.composite import ListTypeInfo, MapTypeInfo, PrimitiveArrayTypeInfo, TupleTypeInfo
 from rekindle.common.type_system.inspection import is_custom_class
+from rekindle.common.type_system.type_information import TypeInformation
 from rekindle.common.types import Row
 from rekindle.errors import TypeMismatchError
 

@@ -10,7 +10,7 @@ from rekindle.datastream.connectors.base import (
     SourceReaderContext,
     SourceSplit,
 )
-from rekindle.datastream.connectors.sink import (
+from rekindle.datastream.connectors.sink_api import (
     CommitRequest,
     CommittableFile,
     Committer,

@@ -8,7 +8,6 @@ from rekindle.datastream.functions.async_function import (
     AsyncRetryPredicate,
     AsyncRetryStrategy,
 )
-from rekindle.datastream.functions.base import Function, KeyedStateStore, RichFunction, RuntimeContext
 from rekindle.datastream.functions.broadcast import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
@@ -26,6 +25,7 @@ from rekindle.datastream.functions.checkpointed import (
     StateInitializationContext,
     StateSnapshotContext,
 )
+from rekindle.datastream.functions.function import Function, KeyedStateStore, RichFunction, RuntimeContext
 from rekindle.datastream.functions.join import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from rekindle.datastream.functions.process import (
     CoProcessFunction,
@@ -73,7 +73,7 @@ from rekindle.datastream.functions.source import (
     SourceFunction,
 )
 from rekindle.datastream.functions.two_phase import TwoPhaseCommitSinkFunction
-from rekindle.datastream.functions.window import (
+from rekindle.datastream.functions.window_function import (
     AllWindowFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,

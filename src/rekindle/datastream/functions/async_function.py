@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from rekindle.datastream.functions.base import Function
+from rekindle.datastream.functions.function import Function
 
 IN = TypeVar("IN")
 OUT = TypeVar("OUT")

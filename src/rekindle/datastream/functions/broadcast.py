@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from rekindle.datastream.functions.base import Function
+from rekindle.datastream.functions.function import Function
 from rekindle.datastream.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
 from rekindle.datastream.time_domain import TimeDomain
 from rekindle.datastream.timerservice import TimerService

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from rekindle.datastream.functions.base import KeyedStateStore
+from rekindle.datastream.functions.function import KeyedStateStore
 from rekindle.datastream.functions.raw_state import (
     KeyedStateCheckpointOutputStream,
     KeyGroupStatePartitionStreamProvider,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from rekindle.datastream.functions.base import Function
+from rekindle.datastream.functions.function import Function
 from rekindle.datastream.time_domain import TimeDomain
 from rekindle.datastream.timerservice import TimerService
 

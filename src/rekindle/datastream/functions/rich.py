@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from rekindle.datastream.functions.async_function import AsyncFunction
-from rekindle.datastream.functions.base import RichFunction
+from rekindle.datastream.functions.function import RichFunction
 from rekindle.datastream.functions.join import CoGroupFunction, FlatJoinFunction, JoinFunction
 from rekindle.datastream.functions.simple import (
     AggregateFunction,
@@ -16,7 +16,7 @@ from rekindle.datastream.functions.simple import (
     MapFunction,
     ReduceFunction,
 )
-from rekindle.datastream.functions.window import AllWindowFunction, WindowFunction
+from rekindle.datastream.functions.window_function import AllWindowFunction, WindowFunction
 
 IN = TypeVar("IN")
 OUT = TypeVar("OUT")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from rekindle.datastream.functions.base import Function
+from rekindle.datastream.functions.function import Function
 
 
 class MapFunction(Function):

@@ -6,7 +6,7 @@ import sys
 from abc import ABC, abstractmethod
 from typing import Any
 
-from rekindle.datastream.functions.base import Function, RichFunction, RuntimeContext
+from rekindle.datastream.functions.function import Function, RichFunction, RuntimeContext
 
 
 class SinkFunction(Function):

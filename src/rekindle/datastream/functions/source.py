@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from rekindle.common.watermark_strategy import Watermark
-from rekindle.datastream.functions.base import Function, RichFunction
+from rekindle.datastream.functions.function import Function, RichFunction
 from rekindle.datastream.vocabulary import Boundedness
 
 

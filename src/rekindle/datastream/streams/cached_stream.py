@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rekindle.common.restart_strategy import RestartStrategies
-from rekindle.datastream import launcher
+from rekindle.datastream import find_launcher as launcher
 from rekindle.datastream.execution_mode import RuntimeExecutionMode
 from rekindle.datastream.slot_sharing_group import SlotSharingGroup
 from rekindle.datastream.streams.data_stream import DataStream

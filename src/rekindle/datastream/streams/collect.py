@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rekindle.common.job_client import JobClient
-from rekindle.datastream.launcher import CollectingJob
+from rekindle.datastream.find_launcher import CollectingJob
 
 
 class CloseableIterator:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from rekindle.common.execution_config import ExecutionConfig
 from rekindle.common.typeinfo import TypeInformation, Types
 from rekindle.common.watermark_strategy import WatermarkStrategy
-from rekindle.datastream.connectors.sink import Sink
+from rekindle.datastream.connectors.sink_api import Sink
 from rekindle.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -23,9 +23,9 @@ from rekindle.datastream.functions import (
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.datastream.state import MapStateDescriptor
 from rekindle.datastream.streams.collect import CloseableIterator
+from rekindle.datastream.streams.data_stream_sink import DataStreamSink
 from rekindle.datastream.streams.operator_settings import OperatorSettings
 from rekindle.datastream.streams.projection import projection
-from rekindle.datastream.streams.sink import DataStreamSink
 from rekindle.datastream.transformations import Transformation, Upstream
 from rekindle.datastream.validation import check_function, check_max_parallelism, check_sink, declared_type
 from rekindle.datastream.vocabulary import ChainingStrategy, OperatorKind, Partitioning
@@ -33,7 +33,7 @@ from rekindle.errors import GraphError, TypeMismatchError
 
 if TYPE_CHECKING:
     from rekindle.datastream.stream_execution_environment import StreamExecutionEnvironment
-    from rekindle.datastream.streams.broadcast import BroadcastConnectedStream, BroadcastStream
+    from rekindle.datastream.streams.broadcast_stream import BroadcastConnectedStream, BroadcastStream
     from rekindle.datastream.streams.cached_stream import CachedDataStream
     from rekindle.datastream.streams.connected_streams import ConnectedStreams
     from rekindle.datastream.streams.joined_streams import CoGroupedStreams, JoinedStreams
@@ -290,7 +290,7 @@ class DataStream(OperatorSettings):
         >>> env.from_collection(["a"]).connect(env.from_collection([1])).map(Both()).get_name()
         'Co-Map'
         """
-        from rekindle.datastream.streams.broadcast import BroadcastConnectedStream, BroadcastStream
+        from rekindle.datastream.streams.broadcast_stream import BroadcastConnectedStream, BroadcastStream
         from rekindle.datastream.streams.connected_streams import ConnectedStreams
 
         if isinstance(ds, BroadcastStream):
@@ -401,7 +401,7 @@ class DataStream(OperatorSettings):
         >>> env = StreamExecutionEnvironment.get_execution_environment()
         >>> rules = env.from_collection([("a", 1)]).broadcast(MapStateDescriptor("rules", str, int))
         """
-        from rekindle.datastream.streams.broadcast import BroadcastStream
+        from rekindle.datastream.streams.broadcast_stream import BroadcastStream
 
         everywhere = self._partitioned(Partitioning.BROADCAST)
         if broadcast_state_descriptor is None:

@@ -17,10 +17,10 @@ from rekindle.datastream.functions import (
 )
 from rekindle.datastream.slot_sharing_group import SlotSharingGroup
 from rekindle.datastream.state import MapStateDescriptor
+from rekindle.datastream.streams.check_field import check_field
 from rekindle.datastream.streams.data_stream import DataStream
-from rekindle.datastream.streams.fields import check_field
+from rekindle.datastream.streams.data_stream_sink import DataStreamSink
 from rekindle.datastream.streams.row_keys import typed_selector
-from rekindle.datastream.streams.sink import DataStreamSink
 from rekindle.datastream.transformations import Transformation
 from rekindle.datastream.validation import check_function
 from rekindle.datastream.vocabulary import OperatorKind, Partitioning

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from rekindle.common.type_system.base import Converter, first_pickle_reason, nullable
+from rekindle.common.type_system.type_information import Converter, first_pickle_reason, nullable
 from rekindle.common.typeinfo import TypeInformation, infer_type_info
 from rekindle.datastream.functions import KeySelector
 from rekindle.errors import TypeMismatchError

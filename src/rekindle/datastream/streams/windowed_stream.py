@@ -19,8 +19,8 @@ from rekindle.datastream.functions import (
     WindowFunction,
 )
 from rekindle.datastream.output_tag import OutputTag
+from rekindle.datastream.streams.check_field import check_field
 from rekindle.datastream.streams.data_stream import DataStream
-from rekindle.datastream.streams.fields import check_field
 from rekindle.datastream.streams.keyed_stream import KeyedStream
 from rekindle.datastream.validation import check_function, declared_type
 from rekindle.datastream.vocabulary import OperatorKind

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, Generic, TypeVar
 
 from rekindle.common.serializer import TypeSerializer
-from rekindle.datastream.functions.base import RuntimeContext
+from rekindle.datastream.functions.function import RuntimeContext
 from rekindle.datastream.state import ValueState, ValueStateDescriptor
 from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.windowing.element_triggers import CountTrigger

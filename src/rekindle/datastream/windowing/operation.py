@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.datastream.functions.simple import AggregateFunction, ReduceFunction
-from rekindle.datastream.functions.window import (
+from rekindle.datastream.functions.window_function import (
     AllWindowFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,

@@ -22,7 +22,7 @@ from rekindle.runtime.operators.base import OperatorFailure, failed_record
 from rekindle.runtime.operators.collector import Stamp
 from rekindle.runtime.operators.keyed import KeyedContext, KeyedOperator, Selector, run_keyed, with_current_key
 from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable, run_process
-from rekindle.runtime.restored import taking_state
+from rekindle.runtime.restore_checks import taking_state
 
 
 class CoFunctionOperator(FunctionOperator):

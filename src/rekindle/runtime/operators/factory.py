@@ -11,7 +11,7 @@ from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.exchange.spill import Outbox
 from rekindle.runtime.operators.async_io import AsyncWaitOperator
 from rekindle.runtime.operators.base import Operator
-from rekindle.runtime.operators.collect import CollectOperator
+from rekindle.runtime.operators.collect_sink import CollectOperator
 from rekindle.runtime.operators.connected import (
     BroadcastProcessOperator,
     CoFunctionOperator,
@@ -19,9 +19,9 @@ from rekindle.runtime.operators.connected import (
     KeyedBroadcastProcessOperator,
     KeyedCoProcessOperator,
 )
-from rekindle.runtime.operators.interval_join import IntervalJoinOperator
+from rekindle.runtime.operators.interval_join_operator import IntervalJoinOperator
 from rekindle.runtime.operators.keyed import KeyedProcessOperator, ReduceOperator, Selector, with_current_key
-from rekindle.runtime.operators.sink import WriterOperator
+from rekindle.runtime.operators.sink_writer import WriterOperator
 from rekindle.runtime.operators.sources import FunctionSourceOperator, ReaderSourceOperator
 from rekindle.runtime.operators.stateless import (
     FilterOperator,
@@ -33,7 +33,7 @@ from rekindle.runtime.operators.stateless import (
     method_or_callable,
 )
 from rekindle.runtime.operators.timestamps import TimestampsOperator
-from rekindle.runtime.operators.windows.build import window_operator
+from rekindle.runtime.operators.windows.choose_operator import window_operator
 from rekindle.serde import codec_for
 
 

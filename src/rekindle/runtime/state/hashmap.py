@@ -23,7 +23,7 @@ from rekindle.datastream.state import (
     ValueStateDescriptor,
 )
 from rekindle.errors import IncompatibleStateError, InvalidKeyError, StateAccessError
-from rekindle.runtime.key_groups import key_group
+from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.keys import owned_key
 from rekindle.runtime.state.backend import Delta
 from rekindle.runtime.state.capture import RowCapture
@@ -37,6 +37,7 @@ from rekindle.runtime.state.handles import (
     RowReducingState,
     RowValueState,
 )
+from rekindle.runtime.state.inventory import StoredSnapshots
 from rekindle.runtime.state.shaped import (
     shaped_aggregate,
     shaped_list,
@@ -54,10 +55,9 @@ from rekindle.runtime.state.spec import (
     reducing_spec,
     value_spec,
 )
-from rekindle.runtime.state.stored import StoredSnapshots
-from rekindle.runtime.state.ttl import adopts, ttl_of
-from rekindle.runtime.state.ttl_cleanup import CleaningFront
-from rekindle.runtime.state.ttl_states import TtlStates
+from rekindle.runtime.state.ttl.cleanup import CleaningFront
+from rekindle.runtime.state.ttl.config import adopts, ttl_of
+from rekindle.runtime.state.ttl.layer import TtlStates
 from rekindle.serde import value_codec_for
 
 _FRONT_ENTRIES: Final = 1 << 18

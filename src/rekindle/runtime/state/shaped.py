@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rekindle.common.type_system.base import Converter
+from rekindle.common.type_system.type_information import Converter
 from rekindle.datastream.state import ListState, MapState, ReducingState, ValueState
 from rekindle.runtime.state.handles import AggregateLike
 from rekindle.runtime.state.spec import StateSpec

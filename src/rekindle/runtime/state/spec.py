@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
-from rekindle.common.type_system.base import Converter
+from rekindle.common.type_system.type_information import Converter
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.datastream.state import (
     AggregatingStateDescriptor,
@@ -23,7 +23,7 @@ from rekindle.runtime.isolation import type_is_immutable
 from rekindle.serde import value_codec_for
 
 if TYPE_CHECKING:
-    from rekindle.runtime.state.ttl import TtlSettings
+    from rekindle.runtime.state.ttl.config import TtlSettings
 
 
 #: What decoding bytes of another type may raise: a codec's complaints, and those of a class that is gone or changed.

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rekindle.clock import Clock
-from rekindle.datastream.connectors.files.paths import is_hidden
-from rekindle.datastream.connectors.sink import SinkWriter
+from rekindle.datastream.connectors.files.file_paths import is_hidden
+from rekindle.datastream.connectors.sink_api import SinkWriter
 from rekindle.datastream.validation import check_callable
 from rekindle.errors import ConnectorError, GraphError
 

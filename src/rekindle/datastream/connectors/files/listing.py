@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from rekindle.datastream.connectors.files.paths import is_hidden
+from rekindle.datastream.connectors.files.file_paths import is_hidden
 from rekindle.errors import ConnectorError
 
 

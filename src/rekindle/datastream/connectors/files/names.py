@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rekindle.datastream.connectors.files.paths import is_hidden
-from rekindle.datastream.connectors.sink import InitContext
+from rekindle.datastream.connectors.files.file_paths import is_hidden
+from rekindle.datastream.connectors.sink_api import InitContext
 from rekindle.errors import GraphError
 
 _IN_PROGRESS = re.compile(r"\.(?P<name>.+)\.inprogress\.(?P<owner>[\w-]+)\.(?P<attempt>\d+)\.(?P<subtask>\d+)")

@@ -23,8 +23,8 @@ from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK, YOUNG, ValueContents, is_young
 from rekindle.runtime.operators.windows.deadlines import Deadlines
 from rekindle.runtime.operators.windows.namespaces import SHARED, Namespace
-from rekindle.runtime.operators.windows.operator import WindowOperator
 from rekindle.runtime.operators.windows.order import in_order
+from rekindle.runtime.operators.windows.window_operator import WindowOperator
 from rekindle.runtime.state.changes import ROW_KEY, Row
 from rekindle.runtime.timers import TimerQueue
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rekindle.datastream.functions import KeyedStateStore, ProcessAllWindowFunction, ProcessWindowFunction
-from rekindle.datastream.functions.base import RuntimeContext
+from rekindle.datastream.functions.function import RuntimeContext
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.datastream.state import (
     AggregatingStateDescriptor,
@@ -29,7 +29,7 @@ from rekindle.runtime.operators.windows.namespaces import Namespace
 from rekindle.runtime.operators.windows.window_state import KnownStates, WindowStateStore
 from rekindle.runtime.state.changes import Row
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
-from rekindle.runtime.state.merging import merge_state
+from rekindle.runtime.state.merge_state import merge_state
 from rekindle.runtime.timers import InternalTimers
 
 _REGISTER: dict[type[StateDescriptor], str] = {

@@ -13,9 +13,9 @@ from rekindle.runtime.operators.base import MAX_WATERMARK, OperatorFailure, fail
 from rekindle.runtime.operators.windows.contents import TimestampedContents
 from rekindle.runtime.operators.windows.contexts import AssignerContext, EvictorContext, TriggerContext
 from rekindle.runtime.operators.windows.evaluation import Eviction, combination_of
-from rekindle.runtime.operators.windows.merging import MergingWindows
+from rekindle.runtime.operators.windows.merging_windows import MergingWindows
 from rekindle.runtime.operators.windows.namespaces import SHARED, Namespace
-from rekindle.runtime.operators.windows.operator import WindowOperator
+from rekindle.runtime.operators.windows.window_operator import WindowOperator
 from rekindle.runtime.state.changes import Row
 from rekindle.runtime.timers import Timer
 

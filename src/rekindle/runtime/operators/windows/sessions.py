@@ -23,9 +23,9 @@ from rekindle.runtime.operators.base import MAX_WATERMARK, OperatorFailure, fail
 from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK, YOUNG, ValueContents, is_young
 from rekindle.runtime.operators.windows.deadlines import Deadlines
-from rekindle.runtime.operators.windows.merging import MergedWindowColumn
-from rekindle.runtime.operators.windows.operator import WindowOperator
+from rekindle.runtime.operators.windows.merging_windows import MergedWindowColumn
 from rekindle.runtime.operators.windows.order import in_order
+from rekindle.runtime.operators.windows.window_operator import WindowOperator
 from rekindle.runtime.state.changes import Row
 
 NEVER = MAX_WATERMARK

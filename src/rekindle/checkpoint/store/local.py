@@ -1,0 +1,206 @@
+"""Checkpoints on a disk of this machine, or one that every machine mounts.
+
+A file is written under a name of its own, synced, and then linked or renamed to its place, and the folder is synced:
+after a crash of the machine it is there whole, or not there. What a crash leaves is `<name>.<random>.part`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NoReturn
+
+from rekindle.checkpoint.store.port import Data, FileEntry, blocks_of, checked_path
+from rekindle.errors import MissingFileError, StoreError
+
+PARTIAL_SUFFIX: Final = ".part"
+#: State is the data that the job works on: others on the machine have no business there.
+OWNER_ONLY: Final = 0o600
+#: The one setting of a directory (`options_for`): permissions of its files, in octal digits.
+PERMISSIONS: Final = "permissions"
+# What time, or whoever looks after the disk, may mend.
+_RETRYABLE: Final = {
+    errno.EAGAIN,
+    errno.EBUSY,
+    errno.EDQUOT,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.ENOSPC,
+    errno.ESTALE,
+    errno.ETIMEDOUT,
+}
+_FOLDER_RACES: Final = 10
+
+
+class LocalStore:
+    """A `Store` in a directory.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     store = LocalStore(Path(directory))
+    ...     store.put("orders/a", b"hello")
+    ...     store.read("orders/a", 1, 3), store.list()
+    (b'ell', [FileEntry(path='orders/a', size=5)])
+    """
+
+    def __init__(self, directory: Path, file_mode: int = OWNER_ONLY) -> None:
+        self.directory = directory
+        self._file_mode = file_mode
+        self.url = directory.absolute().as_uri()
+        self.conditional = True
+
+    def put(self, path: str, data: Data) -> None:
+        """Write a file durably; one of that name is replaced."""
+        target = self._resolve(path)
+        with self._faults("write", path), self._written(target, data) as partial:
+            os.replace(partial, target)
+            _sync_folder(target.parent)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Write a file durably unless there is one of that name."""
+        target = self._resolve(path)
+        with self._faults("write", path), self._written(target, data) as partial:
+            try:
+                os.link(partial, target)
+            except OSError as error:
+                # Over NFS the answer to a link that was made may be lost: the count of links tells.
+                if os.stat(partial).st_nlink != 2:
+                    if isinstance(error, FileExistsError):
+                        return False
+                    raise
+            _sync_folder(target.parent)
+            return True
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        """The file's bytes from `offset`, at most `length`."""
+        target = self._resolve(path)
+        with self._faults("read", path), open(target, "rb") as file:
+            file.seek(offset)
+            return file.read() if length is None else file.read(length)
+
+    def list(self, prefix: str = "") -> list[FileEntry]:
+        """Every file below `prefix`, by path."""
+        start = self._resolve(prefix) if prefix else self.directory
+        with self._faults("list", prefix or "."):
+            return sorted(self._entries(start))
+
+    def delete(self, *paths: str) -> None:
+        """Remove files, and the folders that are empty then."""
+        folders: dict[Path, None] = {}
+        for path in paths:
+            target = self._resolve(path)
+            with self._faults("delete", path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                os.unlink(target)
+                folders[target.parent] = None
+        for folder in folders:
+            self._prune(folder)
+
+    # -- below ---------------------------------------------------------------------------------------------------------
+
+    def _resolve(self, path: str) -> Path:
+        target = self.directory / checked_path(path)
+        with self._faults("look up", path):
+            inside = Path(os.path.realpath(target)).is_relative_to(os.path.realpath(self.directory))
+        if not inside:
+            raise StoreError(f"'{path}' leads out of the checkpoint directory {self.directory} through a link.")
+        return target
+
+    @contextlib.contextmanager
+    def _written(self, target: Path, data: Data) -> Iterator[Path]:
+        """The content, synced, under a name of its own, which is gone afterwards."""
+        partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
+        try:
+            with open(self._create(partial), "wb", buffering=0) as file:
+                for block in blocks_of(data):
+                    view = memoryview(block)
+                    while view:
+                        view = view[file.write(view) :]
+                os.fsync(file.fileno())
+            yield partial
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(partial)
+
+    def _create(self, partial: Path) -> int:
+        """Open the new file, with its folders; a delete elsewhere may take an empty folder away again meanwhile."""
+        made = False
+        for _ in range(_FOLDER_RACES):
+            with contextlib.suppress(FileNotFoundError):
+                _make_folders(partial.parent, _folder_mode(self._file_mode))
+                made = True
+                return os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, self._file_mode)
+        if not made:
+            raise StoreError(f"The folder {partial.parent} cannot be made: choose a directory on another file system.")
+        raise StoreError(f"The folder {partial.parent} goes away as soon as it is made.", retryable=True)
+
+    def _entries(self, folder: Path) -> Iterator[FileEntry]:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from self._entries(Path(entry.path))
+                elif entry.is_file(follow_symlinks=False):
+                    with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+                        size = entry.stat(follow_symlinks=False).st_size
+                        yield FileEntry(os.path.relpath(entry.path, self.directory), size)
+
+    def _prune(self, folder: Path) -> None:
+        while folder != self.directory and folder.is_relative_to(self.directory):
+            try:
+                os.rmdir(folder)
+            except OSError:  # not empty, or gone
+                return
+            folder = folder.parent
+
+    @contextlib.contextmanager
+    def _faults(self, verb: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._fail(verb, path, error)
+
+    def _fail(self, verb: str, path: str, error: OSError) -> NoReturn:
+        reason = (error.strerror or str(error)).lower()
+        if verb == "read" and error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR):
+            raise MissingFileError(f"There is no file '{path}' in {self.directory}.") from error
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) and verb == "write":
+            raise StoreError(
+                f"The checkpoint directory {self.directory} cannot be written ({reason}): make it writable for this "
+                "user, or name another one."
+            ) from error
+        raise StoreError(
+            f"Cannot {verb} '{path}' in {self.directory}: {reason}.", retryable=error.errno in _RETRYABLE
+        ) from error
+
+
+def _folder_mode(file_mode: int) -> int:
+    """Who may read a file may look into its folder."""
+    return file_mode | (file_mode & 0o444) >> 2
+
+
+def _make_folders(folder: Path, mode: int) -> None:
+    """The folder and those above it, each synced into its parent."""
+    missing = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for new in reversed(missing):
+        try:
+            os.mkdir(new, mode)
+        except FileExistsError:
+            if not new.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, f"{new} is not a directory") from None
+        _sync_folder(new.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,89 @@
+"""What to do about a damaged checkpoint (I16): refuse it by name, offer the newest older good one, and take that one
+unasked only where nothing is committed twice by it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rekindle import config
+from rekindle.checkpoint.resolve import LoadedCheckpoint, load, newest_good_before
+from rekindle.checkpoint.store.port import Store, url_of
+from rekindle.datastream.functions import TwoPhaseCommitSinkFunction
+from rekindle.errors import CorruptCheckpointError
+from rekindle.graph.nodes import JobPlan, OperatorKind
+
+_LOG = logging.getLogger("rekindle.checkpoint")
+
+
+@dataclass(frozen=True)
+class GoingBack:
+    """Whether a job may begin from an older checkpoint than the one it should have begun from."""
+
+    #: What would commit once more what it has committed since then.
+    committing: tuple[str, ...] = ()
+    #: The user has allowed it all the same.
+    allowed: bool = False
+
+    @staticmethod
+    def of(plan: JobPlan, *, running: bool = False) -> GoingBack:
+        """As a job's sinks and settings say. `running`: it has handed out results, which cannot be taken back."""
+        return GoingBack(tuple(_committing(plan, running)), plan.settings.allow_older_checkpoint)
+
+
+def _committing(plan: JobPlan, running: bool) -> Iterator[str]:
+    for node in plan.nodes:
+        has_committer = callable(getattr(node.function, "create_committer", None))
+        two_phase = isinstance(node.function, TwoPhaseCommitSinkFunction)
+        collected = running and node.kind is OperatorKind.COLLECT
+        if (node.kind is OperatorKind.SINK and has_committer) or two_phase or collected:
+            yield node.name
+
+
+def decide(damage: str, alternative: str | None, going_back: GoingBack) -> str:
+    """The checkpoint to take instead of a damaged one, or a CorruptCheckpointError that says why none is taken. Pure.
+
+    >>> decide("chk-7 is damaged.", "file:///c/orders/t/chk-6", GoingBack())
+    'file:///c/orders/t/chk-6'
+    >>> decide("chk-7 is damaged.", None, GoingBack(allowed=True))
+    Traceback (most recent call last):
+    rekindle.errors.CorruptCheckpointError: chk-7 is damaged. It cannot be restored; there is no older good ...
+    """
+    if alternative is None:
+        raise CorruptCheckpointError(f"{damage} It cannot be restored; there is no older good checkpoint beside it.")
+    if going_back.committing and not going_back.allowed:
+        names = " and ".join(f"'{name}'" for name in going_back.committing)
+        raise CorruptCheckpointError(
+            f"{damage} It cannot be restored; the newest older good checkpoint is {alternative}. It is not taken "
+            f"unasked, because {names} would hand out again what was handed out since then: set "
+            f"{config.RECOVERY_PATH.key} to it, or {config.RECOVERY_ALLOW_OLDER.key} to true.",
+            alternative=alternative,
+        )
+    return alternative
+
+
+def choose_restore(store: Store, path: str, damage: CorruptCheckpointError, going_back: GoingBack) -> LoadedCheckpoint:
+    """What a job begins from when the checkpoint at `path` turned out to be damaged, here or in a slot.
+
+    Older ones are read to the last byte before one is taken. CorruptCheckpointError: there is none, or the job may not
+    go back by itself.
+    """
+    older = damage.alternative if damage.path is not None else newest_good_before(store, path, deep=True)
+    decide(damage.damage, url_of(store, older) if older is not None else None, going_back)
+    assert older is not None, "nothing was decided upon"
+    _LOG.warning(
+        "%s The newest older good checkpoint, %s, is restored instead: what came after it is processed again.",
+        damage.damage,
+        url_of(store, older),
+    )
+    return load(store, older)
+
+
+def load_or_older(store: Store, path: str, going_back: GoingBack) -> LoadedCheckpoint:
+    """`resolve.load`, and `choose_restore` if that finds damage."""
+    try:
+        return load(store, path)
+    except CorruptCheckpointError as error:
+        return choose_restore(store, error.path or path, error, going_back)

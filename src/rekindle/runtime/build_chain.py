@@ -1,0 +1,174 @@
+"""From the plan to one subtask of a chain: its operators with their backends, and the ends of its edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rekindle.clock import Clock
+from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, Partitioning, StreamEdge
+from rekindle.runtime.context import Accumulators, JobIdentity, OperatorContext
+from rekindle.runtime.exchange.spill import Outbox, RowOutbox
+from rekindle.runtime.exchange.writers import (
+    BroadcastWriter,
+    CustomWriter,
+    EdgeTarget,
+    EdgeWriter,
+    KeyWriter,
+    RoundRobinWriter,
+    ShuffleWriter,
+    SingleTargetWriter,
+    rescale_sources,
+    rescale_targets,
+)
+from rekindle.runtime.key_hash import key_group_range
+from rekindle.runtime.metrics import TaskMetricGroup
+from rekindle.runtime.operators.base import Operator
+from rekindle.runtime.operators.factory import Blueprint, build_operator, selector_function
+from rekindle.runtime.operators.stateless import method_or_callable
+from rekindle.runtime.operators.windows.window_rows import windowed_backend
+from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.runtime.state.operator_state import OperatorStateBackend
+from rekindle.runtime.timers import InternalTimers
+from rekindle.serde import codec_for, value_codec_for
+
+
+@dataclass(frozen=True)
+class SlotServices:
+    """What a task needs from the slot it lives in."""
+
+    attempt: int
+    clock: Clock
+    directory: str
+    accumulators: Accumulators
+    load_function: Callable[[int], Any]
+    load_edge_function: Callable[[int, str], Any]  # (edge id, "key_selector" | "partitioner")
+    load_selector: Callable[[int, int], Any]  # (node id, input index)
+    wake: Callable[[], None]
+    job: JobIdentity = field(default_factory=JobIdentity)
+    cached_files: Mapping[str, str] = field(default_factory=dict)  # name -> path on this machine
+
+
+@dataclass(frozen=True)
+class ChainBuilder:
+    """Builds the parts of one subtask of a chain."""
+
+    plan: JobPlan
+    chain: Chain
+    subtask: int
+    services: SlotServices
+    outbox: Outbox
+
+    def operator(self, node_id: int) -> Operator:
+        """One operator of the chain, with its state backends and its function."""
+        plan, services = self.plan, self.services
+        node = plan.nodes[node_id]
+        groups = key_group_range(node.max_parallelism, node.parallelism, self.subtask)
+        allow_pickle = plan.settings.pickle_allowed
+        keyed: HashMapKeyedBackend | None = None
+        timers: InternalTimers | None = None
+        if node.is_keyed:
+            key_codec = value_codec_for(node.key_type, allow_pickle=allow_pickle)
+            if node.kind is OperatorKind.WINDOW:
+                keyed = windowed_backend(node, groups, allow_pickle, services.clock)
+            else:
+                keyed = HashMapKeyedBackend(
+                    node.max_parallelism,
+                    groups,
+                    key_codec=key_codec,
+                    allow_pickle=allow_pickle,
+                    clock=services.clock,
+                    defers=True,
+                )
+            timers = InternalTimers(node.max_parallelism, groups, key_codec=key_codec, allow_pickle=allow_pickle)
+        context = OperatorContext(
+            node=node,
+            subtask=self.subtask,
+            attempt=services.attempt,
+            clock=services.clock,
+            accumulators=services.accumulators,
+            metrics=TaskMetricGroup(services.clock),
+            keyed=keyed,
+            timers=timers,
+            operator_state=OperatorStateBackend(self.subtask, allow_pickle=allow_pickle),
+            batch=plan.batch,
+            cached_files=services.cached_files,
+            job=services.job,
+            directory=services.directory,
+            settings=plan.settings,
+        )
+        selectors = [
+            services.load_selector(node_id, index) if selector is not None else None
+            for index, selector in enumerate(node.key_selectors)
+        ]
+        function = services.load_function(node_id)
+        return build_operator(Blueprint(node, context, function, selectors, self.outbox, services.wake))
+
+    def writer(self, edge: StreamEdge) -> EdgeWriter:
+        """The sending end of an edge that leaves the chain."""
+        plan = self.plan
+        chain = plan.chain_of(edge.target)
+        slots = tuple(plan.placement[chain.id, target] for target in range(chain.parallelism))
+        target = EdgeTarget(
+            edge=edge.id,
+            label=f"{plan.nodes[edge.source].name} -> {plan.nodes[edge.target].name}",
+            source=self.subtask,
+            sources=self.chain.parallelism,
+            target_slots=slots,
+            codec=codec_for(edge.type_info),
+            chunk_records=plan.settings.chunk_records,
+        )
+        return self._writer(edge, target, self.outbox)
+
+    def redistributor(self, edge_id: int, outbox: RowOutbox) -> EdgeWriter:
+        """Sends what was in flight to this chain to its subtasks of today, the same in each of them.
+
+        The outbox gets rows by target subtask.
+        """
+        edge = self.plan.edges[edge_id]
+        target = EdgeTarget(
+            edge=edge.id,
+            label=f"{self.plan.nodes[edge.source].name} -> {self.plan.nodes[edge.target].name}",
+            source=0,
+            sources=1,
+            target_slots=tuple(range(self.chain.parallelism)),
+            codec=codec_for(edge.type_info),
+            chunk_records=self.plan.settings.chunk_records,
+        )
+        return self._writer(edge, target, outbox)
+
+    def _writer(self, edge: StreamEdge, target: EdgeTarget, outbox: RowOutbox) -> EdgeWriter:
+        match edge.partitioning:
+            case Partitioning.KEY:
+                selector = selector_function(self.services.load_edge_function(edge.id, "key_selector"))
+                return KeyWriter(target, outbox, selector, self.plan.chain_of(edge.target).max_parallelism)
+            case Partitioning.REBALANCE:
+                return RoundRobinWriter(target, outbox, range(target.channels), last=target.source)
+            case Partitioning.RESCALE:
+                share = rescale_targets(target.source, target.sources, target.channels)
+                return RoundRobinWriter(target, outbox, share, last=len(share) - 1)
+            case Partitioning.SHUFFLE:
+                return ShuffleWriter(target, outbox)
+            case Partitioning.BROADCAST:
+                return BroadcastWriter(target, outbox)
+            case Partitioning.GLOBAL:
+                return SingleTargetWriter(target, outbox, 0, marks_to_all=True)
+            case Partitioning.FORWARD:
+                return SingleTargetWriter(target, outbox, self.subtask, marks_to_all=False)
+            case Partitioning.CUSTOM:
+                selector = selector_function(self.services.load_edge_function(edge.id, "key_selector"))
+                partitioner = self.services.load_edge_function(edge.id, "partitioner")
+                return CustomWriter(target, outbox, selector, method_or_callable(partitioner, "partition"))
+
+    def channels(self, edge: StreamEdge) -> list[tuple[int, int]]:
+        """Who sends to this subtask over an edge: (edge, sender)."""
+        source = self.plan.chain_of(edge.source)
+        if self.plan.nodes[edge.source].kind is OperatorKind.SOURCE_DATAFRAME:
+            return [(edge.id, partition) for partition in range(self.plan.nodes[edge.source].options["partitions"])]
+        if edge.partitioning is Partitioning.FORWARD:
+            return [(edge.id, self.subtask)]
+        if edge.partitioning is Partitioning.RESCALE:
+            senders = rescale_sources(self.subtask, source.parallelism, self.chain.parallelism)
+            return [(edge.id, sender) for sender in senders]
+        return [(edge.id, sender) for sender in range(source.parallelism)]

@@ -1,0 +1,277 @@
+"""`sink_to`: a writer and its committer in one operator (I18).
+
+At a barrier: `flush(False)`, `prepare_commit()`, then, as part of the snapshot, `snapshot_state(id)`. What was handed
+over waits in `Commits` until a checkpoint that holds it is complete, and is committed again after a restore, before
+`open` ends.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any, TypeVar
+
+from rekindle.checkpoint.committables import StoredCommittable
+from rekindle.common.typeinfo import Types
+from rekindle.crash_points import CrashPoint, reach
+from rekindle.datastream.connectors.sink_api import CommitterInitContext, InitContext, SinkWriter, WriterInitContext
+from rekindle.datastream.state import ListStateDescriptor
+from rekindle.datastream.state_descriptors import reserved
+from rekindle.errors import GraphError, JobCancelledError
+from rekindle.graph.nodes import OperatorNode
+from rekindle.runtime.commits import Commits, PlainSerializer
+from rekindle.runtime.context import OperatorContext, user_timestamp
+from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
+from rekindle.runtime.operators.base import Operator, OperatorFailure, failed_record
+from rekindle.runtime.snapshot import SnapshotContext
+
+#: The operator state in which the state of writers lies, each element as bytes.
+_WRITER_STATE = "sink-writer"
+
+T = TypeVar("T")
+ContextT = TypeVar("ContextT", bound=InitContext)
+
+
+class _WriterContext(SinkWriter.Context):
+    """What a writer sees beside the record."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self.current_timestamp = NO_TIMESTAMP
+
+    def timestamp(self) -> int | None:
+        return user_timestamp(self.current_timestamp)
+
+    def current_watermark(self) -> int:
+        return self._operator.current_watermark
+
+
+class WriterOperator(Operator):
+    """The end of a stream in a `Sink`. Methods of sink, writer and committer count by name."""
+
+    def __init__(self, node: OperatorNode, context: OperatorContext, sink: Any) -> None:
+        super().__init__(node, context)
+        self._sink = sink
+        self._commits_at_all = callable(getattr(sink, "create_committer", None))
+        self._writer: Any = None
+        self._committer: Any = None
+        self._commits: Commits | None = None
+        self._prepare_commit: Callable[..., Any] | None = None
+        self._snapshot_state: Callable[..., Any] | None = None
+        self._write_watermark: Callable[..., Any] | None = None
+        self._restored: list[Iterator[bytes]] = []
+        self._restored_id: int | None = None
+        self._finished = False
+        self._swept = False
+        self._cancelled = threading.Event()
+        self._files = count()
+        self._directory = os.path.join(context.directory, f"sink-{node.id}-{context.subtask}")
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def restore_committables(self, stored: list[Iterator[bytes]]) -> None:
+        if not self._commits_at_all:
+            super().restore_committables(stored)
+        self._restored = stored
+
+    def restore_ended(self) -> None:
+        """Nothing will be written any more: only commit (I9)."""
+        self._finished = True
+
+    def initialize_state(self, restored_id: int | None) -> None:
+        self._restored_id = restored_id
+        descriptor = reserved(ListStateDescriptor(_WRITER_STATE, Types.PRIMITIVE_ARRAY(Types.BYTE())))
+        self._writer_states = self.context.operator_state.get_list_state(descriptor)
+
+    def open(self) -> None:
+        """Make the committer, commit what the restored checkpoint holds, then make the writer."""
+        self._context = _WriterContext(self)
+        self._records = self.context.metrics.counter("numRecordsSend")
+        if self._commits_at_all:
+            self._open_committer()
+        if not self._finished:
+            self._open_writer()
+
+    def _open_committer(self) -> None:
+        context, settings = self.context, self.context.settings
+        self._committer = self._user(self._sink.create_committer, self._init_context(CommitterInitContext))
+        self._commits = Commits(
+            name=context.task_name,
+            serializer=self._serializer("get_committable_serializer"),
+            commit=self._committer.commit,
+            metrics=context.metrics,
+            pause=self._cancelled.wait,
+            retries=settings.commit_retries,
+            retry_delay_s=settings.commit_retry_delay_ms / 1000,
+        )
+        if self._restored_id is None:
+            return
+        self._user(self._commits.restore, self._restored, self._new_path)
+        self._restored = []
+        reach(CrashPoint.BEFORE_RECOMMIT)
+        self._user(self._commits.settle)
+        reach(CrashPoint.AFTER_RECOMMIT)
+
+    def _open_writer(self) -> None:
+        init = self._init_context(WriterInitContext)
+        self._state_serializer = self._serializer("get_writer_state_serializer")
+        states = [self._state_serializer.deserialize(data) for data in self._writer_states.get()]
+        self._writer = writer = self._restored_writer(init, states) if states else self._new_writer(init)
+        self._write = writer.write
+        self._prepare_commit = _method(writer, "prepare_commit")
+        self._snapshot_state = _method(writer, "snapshot_state")
+        watermarks = _method(writer, "write_watermark")
+        ignored = getattr(type(writer), "write_watermark", None) is SinkWriter.write_watermark
+        self._write_watermark = None if ignored else watermarks
+        if self._prepare_commit is not None and self._commits is None:
+            raise OperatorFailure(self.name) from GraphError(
+                f"The writer of {self.context.task_name} has prepare_commit(), but its sink has no "
+                "create_committer(context): nobody would commit."
+            )
+
+    def _new_writer(self, init: WriterInitContext) -> Any:
+        return self._user(self._sink.create_writer, init)
+
+    def _restored_writer(self, init: WriterInitContext, states: list[Any]) -> Any:
+        restore = _method(self._sink, "restore_writer")
+        if restore is None:
+            raise OperatorFailure(self.name) from GraphError(
+                f"The checkpoint holds state of the writer of {self.context.task_name}, but the sink has no "
+                "restore_writer(context, recovered_state)."
+            )
+        return self._user(restore, init, states)
+
+    def _init_context(self, kind: type[ContextT]) -> ContextT:
+        context, job = self.context, self.context.job
+        os.makedirs(self._directory, exist_ok=True)
+        return kind(
+            subtask=context.subtask,
+            parallelism=context.node.parallelism,
+            job_name=job.name,
+            job_id=job.id,
+            task_name=context.task_name,
+            timeline=job.timeline,
+            attempt=job.attempt,
+            attempt_number=context.attempt,
+            restored_checkpoint_id=self._restored_id,
+            directory=self._directory,
+            metric_group=context.metrics,
+        )
+
+    def _serializer(self, method: str) -> Any:
+        maker = getattr(self._sink, method, None)
+        return self._user(maker) if callable(maker) else PlainSerializer()
+
+    def _new_path(self) -> str:
+        return os.path.join(self._directory, f"restored-{next(self._files)}")
+
+    def finish(self) -> None:
+        """The last records go out; they are committed with the final checkpoint, or now if there is none (I9)."""
+        if self._finished:
+            return
+        self._user(self._writer.flush, True)
+        self._hand_over()
+        self._finished = True
+        if self._commits is not None and not self.context.checkpointed:
+            self._user(self._commits.settle)
+            self._sweep()
+
+    def cancel(self) -> None:
+        """Wait for no retry any more."""
+        self._cancelled.set()
+
+    def close(self) -> None:
+        """Close the writer, then the committer; both, whatever the first says."""
+        try:
+            _close(self._writer)
+        finally:
+            _close(self._committer)
+            if self._commits is not None:
+                self._commits.close()
+
+    # -- data ---------------------------------------------------------------------------------------------------------
+
+    def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        write, context = self._write, self._context
+        self.records_sunk += len(records)
+        self._records.inc(len(records))
+        remaining = iter(records)
+        try:
+            if timestamps is None:
+                context.current_timestamp = NO_TIMESTAMP
+                for record in remaining:
+                    write(record, context)
+            else:
+                for record, context.current_timestamp in zip(remaining, timestamps, strict=True):
+                    write(record, context)
+        except Exception as error:
+            raise failed_record(self.name, records, remaining) from error
+
+    def process_watermark(self, watermark: int) -> None:
+        super().process_watermark(watermark)
+        if self._write_watermark is not None:
+            self._user(self._write_watermark, watermark)
+
+    # -- checkpoints --------------------------------------------------------------------------------------------------
+
+    def prepare_snapshot(self, checkpoint_id: int) -> None:
+        """Before the snapshot: what fails here may have lost records, so it fails the job, not the checkpoint."""
+        if not self._finished:
+            self._user(self._writer.flush, False)
+            self._hand_over()
+        if self._commits is not None:
+            self._commits.barrier(checkpoint_id)
+
+    def _hand_over(self) -> None:
+        if self._prepare_commit is not None and self._commits is not None:
+            committables = self._user(self._prepare_commit)
+            self._user(self._commits.hand_over, list(committables or ()))
+
+    def snapshot_user_state(self, context: SnapshotContext) -> None:
+        """The writer's state, each element by itself, so that any subtask can take it."""
+        if self._writer is not None and self._snapshot_state is not None:
+            states = self._snapshot_state(context.get_checkpoint_id())
+            self._writer_states.update([self._state_serializer.serialize(state) for state in states or ()])
+
+    def committables(self, checkpoint_id: int) -> list[StoredCommittable]:
+        return self._commits.snapshot(checkpoint_id) if self._commits is not None else []
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        super().notify_complete(checkpoint_id)
+        if self._commits is not None:
+            self._user(self._commits.completed, checkpoint_id)
+            self._sweep()
+
+    def settle(self) -> None:
+        if self._commits is not None:
+            self._user(self._commits.settle)
+
+    def _sweep(self) -> None:
+        """Every subtask is open by now, so what the restored checkpoint held is committed everywhere."""
+        if self._swept:
+            return
+        self._swept = True
+        sweep = _method(self._committer, "sweep")
+        if self.context.subtask == 0 and sweep is not None:
+            self._user(sweep)
+
+    def _user(self, call: Callable[..., T], *arguments: Any) -> T:
+        try:
+            return call(*arguments)
+        except JobCancelledError:
+            raise
+        except Exception as error:
+            raise OperatorFailure(self.name) from error
+
+
+def _method(target: Any, name: str) -> Callable[..., Any] | None:
+    method = getattr(target, name, None)
+    return method if callable(method) else None
+
+
+def _close(target: Any) -> None:
+    closer = _method(target, "close")
+    if closer is not None:
+        closer()

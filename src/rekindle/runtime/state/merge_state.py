@@ -1,0 +1,43 @@
+"""State of several rows becomes that of one: what windows that merge need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rekindle.datastream.state import AggregatingState, ListState, ReducingState, State
+from rekindle.errors import StateAccessError
+from rekindle.runtime.state.changes import Row
+from rekindle.runtime.state.handles import RowAggregatingState
+from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.runtime.state.shaped import ShapedListState
+from rekindle.runtime.state.ttl.handles import TtlAggregatingState, TtlListState
+
+
+def merge_state(keyed: HashMapKeyedBackend, handle: State, target: Row, sources: Iterable[Row]) -> None:
+    """Move what a handle finds in the sources to the target, which is the current row afterwards."""
+    if isinstance(handle, ShapedListState):
+        handle = handle.inner
+    if isinstance(handle, TtlListState):
+        handle = handle.elements  # each element keeps its time
+    for source in sources:
+        keyed.row = source
+        if isinstance(handle, RowAggregatingState | TtlAggregatingState):
+            accumulator = handle.accumulator()
+            handle.clear()
+            keyed.row = target
+            handle.merge(accumulator)
+            continue
+        if not isinstance(handle, ReducingState | ListState) or isinstance(handle, AggregatingState):
+            raise StateAccessError(
+                f"A {type(handle).__name__} cannot be merged: windows that merge take reducing, list and aggregating "
+                "state."
+            )
+        held: Any = handle.get()
+        handle.clear()
+        keyed.row = target
+        if isinstance(handle, ListState):
+            handle.add_all(list(held))
+        elif held is not None:
+            handle.add(held)
+    keyed.row = target

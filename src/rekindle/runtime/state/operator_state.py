@@ -1,0 +1,291 @@
+"""State of an operator's subtask rather than of a key: lists (split or union on rescale) and broadcast maps."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NoReturn, TypeVar
+
+from rekindle.checkpoint.operator_parts import (
+    Distribution,
+    OperatorStatePart,
+    decode_operator_part,
+    encode_operator_part,
+    redistribute,
+    redistribute_broadcast,
+    redistribute_split,
+    redistribute_union,
+)
+from rekindle.datastream.state import (
+    BroadcastState,
+    ListState,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    OperatorStateStore,
+    ReadOnlyBroadcastState,
+    StateDescriptor,
+)
+from rekindle.errors import IncompatibleStateError, StateAccessError
+from rekindle.runtime.state.format import decoded, encoded
+from rekindle.runtime.state.shaped import shaped_list
+from rekindle.runtime.state.spec import UNREADABLE, StateSpec, list_spec, map_spec
+from rekindle.runtime.state.ttl.config import ttl_of
+
+# The format and who gets what of it on a restore belong to what is on disk.
+__all__ = [
+    "Distribution",
+    "HeapBroadcastState",
+    "HeapReadOnlyBroadcastState",
+    "OperatorListState",
+    "OperatorStateBackend",
+    "OperatorStatePart",
+    "decode_operator_part",
+    "encode_operator_part",
+    "redistribute",
+    "redistribute_broadcast",
+    "redistribute_split",
+    "redistribute_union",
+]
+
+_LOG: Final = logging.getLogger("rekindle.state")
+DescriptorT = TypeVar("DescriptorT", bound=StateDescriptor)
+
+
+# ------------------------------------------------------------------------------------------------------------ handles
+
+
+class OperatorListState(ListState[Any]):
+    """A list of this subtask."""
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+
+    def get(self) -> list[Any]:
+        """A copy of the list."""
+        return self._values.copy()
+
+    def add(self, value: Any) -> None:
+        """Append one element."""
+        self._values.append(value)
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Append several elements."""
+        self._values.extend(values)
+
+    def update(self, values: Iterable[Any]) -> None:
+        """Replace the list."""
+        self._values = list(values)
+
+    def clear(self) -> None:
+        """Empty the list."""
+        self._values = []
+
+
+class HeapReadOnlyBroadcastState(ReadOnlyBroadcastState[Any, Any]):
+    """Broadcast state as the side sees it that may not change it."""
+
+    def __init__(self, spec: StateSpec, entries: dict[Any, Any]) -> None:
+        self._name = spec.name
+        self._entries = entries
+        self._shape, self._shape_key = spec.shape, spec.shape_field
+
+    def get(self, key: Any) -> Any:
+        """The value of an entry, or None."""
+        return self._entries.get(key if self._shape_key is None else self._shape_key(key))
+
+    def contains(self, key: Any) -> bool:
+        """Whether there is such an entry."""
+        return (key if self._shape_key is None else self._shape_key(key)) in self._entries
+
+    def items(self) -> list[tuple[Any, Any]]:
+        """The entries as they are now."""
+        return list(self._entries.items())
+
+    def keys(self) -> list[Any]:
+        """The keys as they are now."""
+        return list(self._entries)
+
+    def values(self) -> list[Any]:
+        """The values as they are now."""
+        return list(self._entries.values())
+
+    def is_empty(self) -> bool:
+        """Whether there is no entry."""
+        return not self._entries
+
+    def put(self, key: Any, value: Any) -> None:
+        """Refused: only the broadcast side may."""
+        self._refuse()
+
+    def put_all(self, dict_value: dict[Any, Any]) -> None:
+        """Refused: only the broadcast side may."""
+        self._refuse()
+
+    def remove(self, key: Any) -> None:
+        """Refused: only the broadcast side may."""
+        self._refuse()
+
+    def clear(self) -> None:
+        """Refused: only the broadcast side may."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise StateAccessError(
+            f"Broadcast state '{self._name}' is read-only here: change it in process_broadcast_element(), "
+            "so that every subtask changes it alike."
+        )
+
+
+class HeapBroadcastState(BroadcastState[Any, Any], HeapReadOnlyBroadcastState):
+    """Broadcast state as the broadcast side sees it."""
+
+    def put(self, key: Any, value: Any) -> None:
+        """Set an entry."""
+        field = key if self._shape_key is None else self._shape_key(key)
+        self._entries[field] = value if self._shape is None else self._shape(value)
+
+    def put_all(self, dict_value: dict[Any, Any]) -> None:
+        """Set several entries."""
+        for key, value in dict_value.items():
+            self.put(key, value)
+
+    def remove(self, key: Any) -> None:
+        """Remove an entry, if it is there."""
+        self._entries.pop(key if self._shape_key is None else self._shape_key(key), None)
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        self._entries.clear()
+
+
+# ------------------------------------------------------------------------------------------------------------ backend
+
+
+class _Registered:
+    """A state of this operator: a list, or the dict of a broadcast map."""
+
+    def __init__(self, spec: StateSpec, distribution: Distribution) -> None:
+        self.spec = spec
+        self.distribution = distribution
+        self.elements = shaped_list(spec, OperatorListState())
+        self.entries: dict[Any, Any] = {}
+        self.broadcast = HeapBroadcastState(spec, self.entries)
+        self.read_only = HeapReadOnlyBroadcastState(spec, self.entries)
+
+    def check_same(self, spec: StateSpec, distribution: Distribution) -> None:
+        if distribution is not self.distribution:
+            raise StateAccessError(
+                f"Operator state '{spec.name}' is already registered as {self.distribution} state; it cannot be "
+                f"{distribution} state too: give one of them another name."
+            )
+        self.spec.check_same(spec)
+
+    def encode(self) -> OperatorStatePart:
+        values, fields = self.spec.values, self.spec.fields
+        if fields is None:
+            data = [encoded(value, values) for value in self.elements.get()]
+        else:
+            pairs = self.entries.items()
+            data = [part for field, value in pairs for part in (encoded(field, fields), encoded(value, values))]
+        return OperatorStatePart(self.spec.name, self.distribution, self.spec.type_name, self.spec.fingerprint, data)
+
+    def load(self, part: OperatorStatePart) -> None:
+        if part.distribution is not self.distribution:
+            raise IncompatibleStateError(
+                f"Operator state '{part.name}' was saved as {part.distribution} state, but the program registers it as "
+                f"{self.distribution} state: give the new one another name."
+            )
+        try:
+            self._decode(part)
+        except UNREADABLE as error:
+            raise IncompatibleStateError(
+                f"Operator state '{part.name}', saved as {part.distribution} state of {part.type_name}, cannot be read "
+                f"as {self.spec.type_name} ({error}): declare the type it was saved with, or give the new state "
+                "another name."
+            ) from error
+
+    def _decode(self, part: OperatorStatePart) -> None:
+        values, fields = self.spec.values, self.spec.fields
+        if fields is None:
+            self.elements.update([decoded(data, values) for data in part.entries])
+        else:
+            flat = part.entries
+            for field, value in zip(flat[::2], flat[1::2], strict=True):
+                self.entries[decoded(field, fields)] = decoded(value, values)
+
+
+class OperatorStateBackend(OperatorStateStore):
+    """Operator state of one subtask, in memory; small, so a snapshot is always whole and encoded at the cut (I13)."""
+
+    def __init__(self, subtask: int = 0, *, allow_pickle: bool = True) -> None:
+        self._subtask = subtask
+        self._allow_pickle = allow_pickle
+        self._states: dict[str, _Registered] = {}
+        self._unclaimed: dict[str, OperatorStatePart] = {}
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list whose elements are spread evenly over the subtasks on a restore."""
+        return self._register(list_spec, state_descriptor, Distribution.SPLIT).elements
+
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list of which every subtask gets all elements on a restore."""
+        return self._register(list_spec, state_descriptor, Distribution.UNION).elements
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        """A map that every subtask holds alike."""
+        return self._register(map_spec, state_descriptor, Distribution.BROADCAST).broadcast
+
+    def get_read_only_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+        """The same map for the side that may not change it."""
+        return self._register(map_spec, state_descriptor, Distribution.BROADCAST).read_only
+
+    @property
+    def allow_pickle(self) -> bool:
+        """Whether values of undeclared types may be pickled."""
+        return self._allow_pickle
+
+    def unclaimed_names(self) -> list[str]:
+        """The restored states that nobody has registered; snapshots carry them along."""
+        return list(self._unclaimed)
+
+    def registered_names(self) -> set[str]:
+        """The names of all states here, registered or restored."""
+        return {*self._states, *self._unclaimed}
+
+    def snapshot(self) -> bytes:
+        """All states as bytes."""
+        carried = [
+            part
+            for part in self._unclaimed.values()
+            # Every subtask got all of a union list: one is enough to carry it on.
+            if part.distribution is not Distribution.UNION or self._subtask == 0
+        ]
+        return encode_operator_part([*carried, *(state.encode() for state in self._states.values())])
+
+    def restore(self, data: bytes) -> None:
+        """Take what `redistribute` made for this subtask; states get it as they are registered."""
+        assert not self._states, "restore comes before registration"
+        self._unclaimed = {part.name: part for part in decode_operator_part(data)}
+
+    def _register(
+        self, spec_of: Callable[[DescriptorT, bool], StateSpec], descriptor: DescriptorT, distribution: Distribution
+    ) -> _Registered:
+        spec = spec_of(descriptor, self._allow_pickle)
+        known = self._states.get(spec.name)
+        if known is not None:
+            known.check_same(spec, distribution)
+            return known
+        if ttl_of(descriptor) is not None and self._subtask == 0:
+            _LOG.warning(
+                "State '%s' has a time to live, but it is %s state of the operator: as in Flink only keyed state "
+                "expires, this one stays until it is removed.",
+                spec.name,
+                distribution,
+            )
+        state = _Registered(spec, distribution)
+        part = self._unclaimed.get(spec.name)
+        if part is not None:
+            state.load(part)
+            del self._unclaimed[spec.name]
+        self._states[spec.name] = state
+        return state

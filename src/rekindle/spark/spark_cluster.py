@@ -1,0 +1,178 @@
+"""Spark as the coordinator's cluster: slots in its executors, epochs as its jobs."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rekindle import config
+from rekindle.common.configuration import Configuration
+from rekindle.coordinator.cluster import EpochRun
+from rekindle.errors import ClusterError, ClusterGoneError, JobCancelledError
+from rekindle.protocol import SlotLaunch
+from rekindle.spark import internals as private
+from rekindle.spark.dataframe import ChunkEncoder, DataFrameInput
+from rekindle.spark.epoch import EpochRunner, explain_failure
+from rekindle.spark.session import SessionLease, is_on_this_machine
+from rekindle.spark.shuffle import StageInput
+from rekindle.spark.slots import Placement, SpawnedSlot, master_of, spawn_slots
+from rekindle.spark.spark_thread import SparkThread
+
+_LOOPBACK = "127.0.0.1"
+_POOL_PROPERTY = "spark.scheduler.pool"
+#: After so many starts of Spark in a row that failed, the job ends: what is missing does not come by waiting.
+_MOST_FAILED_STARTS = 10
+
+
+@dataclass(frozen=True)
+class DataFrameFeed:
+    """A DataFrame source of the plan: its rows, and how they become chunks for the slots."""
+
+    source: DataFrameInput
+    encode: ChunkEncoder
+
+
+class SparkCluster:
+    """Implements `coordinator.cluster.Cluster` on a Spark session, which `close` gives back.
+
+    Make it on the user's thread: the FAIR pool that is set there is used for every job. `renew` is asked for another
+    session when the JVM of a renewable one has ended.
+    """
+
+    def __init__(
+        self,
+        lease: SessionLease,
+        configuration: Configuration,
+        feeds: Mapping[int, DataFrameFeed] | None = None,
+        renew: Callable[[], SessionLease] | None = None,
+    ) -> None:
+        self._configuration = configuration
+        self._feeds = dict(feeds or {})
+        self._renew = renew
+        self._failed_starts = 0
+        self._pool = lease.context.getLocalProperty(_POOL_PROPERTY)
+        self._placements: list[Placement] = []
+        self._stop_spawning = threading.Event()
+        self._use(lease)
+
+    def _use(self, lease: SessionLease) -> None:
+        context = lease.context
+        self._runner = EpochRunner(context, java_stacks=self._configuration.get(config.JAVA_STACK))
+        self._thread = SparkThread(lambda: private.is_stopped(context))
+        self._lease, self._sc = lease, context
+
+    def prepare(self) -> None:
+        """Before each attempt: the session's JVM answers, or another session takes its place."""
+        ending = private.jvm_ending(self._sc)
+        if ending is None and private.is_stopped(self._sc):
+            raise ClusterGoneError("The Spark session of this job has been stopped, so it cannot be started again.")
+        if ending is None:
+            return
+        if self._feeds:
+            raise ClusterGoneError(
+                f"The job reads a DataFrame of a Spark session whose driver's JVM has ended ({ending}), and the "
+                "DataFrame with it: start the program again."
+            )
+        if not self._lease.renewable or self._renew is None:
+            raise ClusterGoneError(
+                f"The driver's JVM of the Spark session that this program made has ended ({ending}): start the "
+                "program again; a session that Rekindle makes would have been started again."
+            )
+        self._placements.clear()  # they went with it
+        self._thread.close()
+        self._use(self._started_again(self._renew))
+
+    def _started_again(self, renew: Callable[[], SessionLease]) -> SessionLease:
+        try:
+            lease = renew()
+        except ClusterError as error:
+            self._failed_starts += 1
+            if self._failed_starts < _MOST_FAILED_STARTS:
+                raise
+            raise ClusterGoneError(
+                f"Spark could not be started again {self._failed_starts} times in a row: {error}"
+            ) from error
+        self._failed_starts = 0
+        return lease
+
+    def driver_host(self) -> str:
+        """Loopback when everything is on this machine, else what is configured, else the address Spark's driver has."""
+        if self.is_on_this_machine:
+            return _LOOPBACK
+        if self._configuration.contains(config.DRIVER_HOST):
+            return self._configuration.get(config.DRIVER_HOST)
+        return self._sc.getConf().get("spark.driver.host") or _LOOPBACK
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether slots are to listen on loopback only."""
+        return is_on_this_machine(master_of(self._sc))
+
+    def start_slots(self, launches: Sequence[SlotLaunch]) -> list[SpawnedSlot]:
+        """Starts the slots; they report to the driver on their own."""
+        self._release_placements()
+        self._stop_spawning.clear()
+        try:
+            placement = self._thread.call(lambda: self._spawn(launches), launches[0].job_name)
+        except Exception as error:
+            if (message := private.java_message(error)) is None:
+                raise
+            raise explain_failure(message, launches[0].job_name) from None
+        self._placements.append(placement)
+        if self._stop_spawning.is_set():
+            raise JobCancelledError(f"The job '{launches[0].job_name}' was cancelled while its slots started.")
+        return placement.slots
+
+    def run_epoch(self, run: EpochRun) -> list[bytes]:
+        """Runs one epoch to its end; the rows that go to the driver."""
+        return self._thread.call(lambda: self._run_epoch(run), run.job_name)
+
+    def cancel_epoch(self) -> None:
+        """Stops what runs, from another thread: an epoch, or the start of the slots."""
+        self._stop_spawning.set()
+        self._runner.cancel()
+
+    def close(self) -> None:
+        """Lets executors and DataFrames go; stops the session if it is ours."""
+        self._thread.close()
+        try:
+            self._release_placements()
+            for feed in self._feeds.values():
+                feed.source.close()
+        except Exception as error:
+            # A stopped session, or one without its JVM, has nothing left to give back.
+            if private.java_message(error) is None:
+                raise
+        self._lease.close()
+
+    def _spawn(self, launches: Sequence[SlotLaunch]) -> Placement:
+        with self._in_pool():
+            return spawn_slots(self._sc, launches, self._stop_spawning)
+
+    def _run_epoch(self, run: EpochRun) -> list[bytes]:
+        with self._in_pool():
+            return self._runner.run(run, self._inputs(run))
+
+    def _inputs(self, run: EpochRun) -> list[StageInput]:
+        return [
+            self._feeds[node].source.rows_for(partitions, self._feeds[node].encode)
+            for node, partitions in run.dataframe_partitions
+            if partitions
+        ]
+
+    def _release_placements(self) -> None:
+        for placement in self._placements:
+            placement.release()
+        self._placements.clear()
+
+    @contextlib.contextmanager
+    def _in_pool(self) -> Iterator[None]:
+        """The scheduling pool of the thread that made this cluster; jobs run on the job master's own thread."""
+        if self._pool is None:
+            yield
+            return
+        with private.own_local_properties(self._sc):
+            self._sc.setLocalProperty(_POOL_PROPERTY, self._pool)
+            yield
