@@ -7,10 +7,10 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
-from rekindle.checkpoint.rescale import key_group_range
 from rekindle.datastream import DataStream, KeyedStream, StreamExecutionEnvironment
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import OperatorKind
+from rekindle.key_groups import key_group_range
 from rekindle.runtime.context import Accumulators, OperatorContext
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.factory import selector_function

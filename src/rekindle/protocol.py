@@ -6,6 +6,7 @@ A pump opens a connection per (attempt, epoch, stage) with `PumpHello`, streams 
 
 from __future__ import annotations
 
+import struct
 from enum import StrEnum
 from typing import ClassVar
 
@@ -353,7 +354,9 @@ def decode_pump_reply(data: bytes) -> PumpReply:
 
 #: A row for this destination goes to the driver: pumps hand it on from stage to stage, slots never see it.
 TO_DRIVER = 0xFFFF_FFFF
-#: Frames that a slot sends to its pump: `<u32 destination slot><row bytes>`; an empty frame ends the stage.
+#: The prefix of a frame that a slot sends to its pump, `<u32 destination slot><row bytes>`: slot or `TO_DRIVER`.
+DESTINATION = struct.Struct("<I")
+#: An empty frame ends the stage.
 END_OF_STAGE = b""
 
 

@@ -13,7 +13,8 @@ from rekindle.checkpoint.store.arrow import ArrowStore
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.store.objects import ObjectStore
-from rekindle.checkpoint.store.port import Store, check_usable, open_store
+from rekindle.checkpoint.store.open_store import check_usable, open_store
+from rekindle.checkpoint.store.port import Store
 from rekindle.errors import StoreError
 from rekindle.testing.store_contract import StoreContract
 

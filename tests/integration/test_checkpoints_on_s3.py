@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from rekindle.checkpoint.paths import BEGUN, COMPLETED
-from rekindle.checkpoint.store.port import open_store
+from rekindle.checkpoint.store.open_store import open_store
 from rekindle.common import Configuration, JobStatus, RestartStrategies, Types, WatermarkStrategy
 from rekindle.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy

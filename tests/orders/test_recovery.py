@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from examples.orders.faults import BRANCHES, Fault, SimulatedError
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from tests.orders.order_samples import LIVELY, assert_as_expected, job_in_process, shop, verdicts
 
 

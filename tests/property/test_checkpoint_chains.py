@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rekindle.checkpoint.manifest import FileRef, SubtaskState
+from rekindle.checkpoint.parts import on_top_of, write_subtask
 from rekindle.checkpoint.read_state import read_parts
 from rekindle.checkpoint.rescale import SubtaskRestore
 from rekindle.checkpoint.rewrites import RewriteRules
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store.memory import MemoryStore
-from rekindle.checkpoint.subtask import on_top_of, write_subtask
 from rekindle.common.typeinfo import Types
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.protocol import CheckpointOrder

@@ -18,7 +18,7 @@ from rekindle.datastream.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from rekindle.runtime.key_hash import key_group_range
+from rekindle.key_groups import key_group_range
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 
 GROUPS = 8

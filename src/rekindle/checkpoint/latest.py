@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Final
 
 from rekindle import config
-from rekindle.checkpoint.beginnings import beginning_of
+from rekindle.checkpoint.notes import beginning_of, stopped_with
 from rekindle.checkpoint.paths import (
     BEGUN,
     COMPLETED,
@@ -24,7 +24,6 @@ from rekindle.checkpoint.paths import (
     job_folder,
     timeline_order,
 )
-from rekindle.checkpoint.stops import stopped_with
 from rekindle.checkpoint.store.port import FileEntry, Store, url_of
 from rekindle.errors import CheckpointNotFoundError
 

@@ -1,4 +1,4 @@
-"""Small files beside the checkpoints that say what no checkpoint does: msgpack with a version, never pickle (I20)."""
+"""Notes in a timeline's folder: `_begun`, `_completed`, `_stopped`. Msgpack with a version, never pickle (I20, I21)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from rekindle.checkpoint.store.port import Store
-from rekindle.errors import CorruptCheckpointError
+from rekindle import config
+from rekindle.checkpoint.ownership import Claim
+from rekindle.checkpoint.paths import begun_path, checkpoint_folder, completed_path, stopped_path, timeline_folder
+from rekindle.checkpoint.store.port import Store, put_once
+from rekindle.errors import CheckpointError, CorruptCheckpointError
 
 FORMAT_VERSION: Final = 1
 
@@ -37,3 +40,75 @@ def read_note(store: Store, path: str, kind: type[N], advice: str) -> N:
             f"{FORMAT_VERSION}: use the version that wrote it or a newer one, or {advice}."
         )
     return note
+
+
+class Beginning(msgspec.Struct, frozen=True):
+    """What a run begins from."""
+
+    #: A checkpoint's folder below the job's, or the URL of what lies elsewhere; None: the run begins anew.
+    origin: str | None = None
+    #: Of the origin: what is older there, the run stands on too.
+    timeline: str = ""
+    checkpoint_id: int = 0
+    #: It begins anew, and nobody has looked for a latest checkpoint.
+    on_purpose: bool = False
+    version: int = FORMAT_VERSION
+
+
+def note_beginning(store: Store, claim: Claim, beginning: Beginning) -> None:
+    """Say what the run of a claim begins from, before it acts; a later word replaces an earlier one.
+
+    >>> from rekindle.checkpoint.ownership import claim_first
+    >>> from rekindle.checkpoint.store.memory import MemoryStore
+    >>> store = MemoryStore()
+    >>> claim = claim_first(store, "orders", "0a1b", "host:17", 0)
+    >>> note_beginning(store, claim, Beginning("00000001-0a1b2c3d/chk-7", "00000001-0a1b2c3d", 7))
+    >>> beginning_of(store, f"orders/{claim.timeline}").origin
+    '00000001-0a1b2c3d/chk-7'
+    """
+    store.put(begun_path(timeline_folder(claim.job_name, claim.timeline)), encode(beginning))
+
+
+def beginning_of(store: Store, timeline: str) -> Beginning:
+    """The note in a timeline's folder."""
+    advice = f"set {config.RECOVERY_PATH.key} to the checkpoint or savepoint to go on from"
+    return read_note(store, begun_path(timeline), Beginning, advice)
+
+
+def note_completion(store: Store, claim: Claim, checkpoint_id: int) -> None:
+    """Say that a checkpoint of this run has completed, once its driver has seen that the job is still its own."""
+    store.put_if_absent(completed_path(timeline_folder(claim.job_name, claim.timeline)), b"%d\n" % checkpoint_id)
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """The note."""
+
+    version: int
+    savepoint: str  # its URL
+
+
+def note_stop(store: Store, claim: Claim, checkpoint_id: int, savepoint: str) -> None:
+    """Say where the job goes, before anything of the savepoint is committed.
+
+    >>> from rekindle.checkpoint.ownership import claim_first
+    >>> from rekindle.checkpoint.store.memory import MemoryStore
+    >>> store = MemoryStore()
+    >>> claim = claim_first(store, "orders", "0a1b", "host:17", 0)
+    >>> note_stop(store, claim, 7, "file:///savepoints/savepoint-0a1b-2c")
+    >>> stopped_with(store, checkpoint_folder("orders", claim.timeline, 7))
+    'file:///savepoints/savepoint-0a1b-2c'
+    """
+    path = note_of(claim, checkpoint_id)
+    if not put_once(store, path, encode(Stop(FORMAT_VERSION, savepoint))):
+        raise CheckpointError(f"There is already another note of a stop at {path} in {store.url}.")
+
+
+def note_of(claim: Claim, checkpoint_id: int) -> str:
+    """The path of the note in the store."""
+    return stopped_path(checkpoint_folder(claim.job_name, claim.timeline, checkpoint_id))
+
+
+def stopped_with(store: Store, folder: str) -> str:
+    """The savepoint that a job was stopped with in place of the checkpoint of this folder: its URL."""
+    advice = f"set {config.RECOVERY_PATH.key} to the savepoint that the job was stopped with"
+    return read_note(store, stopped_path(folder), Stop, advice).savepoint

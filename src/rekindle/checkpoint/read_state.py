@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rekindle.checkpoint.manifest import Blob, KeyedPart
-from rekindle.checkpoint.operator_parts import encode_operator_part, operator_share
-from rekindle.checkpoint.rescale import SourceState, SubtaskRestore, TaskState, source_share, task_share, whole_source
+from rekindle.checkpoint.part_formats import SourceState, TaskState, encode_operator_part
+from rekindle.checkpoint.redistribute import operator_share, source_share, task_share, whole_source
+from rekindle.checkpoint.rescale import SubtaskRestore
 from rekindle.checkpoint.statefile import read_blob, read_blobs, read_pieces
 from rekindle.checkpoint.store.port import Store
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
 
 import msgspec
 
-from rekindle.checkpoint.deltas import by_key_group
 from rekindle.checkpoint.manifest import Blob, KeyedPart, Manifest, OperatorState, PartKind, SubtaskState
-from rekindle.checkpoint.operator_parts import split_share
-from rekindle.errors import CorruptCheckpointError, IncompatibleStateError, SerializationError
-
-FORMAT_VERSION: Final = 1
+from rekindle.checkpoint.parts import by_key_group
+from rekindle.checkpoint.redistribute import split_share
+from rekindle.errors import CorruptCheckpointError, IncompatibleStateError
+from rekindle.key_groups import key_group_range
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class OperatorTarget:
 
 
 class SubtaskRestore(msgspec.Struct, frozen=True):
-    """What one new subtask takes: references only, so it is small enough to send. `restore.read_subtask` reads it."""
+    """What one new subtask takes: references only, small enough to send. `read_state.read_subtask` reads it."""
 
     uid: str
     subtask: int
@@ -59,18 +57,6 @@ class SubtaskRestore(msgspec.Struct, frozen=True):
     in_flight: list[Blob] = []
     #: Sizes of the files that hold this, where the subtask may go on with them.
     file_bytes: dict[str, int] = {}
-
-
-def key_group_range(max_parallelism: int, parallelism: int, subtask: int) -> range:
-    """The key groups that a subtask owns: Flink's formula, the same that routes records.
-
-    >>> [key_group_range(128, 3, i) for i in range(3)]
-    [range(0, 43), range(43, 86), range(86, 128)]
-    """
-    assert 0 <= subtask < parallelism <= max_parallelism, (subtask, parallelism, max_parallelism)
-    start = (subtask * max_parallelism + parallelism - 1) // parallelism
-    end = ((subtask + 1) * max_parallelism - 1) // parallelism
-    return range(start, end + 1)
 
 
 def assign(
@@ -111,11 +97,11 @@ def assign_operator(state: OperatorState, target: OperatorTarget) -> list[Subtas
             timers=timers[subtask],
             raw_keyed=raw_keyed[subtask],
             operator_state=_operator_blobs(old if rescaled or union else [old[subtask]]),
-            raw_operator=_dealt([s.raw_operator for s in old], target.parallelism, subtask),
+            raw_operator=split_share([s.raw_operator for s in old], target.parallelism, subtask),
             source=_sources([] if rescaled and target.sees_all_splits else old if rescaled else [old[subtask]]),
             all_sources=_sources(old if target.sees_all_splits else []),
             task=[s.task for s in (old if rescaled else [old[subtask]]) if s.task is not None],
-            committables=_dealt([s.committables for s in old], target.parallelism, subtask),
+            committables=split_share([s.committables for s in old], target.parallelism, subtask),
             in_flight=[s.in_flight for s in (old if rescaled else [old[subtask]]) if s.in_flight is not None],
             file_bytes={} if rescaled else old[subtask].file_bytes,
         )
@@ -189,145 +175,7 @@ def _sources(old: Sequence[SubtaskState]) -> list[Blob]:
     return [subtask.source for subtask in old if subtask.source is not None]
 
 
-def _dealt(lists: Sequence[Sequence[Blob]], parallelism: int, subtask: int) -> list[Blob]:
-    return split_share(lists, parallelism, subtask)
-
-
-# -- sources -----------------------------------------------------------------------------------------------------------
-
-
-class SplitState(msgspec.Struct, array_like=True, frozen=True):
-    """A split of a source and how far it was read, both in the tagged encoding; None: the source has no splits."""
-
-    split: bytes | None
-    position: bytes
-    #: The checkpoint that was the first to have this position; 0: not known.
-    moved_at: int = 0
-
-
-class SourceState(msgspec.Struct, array_like=True, frozen=True):
-    """What a source's subtask has in a checkpoint.
-
-    >>> SourceState.decode(SourceState([SplitState(b"s", b"p")]).encode()).splits
-    [SplitState(split=b's', position=b'p', moved_at=0)]
-    """
-
-    splits: list[SplitState]
-    version: int = FORMAT_VERSION
-    #: Chunks that a source function had collected and its chain had no time for (unaligned checkpoints).
-    in_flight: list[bytes] = []
-
-    def encode(self) -> bytes:
-        """As bytes."""
-        return _encode(self)
-
-    @staticmethod
-    def decode(data: bytes) -> SourceState:
-        """From bytes."""
-        return _decoded(data, _decode_source, "The positions of a source")
-
-
-def source_share(states: Sequence[SourceState], name: str, parallelism: int, subtask: int) -> SourceState:
-    """One new subtask's splits when the parallelism differs: all of them, pooled in order and dealt in turn.
-
-    >>> old = [SourceState([SplitState(b"a", b""), SplitState(b"b", b"")]), SourceState([SplitState(b"c", b"")])]
-    >>> [split.split for split in source_share(old, "numbers", 3, 1).splits]
-    [b'b']
-    """
-    _check_splits(states, name, parallelism)
-    return SourceState([split for state in states for split in state.splits][subtask::parallelism])
-
-
-def whole_source(
-    states: Sequence[SourceState], own: SourceState | None, name: str, parallelism: int, subtask: int
-) -> SourceState:
-    """What every new subtask sees of a source function: the newest position of each split.
-
-    `own` is the subtask's own state at an unchanged parallelism, and None at another one: a position without a split
-    belongs to its subtask.
-    """
-    if own is None:
-        _check_splits(states, name, parallelism)
-    unsplit = [split for split in own.splits if split.split is None] if own is not None else []
-    in_flight = own.in_flight if own is not None else [row for s in states[subtask::parallelism] for row in s.in_flight]
-    return SourceState(unsplit + newest_splits(states), in_flight=in_flight)
-
-
-def newest_splits(states: Sequence[SourceState]) -> list[SplitState]:
-    """Each split once: a subtask may still hold the position that a split had before another one read on.
-
-    >>> newest_splits([SourceState([SplitState(b"a", b"5", 1)]), SourceState([SplitState(b"a", b"9", 2)])])
-    [SplitState(split=b'a', position=b'9', moved_at=2)]
-    """
-    newest: dict[bytes, SplitState] = {}
-    for split in (split for state in states for split in state.splits):
-        if split.split is not None:
-            known = newest.get(split.split)
-            newest[split.split] = split if known is None or split.moved_at >= known.moved_at else known
-    return list(newest.values())
-
-
-def _check_splits(states: Sequence[SourceState], name: str, parallelism: int) -> None:
-    if any(split.split is None for state in states for split in state.splits):
-        raise IncompatibleStateError(
-            f"Source '{name}' keeps an offset per subtask, not per split, so it cannot be restored with parallelism "
-            f"{parallelism}: restore it with the parallelism it was saved with, or collect with split=..."
-        )
-
-
-# -- tasks -------------------------------------------------------------------------------------------------------------
-
-
-class TaskState(msgspec.Struct, array_like=True, frozen=True):
-    """What a task itself, beside its operators, has in a checkpoint (I1, I6)."""
-
-    watermark: int
-    idle: bool = False
-    #: Channels, round-robin positions, generators: in the tagged encoding, for the same parallelism only.
-    details: bytes | None = None
-    version: int = FORMAT_VERSION
-
-    def encode(self) -> bytes:
-        """As bytes."""
-        return _encode(self)
-
-    @staticmethod
-    def decode(data: bytes) -> TaskState:
-        """From bytes."""
-        return _decoded(data, _decode_task, "The watermarks of a task")
-
-
-def task_share(states: Sequence[TaskState]) -> TaskState:
-    """A new task's state when the parallelism differs: the minimum, so that nothing late becomes early (I6).
-
-    >>> task_share([TaskState(10, idle=True, details=b"x"), TaskState(7)])
-    TaskState(watermark=7, idle=False, details=None, version=1)
-    """
-    return TaskState(min(state.watermark for state in states), all(state.idle for state in states))
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode_source = msgspec.msgpack.Decoder(SourceState)
-_decode_task = msgspec.msgpack.Decoder(TaskState)
-
-
-_S = TypeVar("_S", SourceState, TaskState)
-
-
-def _decoded(data: bytes, decoder: msgspec.msgpack.Decoder[_S], what: str) -> _S:
-    try:
-        state = decoder.decode(data)
-    except msgspec.DecodeError as error:
-        raise SerializationError(f"{what} are damaged: {error}") from error
-    if state.version != FORMAT_VERSION:
-        raise SerializationError(
-            f"{what} have format {state.version}; this version of Rekindle reads {FORMAT_VERSION}: use the version "
-            "that wrote it."
-        )
-    return state
-
-
-# -- what nobody takes -------------------------------------------------------------------------------------------------
+# -- state without an operator in the program --------------------------------------------------------------------------
 
 
 def _has_state(subtask: SubtaskState) -> bool:

@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rekindle.checkpoint.beginnings import Beginning
 from rekindle.checkpoint.latest import folders_with, older_checkpoints
 from rekindle.checkpoint.manifest import Manifest, decode
+from rekindle.checkpoint.notes import Beginning
 from rekindle.checkpoint.paths import (
     METADATA,
     CheckpointPath,
@@ -20,7 +20,8 @@ from rekindle.checkpoint.paths import (
     root_of,
 )
 from rekindle.checkpoint.statefile import read_blobs
-from rekindle.checkpoint.store.port import Store, open_store, url_of
+from rekindle.checkpoint.store.open_store import open_store
+from rekindle.checkpoint.store.port import Store, url_of
 from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError, MissingFileError
 
 

@@ -18,12 +18,11 @@ from rekindle.common.accumulators import merge_encoded
 from rekindle.coordinator.checkpoints.driver import Checkpointing
 from rekindle.coordinator.cluster import Cluster, EpochRun, SlotAddress
 from rekindle.coordinator.control import ControlIdentity, ControlServer
-from rekindle.coordinator.epoch_reports import EpochSummary, finished_tasks, summarised
+from rekindle.coordinator.epochs import EpochLimits, EpochSummary, Pace, finished_tasks, summarised
 from rekindle.coordinator.failure_messages import close_failed, slot_lost
-from rekindle.coordinator.pacing import EpochLimits, Pace
 from rekindle.coordinator.slot_inbox import SlotVoices
 from rekindle.errors import ClusterError, JobCancelledError
-from rekindle.graph.nodes import JobPlan, OperatorKind
+from rekindle.graph.nodes import JobPlan
 from rekindle.metrics import MetricReading
 from rekindle.protocol import (
     CancelTasks,
@@ -144,12 +143,7 @@ class Attempt:
             self._voices.on_gone,
             (settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms),
         )
-        self._unfinished = {
-            (chain.id, subtask)
-            for chain in plan.chains
-            for subtask in range(chain.parallelism)
-            if plan.nodes[chain.head].kind is not OperatorKind.SOURCE_DATAFRAME
-        }
+        self._unfinished = set(plan.subtasks)
         self._dataframes: list[PartitionedInput] = []
         self._input_ended = False
         self._in_flight = 0  # records that the last epoch left in front of slow tasks

@@ -17,10 +17,10 @@ from rekindle.common.job_execution_result import JobExecutionResult
 from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.attempt import Attempt, AttemptSettings, Observer, PartitionedInput
-from rekindle.coordinator.checkpoint_types import CheckpointKind, CompletedCheckpoint
 from rekindle.coordinator.checkpoints.driver import Checkpointing
+from rekindle.coordinator.checkpoints.types import CheckpointKind, CompletedCheckpoint
 from rekindle.coordinator.cluster import Cluster
-from rekindle.coordinator.epoch_reports import EpochSummary
+from rekindle.coordinator.epochs import EpochSummary
 from rekindle.coordinator.lifecycle import may_follow
 from rekindle.coordinator.restart import FailureHistory, GiveUp, RestartStrategy
 from rekindle.coordinator.results import ResultQueue

@@ -1,6 +1,9 @@
-"""The life of a job as a table; the diagram in `docs/architecture.md` is drawn from it."""
+"""The life of a job as a table of transitions, and such tables as Mermaid diagrams (`docs/architecture.md`)."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
 
 from rekindle.common.job_status import JobStatus
 
@@ -23,3 +26,25 @@ def may_follow(current: JobStatus, following: JobStatus) -> bool:
     (True, False)
     """
     return following in TRANSITIONS[current]
+
+
+def state_diagram(transitions: Mapping[Enum, frozenset[Enum]]) -> str:
+    """The table as a diagram: it begins with the table's first state, and what nothing follows is an end.
+
+    >>> class Door(Enum):
+    ...     OPEN = 1
+    ...     SHUT = 2
+    >>> print(state_diagram({Door.OPEN: frozenset({Door.SHUT}), Door.SHUT: frozenset()}))
+    stateDiagram-v2
+        [*] --> OPEN
+        OPEN --> SHUT
+        SHUT --> [*]
+    """
+    states = list(transitions)
+    lines = ["stateDiagram-v2", f"    [*] --> {states[0].name}"]
+    for state in states:
+        following = sorted(transitions[state], key=states.index)
+        lines += [f"    {state.name} --> {each.name}" for each in following]
+        if not following:
+            lines.append(f"    {state.name} --> [*]")
+    return "\n".join(lines)

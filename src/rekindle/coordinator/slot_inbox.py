@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from rekindle.coordinator.checkpoints.driver import SlotWord
+from rekindle.coordinator.console import write_log_line
 from rekindle.coordinator.failure_messages import output_closed, slot_lost, task_failed
-from rekindle.coordinator.logs import write_log_line
 from rekindle.errors import ClusterError, JobCancelledError, RekindleError
 from rekindle.protocol import (
     Closed,

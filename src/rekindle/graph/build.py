@@ -14,12 +14,10 @@ from rekindle.datastream.transformations import Program, Transformation, Upstrea
 from rekindle.datastream.vocabulary import Boundedness
 from rekindle.errors import GraphError
 from rekindle.graph.chaining import chain_name, chain_operators
+from rekindle.graph.layout import assign_stages, default_max_parallelism, place
 from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, OperatorNode, Partitioning, StreamEdge
-from rekindle.graph.parallelism import default_max_parallelism
 from rekindle.graph.pickled import pickled_parts, refuse_pickled
-from rekindle.graph.placement import place
 from rekindle.graph.settings import JobSettings
-from rekindle.graph.stages import assign_stages
 from rekindle.graph.uid import assign_uids, uid_hash
 
 _LOG = logging.getLogger("rekindle.graph")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rekindle.common.typeinfo import TypeInformation
+from rekindle.common.watermark_strategy import MIN_WATERMARK
 from rekindle.datastream.vocabulary import ChainingStrategy, OperatorKind, Partitioning
 from rekindle.graph.settings import JobSettings
 
@@ -20,8 +21,6 @@ __all__ = [
     "Partitioning",
     "StreamEdge",
 ]
-
-MIN_WATERMARK = -(2**63)
 
 
 @dataclass(frozen=True)
@@ -101,6 +100,20 @@ class JobPlan:
     def stages(self) -> int:
         """How many Spark stages an epoch has."""
         return 1 + max(chain.stage for chain in self.chains)
+
+    def has_tasks(self, chain: Chain) -> bool:
+        """Whether the chain runs as tasks in slots: the rows of a DataFrame come from Spark's own tasks."""
+        return self.nodes[chain.head].kind is not OperatorKind.SOURCE_DATAFRAME
+
+    @property
+    def subtasks(self) -> list[tuple[int, int]]:
+        """Every task that runs in a slot, as (chain, subtask)."""
+        return [
+            (chain.id, subtask)
+            for chain in self.chains
+            if self.has_tasks(chain)
+            for subtask in range(chain.parallelism)
+        ]
 
     def chain_of(self, node_id: int) -> Chain:
         """The chain that an operator belongs to."""

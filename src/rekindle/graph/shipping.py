@@ -18,7 +18,7 @@ from rekindle import config
 from rekindle.datastream.transformations import Program
 from rekindle.errors import SerializationError
 from rekindle.graph.modules import PROGRAM_DIRECTORY, added_files, beside_the_program, script_directory
-from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, OperatorNode, StreamEdge
+from rekindle.graph.nodes import JobPlan, OperatorNode, StreamEdge
 from rekindle.graph.pickling_error import serialization_error
 from rekindle.graph.ship_files import ShippedFile, ship_files
 from rekindle.serde import cloud_dumps
@@ -156,10 +156,6 @@ class InstalledJob:
         """A new instance of an edge's `key_selector` or `partitioner`."""
         target = self.plan.nodes[self.plan.edges[edge_id].target]
         return self._load(self._shipped.edge_functions[edge_id, role], target.name)
-
-    def is_virtual(self, chain: Chain) -> bool:
-        """Whether a chain has no task in any slot: a DataFrame's rows enter by Spark's own tasks."""
-        return self.plan.nodes[chain.head].kind is OperatorKind.SOURCE_DATAFRAME
 
     @staticmethod
     def _load(data: bytes, operator: str) -> Any:

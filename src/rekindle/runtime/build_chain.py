@@ -8,8 +8,9 @@ from typing import Any
 
 from rekindle.clock import Clock
 from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, Partitioning, StreamEdge
+from rekindle.key_groups import key_group_range
 from rekindle.runtime.context import Accumulators, JobIdentity, OperatorContext
-from rekindle.runtime.exchange.spill import Outbox, RowOutbox
+from rekindle.runtime.exchange.outbox import Outbox, RowOutbox
 from rekindle.runtime.exchange.writers import (
     BroadcastWriter,
     CustomWriter,
@@ -22,7 +23,6 @@ from rekindle.runtime.exchange.writers import (
     rescale_sources,
     rescale_targets,
 )
-from rekindle.runtime.key_hash import key_group_range
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.factory import Blueprint, build_operator, selector_function

@@ -16,6 +16,7 @@ from rekindle.common.accumulators import (
     encode_accumulators,
     merge_accumulators,
 )
+from rekindle.common.watermark_strategy import NO_TIMESTAMP
 from rekindle.datastream.functions import RuntimeContext
 from rekindle.datastream.functions.function import DistributedCache
 from rekindle.datastream.state import (
@@ -37,7 +38,6 @@ from rekindle.errors import StateAccessError
 from rekindle.graph.nodes import OperatorNode
 from rekindle.graph.settings import JobSettings
 from rekindle.metrics import MetricGroup
-from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.raw_streams import RawInputs
 from rekindle.runtime.state.changes import ROW_KEY

@@ -9,7 +9,7 @@ from types import TracebackType
 import rekindle
 from rekindle.errors import CorruptCheckpointError, IncompatibleStateError, RekindleError, StoreError
 from rekindle.protocol import TaskFailed, Verdict
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.task import Task
 
 _OURS = os.path.dirname(os.path.abspath(rekindle.__file__)) + os.sep

@@ -18,7 +18,7 @@ from rekindle.errors import IncompatibleStateError
 from rekindle.graph.nodes import JobPlan, Partitioning
 from rekindle.runtime.exchange.chunk import Chunk, Mark, decode_row, encode_body, encode_row, read_header, relabelled
 from rekindle.runtime.exchange.inbox import Inbox, Waiting
-from rekindle.runtime.exchange.spill import RowOutbox
+from rekindle.runtime.exchange.outbox import RowOutbox
 from rekindle.runtime.exchange.writers import EdgeWriter
 from rekindle.runtime.task_position import valve_position
 from rekindle.runtime.watermarks import Channel, WatermarkValve

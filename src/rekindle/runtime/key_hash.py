@@ -1,4 +1,4 @@
-"""Keys to key groups to subtasks: the same in every process, with Flink's formulas (I11)."""
+"""The hash of a key, its key group, and the subtask it is routed to: the same in every process (I11)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 from zlib import crc32
 
-from rekindle.checkpoint.rescale import key_group_range
+from rekindle.key_groups import subtask_for_key_group
 from rekindle.runtime.keys import canonical_bytes
-
-__all__ = ["KeyRouter", "key_group", "key_group_range", "key_hash", "subtask_for_key_group"]
 
 _ROUTER_ENTRIES: Final = 1 << 18
 
@@ -52,11 +50,6 @@ def key_group(key: Any, max_parallelism: int) -> int:
     (True, True)
     """
     return key_hash(key) % max_parallelism
-
-
-def subtask_for_key_group(group: int, max_parallelism: int, parallelism: int) -> int:
-    """The subtask that owns a key group: the inverse of `key_group_range`."""
-    return group * parallelism // max_parallelism
 
 
 class KeyRouter(dict[Any, T]):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import struct
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -13,10 +12,9 @@ from typing import Protocol
 
 from rekindle import wire
 from rekindle.errors import ProtocolError
-from rekindle.protocol import END_OF_STAGE, PumpHello, PumpReply, decode_pump_hello, encode_pump
+from rekindle.protocol import DESTINATION, END_OF_STAGE, PumpHello, PumpReply, decode_pump_hello, encode_pump
 from rekindle.reception import Reception
 
-_DESTINATION = struct.Struct("<I")
 _LOG = logging.getLogger(__name__)
 
 
@@ -107,7 +105,7 @@ class PumpServer:
         while row := connection.receive():
             self._host.accept_row(row)
         for destination, row in self._host.run_stage(hello):
-            connection.send(_DESTINATION.pack(destination), row)
+            connection.send(DESTINATION.pack(destination), row)
         with self._host.releasing(hello):
             connection.send(END_OF_STAGE)
 

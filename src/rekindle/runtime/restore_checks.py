@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 from rekindle.errors import IncompatibleStateError
 from rekindle.runtime.context import OperatorContext
-from rekindle.runtime.operators.base import Operator, OperatorFailure
+from rekindle.runtime.operators.base import Operator
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.raw_streams import RawInputs
 
 _LOG = logging.getLogger("rekindle.state")

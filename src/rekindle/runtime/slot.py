@@ -185,7 +185,7 @@ class Slot:
         )
         for chain in plan.chains:
             for subtask in range(chain.parallelism):
-                if plan.placement[chain.id, subtask] != self._launch.slot or job.is_virtual(chain):
+                if plan.placement[chain.id, subtask] != self._launch.slot or not plan.has_tasks(chain):
                     continue
                 thread = TaskThread(Task(plan, chain, subtask, services), self._clock, self._ready)
                 self._threads.append(thread)

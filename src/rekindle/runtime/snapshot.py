@@ -15,8 +15,8 @@ from typing import Generic, TypeVar
 
 from rekindle.checkpoint.committables import StoredCommittable
 from rekindle.checkpoint.manifest import SubtaskState
-from rekindle.checkpoint.rescale import SourceState, TaskState
-from rekindle.checkpoint.subtask import SubtaskParts
+from rekindle.checkpoint.part_formats import SourceState, TaskState
+from rekindle.checkpoint.parts import SubtaskParts
 from rekindle.datastream.functions import KeyedStateStore
 from rekindle.datastream.functions.checkpointed import StateInitializationContext, StateSnapshotContext
 from rekindle.datastream.functions.raw_state import KeyGroupStatePartitionStreamProvider, StatePartitionStreamProvider

@@ -10,23 +10,25 @@ from time import monotonic
 from typing import Final
 
 from rekindle.checkpoint.manifest import SubtaskState
+from rekindle.checkpoint.part_formats import TaskState
+from rekindle.checkpoint.parts import write_subtask
 from rekindle.checkpoint.read_state import RestoredSubtask, read_parts, read_subtask
-from rekindle.checkpoint.rescale import SubtaskRestore, TaskState
+from rekindle.checkpoint.rescale import SubtaskRestore
 from rekindle.checkpoint.statefile import PartWriter
 from rekindle.checkpoint.store.port import Store
-from rekindle.checkpoint.subtask import write_subtask
+from rekindle.common.watermark_strategy import MAX_WATERMARK, MIN_WATERMARK
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import IncompatibleStateError, JobCancelledError, SerializationError, TypeMismatchError
-from rekindle.graph.nodes import MIN_WATERMARK, Chain, JobPlan
+from rekindle.graph.nodes import Chain, JobPlan
 from rekindle.metrics import MetricReading
 from rekindle.protocol import CheckpointOrder, EdgeCount, TaskReport
 from rekindle.runtime.build_chain import ChainBuilder, SlotServices
 from rekindle.runtime.exchange.inbox import Inbox
-from rekindle.runtime.exchange.spill import Outbox
+from rekindle.runtime.exchange.outbox import Outbox
 from rekindle.runtime.exchange.writers import (
     EdgeWriter,
 )
-from rekindle.runtime.operators.base import MAX_WATERMARK, Operator
+from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.sources import Allowance, SourceOperator
 from rekindle.runtime.raw_streams import RawInputs
 from rekindle.runtime.restore_checks import taking_state, tell_unclaimed, tell_unread

@@ -9,7 +9,7 @@ from typing import Any
 from rekindle.graph.nodes import JobPlan, StreamEdge
 from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Chunk, Mark, decode_row, read_header, rest_of
 from rekindle.runtime.exchange.inbox import Inbox, Waiting
-from rekindle.runtime.exchange.spill import RowOutbox
+from rekindle.runtime.exchange.outbox import RowOutbox
 from rekindle.runtime.exchange.writers import EdgeWriter
 from rekindle.runtime.in_flight import ALIGNED, InFlightRestore, load, save
 from rekindle.runtime.operators.base import Operator

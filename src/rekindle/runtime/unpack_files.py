@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from rekindle.checkpoint.store.port import Store, open_store
+from rekindle.checkpoint.store.open_store import open_store
+from rekindle.checkpoint.store.port import Store
 from rekindle.errors import MissingFileError, SerializationError
 from rekindle.graph.ship_files import ShippedFile
 

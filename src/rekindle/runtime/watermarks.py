@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rekindle.graph.nodes import MIN_WATERMARK
+from rekindle.common.watermark_strategy import MIN_WATERMARK
 
 Channel = tuple[int, int]  # (edge, source subtask)
 

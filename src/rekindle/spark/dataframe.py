@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import struct
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeAlias
 
@@ -16,16 +15,16 @@ from rekindle.common.type_system.fields import values_of
 from rekindle.common.typeinfo import RowTypeInfo, TypeInformation, infer_type_info
 from rekindle.common.types import Row, make_row
 from rekindle.errors import ClusterError, TypeMismatchError
+from rekindle.protocol import DESTINATION
 from rekindle.spark import internals as private
 from rekindle.spark.dataframe_types import arrow_schema, from_arrow, row_type_of, schema_of, time_zone_of, with_zones
+from rekindle.spark.pump import SPARK_KEY
 from rekindle.spark.shuffle import StageInput
 
 #: (partition, its rows) -> (destination slot, chunk) pairs; has to be picklable.
 ChunkEncoder: TypeAlias = Callable[[int, Iterator[Row]], Iterable[tuple[int, bytes]]]
 
 _NOT_PERSISTED = StorageLevel(False, False, False, False, 1)
-_DESTINATION = struct.Struct("<I")
-_SPARK_KEY = struct.Struct("!q")
 
 
 class DataFrameInput:
@@ -71,8 +70,8 @@ class PartitionTask:
     def __call__(self, index: int, batches: Iterable[bytes]) -> Iterator[bytes]:
         rows = rows_of(batches, self.schema, self.time_zone)
         for slot, chunk in self.encode(self.partitions[index], rows):
-            yield _SPARK_KEY.pack(slot)
-            yield _DESTINATION.pack(slot) + chunk
+            yield SPARK_KEY.pack(slot)
+            yield DESTINATION.pack(slot) + chunk
 
 
 def rows_of(batches: Iterable[bytes], schema: st.StructType, time_zone: str) -> Iterator[Row]:

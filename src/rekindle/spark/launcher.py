@@ -12,9 +12,9 @@ from rekindle.common.job_id import JobID
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.coordinator.attempt import AttemptSettings, Observer, PartitionedInput
 from rekindle.coordinator.checkpoints.driver import Checkpointing
+from rekindle.coordinator.console import Progress
+from rekindle.coordinator.epochs import EpochLimits
 from rekindle.coordinator.job import JobMaster, JobSpec
-from rekindle.coordinator.pacing import EpochLimits
-from rekindle.coordinator.progress import Progress
 from rekindle.coordinator.restart import restart_strategy
 from rekindle.datastream.transformations import Program, Transformation, with_inputs
 from rekindle.errors import ClusterError

@@ -14,14 +14,13 @@ import struct
 from collections.abc import Iterable, Iterator
 
 from rekindle.errors import ProtocolError, SlotLostError
-from rekindle.protocol import END_OF_STAGE, TO_DRIVER, PumpHello, decode_pump_reply, encode_pump
+from rekindle.protocol import DESTINATION, END_OF_STAGE, TO_DRIVER, PumpHello, decode_pump_reply, encode_pump
 from rekindle.wire import Connection, ConnectionClosedError, TlsFiles, connect_tcp, connect_unix, this_boot_id
 
-_DESTINATION = struct.Struct("<I")
-_PREFIX_BYTES = _DESTINATION.size
-_DRIVER_PREFIX = _DESTINATION.pack(TO_DRIVER)
+_PREFIX_BYTES = DESTINATION.size
+_DRIVER_PREFIX = DESTINATION.pack(TO_DRIVER)
 #: How Spark's `PairwiseRDD` reads the key of a pair: a big-endian long.
-_SPARK_KEY = struct.Struct("!q")
+SPARK_KEY = struct.Struct("!q")
 
 _worker_is_frozen = False
 
@@ -54,7 +53,7 @@ class PumpTask:
         return self._pump(partition, rows)
 
     def _pump(self, slot: int, rows: Iterable[bytes]) -> Iterator[bytes]:
-        own_key = _SPARK_KEY.pack(slot)
+        own_key = SPARK_KEY.pack(slot)
         connection = self._open(slot)
         try:
             for row in rows:
@@ -67,9 +66,9 @@ class PumpTask:
                     connection.send(memoryview(row)[_PREFIX_BYTES:])
             connection.send(END_OF_STAGE)
             while frame := connection.receive():
-                (destination,) = _DESTINATION.unpack_from(frame)
+                (destination,) = DESTINATION.unpack_from(frame)
                 if not self.is_last:
-                    yield own_key if destination == TO_DRIVER else _SPARK_KEY.pack(destination)
+                    yield own_key if destination == TO_DRIVER else SPARK_KEY.pack(destination)
                 else:
                     assert destination == TO_DRIVER, f"the last stage sent a row to slot {destination}"
                 yield frame

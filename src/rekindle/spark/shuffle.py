@@ -15,11 +15,9 @@ from pyspark import SparkContext
 
 import rekindle
 from rekindle.coordinator.cluster import EpochRun
-from rekindle.protocol import PumpHello
+from rekindle.protocol import DESTINATION, PumpHello
 from rekindle.spark import internals as private
 from rekindle.spark.pump import PumpTask
-
-_DESTINATION_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class Exchange:
 
     def collect(self, job: EpochJob) -> list[bytes]:
         """Runs the job; the rows for the driver, without their destination."""
-        return [row[_DESTINATION_BYTES:] for row in private.collect_bytes(self._sc, job.rows)]
+        return [row[DESTINATION.size :] for row in private.collect_bytes(self._sc, job.rows)]
 
     def _stage(self, source: private.ByteRdd, task: private.ByteTask) -> private.ByteRdd:
         return private.python_stage(self._sc, source, task, self._runtime)

@@ -12,8 +12,9 @@ from rekindle.checkpoint.latest import LATEST, is_url, latest
 from rekindle.checkpoint.rescale import stored_max_parallelism
 from rekindle.checkpoint.resolve import RestoredFrom
 from rekindle.checkpoint.store.memory import MemoryStore
+from rekindle.checkpoint.store.open_store import check_usable
 from rekindle.checkpoint.store.options import open_configured, options_for, store_options
-from rekindle.checkpoint.store.port import Store, check_usable, url_of
+from rekindle.checkpoint.store.port import Store, url_of
 from rekindle.common.configuration import Configuration
 from rekindle.coordinator.checkpoints.fallback import GoingBack, load_or_older
 from rekindle.errors import CheckpointNotFoundError, ConfigurationError

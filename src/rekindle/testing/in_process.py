@@ -16,7 +16,7 @@ from rekindle.checkpoint.rescale import stored_max_parallelism
 from rekindle.clock import Clock
 from rekindle.datastream.data_stream import DataStream
 from rekindle.graph.build import build_plan
-from rekindle.graph.nodes import JobPlan, OperatorKind
+from rekindle.graph.nodes import JobPlan
 from rekindle.protocol import TO_DRIVER, CheckpointOrder, EdgeCount
 from rekindle.runtime.build_chain import SlotServices
 from rekindle.runtime.context import Accumulators, JobIdentity
@@ -108,10 +108,8 @@ class InProcessJob:
             job=JobIdentity(plan.job_name, JOB_ID, TIMELINE, self._attempt + 1),
         )
         self.tasks = {
-            (chain.id, subtask): Task(plan, chain, subtask, self._services)
-            for chain in plan.chains
-            for subtask in range(chain.parallelism)
-            if plan.nodes[chain.head].kind is not OperatorKind.SOURCE_DATAFRAME
+            (chain, subtask): Task(plan, plan.chains[chain], subtask, self._services)
+            for chain, subtask in plan.subtasks
         }
         for task in self.tasks.values():
             _begin(task, basis)

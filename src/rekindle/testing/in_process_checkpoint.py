@@ -11,6 +11,7 @@ import msgspec
 
 from rekindle.checkpoint import resolve
 from rekindle.checkpoint.manifest import Manifest, ManifestKind, OperatorState, SubtaskState
+from rekindle.checkpoint.parts import on_top_of
 from rekindle.checkpoint.paths import (
     StateFileName,
     checkpoint_folder,
@@ -24,7 +25,6 @@ from rekindle.checkpoint.rescale import SubtaskRestore, assign
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.store.port import Store
-from rekindle.checkpoint.subtask import on_top_of
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.state_layout import restore_targets, state_layout
 from rekindle.protocol import CheckpointOrder

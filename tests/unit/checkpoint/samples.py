@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rekindle.checkpoint.manifest import Manifest, ManifestKind, OperatorState, SubtaskState
 from rekindle.checkpoint.ownership import Claim, claim_first
+from rekindle.checkpoint.parts import SubtaskParts, on_top_of, write_subtask
 from rekindle.checkpoint.paths import StateFileName, shared_reference, timeline_folder
 from rekindle.checkpoint.publish import publish
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store.port import Store
-from rekindle.checkpoint.subtask import SubtaskParts, on_top_of, write_subtask
 
 JOB_ID = "0a1b2c3d" * 4
 NOW_MS = 1_700_000_000_000

@@ -14,8 +14,9 @@ import pytest
 
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.memory import MemoryStore
+from rekindle.checkpoint.store.open_store import check_usable, open_store
 from rekindle.checkpoint.store.options import open_configured, store_options
-from rekindle.checkpoint.store.port import Store, check_usable, open_store
+from rekindle.checkpoint.store.port import Store
 from rekindle.common import Configuration
 from rekindle.errors import ConfigurationError, MissingFileError, StoreError
 

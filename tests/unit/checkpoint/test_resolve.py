@@ -10,6 +10,7 @@ import pytest
 from rekindle.checkpoint.latest import latest
 from rekindle.checkpoint.manifest import Manifest
 from rekindle.checkpoint.ownership import Claim
+from rekindle.checkpoint.parts import SubtaskParts
 from rekindle.checkpoint.paths import checkpoint_folder, metadata_path, new_timeline
 from rekindle.checkpoint.resolve import (
     highest_checkpoint_id,
@@ -20,7 +21,6 @@ from rekindle.checkpoint.resolve import (
 )
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.memory import MemoryStore
-from rekindle.checkpoint.subtask import SubtaskParts
 from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError
 from tests.unit.checkpoint.samples import published, take_over, written
 

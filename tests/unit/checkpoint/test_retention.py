@@ -16,12 +16,12 @@ from rekindle.checkpoint.manifest import (
     SubtaskState,
 )
 from rekindle.checkpoint.ownership import claim_next
+from rekindle.checkpoint.parts import SubtaskParts
 from rekindle.checkpoint.paths import StateFileName, checkpoint_folder, metadata_path, shared_reference
 from rekindle.checkpoint.publish import remove
 from rekindle.checkpoint.resolve import list_checkpoints, load
 from rekindle.checkpoint.retention import abandoned, orphans, outdated
 from rekindle.checkpoint.store.memory import MemoryStore
-from rekindle.checkpoint.subtask import SubtaskParts
 from tests.unit.checkpoint.samples import NOW_MS, contents, manifest_of, published, take_over, written
 
 TIMELINE, OTHER = "00000001-0a1b2c3d", "00000002-0a1b2c3d"

@@ -9,17 +9,18 @@ import pytest
 from rekindle.checkpoint.latest import latest
 from rekindle.checkpoint.manifest import KeyedPart, Manifest, OperatorState, PartKind
 from rekindle.checkpoint.ownership import Claim
+from rekindle.checkpoint.parts import SubtaskParts, write_subtask
 from rekindle.checkpoint.publish import publish, remove
 from rekindle.checkpoint.read_state import read_parts, read_subtask
-from rekindle.checkpoint.rescale import OperatorTarget, assign, key_group_range
+from rekindle.checkpoint.rescale import OperatorTarget, assign
 from rekindle.checkpoint.resolve import load
 from rekindle.checkpoint.retention import outdated
 from rekindle.checkpoint.statefile import InlineWriter
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.port import Store
-from rekindle.checkpoint.subtask import SubtaskParts, write_subtask
 from rekindle.common.typeinfo import Types
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from rekindle.key_groups import key_group_range
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.operator_state import OperatorStateBackend

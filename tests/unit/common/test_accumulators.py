@@ -23,7 +23,7 @@ from rekindle.common.accumulators import (
 )
 from rekindle.datastream import MapFunction, StreamExecutionEnvironment
 from rekindle.errors import RekindleError
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.coordinator.attempt import Attempt, AttemptSettings, LastEpoch
-from rekindle.coordinator.checkpoint_types import CheckpointKind
 from rekindle.coordinator.checkpoints.driver import Checkpointing
-from rekindle.coordinator.pacing import EpochLimits, Pace
+from rekindle.coordinator.checkpoints.types import CheckpointKind
+from rekindle.coordinator.epochs import EpochLimits, Pace
 from rekindle.coordinator.results import _WAITING_BATCHES, ResultQueue
 from rekindle.testing import ManualClock
-from tests.unit.coordinator.test_checkpointing_shell import plan_of
+from tests.unit.coordinator.checkpoints.test_driver import plan_of
 from tests.unit.coordinator.test_final_errors import Nowhere, Silent
 
 LIMITS = EpochLimits(1, 1, 1, 1)

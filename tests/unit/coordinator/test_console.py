@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from rekindle.coordinator.console import write_log_line
 from rekindle.coordinator.failure_messages import close_failed, output_closed
-from rekindle.coordinator.logs import write_log_line
 from rekindle.protocol import LogLine
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.coordinator import checkpoint_types, lifecycle
-from rekindle.coordinator.diagram import state_diagram
+from rekindle.coordinator import lifecycle
+from rekindle.coordinator.checkpoints import types as checkpoint_types
+from rekindle.coordinator.lifecycle import state_diagram
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "architecture.md"
 FENCE = re.compile(r"```mermaid\n(?P<diagram>.*?)\n```", re.DOTALL)

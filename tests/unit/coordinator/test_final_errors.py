@@ -8,14 +8,14 @@ import pytest
 
 from rekindle.checkpoint.resolve import RestoredFrom, load
 from rekindle.checkpoint.store.local import LocalStore
-from rekindle.checkpoint.store.port import open_store
+from rekindle.checkpoint.store.open_store import open_store
 from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.attempt import AttemptSettings
 from rekindle.coordinator.checkpoints.driver import Checkpointing
+from rekindle.coordinator.epochs import EpochLimits
 from rekindle.coordinator.failure_messages import task_failed
 from rekindle.coordinator.job import JobMaster, JobSpec
-from rekindle.coordinator.pacing import EpochLimits
 from rekindle.coordinator.restart import FixedDelay
 from rekindle.errors import (
     CheckpointNotFoundError,
@@ -30,7 +30,7 @@ from rekindle.errors import (
 )
 from rekindle.protocol import TaskFailed, Verdict
 from rekindle.testing import ManualClock
-from tests.unit.coordinator.test_checkpointing_shell import plan_of
+from tests.unit.coordinator.checkpoints.test_driver import plan_of
 
 RESTARTS = 3
 

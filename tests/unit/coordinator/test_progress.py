@@ -6,9 +6,9 @@ import io
 
 import pytest
 
-from rekindle.coordinator import progress
-from rekindle.coordinator.epoch_reports import EpochSummary
-from rekindle.coordinator.progress import Progress
+from rekindle.coordinator import console as progress
+from rekindle.coordinator.console import Progress
+from rekindle.coordinator.epochs import EpochSummary
 from rekindle.testing import ManualClock
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import rekindle
 from rekindle import config
-from rekindle.common import Configuration
+from rekindle.common import Configuration, configuration
 from rekindle.datastream import (
     CheckpointingMode,
     EmbeddedRocksDBStateBackend,
@@ -158,7 +158,8 @@ def test_undeclared_types_are_refused_where_generic_types_are_disabled():
         build_plan(env._program("settings"))
 
 
-def test_a_setting_of_flinks_without_a_meaning_here_is_named_in_a_warning(caplog):
+def test_a_setting_of_flinks_without_a_meaning_here_is_named_in_a_warning(caplog, monkeypatch):
+    monkeypatch.setattr(configuration, "_warned", set())  # a process warns once for each key
     environment().get_config().set_task_cancellation_interval(20)
     environment().enable_changelog_state_backend(True)
     FileSystemCheckpointStorage("file:///checkpoints")

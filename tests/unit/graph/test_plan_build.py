@@ -23,8 +23,8 @@ from rekindle.datastream.connectors.number_seq import NumberSequenceSource
 from rekindle.datastream.state import MapStateDescriptor
 from rekindle.errors import GraphError
 from rekindle.graph.build import build_plan
+from rekindle.graph.layout import default_max_parallelism
 from rekindle.graph.nodes import JobPlan, OperatorKind, Partitioning
-from rekindle.graph.parallelism import default_max_parallelism
 
 
 @pytest.fixture

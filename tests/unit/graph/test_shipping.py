@@ -92,7 +92,7 @@ def test_the_shipped_plan_has_no_functions_but_says_what_is_keyed(env: StreamExe
     assert without.placement == plan.placement
     job = InstalledJob(unship(shipped(env)))
     assert job.plan == without
-    assert not job.is_virtual(job.plan.chains[0])
+    assert job.plan.has_tasks(job.plan.chains[0])
 
 
 # -- what cannot be serialized ----------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from rekindle.common import Configuration, Types
 from rekindle.datastream import CoMapFunction, OutputTag, ProcessFunction, StreamExecutionEnvironment
 from rekindle.datastream import find_launcher as launcher
 from rekindle.graph.build import build_plan
+from rekindle.graph.layout import place
 from rekindle.graph.nodes import JobPlan, OperatorKind
-from rekindle.graph.placement import place
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from rekindle.datastream.functions import AsyncFunction
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import GraphError, JobCancelledError, StateAccessError
 from rekindle.graph.build import build_plan
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob, assert_survives
 
 LONG_S = 30.0

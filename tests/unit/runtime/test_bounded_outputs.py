@@ -27,8 +27,7 @@ from rekindle.datastream import (
 from rekindle.datastream.execution_mode import RuntimeExecutionMode
 from rekindle.datastream.state import MapStateDescriptor
 from rekindle.datastream.window import CountTrigger, EventTimeSessionWindows, GlobalWindows, TumblingEventTimeWindows
-from rekindle.runtime.operators.base import OperatorFailure
-from rekindle.runtime.operators.collector import OUTPUT_RECORDS
+from rekindle.runtime.operators.output import OUTPUT_RECORDS, OperatorFailure
 from rekindle.testing import InProcessJob
 
 #: More than two full batches, and a rest.

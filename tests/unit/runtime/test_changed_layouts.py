@@ -24,7 +24,7 @@ from rekindle.datastream.window import (
 from rekindle.errors import IncompatibleStateError
 from rekindle.protocol import Verdict
 from rekindle.runtime.failure_report import describe_failure
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
 
 RECORDS = [("a", 1), ("b", 2), ("a", 3), ("a", 4)]

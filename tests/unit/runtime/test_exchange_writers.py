@@ -11,7 +11,8 @@ import pytest
 from rekindle.errors import InvalidKeyError
 from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, decode_row, read_header
 from rekindle.runtime.exchange.inbox import Inbox
-from rekindle.runtime.exchange.spill import Outbox, SpillBuffer
+from rekindle.runtime.exchange.outbox import Outbox
+from rekindle.runtime.exchange.spill import SpillBuffer
 from rekindle.runtime.exchange.writers import (
     BroadcastWriter,
     CustomWriter,
@@ -23,7 +24,7 @@ from rekindle.runtime.exchange.writers import (
     rescale_sources,
     rescale_targets,
 )
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.watermarks import WatermarkValve
 from rekindle.serde import codec_for
 from rekindle.spark.directories import make_directory

@@ -34,7 +34,7 @@ from rekindle.datastream.state import (
 )
 from rekindle.errors import StateAccessError
 from rekindle.graph.build import build_plan
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])

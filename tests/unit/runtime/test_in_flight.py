@@ -17,7 +17,7 @@ from rekindle.datastream.functions import KeyedBroadcastProcessFunction, KeyedCo
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.datastream.window import TumblingEventTimeWindows
 from rekindle.errors import IncompatibleStateError
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing.in_process import InProcessJob
 from rekindle.testing.manual_clock import ManualClock
 

@@ -36,7 +36,7 @@ from rekindle.datastream.state import (
 )
 from rekindle.errors import CorruptCheckpointError, IncompatibleStateError, TypeMismatchError
 from rekindle.graph.nodes import OperatorKind
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.snapshot import SnapshotDeclinedError
 from rekindle.testing import InProcessJob, ManualClock, assert_survives
 

@@ -15,8 +15,8 @@ from rekindle.datastream import (
 )
 from rekindle.errors import GraphError, TypeMismatchError
 from rekindle.graph.build import build_plan
-from rekindle.runtime.operators.base import OperatorFailure
 from rekindle.runtime.operators.interval_join_operator import IntervalJoinOperator
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
 
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: record[1])

@@ -9,7 +9,7 @@ import pytest
 from rekindle.common import WatermarkStrategy
 from rekindle.datastream import ProcessFunction, StreamExecutionEnvironment
 from rekindle.graph.build import build_plan
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
 
 OPERATORS = 1000

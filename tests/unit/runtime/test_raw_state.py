@@ -27,7 +27,7 @@ from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.context import Accumulators, OperatorContext
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.metrics import TaskMetricGroup
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.snapshot import SnapshotDeclinedError, SnapshotSource, take_snapshot
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers

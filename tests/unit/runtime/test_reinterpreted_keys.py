@@ -7,7 +7,7 @@ import pytest
 from rekindle.datastream import DataStreamUtils, KeyedProcessFunction, StreamExecutionEnvironment
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import GraphError, InvalidKeyError
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
 
 WORDS = [f"w{number % 7}" for number in range(200)]

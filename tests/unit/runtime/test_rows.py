@@ -29,7 +29,7 @@ from rekindle.datastream.state import (
 )
 from rekindle.datastream.window import TumblingEventTimeWindows
 from rekindle.errors import TypeMismatchError
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
 
 PAIR = Types.ROW([Types.STRING(), Types.LONG()])

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rekindle.checkpoint.store.port import open_store
+from rekindle.checkpoint.store.open_store import open_store
 from rekindle.datastream import MapFunction, StreamExecutionEnvironment
 from rekindle.datastream.cached_files import CachedFile
 from rekindle.errors import GraphError, SerializationError
@@ -20,7 +20,7 @@ from rekindle.graph.ship_files import ShippedFile, ship_files
 from rekindle.graph.shipping import InstalledJob, ship, unship
 from rekindle.metrics import MetricReading
 from rekindle.runtime.metrics import TaskMetricGroup
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.unpack_files import place_files
 from rekindle.testing import InProcessJob, ManualClock
 

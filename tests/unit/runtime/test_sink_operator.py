@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from rekindle.checkpoint.manifest import FileRef, SubtaskState
+from rekindle.checkpoint.parts import write_subtask
 from rekindle.checkpoint.statefile import InlineWriter, StateFileWriter, read_pieces
 from rekindle.checkpoint.store.memory import MemoryStore
-from rekindle.checkpoint.subtask import write_subtask
 from rekindle.common import Configuration
 from rekindle.datastream.connectors import CommittableFile, CommitterInitContext, TypedSerializer, WriterInitContext
 from rekindle.errors import (
@@ -32,7 +32,7 @@ from rekindle.graph.settings import JobSettings
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.context import Accumulators, JobIdentity, OperatorContext
 from rekindle.runtime.metrics import TaskMetricGroup
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.sink_writer import WriterOperator
 from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotDeclinedError, SnapshotSource, take_snapshot
 from rekindle.runtime.state.operator_state import OperatorStateBackend

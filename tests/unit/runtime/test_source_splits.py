@@ -8,7 +8,8 @@ from collections import Counter
 
 import pytest
 
-from rekindle.checkpoint.rescale import SourceState, SplitState, newest_splits
+from rekindle.checkpoint.part_formats import SourceState, SplitState
+from rekindle.checkpoint.redistribute import newest_splits
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.functions import ParallelSourceFunction
 from rekindle.testing import InProcessJob

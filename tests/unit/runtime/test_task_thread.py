@@ -15,7 +15,7 @@ from rekindle.clock import SystemClock
 from rekindle.common import WatermarkStrategy
 from rekindle.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceSplit
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.task import EpochBudget, Task
 from rekindle.runtime.task_thread import TaskThread
 from rekindle.testing.in_process import InProcessJob

@@ -31,7 +31,7 @@ from rekindle.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob, ManualClock
 
 LAST = lambda value, _: value[1]  # noqa: E731

@@ -10,7 +10,7 @@ from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.protocol import encode
 from rekindle.runtime.failure_report import describe_failure
 from rekindle.runtime.log_capture import ForwardedStream
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing.in_process import InProcessJob
 
 

@@ -24,7 +24,7 @@ from rekindle.errors import (
 )
 from rekindle.spark import launcher
 from rekindle.spark.storage import JobStorage
-from tests.unit.coordinator.test_checkpointing_shell import Driver, plan_of, stopped
+from tests.unit.coordinator.checkpoints.test_driver import Driver, plan_of, stopped
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from typing import Final
 
 from rekindle import config
 from rekindle.checkpoint.store.local import OWNER_ONLY, PERMISSIONS
-from rekindle.checkpoint.store.port import Store, open_store
+from rekindle.checkpoint.store.open_store import open_store
+from rekindle.checkpoint.store.port import Store
 from rekindle.common.configuration import Configuration
 
 #: "s3" or "gs" -> obstore's settings for such stores; "file" -> those of directories.

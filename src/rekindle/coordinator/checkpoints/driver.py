@@ -12,52 +12,56 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
-from rekindle.checkpoint.beginnings import Beginning
 from rekindle.checkpoint.latest import is_url
 from rekindle.checkpoint.manifest import Manifest, ManifestKind
+from rekindle.checkpoint.notes import Beginning
 from rekindle.checkpoint.ownership import Claim, claim_first, claim_next
+from rekindle.checkpoint.part_formats import SourceState
 from rekindle.checkpoint.paths import (
     new_savepoint_folder,
 )
-from rekindle.checkpoint.rescale import SourceState, SubtaskRestore, assign
+from rekindle.checkpoint.rescale import SubtaskRestore, assign
 from rekindle.checkpoint.resolve import RestoredFrom, highest_checkpoint_id
 from rekindle.checkpoint.statefile import read_blob
+from rekindle.checkpoint.store.open_store import check_usable
 from rekindle.checkpoint.store.options import open_configured
-from rekindle.checkpoint.store.port import Store, check_usable, url_of
+from rekindle.checkpoint.store.port import Store, url_of
 from rekindle.clock import Clock
 from rekindle.common.job_status import JobStatus
-from rekindle.coordinator.checkpoint_decisions import (
+from rekindle.coordinator.checkpoints.catalogue import (
+    Acknowledged,
+    CheckpointShelf,
+    SavepointPlace,
+    SubtaskWord,
+    refuse_rescaled_frames,
+)
+from rekindle.coordinator.checkpoints.fallback import GoingBack, choose_restore
+from rekindle.coordinator.checkpoints.ledger import CheckpointLedger, Step
+from rekindle.coordinator.checkpoints.requests import RequestDesk
+from rekindle.coordinator.checkpoints.statistics import CheckpointTracker, flink_type
+from rekindle.coordinator.checkpoints.types import (
     Aborted,
     Answer,
+    CheckpointFailureReason,
+    CheckpointKind,
+    CheckpointPolicy,
     Completed,
+    CompletedCheckpoint,
     Decision,
     Discard,
     DiscardLate,
     EndJob,
     FailJob,
     NotifyComplete,
+    PendingCheckpoint,
     Publish,
     ResumeInput,
     Trigger,
 )
-from rekindle.coordinator.checkpoint_statistics import flink_type
-from rekindle.coordinator.checkpoint_types import (
-    CheckpointFailureReason,
-    CheckpointKind,
-    CheckpointPolicy,
-    CompletedCheckpoint,
-    PendingCheckpoint,
-)
-from rekindle.coordinator.checkpoints.fallback import GoingBack, choose_restore
-from rekindle.coordinator.checkpoints.ledger import CheckpointLedger, Step
-from rekindle.coordinator.checkpoints.requests import RequestDesk
-from rekindle.coordinator.manifests import Acknowledged, SubtaskWord, refuse_rescaled_frames
-from rekindle.coordinator.shelf import CheckpointShelf, SavepointPlace
-from rekindle.coordinator.tracking import CheckpointTracker
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, CorruptCheckpointError, OwnershipLostError
 from rekindle.graph.modules import with_own_paths
-from rekindle.graph.nodes import JobPlan, OperatorKind
+from rekindle.graph.nodes import JobPlan
 from rekindle.graph.state_layout import restore_targets
 from rekindle.protocol import (
     CheckpointAborted,
@@ -119,7 +123,7 @@ class Checkpointing:
 
     def __post_init__(self) -> None:
         policy = CheckpointPolicy.from_settings(self.plan.settings)
-        self.ledger = CheckpointLedger(policy, frozenset(_subtasks(self.plan)))
+        self.ledger = CheckpointLedger(policy, frozenset(self.plan.subtasks))
         self.tracker = CheckpointTracker(self.plan)
         self.shelf = CheckpointShelf(self.store, self.in_memory)
 
@@ -489,15 +493,6 @@ class Checkpointing:
 
 def _called(kind: CheckpointKind) -> str:
     return "savepoint" if kind.is_savepoint else "checkpoint"
-
-
-def _subtasks(plan: JobPlan) -> list[tuple[int, int]]:
-    return [
-        (chain.id, subtask)
-        for chain in plan.chains
-        for subtask in range(chain.parallelism)
-        if plan.nodes[chain.head].kind is not OperatorKind.SOURCE_DATAFRAME
-    ]
 
 
 def _now_ms() -> float:

@@ -11,30 +11,28 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from rekindle.common.job_status import JobStatus
-from rekindle.coordinator.checkpoint_decisions import (
+from rekindle.coordinator.checkpoints.types import (
+    RETAINED_AT_END,
     Aborted,
     Answer,
+    CheckpointFailureReason,
+    CheckpointKind,
+    CheckpointPolicy,
+    CheckpointRequest,
+    CheckpointState,
     Completed,
+    CompletedCheckpoint,
     Decision,
     Discard,
     DiscardLate,
     EndJob,
     FailJob,
     NotifyComplete,
+    PendingCheckpoint,
     Publish,
     ResumeInput,
-    Trigger,
-)
-from rekindle.coordinator.checkpoint_types import (
-    RETAINED_AT_END,
-    CheckpointFailureReason,
-    CheckpointKind,
-    CheckpointPolicy,
-    CheckpointRequest,
-    CheckpointState,
-    CompletedCheckpoint,
-    PendingCheckpoint,
     Subtask,
+    Trigger,
 )
 
 _MAX_REQUESTS = 1000

@@ -7,8 +7,7 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 
-from rekindle.coordinator.checkpoint_decisions import Answer
-from rekindle.coordinator.checkpoint_types import CheckpointKind, CheckpointRequest, CompletedCheckpoint
+from rekindle.coordinator.checkpoints.types import Answer, CheckpointKind, CheckpointRequest, CompletedCheckpoint
 from rekindle.errors import CheckpointError
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rekindle.common.time import as_millis
+from rekindle.common.watermark_strategy import NO_TIMESTAMP
 from rekindle.datastream.windowing.element_triggers import Delta, DeltaFunction, delta_of
-from rekindle.datastream.windowing.time_assigners import NO_TIMESTAMP, Amount
+from rekindle.datastream.windowing.time_assigners import Amount
 
 if TYPE_CHECKING:
     from rekindle.metrics import MetricGroup

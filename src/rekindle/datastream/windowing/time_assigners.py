@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Any
 
 from rekindle.common.serializer import TypeSerializer
 from rekindle.common.time import Duration, Time, as_millis
+from rekindle.common.watermark_strategy import NO_TIMESTAMP
 from rekindle.datastream.windowing.assigners import WindowAssigner
 from rekindle.datastream.windowing.time_triggers import EventTimeTrigger, ProcessingTimeTrigger
 from rekindle.datastream.windowing.triggers import Trigger
@@ -16,7 +17,6 @@ from rekindle.errors import GraphError, MissingTimestampError
 Amount = Time | Duration | int
 
 #: What an element without a timestamp has in its place.
-NO_TIMESTAMP: Final = -(2**63)
 
 
 def event_time_of(assigner: object, timestamp: int | None) -> int:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from rekindle.serde import ChunkCodec
 
 #: Stands in the timestamp column for a record that has none.
-NO_TIMESTAMP = -(2**63)
 
 _HEADER = struct.Struct("<HHHIIBI")
 _MARK = struct.Struct("<IBq")

@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rekindle.common.watermark_strategy import NO_TIMESTAMP
 from rekindle.errors import InvalidKeyError
 from rekindle.protocol import EdgeCount
-from rekindle.runtime.exchange.chunk import END, IDLE, NO_TIMESTAMP, WATERMARK, ChunkBody, Mark, encode_body, encode_row
-from rekindle.runtime.exchange.spill import RowOutbox
+from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, ChunkBody, Mark, encode_body, encode_row
+from rekindle.runtime.exchange.outbox import RowOutbox
 from rekindle.runtime.key_hash import KeyRouter
-from rekindle.runtime.operators.base import OperatorFailure, failed_record
+from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.serde import ChunkCodec
 
 

@@ -11,6 +11,7 @@ from itertools import repeat
 from time import monotonic
 from typing import Any, NoReturn
 
+from rekindle.common.watermark_strategy import MAX_WATERMARK, MIN_WATERMARK, NO_TIMESTAMP
 from rekindle.datastream.functions import AsyncFunctionDescriptor, RuntimeContext
 from rekindle.datastream.state import ListState, ListStateDescriptor
 from rekindle.datastream.state_descriptors import reserved
@@ -18,11 +19,10 @@ from rekindle.errors import JobCancelledError, StateAccessError
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext, RuntimeContextImpl
 from rekindle.runtime.event_loop import EventLoopThread
-from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
 from rekindle.runtime.isolation import isolator
 from rekindle.runtime.operators.async_queue import Element, Item, Marks
 from rekindle.runtime.operators.async_runner import AsyncRunner
-from rekindle.runtime.operators.base import MAX_WATERMARK, MIN_WATERMARK, OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.stateless import FunctionOperator
 from rekindle.runtime.snapshot import SnapshotContext
 from rekindle.serde import value_codec_for

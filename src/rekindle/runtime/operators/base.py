@@ -6,140 +6,20 @@ Operators of a chain call each other directly. A batch is a list of records and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import repeat
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
-from rekindle.common.watermark_strategy import MAX_WATERMARK, NO_TIMESTAMP
-from rekindle.datastream.output_tag import OutputTag
-from rekindle.errors import IncompatibleStateError, RekindleError
-from rekindle.graph.nodes import MIN_WATERMARK, OperatorNode
-from rekindle.runtime.isolation import Isolate, isolator, mixed_isolator
-from rekindle.runtime.operators.collector import Collector
+from rekindle.common.watermark_strategy import MAX_WATERMARK, MIN_WATERMARK
+from rekindle.errors import IncompatibleStateError
+from rekindle.graph.nodes import OperatorNode
+from rekindle.runtime.isolation import isolator, mixed_isolator
+from rekindle.runtime.operators.output import Collector, Emit, OperatorFailure, Output
 
 if TYPE_CHECKING:
     from rekindle.checkpoint.committables import StoredCommittable
-    from rekindle.checkpoint.rescale import SourceState
+    from rekindle.checkpoint.part_formats import SourceState
     from rekindle.runtime.context import OperatorContext
     from rekindle.runtime.snapshot import SnapshotContext
-
-__all__ = ["MAX_WATERMARK", "MIN_WATERMARK", "Operator", "OperatorFailure", "Output", "failed_record"]
-
-Emit = Callable[[list[Any], list[int] | None], None]
-
-
-class Consumer(Protocol):
-    """Whoever takes an operator's output: the next operator of the chain, or an edge's writer."""
-
-    def emit(self, records: list[Any], timestamps: list[int] | None) -> None: ...
-    def emit_watermark(self, watermark: int) -> None: ...
-    def emit_idle(self) -> None: ...
-    def emit_end(self) -> None: ...
-
-
-class OperatorFailure(RekindleError):
-    """An error inside an operator; `__cause__` is the user's exception."""
-
-    def __init__(self, operator: str, record: Any = None, has_record: bool = False) -> None:
-        super().__init__(f"operator '{operator}' failed")
-        self.operator = operator
-        self.record = record
-        self.has_record = has_record
-
-
-def failed_record(operator: str, records: Sequence[Any], remaining: Iterator[Any]) -> OperatorFailure:
-    """The failure at the record that `remaining`, an iterator over `records`, handed out last."""
-    left = remaining.__length_hint__()  # type: ignore[attr-defined]
-    place = len(records) - left - 1
-    return OperatorFailure(operator, records[place], True) if place >= 0 else OperatorFailure(operator)
-
-
-def _drop(records: list[Any], timestamps: list[int] | None) -> None:
-    """Output that nobody takes."""
-
-
-def _emit_to(
-    consumers: list[Consumer], isolate: Isolate | None, records: list[Any], timestamps: list[int] | None
-) -> None:
-    """To all of them, so that none sees what another does to a record."""
-    *others, last = consumers
-    for consumer in others:
-        consumer.emit(records if isolate is None else list(map(isolate, records)), timestamps)
-    last.emit(records, timestamps)
-
-
-class Output:
-    """An operator's outputs: the main one and the tagged ones, each with any number of consumers."""
-
-    def __init__(
-        self, isolate: Isolate | None = None, side_isolates: Mapping[str, Isolate | None] | None = None
-    ) -> None:
-        self._isolate = isolate
-        self._side_isolates = side_isolates or {}
-        self._consumers: list[Consumer] = []
-        self._tagged: dict[str, list[Consumer]] = {}
-        self.emit: Emit = _drop
-
-    def add(self, consumer: Consumer, tag: str | None = None) -> None:
-        """Connect a consumer."""
-        if tag is not None:
-            self._tagged.setdefault(tag, []).append(consumer)
-            return
-        self._consumers.append(consumer)
-        self.emit = self._consumers[0].emit if len(self._consumers) == 1 else self._emit_all
-
-    def _emit_all(self, records: list[Any], timestamps: list[int] | None) -> None:
-        _emit_to(self._consumers, self._isolate, records, timestamps)
-
-    def emit_mixed(self, records: list[Any], timestamps: list[int] | None) -> None:
-        """Emit the results of a process function, in which `(tag, value)` pairs belong to side outputs."""
-        if OutputTag.created:
-            records, timestamps = self._split_tagged(records, timestamps)
-        if records:
-            self.emit(records, timestamps)
-
-    def _split_tagged(self, records: list[Any], timestamps: list[int] | None) -> tuple[list[Any], list[int] | None]:
-        if tuple not in set(map(type, records)):
-            return records, timestamps
-        kept: list[Any] = []
-        kept_times: list[int] = []
-        by_tag: dict[str, tuple[list[Any], list[int]]] = {}
-        for record, time in zip(records, timestamps or repeat(NO_TIMESTAMP)):  # noqa: B905 (repeat is endless)
-            if type(record) is tuple and len(record) == 2 and type(record[0]) is OutputTag:
-                tag, value = record
-                aside = by_tag.get(tag.tag_id)
-                if aside is None:
-                    aside = by_tag[tag.tag_id] = [], []
-                aside[0].append(value)
-                aside[1].append(time)
-            else:
-                kept.append(record)
-                kept_times.append(time)
-        for tag_id, (values, times) in by_tag.items():
-            if tag_id in self._tagged:
-                isolate = self._side_isolates.get(tag_id)
-                _emit_to(self._tagged[tag_id], isolate, values, times if timestamps is not None else None)
-        return kept, kept_times if timestamps is not None else None
-
-    def _everyone(self) -> Iterator[Consumer]:
-        yield from self._consumers
-        for consumers in self._tagged.values():
-            yield from consumers
-
-    def emit_watermark(self, watermark: int) -> None:
-        """Pass a watermark on, to side outputs too."""
-        for consumer in self._everyone():
-            consumer.emit_watermark(watermark)
-
-    def emit_idle(self) -> None:
-        """Pass idleness on."""
-        for consumer in self._everyone():
-            consumer.emit_idle()
-
-    def emit_end(self) -> None:
-        """Pass the end of input on."""
-        for consumer in self._everyone():
-            consumer.emit_end()
 
 
 class Operator:

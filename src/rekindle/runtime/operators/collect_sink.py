@@ -8,7 +8,7 @@ from rekindle.graph.nodes import OperatorNode
 from rekindle.protocol import TO_DRIVER
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.exchange.chunk import encode_body, encode_row
-from rekindle.runtime.exchange.spill import Outbox
+from rekindle.runtime.exchange.outbox import Outbox
 from rekindle.runtime.operators.base import Operator
 from rekindle.serde import ChunkCodec
 

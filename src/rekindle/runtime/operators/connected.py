@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import repeat
 from typing import Any
 
+from rekindle.common.watermark_strategy import NO_TIMESTAMP
 from rekindle.datastream.functions import (
     BroadcastProcessFunction,
     CoProcessFunction,
@@ -17,10 +18,8 @@ from rekindle.datastream.state import MapStateDescriptor, StateDescriptor
 from rekindle.datastream.time_domain import TimeDomain
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext, OperatorTimerService, RuntimeContextImpl, user_timestamp
-from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
-from rekindle.runtime.operators.base import OperatorFailure, failed_record
-from rekindle.runtime.operators.collector import Stamp
 from rekindle.runtime.operators.keyed import KeyedContext, KeyedOperator, Selector, run_keyed, with_current_key
+from rekindle.runtime.operators.output import OperatorFailure, Stamp, failed_record
 from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable, run_process
 from rekindle.runtime.restore_checks import taking_state
 

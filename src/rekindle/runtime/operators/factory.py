@@ -8,7 +8,7 @@ from typing import Any
 
 from rekindle.graph.nodes import OperatorKind, OperatorNode
 from rekindle.runtime.context import OperatorContext
-from rekindle.runtime.exchange.spill import Outbox
+from rekindle.runtime.exchange.outbox import Outbox
 from rekindle.runtime.operators.async_io import AsyncWaitOperator
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.collect_sink import CollectOperator
@@ -21,6 +21,7 @@ from rekindle.runtime.operators.connected import (
 )
 from rekindle.runtime.operators.interval_join_operator import IntervalJoinOperator
 from rekindle.runtime.operators.keyed import KeyedProcessOperator, ReduceOperator, Selector, with_current_key
+from rekindle.runtime.operators.sink_function import SinkOperator
 from rekindle.runtime.operators.sink_writer import WriterOperator
 from rekindle.runtime.operators.sources import FunctionSourceOperator, ReaderSourceOperator
 from rekindle.runtime.operators.stateless import (
@@ -29,7 +30,6 @@ from rekindle.runtime.operators.stateless import (
     FunctionOperator,
     MapOperator,
     ProcessOperator,
-    SinkOperator,
     method_or_callable,
 )
 from rekindle.runtime.operators.timestamps import TimestampsOperator

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from rekindle.common.typeinfo import TypeInformation, Types
+from rekindle.common.watermark_strategy import NO_TIMESTAMP
 from rekindle.datastream.functions import ProcessJoinFunction
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.datastream.state import ListStateDescriptor, MapState, MapStateDescriptor
 from rekindle.datastream.state_descriptors import reserved
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
-from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
-from rekindle.runtime.operators.base import failed_record
-from rekindle.runtime.operators.collector import Stamp
 from rekindle.runtime.operators.keyed import KeyedOperator, Selector
+from rekindle.runtime.operators.output import Stamp, failed_record
 
 #: An interval is covered by about so many stretches: fewer mean longer lists, more mean more lookups.
 _STRETCHES = 8

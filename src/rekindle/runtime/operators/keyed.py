@@ -7,15 +7,14 @@ from itertools import repeat
 from typing import Any
 
 from rekindle.common.typeinfo import Types
+from rekindle.common.watermark_strategy import MAX_WATERMARK, NO_TIMESTAMP
 from rekindle.datastream.functions import KeyedProcessFunction
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.time_domain import TimeDomain
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import KeyedTimerService, OperatorContext, user_timestamp
-from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
-from rekindle.runtime.operators.base import MAX_WATERMARK, OperatorFailure, failed_record
-from rekindle.runtime.operators.collector import Stamp
+from rekindle.runtime.operators.output import OperatorFailure, Stamp, failed_record
 from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 

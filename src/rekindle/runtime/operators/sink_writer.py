@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from rekindle.checkpoint.committables import StoredCommittable
 from rekindle.common.typeinfo import Types
+from rekindle.common.watermark_strategy import NO_TIMESTAMP
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.datastream.connectors.sink_api import CommitterInitContext, InitContext, SinkWriter, WriterInitContext
 from rekindle.datastream.state import ListStateDescriptor
@@ -23,8 +24,8 @@ from rekindle.errors import GraphError, JobCancelledError
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.commits import Commits, PlainSerializer
 from rekindle.runtime.context import OperatorContext, user_timestamp
-from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
-from rekindle.runtime.operators.base import Operator, OperatorFailure, failed_record
+from rekindle.runtime.operators.base import Operator
+from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.runtime.snapshot import SnapshotContext
 
 #: The operator state in which the state of writers lies, each element as bytes.

@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager
 from threading import get_ident
 from typing import Any, Final
 
-from rekindle.common.watermark_strategy import Watermark
+from rekindle.common.watermark_strategy import NO_TIMESTAMP, Watermark
 from rekindle.datastream.functions import SourceFunction
 from rekindle.errors import JobCancelledError
-from rekindle.runtime.exchange.chunk import IDLE, NO_TIMESTAMP, WATERMARK, Mark
+from rekindle.runtime.exchange.chunk import IDLE, WATERMARK, Mark
 from rekindle.runtime.isolation import Isolate
 from rekindle.runtime.operators.split_offsets import SplitOffsets
 

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rekindle.checkpoint.rescale import SourceState, SplitState
+from rekindle.checkpoint.part_formats import SourceState, SplitState
+from rekindle.common.watermark_strategy import MAX_WATERMARK
 from rekindle.datastream.connectors.base import Batch, Source, SourceReaderContext, SourceSplit, assign_splits
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.exchange.chunk import IDLE, WATERMARK, decode_row, encode_body, encode_row, read_header
-from rekindle.runtime.operators.base import MAX_WATERMARK, Operator, OperatorFailure
+from rekindle.runtime.operators.base import Operator
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.source_context import Buffered, BufferedSourceContext, SourceCancelledError
 from rekindle.runtime.operators.split_offsets import SplitOffsets
 from rekindle.runtime.operators.stateless import FunctionOperator

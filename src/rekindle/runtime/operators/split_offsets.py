@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rekindle.checkpoint.rescale import SourceState, SplitState
+from rekindle.checkpoint.part_formats import SourceState, SplitState
 from rekindle.serde import tagged_dumps, tagged_loads
 
 

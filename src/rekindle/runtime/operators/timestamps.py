@@ -10,11 +10,19 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Any, Final
 
-from rekindle.common.watermark_strategy import Watermark, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
+from rekindle.common.watermark_strategy import (
+    MAX_WATERMARK,
+    MIN_WATERMARK,
+    NO_TIMESTAMP,
+    Watermark,
+    WatermarkGenerator,
+    WatermarkOutput,
+    WatermarkStrategy,
+)
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
-from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
-from rekindle.runtime.operators.base import MAX_WATERMARK, MIN_WATERMARK, Operator, OperatorFailure, failed_record
+from rekindle.runtime.operators.base import Operator
+from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.runtime.operators.stateless import method_or_callable
 
 #: How many records of an epoch pass between two watermarks.

@@ -24,7 +24,7 @@ from rekindle.runtime.state.format import (
 )
 from rekindle.runtime.state.immutable import all_immutable
 from rekindle.runtime.state.spec import UNREADABLE, Codec, StateKind, StateSpec
-from rekindle.runtime.state.ttl.config import reader
+from rekindle.runtime.state.ttl.expiry import reader
 
 _ABSENT: Final = object()
 _NONE: Final = type(None)

@@ -56,7 +56,7 @@ from rekindle.runtime.state.spec import (
     value_spec,
 )
 from rekindle.runtime.state.ttl.cleanup import CleaningFront
-from rekindle.runtime.state.ttl.config import adopts, ttl_of
+from rekindle.runtime.state.ttl.expiry import adopts, ttl_of
 from rekindle.runtime.state.ttl.layer import TtlStates
 from rekindle.serde import value_codec_for
 

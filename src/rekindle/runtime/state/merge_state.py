@@ -11,7 +11,7 @@ from rekindle.runtime.state.changes import Row
 from rekindle.runtime.state.handles import RowAggregatingState
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.shaped import ShapedListState
-from rekindle.runtime.state.ttl.handles import TtlAggregatingState, TtlListState
+from rekindle.runtime.state.ttl.expiring_handles import TtlAggregatingState, TtlListState
 
 
 def merge_state(keyed: HashMapKeyedBackend, handle: State, target: Row, sources: Iterable[Row]) -> None:

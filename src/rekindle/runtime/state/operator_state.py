@@ -6,11 +6,8 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NoReturn, TypeVar
 
-from rekindle.checkpoint.operator_parts import (
-    Distribution,
-    OperatorStatePart,
-    decode_operator_part,
-    encode_operator_part,
+from rekindle.checkpoint.part_formats import Distribution, OperatorStatePart, decode_operator_part, encode_operator_part
+from rekindle.checkpoint.redistribute import (
     redistribute,
     redistribute_broadcast,
     redistribute_split,
@@ -29,7 +26,7 @@ from rekindle.errors import IncompatibleStateError, StateAccessError
 from rekindle.runtime.state.format import decoded, encoded
 from rekindle.runtime.state.shaped import shaped_list
 from rekindle.runtime.state.spec import UNREADABLE, StateSpec, list_spec, map_spec
-from rekindle.runtime.state.ttl.config import ttl_of
+from rekindle.runtime.state.ttl.expiry import ttl_of
 
 # The format and who gets what of it on a restore belong to what is on disk.
 __all__ = [

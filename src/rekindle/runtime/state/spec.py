@@ -23,7 +23,7 @@ from rekindle.runtime.isolation import type_is_immutable
 from rekindle.serde import value_codec_for
 
 if TYPE_CHECKING:
-    from rekindle.runtime.state.ttl.config import TtlSettings
+    from rekindle.runtime.state.ttl.expiry import TtlSettings
 
 
 #: What decoding bytes of another type may raise: a codec's complaints, and those of a class that is gone or changed.

@@ -13,7 +13,7 @@ from rekindle.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from rekindle.errors import GraphError, MissingTimestampError
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from tests.window_driver import WindowDriver, keyed_stream
 
 TEN = TumblingEventTimeWindows.of(10)

@@ -15,7 +15,7 @@ from rekindle.datastream.window import (
     ProcessingTimeSessionWindows,
 )
 from rekindle.errors import GraphError, StateAccessError
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from tests.window_driver import WindowDriver, keyed_stream
 
 GAP = EventTimeSessionWindows.with_gap(Time.milliseconds(5))

@@ -27,7 +27,7 @@ from rekindle.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from rekindle.errors import GraphError
-from rekindle.runtime.operators.base import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.windows.general import GeneralWindowOperator
 from tests.window_driver import WindowDriver, keyed_stream
 

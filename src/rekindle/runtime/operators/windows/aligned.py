@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from itertools import repeat
 from typing import Any, Final
 
+from rekindle.common.watermark_strategy import MAX_WATERMARK, MIN_WATERMARK, NO_TIMESTAMP
 from rekindle.datastream.windowing.operation import WindowOperation
 from rekindle.datastream.windowing.time_assigners import AlignedWindows, event_time_of
 from rekindle.datastream.windowing.windows import TimeWindow
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
-from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
 from rekindle.runtime.keys import owned_key
-from rekindle.runtime.operators.base import MAX_WATERMARK, MIN_WATERMARK, OperatorFailure, failed_record
 from rekindle.runtime.operators.keyed import Selector
+from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK, YOUNG, ValueContents, is_young
 from rekindle.runtime.operators.windows.deadlines import Deadlines
 from rekindle.runtime.operators.windows.namespaces import SHARED, Namespace

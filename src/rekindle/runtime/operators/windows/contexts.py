@@ -24,7 +24,7 @@ from rekindle.datastream.windowing.triggers import Trigger
 from rekindle.errors import StateAccessError
 from rekindle.metrics import MetricGroup
 from rekindle.runtime.context import OperatorContext, WatermarkHolder
-from rekindle.runtime.operators.collector import Collector
+from rekindle.runtime.operators.output import Collector
 from rekindle.runtime.operators.windows.namespaces import Namespace
 from rekindle.runtime.operators.windows.window_state import KnownStates, WindowStateStore
 from rekindle.runtime.state.changes import Row

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
+from rekindle.common.watermark_strategy import MAX_WATERMARK, NO_TIMESTAMP
 from rekindle.datastream.windowing.triggers import TriggerResult
 from rekindle.runtime.context import user_timestamp
-from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
-from rekindle.runtime.operators.base import MAX_WATERMARK, OperatorFailure, failed_record
+from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.runtime.operators.windows.contents import TimestampedContents
 from rekindle.runtime.operators.windows.contexts import AssignerContext, EvictorContext, TriggerContext
 from rekindle.runtime.operators.windows.evaluation import Eviction, combination_of

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from rekindle.common.watermark_strategy import MAX_WATERMARK, NO_TIMESTAMP
 from rekindle.datastream.windowing.operation import WindowOperation
 from rekindle.datastream.windowing.session_assigners import SessionWindows
 from rekindle.datastream.windowing.time_assigners import event_time_of
 from rekindle.datastream.windowing.windows import TimeWindow
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
-from rekindle.runtime.exchange.chunk import NO_TIMESTAMP
 from rekindle.runtime.keys import owned_key
-from rekindle.runtime.operators.base import MAX_WATERMARK, OperatorFailure, failed_record
 from rekindle.runtime.operators.keyed import Selector
+from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK, YOUNG, ValueContents, is_young
 from rekindle.runtime.operators.windows.deadlines import Deadlines
 from rekindle.runtime.operators.windows.merging_windows import MergedWindowColumn

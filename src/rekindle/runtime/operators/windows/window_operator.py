@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from rekindle.common.watermark_strategy import MAX_WATERMARK
 from rekindle.datastream.windowing.operation import WindowOperation
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.isolation import isolator
 from rekindle.runtime.keys import owned_key
-from rekindle.runtime.operators.base import MAX_WATERMARK, OperatorFailure
 from rekindle.runtime.operators.keyed import Selector
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.stateless import FunctionOperator, tell_where
 from rekindle.runtime.operators.windows.contents import Contents, contents_of
 from rekindle.runtime.operators.windows.contexts import WindowContext

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from rekindle.datastream.state import ListState, MapState, State
 from rekindle.runtime.state.changes import Row
-from rekindle.runtime.state.ttl.config import Timed
+from rekindle.runtime.state.ttl.expiry import Timed
 
 # So many key groups without rows cost as much as one entry.
 _EMPTY_GROUPS: Final = 64

@@ -18,8 +18,7 @@ from rekindle.runtime.state.ttl.cleanup import (
     MapExpiry,
     SweptRows,
 )
-from rekindle.runtime.state.ttl.config import TtlSettings, timed_spec
-from rekindle.runtime.state.ttl.handles import (
+from rekindle.runtime.state.ttl.expiring_handles import (
     Access,
     TtlAggregatingState,
     TtlListState,
@@ -27,6 +26,7 @@ from rekindle.runtime.state.ttl.handles import (
     TtlReducingState,
     TtlValueState,
 )
+from rekindle.runtime.state.ttl.expiry import TtlSettings, timed_spec
 
 StateT = TypeVar("StateT", bound=State)
 

@@ -1,0 +1,152 @@
+"""Redistribution at a restore: which elements of the old subtasks' lists a new subtask takes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+
+from rekindle.checkpoint.part_formats import (
+    Distribution,
+    OperatorStatePart,
+    SourceState,
+    SplitState,
+    TaskState,
+    decode_operator_part,
+    encode_operator_part,
+)
+from rekindle.errors import IncompatibleStateError, SerializationError
+
+T = TypeVar("T")
+
+
+def source_share(states: Sequence[SourceState], name: str, parallelism: int, subtask: int) -> SourceState:
+    """One new subtask's splits when the parallelism differs: all of them, pooled in order and dealt in turn.
+
+    >>> old = [SourceState([SplitState(b"a", b""), SplitState(b"b", b"")]), SourceState([SplitState(b"c", b"")])]
+    >>> [split.split for split in source_share(old, "numbers", 3, 1).splits]
+    [b'b']
+    """
+    _check_splits(states, name, parallelism)
+    return SourceState([split for state in states for split in state.splits][subtask::parallelism])
+
+
+def whole_source(
+    states: Sequence[SourceState], own: SourceState | None, name: str, parallelism: int, subtask: int
+) -> SourceState:
+    """What every new subtask sees of a source function: the newest position of each split.
+
+    `own` is the subtask's own state at an unchanged parallelism, and None at another one: a position without a split
+    belongs to its subtask.
+    """
+    if own is None:
+        _check_splits(states, name, parallelism)
+    unsplit = [split for split in own.splits if split.split is None] if own is not None else []
+    in_flight = own.in_flight if own is not None else [row for s in states[subtask::parallelism] for row in s.in_flight]
+    return SourceState(unsplit + newest_splits(states), in_flight=in_flight)
+
+
+def newest_splits(states: Sequence[SourceState]) -> list[SplitState]:
+    """Each split once: a subtask may still hold the position that a split had before another one read on.
+
+    >>> newest_splits([SourceState([SplitState(b"a", b"5", 1)]), SourceState([SplitState(b"a", b"9", 2)])])
+    [SplitState(split=b'a', position=b'9', moved_at=2)]
+    """
+    newest: dict[bytes, SplitState] = {}
+    for split in (split for state in states for split in state.splits):
+        if split.split is not None:
+            known = newest.get(split.split)
+            newest[split.split] = split if known is None or split.moved_at >= known.moved_at else known
+    return list(newest.values())
+
+
+def _check_splits(states: Sequence[SourceState], name: str, parallelism: int) -> None:
+    if any(split.split is None for state in states for split in state.splits):
+        raise IncompatibleStateError(
+            f"Source '{name}' keeps an offset per subtask, not per split, so it cannot be restored with parallelism "
+            f"{parallelism}: restore it with the parallelism it was saved with, or collect with split=..."
+        )
+
+
+def task_share(states: Sequence[TaskState]) -> TaskState:
+    """A new task's state when the parallelism differs: the minimum, so that nothing late becomes early (I6).
+
+    >>> task_share([TaskState(10, idle=True, details=b"x"), TaskState(7)])
+    TaskState(watermark=7, idle=False, details=None, version=1)
+    """
+    return TaskState(min(state.watermark for state in states), all(state.idle for state in states))
+
+
+def split_share(lists: Sequence[Sequence[T]], parallelism: int, subtask: int) -> list[T]:
+    """One subtask's elements of `redistribute_split`."""
+    if len(lists) == parallelism:
+        return list(lists[subtask])
+    return [element for elements in lists for element in elements][subtask::parallelism]
+
+
+def union_share(lists: Sequence[Sequence[T]], parallelism: int, subtask: int) -> list[T]:
+    """One subtask's elements of `redistribute_union`."""
+    return [element for elements in lists for element in elements]
+
+
+def broadcast_share(lists: Sequence[Sequence[T]], parallelism: int, subtask: int) -> list[T]:
+    """One subtask's elements of `redistribute_broadcast`."""
+    return list(lists[subtask % len(lists)])
+
+
+def redistribute_split(lists: Sequence[Sequence[T]], parallelism: int) -> list[list[T]]:
+    """All elements, in order, dealt round robin; unchanged parallelism changes nothing.
+
+    >>> redistribute_split([["a", "b", "c"], ["d"]], 3)
+    [['a', 'd'], ['b'], ['c']]
+    """
+    return [split_share(lists, parallelism, subtask) for subtask in range(parallelism)]
+
+
+def redistribute_union(lists: Sequence[Sequence[T]], parallelism: int) -> list[list[T]]:
+    """All elements to everyone.
+
+    >>> redistribute_union([["a"], ["b"]], 3)
+    [['a', 'b'], ['a', 'b'], ['a', 'b']]
+    """
+    return [union_share(lists, parallelism, subtask) for subtask in range(parallelism)]
+
+
+def redistribute_broadcast(lists: Sequence[Sequence[T]], parallelism: int) -> list[list[T]]:
+    """Every subtask held the same: each new one takes that of an old one.
+
+    >>> redistribute_broadcast([["a"], ["a"]], 3)
+    [['a'], ['a'], ['a']]
+    """
+    return [broadcast_share(lists, parallelism, subtask) for subtask in range(parallelism)]
+
+
+def operator_share(parts: Sequence[bytes], parallelism: int, subtask: int) -> bytes:
+    """The parts of all old subtasks, in order, as the part of one new subtask."""
+    decoded_parts = [{state.name: state for state in decode_operator_part(data)} for data in parts]
+    names = dict.fromkeys(name for states in decoded_parts for name in states)
+    result: list[OperatorStatePart] = []
+    for name in names:
+        held = [states.get(name) for states in decoded_parts]
+        example = next(state for state in held if state is not None)
+        if any(state is not None and state.distribution is not example.distribution for state in held):
+            raise SerializationError(f"Operator state '{name}' was saved in different ways by different subtasks.")
+        entries = _entries(example.distribution, held, parallelism, subtask)
+        result.append(msgspec.structs.replace(example, entries=entries))
+    return encode_operator_part(result)
+
+
+def redistribute(parts: Sequence[bytes], parallelism: int) -> list[bytes]:
+    """The parts of the old subtasks, in order, as parts for the new ones."""
+    return [operator_share(parts, parallelism, subtask) for subtask in range(parallelism)]
+
+
+def _entries(
+    distribution: Distribution, held: Sequence[OperatorStatePart | None], parallelism: int, subtask: int
+) -> list[bytes]:
+    if distribution is Distribution.BROADCAST:
+        return broadcast_share([state.entries for state in held if state is not None], parallelism, subtask)
+    lists = [state.entries if state is not None else [] for state in held]
+    share = split_share if distribution is Distribution.SPLIT else union_share
+    return share(lists, parallelism, subtask)

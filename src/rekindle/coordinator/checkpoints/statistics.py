@@ -1,0 +1,277 @@
+"""Statistics of checkpoints, as `JobClient.get_checkpoint_statistics` returns them; readable from any thread."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from rekindle.checkpoint.manifest import blob_size
+from rekindle.common.checkpoint_statistics import (
+    CheckpointCounts,
+    CheckpointOverview,
+    CheckpointStatistics,
+    CheckpointStatus,
+    CheckpointType,
+    CompletedSummary,
+    OperatorSnapshot,
+    RestoredCheckpoint,
+    SubtaskSnapshot,
+    SubtaskStatistics,
+    Summary,
+    TaskStatistics,
+    percentile,
+)
+from rekindle.coordinator.checkpoints.catalogue import SubtaskWord
+from rekindle.coordinator.checkpoints.types import Aborted, CheckpointKind, CompletedCheckpoint, Trigger
+from rekindle.graph.nodes import JobPlan
+
+DEFAULT_HISTORY = 10
+#: Percentiles look at so many of the last completed checkpoints; minimum, maximum and average at all.
+_WINDOW = 10_000
+
+
+def flink_type(kind: CheckpointKind) -> CheckpointType:
+    """Flink's name of the kind.
+
+    >>> flink_type(CheckpointKind.FINAL)
+    'CHECKPOINT'
+    """
+    if kind is CheckpointKind.SAVEPOINT:
+        return "SAVEPOINT"
+    return "SYNC_SAVEPOINT" if kind is CheckpointKind.STOP else "CHECKPOINT"
+
+
+class _Running:
+    """A summary that grows; bounded."""
+
+    def __init__(self) -> None:
+        self._count = self._sum = self._min = self._max = 0
+        self._recent: deque[int] = deque(maxlen=_WINDOW)
+
+    def add(self, value: int) -> None:
+        self._min = value if self._count == 0 else min(self._min, value)
+        self._max = max(self._max, value)
+        self._count += 1
+        self._sum += value
+        self._recent.append(value)
+
+    def summary(self) -> Summary:
+        ordered = sorted(self._recent)
+        percentiles = [percentile(ordered, percent) for percent in (50.0, 90.0, 95.0, 99.0, 99.9)]
+        average = self._sum // self._count if self._count else 0
+        return Summary(self._min, self._max, average, *percentiles)
+
+
+_Latest = Literal["completed", "savepoint", "failed"]
+
+
+class CheckpointRecorder:
+    """Collects the statistics of a job; what it remembers is bounded. Not safe for threads: call it under a lock.
+
+    >>> recorder = CheckpointRecorder({"vertex": 1})
+    >>> recorder.triggered(1, CheckpointKind.CHECKPOINT, now_ms=100, wall_ms=5000)
+    >>> recorder.acknowledged(1, "vertex", SubtaskSnapshot(0, state_size=70, checkpointed_size=7), now_ms=130)
+    >>> recorder.completed(1, "file:/chk-1").state_size
+    70
+    >>> overview = recorder.overview()
+    >>> overview.history[0].end_to_end_duration_ms, overview.summary.state_size.avg, overview.counts.completed
+    (30, 70, 1)
+    """
+
+    def __init__(self, parallelism: Mapping[str, int], history: int = DEFAULT_HISTORY) -> None:
+        self._parallelism = dict(parallelism)
+        self._limit = history
+        self._counts = CheckpointCounts()
+        self._started_ms: dict[int, float] = {}  # in progress -> when it was triggered, monotonic
+        self._in_progress: dict[int, CheckpointStatistics] = {}
+        self._history: dict[int, CheckpointStatistics] = {}  # oldest first
+        self._latest: dict[_Latest, CheckpointStatistics] = {}
+        self._restored: RestoredCheckpoint | None = None
+        self._sizes, self._full_sizes, self._durations = _Running(), _Running(), _Running()
+        self._processed, self._persisted = _Running(), _Running()
+
+    def triggered(
+        self, checkpoint_id: int, kind: CheckpointKind, now_ms: float, wall_ms: int, savepoint_format: str | None = None
+    ) -> None:
+        """A checkpoint sets out."""
+        tasks = tuple(TaskStatistics(vertex, (None,) * count) for vertex, count in self._parallelism.items())
+        self._started_ms[checkpoint_id] = now_ms
+        self._keep(
+            CheckpointStatistics(
+                checkpoint_id, flink_type(kind), CheckpointStatus.IN_PROGRESS, wall_ms, tasks, savepoint_format
+            )
+        )
+        self._count(total=1, in_progress=1)
+
+    def acknowledged(self, checkpoint_id: int, vertex_id: str, snapshot: SubtaskSnapshot, now_ms: float) -> None:
+        """A subtask has acknowledged; for a checkpoint that is over this means nothing."""
+        checkpoint = self._in_progress.get(checkpoint_id)
+        if checkpoint is None:
+            return
+        elapsed_ms = self._elapsed_ms(checkpoint_id, now_ms)
+        subtask = SubtaskStatistics(snapshot, checkpoint.trigger_timestamp_ms + elapsed_ms, elapsed_ms)
+        tasks = tuple(task.with_subtask(subtask) if task.vertex_id == vertex_id else task for task in checkpoint.tasks)
+        self._keep(replace(checkpoint, tasks=tasks))
+
+    def completed(self, checkpoint_id: int, external_path: str | None) -> CheckpointStatistics:
+        """Its `_metadata` is published; `external_path`: what a recovery takes."""
+        checkpoint = self._over(
+            replace(self._in_progress[checkpoint_id], status=CheckpointStatus.COMPLETED, external_path=external_path)
+        )
+        self._now_latest("savepoint" if checkpoint.is_savepoint else "completed", checkpoint)
+        self._count(in_progress=-1, completed=1)
+        for running, value in (
+            (self._sizes, checkpoint.checkpointed_size),
+            (self._full_sizes, checkpoint.state_size),
+            (self._durations, checkpoint.end_to_end_duration_ms),
+            (self._processed, checkpoint.processed_data),
+            (self._persisted, checkpoint.persisted_data),
+        ):
+            running.add(value)
+        return checkpoint
+
+    def failed(self, checkpoint_id: int, message: str, now_ms: float) -> None:
+        """It was aborted."""
+        checkpoint = self._in_progress[checkpoint_id]
+        failed = replace(
+            checkpoint,
+            status=CheckpointStatus.FAILED,
+            failure_timestamp_ms=checkpoint.trigger_timestamp_ms + self._elapsed_ms(checkpoint_id, now_ms),
+            failure_message=message,
+        )
+        self._now_latest("failed", self._over(failed))
+        self._count(in_progress=-1, failed=1)
+
+    def refused(self) -> None:
+        """A request came to nothing before there was a checkpoint."""
+        self._count(total=1, failed=1)
+
+    def restored(self, checkpoint_id: int, is_savepoint: bool, external_path: str | None, wall_ms: int) -> None:
+        """An attempt begins with this checkpoint."""
+        self._restored = RestoredCheckpoint(checkpoint_id, wall_ms, is_savepoint, external_path)
+        self._count(restored=1)
+
+    def discarded(self, checkpoint_ids: Iterable[int]) -> None:
+        """These were deleted."""
+        for checkpoint_id in checkpoint_ids:
+            if checkpoint_id in self._history:
+                self._history[checkpoint_id] = replace(self._history[checkpoint_id], discarded=True)
+            for name, latest in self._latest.items():
+                if latest.id == checkpoint_id:
+                    self._latest[name] = replace(latest, discarded=True)
+
+    def overview(self) -> CheckpointOverview:
+        """Everything as it is now."""
+        return CheckpointOverview(
+            counts=self._counts,
+            summary=CompletedSummary(
+                checkpointed_size=self._sizes.summary(),
+                state_size=self._full_sizes.summary(),
+                end_to_end_duration_ms=self._durations.summary(),
+                processed_data=self._processed.summary(),
+                persisted_data=self._persisted.summary(),
+            ),
+            history=tuple(reversed(self._history.values())),
+            latest_completed=self._latest.get("completed"),
+            latest_savepoint=self._latest.get("savepoint"),
+            latest_failed=self._latest.get("failed"),
+            latest_restored=self._restored,
+        )
+
+    def _elapsed_ms(self, checkpoint_id: int, now_ms: float) -> int:
+        return max(0, round(now_ms - self._started_ms[checkpoint_id]))
+
+    def _keep(self, checkpoint: CheckpointStatistics) -> None:
+        """In the history as long as there is room; the oldest go first, whatever they are."""
+        self._in_progress[checkpoint.id] = checkpoint
+        newest = max(self._history, default=0)
+        if checkpoint.id in self._history or checkpoint.id > newest:
+            self._history[checkpoint.id] = checkpoint
+        while len(self._history) > self._limit:
+            del self._history[next(iter(self._history))]
+
+    def _over(self, checkpoint: CheckpointStatistics) -> CheckpointStatistics:
+        self._keep(checkpoint)
+        del self._in_progress[checkpoint.id], self._started_ms[checkpoint.id]
+        return checkpoint
+
+    def _now_latest(self, name: _Latest, checkpoint: CheckpointStatistics) -> None:
+        """The latest is the one with the highest id: a savepoint may take longer than the next one."""
+        known = self._latest.get(name)
+        if known is None or known.id < checkpoint.id:
+            self._latest[name] = checkpoint
+
+    def _count(self, **more: int) -> None:
+        current = self._counts
+        self._counts = replace(current, **{name: getattr(current, name) + change for name, change in more.items()})
+
+
+class CheckpointTracker:
+    """The statistics of a job's checkpoints; tasks are named by the uid of their chain's head."""
+
+    def __init__(self, plan: JobPlan) -> None:
+        self._lock = threading.Lock()
+        self._vertices = {chain.id: plan.nodes[chain.head].uid for chain in plan.chains if plan.has_tasks(chain)}
+        self._names = {node.uid: node.name for node in plan.nodes}
+        parallelism = {chain.id: chain.parallelism for chain in plan.chains}
+        self._recorder = CheckpointRecorder({uid: parallelism[chain] for chain, uid in self._vertices.items()})
+
+    def overview(self) -> CheckpointOverview:
+        """Everything as it is now."""
+        with self._lock:
+            return self._recorder.overview()
+
+    def triggered(self, trigger: Trigger, now_ms: float) -> None:
+        """A checkpoint sets out."""
+        format_type = trigger.request.format_type if trigger.request is not None else None
+        with self._lock:
+            self._recorder.triggered(trigger.id, trigger.kind, now_ms, trigger.timestamp_ms, format_type)
+
+    def acknowledged(self, said: SubtaskWord, now_ms: float) -> None:
+        """A subtask has acknowledged."""
+        word, states = said.word, said.states
+        times = {each.uid: each for each in word.operators}
+        snapshot = SubtaskSnapshot(
+            index=word.subtask,
+            start_delay_ms=max(0, round(word.start_delay_ms)),
+            sync_duration_ms=round(word.sync_ms),
+            async_duration_ms=round(word.async_ms),
+            checkpointed_size=sum(state.new_bytes for _, state in states),
+            state_size=sum(state.full_bytes for _, state in states),
+            persisted_data=sum(blob_size(state.in_flight) for _, state in states if state.in_flight is not None),
+            operators=tuple(
+                OperatorSnapshot(
+                    operator=self._names[uid],
+                    checkpointed_size=state.new_bytes,
+                    state_size=state.full_bytes,
+                    sync_duration_ms=round(times[uid].sync_ms),
+                    async_duration_ms=round(times[uid].async_ms),
+                )
+                for uid, state in states
+            ),
+        )
+        with self._lock:
+            self._recorder.acknowledged(word.checkpoint, self._vertices[word.chain], snapshot, now_ms)
+
+    def completed(self, checkpoint: CompletedCheckpoint, external_path: str | None) -> CheckpointStatistics:
+        """Its `_metadata` is published; `external_path`: what a recovery takes."""
+        with self._lock:
+            return self._recorder.completed(checkpoint.id, external_path)
+
+    def aborted(self, aborted: Aborted, now_ms: float) -> None:
+        """It came to nothing."""
+        with self._lock:
+            self._recorder.failed(aborted.id, f"{aborted.reason.text} {aborted.message}".rstrip(), now_ms)
+
+    def restored(self, checkpoint: CompletedCheckpoint, external_path: str | None, wall_ms: int) -> None:
+        """An attempt begins with it."""
+        with self._lock:
+            self._recorder.restored(checkpoint.id, checkpoint.kind.is_savepoint, external_path, wall_ms)
+
+    def discarded(self, checkpoint_ids: Sequence[int]) -> None:
+        """These were deleted."""
+        with self._lock:
+            self._recorder.discarded(checkpoint_ids)

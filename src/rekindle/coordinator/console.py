@@ -1,0 +1,98 @@
+"""The driver's console: the progress line, and the lines that slots print and log."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from time import monotonic
+from typing import TextIO
+
+from rekindle.clock import Clock
+from rekindle.coordinator.epochs import EpochSummary
+from rekindle.protocol import LogLine
+
+
+def write_log_line(line: LogLine) -> None:
+    """Print with the subtask's name, or hand to the logger of the same name."""
+    if line.stream == "log":
+        logger = logging.getLogger(line.logger or "rekindle.user")
+        logger.log(line.level, "[%s] %s", line.source, line.text)
+        return
+    stream = sys.stdout if line.stream == "stdout" else sys.stderr
+    label = f"[{line.source}] " if line.source else ""
+    lines = "".join(f"{label}{text}\n" for text in line.text.split("\n"))
+    try:
+        stream.write(lines)
+    except UnicodeEncodeError:  # a console that is not UTF-8 must not end the job
+        encoding = stream.encoding or "ascii"
+        stream.write(lines.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+_PLAIN_EVERY_S = 5.0
+_LIVE_EVERY_S = 0.2
+#: Watermarks beyond these are "none yet" and "end of time": a lag means nothing there.
+_SANE_MS = 2**62
+_DAY_S = 86_400
+
+
+class Progress:
+    """Follows epochs and shows records in and out per second, the epoch, and how far event time lags."""
+
+    def __init__(self, job_name: str, mode: str, clock: Clock, stream: TextIO | None = None) -> None:
+        self._job_name = job_name
+        self._stream = stream or sys.stderr
+        live = mode == "live" or (mode == "auto" and self._stream.isatty())
+        self._mode = "off" if mode == "off" else "live" if live else "plain"
+        self._clock = clock
+        self._started: float | None = None
+        self._since = monotonic()
+        self._epochs = 0
+        self._records_in = self._records_out = 0  # since the last line
+        self._total_in = self._total_out = 0
+
+    def on_started(self) -> None:
+        """Functions are open, the first epoch follows."""
+        self._started = self._since = monotonic()
+        if self._mode == "plain":
+            self._write(f"{self._job_name}: running\n")
+
+    def on_epoch(self, summary: EpochSummary) -> None:
+        """Count, and show when it is time."""
+        self._epochs = summary.epoch
+        self._records_in += summary.records_in
+        self._records_out += summary.records_out
+        self._total_in += summary.records_in
+        self._total_out += summary.records_out
+        elapsed = monotonic() - self._since
+        if self._mode != "off" and elapsed >= (_LIVE_EVERY_S if self._mode == "live" else _PLAIN_EVERY_S):
+            self._show(summary, elapsed)
+
+    def on_ended(self) -> None:
+        """What it came to, in place of the live line."""
+        if self._mode == "off" or self._started is None:
+            return
+        before = "\r\x1b[K" if self._mode == "live" else ""
+        self._write(
+            f"{before}{self._job_name}: {self._total_in:,} records in, {self._total_out:,} out, "
+            f"{self._epochs:,} epochs, {monotonic() - self._started:.1f} s\n"
+        )
+
+    def _show(self, summary: EpochSummary, elapsed: float) -> None:
+        text = (
+            f"{self._job_name}: epoch {summary.epoch:,} · in {self._records_in / elapsed:,.0f}/s ({self._total_in:,})"
+            f" · out {self._records_out / elapsed:,.0f}/s ({self._total_out:,}){self._lag(summary.watermark)}"
+        )
+        self._write(f"\r\x1b[K{text}" if self._mode == "live" else f"{text}\n")
+        self._records_in = self._records_out = 0
+        self._since = monotonic()
+
+    def _lag(self, watermark: int | None) -> str:
+        if watermark is None or not -_SANE_MS < watermark < _SANE_MS:
+            return ""
+        lag_s = (self._clock.wall_ms() - watermark) / 1000
+        return f" · watermark lag {lag_s:,.1f} s" if lag_s < _DAY_S else f" · watermark lag {lag_s / _DAY_S:,.0f} days"
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
