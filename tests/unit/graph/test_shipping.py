@@ -45,11 +45,6 @@ class Counting(MapFunction):
         return len(self.seen)
 
 
-@pytest.fixture
-def env() -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
-
-
 def shipped(env: StreamExecutionEnvironment) -> bytes:
     program = env._program("job")
     return ship(build_plan(program), program)
