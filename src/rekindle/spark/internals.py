@@ -1,7 +1,7 @@
 """Every call into Spark that is not part of its public Python API, each a small function with a test of its own.
 
 They go through py4j to classes that pyspark's own `RDD.partitionBy` and `collect` use; a new Spark that moves one of
-them breaks `tests/integration/test_spark_private.py` first, and this is the only file to mend.
+them breaks `tests/integration/test_spark_internals.py` first, and this is the only file to mend.
 """
 
 from __future__ import annotations
