@@ -150,10 +150,7 @@ CHECKPOINT_MIN_PAUSE = _option(
     "Minimum time between the end of a checkpoint and the start of the next.",
 )
 CHECKPOINT_MAX_CONCURRENT = _option(
-    "execution.checkpointing.max-concurrent-checkpoints",
-    at_least(1),
-    1,
-    "The most checkpoints under way at a time.",
+    "execution.checkpointing.max-concurrent-checkpoints", at_least(1), 1, "The most checkpoints under way at a time."
 )
 CHECKPOINT_TOLERABLE_FAILURES = _option(
     "execution.checkpointing.tolerable-failed-checkpoints",
@@ -333,16 +330,10 @@ FIXED_DELAY_ATTEMPTS = _option(
     "restart-strategy.fixed-delay.attempts", at_least(0), 1, "How many restarts there are before the job fails."
 )
 FIXED_DELAY = _option(
-    "restart-strategy.fixed-delay.delay",
-    parse_duration,
-    timedelta(seconds=1),
-    "Time from a failure to its restart.",
+    "restart-strategy.fixed-delay.delay", parse_duration, timedelta(seconds=1), "Time from a failure to its restart."
 )
 FAILURE_RATE_MAX_FAILURES = _option(
-    "restart-strategy.failure-rate.max-failures-per-interval",
-    at_least(1),
-    1,
-    "The most failures within the interval.",
+    "restart-strategy.failure-rate.max-failures-per-interval", at_least(1), 1, "The most failures within the interval."
 )
 FAILURE_RATE_INTERVAL = _option(
     "restart-strategy.failure-rate.failure-rate-interval",
@@ -351,10 +342,7 @@ FAILURE_RATE_INTERVAL = _option(
     "The interval over which failures are counted.",
 )
 FAILURE_RATE_DELAY = _option(
-    "restart-strategy.failure-rate.delay",
-    parse_duration,
-    timedelta(seconds=1),
-    "Time from a failure to its restart.",
+    "restart-strategy.failure-rate.delay", parse_duration, timedelta(seconds=1), "Time from a failure to its restart."
 )
 EXPONENTIAL_INITIAL_BACKOFF = _option(
     "restart-strategy.exponential-delay.initial-backoff",
@@ -369,10 +357,7 @@ EXPONENTIAL_MAX_BACKOFF = _option(
     "The longest time between a failure and its restart.",
 )
 EXPONENTIAL_MULTIPLIER = _option(
-    "restart-strategy.exponential-delay.backoff-multiplier",
-    parse_float,
-    1.5,
-    "Growth factor of the time per failure.",
+    "restart-strategy.exponential-delay.backoff-multiplier", parse_float, 1.5, "Growth factor of the time per failure."
 )
 EXPONENTIAL_RESET_THRESHOLD = _option(
     "restart-strategy.exponential-delay.reset-backoff-threshold",
@@ -454,10 +439,7 @@ SLOT_MEMORY_BUFFER = _option(
     "How much a slot's inbox and outbox hold in memory before they spill to disk.",
 )
 SLOT_START_TIMEOUT = _option(
-    "rekindle.slot.start-timeout",
-    parse_duration,
-    timedelta(seconds=60),
-    "How long the driver waits for its slots.",
+    "rekindle.slot.start-timeout", parse_duration, timedelta(seconds=60), "How long the driver waits for its slots."
 )
 JAVA_STACK = _option("rekindle.errors.java-stack", parse_bool, False, "Whether errors show Spark's Java stack as well.")
 PROGRESS = _option(
