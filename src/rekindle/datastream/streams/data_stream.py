@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from rekindle.common.execution_config import ExecutionConfig
 from rekindle.common.typeinfo import TypeInformation, Types
 from rekindle.common.watermark_strategy import WatermarkStrategy
-from rekindle.datastream.connectors.sink_api import Sink
 from rekindle.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
     KeySelector,
     MapFunction,
     Partitioner,
-    PrintSinkFunction,
     ProcessFunction,
-    SinkFunction,
 )
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.datastream.state import MapStateDescriptor
-from rekindle.datastream.streams.collect import CloseableIterator
-from rekindle.datastream.streams.data_stream_sink import DataStreamSink
-from rekindle.datastream.streams.operator_settings import OperatorSettings
 from rekindle.datastream.streams.projection import projection
+from rekindle.datastream.streams.sinks import SinkableStream
 from rekindle.datastream.transformations import Transformation, Upstream
-from rekindle.datastream.validation import check_function, check_max_parallelism, check_sink, declared_type
+from rekindle.datastream.validation import check_function, check_max_parallelism, declared_type
 from rekindle.datastream.vocabulary import ChainingStrategy, OperatorKind, Partitioning
 from rekindle.errors import GraphError, TypeMismatchError
 
@@ -42,7 +36,7 @@ if TYPE_CHECKING:
     from rekindle.datastream.windowing.assigners import WindowAssigner
 
 
-class DataStream(OperatorSettings):
+class DataStream(SinkableStream):
     """Records of one type, as they flow.
 
     >>> from rekindle.datastream import StreamExecutionEnvironment
@@ -51,17 +45,6 @@ class DataStream(OperatorSettings):
     >>> words.get_type()
     String
     """
-
-    def __init__(
-        self,
-        environment: StreamExecutionEnvironment,
-        upstreams: tuple[Upstream, ...],
-        type_info: TypeInformation | None,
-        operator: Transformation | None = None,
-    ) -> None:
-        super().__init__(environment, operator)
-        self._upstreams = upstreams
-        self._type_info = type_info
 
     # -- what it is ---------------------------------------------------------------------------------------------------
 
@@ -425,65 +408,7 @@ class DataStream(OperatorSettings):
         check_function(where, key_selector, KeySelector, {"get_key": 1}, callable_arity=1, single_valued=True)
         return self._partitioned(Partitioning.CUSTOM, key_selector, partitioner)
 
-    # -- ends ---------------------------------------------------------------------------------------------------------
-
-    def add_sink(self, sink_func: SinkFunction | Callable[[Any], Any]) -> DataStreamSink:
-        """Hand every record to a sink function, or to a callable of one argument.
-
-        >>> from rekindle.datastream import StreamExecutionEnvironment
-        >>> env = StreamExecutionEnvironment.get_execution_environment()
-        >>> sink = env.from_collection([1]).add_sink(print).name("console")
-        """
-        where = self._where("add_sink()")
-        arity = 3 if hasattr(sink_func, "invoke_current") else 2  # in a two-phase sink the transaction comes first
-        check_function(where, sink_func, SinkFunction, {"invoke": arity}, callable_arity=1, single_valued=True)
-        return self._sink("Unnamed", sink_func)
-
-    def sink_to(self, sink: Sink[Any]) -> DataStreamSink:
-        """Write every record with a sink's writer; what it hands over is committed with the checkpoints.
-
-        >>> from rekindle.datastream import StreamExecutionEnvironment
-        >>> from rekindle.datastream.connectors import Sink, SinkWriter
-        >>> class Discarding(Sink, SinkWriter):
-        ...     def create_writer(self, context): return self
-        ...     def write(self, element, context): pass
-        ...     def flush(self, end_of_input): pass
-        >>> env = StreamExecutionEnvironment.get_execution_environment()
-        >>> sink = env.from_collection([1]).sink_to(Discarding()).name("nowhere").uid("nowhere")
-        """
-        check_sink(self._where("sink_to()"), sink)
-        operator = Transformation(OperatorKind.SINK, "Writer", sink, inputs=(self._upstreams,))
-        return DataStreamSink(self._env, self._env._add(operator))
-
-    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Print every record, as `identifier:subtask> record` with the parts that are needed.
-
-        >>> from rekindle.datastream import StreamExecutionEnvironment
-        >>> env = StreamExecutionEnvironment.get_execution_environment()
-        >>> sink = env.from_collection([1]).print("numbers")
-        """
-        return self._sink("Print to Std. Out", PrintSinkFunction(sink_identifier))
-
-    @overload
-    def execute_and_collect(self, job_execution_name: str | None = None, limit: None = None) -> CloseableIterator: ...
-
-    @overload
-    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[Any]: ...
-
-    def execute_and_collect(
-        self, job_execution_name: str | None = None, limit: int | None = None
-    ) -> CloseableIterator | list[Any]:
-        """Run the job and iterate over this stream's records as they come; with a limit, a list of so many at most.
-
-        Closing the iterator before its end cancels the job: use it in a `with` statement.
-        """
-        if limit is not None and (not isinstance(limit, int) or limit <= 0):
-            raise GraphError(f"execute_and_collect() takes a limit of 1 or more records, not {limit!r}.")
-        results = CloseableIterator(self._env._launch(job_execution_name, self._collect()))
-        if limit is None:
-            return results
-        with results:
-            return list(islice(results, limit))
+    # -- caching ------------------------------------------------------------------------------------------------------
 
     def cache(self) -> CachedDataStream:
         """The same stream, computed once: by the first job that reads it; later ones read what the driver has kept.
@@ -499,10 +424,6 @@ class DataStream(OperatorSettings):
 
         return CachedDataStream(self)
 
-    def to_dataframe(self, job_name: str | None = None) -> Any:
-        """Run a job whose sources are bounded and give back this stream's records as a Spark DataFrame."""
-        return self._env._to_dataframe(job_name, self._collect())
-
     # -- building -----------------------------------------------------------------------------------------------------
 
     def _operate(self, kind: OperatorKind, name: str, function: Any, output_type: TypeInformation | None) -> DataStream:
@@ -511,30 +432,12 @@ class DataStream(OperatorSettings):
         )
         return DataStream(self._env, (Upstream(operator),), output_type, operator)
 
-    def _sink(self, name: str, function: SinkFunction | Callable[[Any], Any]) -> DataStreamSink:
-        operator = Transformation(OperatorKind.SINK_FUNCTION, name, function, inputs=(self._upstreams,))
-        return DataStreamSink(self._env, self._env._add(operator))
-
-    def _collect(self) -> Transformation:
-        """The end of a stream whose records come back; its "output" is what the driver decodes."""
-        return Transformation(
-            OperatorKind.COLLECT,
-            "Collect Stream Sink",
-            None,
-            inputs=(self._upstreams,),
-            output_type=self._type_info,
-        )
-
     def _partitioned(self, partitioning: Partitioning, key_selector: Any = None, partitioner: Any = None) -> DataStream:
         upstreams = tuple(upstream.by(partitioning, key_selector, partitioner) for upstream in self._upstreams)
         return DataStream(self._env, upstreams, self._type_info)
 
     def _declared(self, method: str, hint: Any) -> TypeInformation | None:
         return declared_type(self._where(method), hint)
-
-    def _where(self, method: str) -> str:
-        names = ", ".join(f"'{upstream.transformation.name}'" for upstream in self._upstreams)
-        return f"{type(self).__name__}.{method} after {names}"
 
     def _check_environment(self, method: str, other: DataStream) -> None:
         if other._env is not self._env:

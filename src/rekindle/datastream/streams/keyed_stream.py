@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rekindle.common.typeinfo import TypeInformation
-from rekindle.datastream.aggregations import ExtremeBy, FieldExtreme, FieldSum
+from rekindle.datastream.aggregations import ExtremeBy, FieldExtreme, FieldSum, check_field
 from rekindle.datastream.functions import (
     KeyedProcessFunction,
     KeySelector,
@@ -17,10 +17,8 @@ from rekindle.datastream.functions import (
 )
 from rekindle.datastream.slot_sharing_group import SlotSharingGroup
 from rekindle.datastream.state import MapStateDescriptor
-from rekindle.datastream.streams.check_field import check_field
 from rekindle.datastream.streams.data_stream import DataStream
-from rekindle.datastream.streams.data_stream_sink import DataStreamSink
-from rekindle.datastream.streams.row_keys import typed_selector
+from rekindle.datastream.streams.sinks import DataStreamSink
 from rekindle.datastream.transformations import Transformation
 from rekindle.datastream.validation import check_function
 from rekindle.datastream.vocabulary import OperatorKind, Partitioning
@@ -300,3 +298,31 @@ class KeyedStream(DataStream):
     def _key(self, operator: Transformation) -> None:
         operator.key_selectors = (self._key_selector,)
         operator.key_type = self._key_type
+
+
+class RowKeySelector(KeySelector):
+    """A key selector whose keys are given the shape of their type: a key is the same before and after a restore (I11).
+
+    >>> from rekindle.common import Row, Types
+    >>> RowKeySelector(lambda value: Row(*value), Types.ROW_NAMED(["city", "year"], [str, int])).get_key(("Ulm", 3))
+    Row(city='Ulm', year=3)
+    """
+
+    def __init__(self, selector: Any, key_type: TypeInformation) -> None:
+        self._selector = selector
+        self._key_type = key_type
+        self._select = selector.get_key if isinstance(selector, KeySelector) else selector
+        self._shape = key_type.shaper()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RowKeySelector, (self._selector, self._key_type)
+
+    def get_key(self, value: Any) -> Any:
+        """The user's key, with the names of its type."""
+        key = self._select(value)
+        return key if self._shape is None else self._shape(key)
+
+
+def typed_selector(selector: Any, key_type: TypeInformation | None) -> Any:
+    """The selector itself, unless its keys have rows in them."""
+    return selector if key_type is None or key_type.shaper() is None else RowKeySelector(selector, key_type)

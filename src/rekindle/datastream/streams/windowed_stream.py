@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from rekindle.common.time import Duration, Time, as_millis
 from rekindle.common.typeinfo import TypeInformation, Types, infer_type_info
-from rekindle.datastream.aggregations import ExtremeBy, FieldExtreme, FieldSum
+from rekindle.datastream.aggregations import ExtremeBy, FieldExtreme, FieldSum, check_field
 from rekindle.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -19,7 +19,6 @@ from rekindle.datastream.functions import (
     WindowFunction,
 )
 from rekindle.datastream.output_tag import OutputTag
-from rekindle.datastream.streams.check_field import check_field
 from rekindle.datastream.streams.data_stream import DataStream
 from rekindle.datastream.streams.keyed_stream import KeyedStream
 from rekindle.datastream.validation import check_function, declared_type
