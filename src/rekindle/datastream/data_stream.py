@@ -1,4 +1,4 @@
-"""All kinds of streams, under PyFlink's import path."""
+"""All stream classes, under PyFlink's import path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams that are not keyed."""
+"""`DataStream`: operators, windows, joins and partitionings of a stream that is not keyed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class DataStream(SinkableStream):
-    """Records of one type, as they flow.
+    """A stream of records of one type. Each method adds an operator or a partitioning and returns a new stream.
 
     >>> from rekindle.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -46,28 +46,28 @@ class DataStream(SinkableStream):
     String
     """
 
-    # -- what it is ---------------------------------------------------------------------------------------------------
+    # -- properties ---------------------------------------------------------------------------------------------------
 
     def get_name(self) -> str:
-        """The operator's name."""
+        """Return the operator's name."""
         return self._settable("get_name()").name
 
     def get_type(self) -> TypeInformation:
-        """The declared type of the records; pickled, if none was declared."""
+        """Return the declared type of the records, or the pickled type if none was declared."""
         return Types.PICKLED_BYTE_ARRAY() if self._type_info is None else self._type_info
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
-        """The environment the stream belongs to."""
+        """Return the environment that the stream belongs to."""
         return self._env
 
     def get_execution_config(self) -> ExecutionConfig:
-        """The environment's execution configuration."""
+        """Return the environment's execution configuration."""
         return self._env.get_config()
 
     # -- settings of the operator -------------------------------------------------------------------------------------
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
-        """The largest parallelism the operator may ever have: its number of key groups."""
+        """Set the largest parallelism that the operator may ever have. It is the operator's number of key groups."""
         operator = self._settable("set_max_parallelism()")
         check_max_parallelism(f"'{operator.name}'", max_parallelism)
         if operator.parallelism is not None and operator.parallelism > max_parallelism:
@@ -78,13 +78,13 @@ class DataStream(SinkableStream):
         return self
 
     def force_non_parallel(self) -> Self:
-        """Fix the operator's parallelism, and its maximum, at 1."""
+        """Fix the operator's parallelism and maximum parallelism at 1."""
         operator = self._settable("force_non_parallel()")
         operator.parallelism, operator.max_parallelism, operator.non_parallel = 1, 1, True
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """The longest time that the operator's records may wait in a buffer; -1: until it is full."""
+        """Set how long, in ms, the operator's records may wait in a buffer. With -1, they wait until it is full."""
         operator = self._settable("set_buffer_timeout()")
         if not isinstance(timeout_millis, int) or timeout_millis < -1:
             raise GraphError(f"'{operator.name}': a buffer timeout is -1, 0 or more ms, not {timeout_millis!r}.")
@@ -92,14 +92,14 @@ class DataStream(SinkableStream):
         return self
 
     def start_new_chain(self) -> Self:
-        """Let the operator be the first of its task."""
+        """Make the operator the first one of its task: it does not chain to the operator before it."""
         self._settable("start_new_chain()").chaining = ChainingStrategy.HEAD
         return self
 
     # -- operators ----------------------------------------------------------------------------------------------------
 
     def map(self, func: Callable[[Any], Any] | MapFunction, output_type: Any = None) -> DataStream:
-        """One record out for each record in.
+        """Emit one record for each input record: the result of `func`.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -110,7 +110,7 @@ class DataStream(SinkableStream):
         return self._operate(OperatorKind.MAP, "Map", func, self._declared("map()", output_type))
 
     def flat_map(self, func: Callable[[Any], Any] | FlatMapFunction, output_type: Any = None) -> DataStream:
-        """Any number of records out for each record in: the function yields them, or returns an iterable or None.
+        """Emit any number of records for each input record: `func` yields them, or returns an iterable or None.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -121,7 +121,7 @@ class DataStream(SinkableStream):
         return self._operate(OperatorKind.FLAT_MAP, "FlatMap", func, self._declared("flat_map()", output_type))
 
     def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
-        """The records for which the function is true.
+        """Keep the records for which `func` returns true.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -134,7 +134,7 @@ class DataStream(SinkableStream):
         return self._operate(OperatorKind.FILTER, "Filter", func, self._type_info)
 
     def process(self, func: ProcessFunction, output_type: Any = None) -> DataStream:
-        """Any number of records out, to the main output and to side outputs, with the record's timestamp at hand.
+        """Call a process function for each record. It sees the timestamp and may emit to side outputs.
 
         >>> from rekindle.datastream import ProcessFunction, StreamExecutionEnvironment
         >>> class Twice(ProcessFunction):
@@ -149,7 +149,7 @@ class DataStream(SinkableStream):
         return self._operate(OperatorKind.PROCESS, "PROCESS", func, self._declared("process()", output_type))
 
     def project(self, *field_indexes: int) -> DataStream:
-        """Only these fields of each tuple or row, in this order.
+        """Keep only these fields of each tuple or row, in this order.
 
         >>> from rekindle.common import Types
         >>> from rekindle.datastream import StreamExecutionEnvironment
@@ -162,7 +162,7 @@ class DataStream(SinkableStream):
         return self._operate(OperatorKind.MAP, "Project", function, output_type)
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
-        """Give records their event times, and derive watermarks from them.
+        """Assign event times to the records and derive watermarks from them.
 
         >>> from rekindle.common import WatermarkStrategy
         >>> from rekindle.datastream import StreamExecutionEnvironment
@@ -179,7 +179,7 @@ class DataStream(SinkableStream):
         return self._operate(OperatorKind.TIMESTAMPS, "Timestamps/Watermarks", watermark_strategy, self._type_info)
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
-        """What a process function emitted with `yield output_tag, value`.
+        """Return the side output that a process function fills with `yield output_tag, value`.
 
         >>> from rekindle.datastream import OutputTag, ProcessFunction, StreamExecutionEnvironment
         >>> odd = OutputTag("odd", int)
@@ -207,7 +207,7 @@ class DataStream(SinkableStream):
     # -- windows ------------------------------------------------------------------------------------------------------
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
-        """Divide the whole stream into windows; one subtask does all the work.
+        """Divide the whole stream into windows. One subtask does all the work.
 
         >>> from rekindle.common import Time
         >>> from rekindle.datastream import StreamExecutionEnvironment
@@ -220,7 +220,7 @@ class DataStream(SinkableStream):
         return AllWindowedStream(self, window_assigner)
 
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
-        """Windows of so many records of the whole stream; with a slide, one begins with every so many.
+        """Divide the whole stream into windows of `size` records. With a slide, a window begins every `slide` records.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -235,7 +235,7 @@ class DataStream(SinkableStream):
     # -- several streams ----------------------------------------------------------------------------------------------
 
     def union(self, *streams: DataStream) -> DataStream:
-        """All records of these streams in one. They must have the same type.
+        """Merge this stream with others of the same type into one stream.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -252,9 +252,9 @@ class DataStream(SinkableStream):
                     f"not {self._type_info} and {stream._type_info}."
                 )
             upstreams += stream._upstreams
-        every = {stream._type_info for stream in (self, *streams)}
+        types = {stream._type_info for stream in (self, *streams)}
         # One stream without a declared type may hold anything, so the union may, too.
-        return DataStream(self._env, upstreams, self._type_info if len(every) == 1 else None)
+        return DataStream(self._env, upstreams, self._type_info if len(types) == 1 else None)
 
     @overload
     def connect(self, ds: DataStream) -> ConnectedStreams: ...
@@ -263,7 +263,7 @@ class DataStream(SinkableStream):
     def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
 
     def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
-        """This stream beside another one, or beside a broadcast one, for a function with two inputs.
+        """Connect this stream with another stream or a broadcast stream, for a function with two inputs.
 
         >>> from rekindle.datastream import CoMapFunction, StreamExecutionEnvironment
         >>> class Both(CoMapFunction):
@@ -285,7 +285,7 @@ class DataStream(SinkableStream):
         return ConnectedStreams(self, ds)
 
     def join(self, other_stream: DataStream) -> JoinedStreams:
-        """Join with another stream: all pairs of elements that have a key and a window in common.
+        """Join this stream with another: all pairs of elements with the same key in the same window.
 
         >>> from rekindle.common import Time
         >>> from rekindle.datastream import StreamExecutionEnvironment
@@ -300,7 +300,7 @@ class DataStream(SinkableStream):
         return JoinedStreams(self, self._joinable("join()", other_stream))
 
     def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
-        """Evaluate elements of this stream and another one together, per key and window; one may have none.
+        """Group the elements of two streams by key and window. One of the two groups may be empty.
 
         >>> from rekindle.common import Time
         >>> from rekindle.datastream import StreamExecutionEnvironment
@@ -323,7 +323,7 @@ class DataStream(SinkableStream):
     # -- partitioning -------------------------------------------------------------------------------------------------
 
     def key_by(self, key_selector: Callable[[Any], Any] | KeySelector, key_type: Any = None) -> KeyedStream:
-        """Records of one key to one subtask, in their order, with state per key.
+        """Partition the stream by key: one subtask gets all records of a key, in order, and may keep state per key.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -340,11 +340,11 @@ class DataStream(SinkableStream):
         return KeyedStream(self, key_selector, self._declared(method, key_type), partitioning)
 
     def shuffle(self) -> DataStream:
-        """Each record to a random subtask."""
+        """Send each record to a random subtask."""
         return self._partitioned(Partitioning.SHUFFLE)
 
     def rebalance(self) -> DataStream:
-        """Records to all subtasks in turn.
+        """Send the records to all subtasks in turn.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -353,15 +353,15 @@ class DataStream(SinkableStream):
         return self._partitioned(Partitioning.REBALANCE)
 
     def rescale(self) -> DataStream:
-        """Records in turn to the few subtasks that are this one's neighbours."""
+        """Send the records in turn to the sending subtask's share of the next operator's subtasks."""
         return self._partitioned(Partitioning.RESCALE)
 
     def forward(self) -> DataStream:
-        """Each record to the subtask of the same index; both sides need the same parallelism."""
+        """Send each record to the subtask with the same index. Both operators need the same parallelism."""
         return self._partitioned(Partitioning.FORWARD)
 
     def global_(self) -> DataStream:
-        """All records to the first subtask (Flink's `global()`, which is a keyword in Python)."""
+        """Send all records to the first subtask (Flink's `global()`, a keyword in Python)."""
         return self._partitioned(Partitioning.GLOBAL)
 
     @overload
@@ -377,7 +377,7 @@ class DataStream(SinkableStream):
         broadcast_state_descriptor: MapStateDescriptor | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor,
     ) -> DataStream | BroadcastStream:
-        """Every record to every subtask; with descriptors, a stream to `connect` with that keeps broadcast state.
+        """Send every record to every subtask. With descriptors, return a `BroadcastStream` to `connect` with.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> from rekindle.datastream.state import MapStateDescriptor
@@ -386,17 +386,17 @@ class DataStream(SinkableStream):
         """
         from rekindle.datastream.streams.broadcast_stream import BroadcastStream
 
-        everywhere = self._partitioned(Partitioning.BROADCAST)
+        stream = self._partitioned(Partitioning.BROADCAST)
         if broadcast_state_descriptor is None:
-            return everywhere
-        return BroadcastStream(everywhere, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
+            return stream
+        return BroadcastStream(stream, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
 
     def partition_custom(
         self,
         partitioner: Callable[[Any, int], int] | Partitioner,
         key_selector: Callable[[Any], Any] | KeySelector,
     ) -> DataStream:
-        """Each record to the subtask that `partitioner(key, number of subtasks)` names.
+        """Send each record to the subtask whose index `partitioner(key, number of subtasks)` returns.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -411,9 +411,9 @@ class DataStream(SinkableStream):
     # -- caching ------------------------------------------------------------------------------------------------------
 
     def cache(self) -> CachedDataStream:
-        """The same stream, computed once: by the first job that reads it; later ones read what the driver has kept.
+        """Return a stream with the same records, which the first job that reads it computes and the driver keeps.
 
-        For streams that end only, and that fit into the driver's memory.
+        Later jobs read the kept records. The stream must be bounded and fit into the driver's memory.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()

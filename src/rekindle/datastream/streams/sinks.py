@@ -51,12 +51,12 @@ class SinkableStream(OperatorSettings):
         >>> sink = env.from_collection([1]).add_sink(print).name("console")
         """
         where = self._where("add_sink()")
-        arity = 3 if hasattr(sink_func, "invoke_current") else 2  # in a two-phase sink the transaction comes first
+        arity = 3 if hasattr(sink_func, "invoke_current") else 2  # a two-phase sink gets the transaction first
         check_function(where, sink_func, SinkFunction, {"invoke": arity}, callable_arity=1, single_valued=True)
         return self._sink("Unnamed", sink_func)
 
     def sink_to(self, sink: Sink[Any]) -> DataStreamSink:
-        """Write every record with a sink's writer; what it hands over is committed with the checkpoints.
+        """Write every record with the sink's writer. The writer's committables are committed with the checkpoints.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> from rekindle.datastream.connectors import Sink, SinkWriter
@@ -72,7 +72,9 @@ class SinkableStream(OperatorSettings):
         return DataStreamSink(self._env, self._env._add(operator))
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Print every record, as `identifier:subtask> record` with the parts that are needed.
+        """Print every record as `identifier:subtask> record`.
+
+        The identifier appears if one is given, the subtask if the parallelism is above 1.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -89,7 +91,7 @@ class SinkableStream(OperatorSettings):
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator | list[Any]:
-        """Run the job and iterate over this stream's records as they come; with a limit, a list of so many at most.
+        """Run the job and iterate over this stream's records. With a limit, return a list of at most `limit` records.
 
         Closing the iterator before its end cancels the job: use it in a `with` statement.
         """
@@ -102,7 +104,7 @@ class SinkableStream(OperatorSettings):
             return list(islice(results, limit))
 
     def to_dataframe(self, job_name: str | None = None) -> Any:
-        """Run a job whose sources are bounded and give back this stream's records as a Spark DataFrame."""
+        """Run the job and return this stream's records as a Spark DataFrame. All sources must be bounded."""
         return self._env._to_dataframe(job_name, self._collect())
 
     def _sink(self, name: str, function: SinkFunction | Callable[[Any], Any]) -> DataStreamSink:
@@ -110,7 +112,7 @@ class SinkableStream(OperatorSettings):
         return DataStreamSink(self._env, self._env._add(operator))
 
     def _collect(self) -> Transformation:
-        """The end of a stream whose records come back; its "output" is what the driver decodes."""
+        """Build the sink that sends records to the driver. Its `output_type` is the type that the driver decodes."""
         return Transformation(
             OperatorKind.COLLECT,
             "Collect Stream Sink",
