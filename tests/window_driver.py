@@ -14,6 +14,7 @@ from rekindle.key_groups import key_group_range
 from rekindle.runtime.context import Accumulators, OperatorContext
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.factory import selector_function
+from rekindle.runtime.operators.roles import PreparesSnapshot
 from rekindle.runtime.operators.windows import choose_operator as build
 from rekindle.runtime.operators.windows.window_operator import LATE_RECORDS_DROPPED, WindowOperator
 from rekindle.runtime.operators.windows.window_rows import windowed_backend
@@ -143,7 +144,8 @@ class WindowDriver:
 
     def snapshot(self) -> Snapshot:
         """State and timers at a cut, as bytes."""
-        self.operator.prepare_snapshot(1)
+        if isinstance(self.operator, PreparesSnapshot):
+            self.operator.prepare_snapshot(1)
         timers = list(self.timers.snapshot().encode())
         state = [(group.key_group, group.encode()) for group in self.keyed.snapshot_full() if group]
         return Snapshot(state, timers, self.operator.current_watermark)

@@ -20,6 +20,7 @@ from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.keys import owned_key
 from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
+from rekindle.runtime.operators.roles import PreparesSnapshot
 from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK, YOUNG, ValueContents, is_young
 from rekindle.runtime.operators.windows.deadlines import Deadlines
 from rekindle.runtime.operators.windows.namespaces import SHARED, Namespace
@@ -50,7 +51,7 @@ class Pane:
         self.retimed = False
 
 
-class AlignedWindowOperator(WindowOperator):
+class AlignedWindowOperator(WindowOperator, PreparesSnapshot):
     """Windows that are the same for all keys, evaluated at their end and with each late element."""
 
     def __init__(
@@ -298,4 +299,3 @@ class AlignedWindowOperator(WindowOperator):
                 pane.retimed = False
                 for key in pane.rows:
                     self._set_timer(pane, key)
-        super().prepare_snapshot(checkpoint_id)

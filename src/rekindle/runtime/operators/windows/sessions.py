@@ -21,6 +21,7 @@ from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.keys import owned_key
 from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
+from rekindle.runtime.operators.roles import PreparesSnapshot
 from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK, YOUNG, ValueContents, is_young
 from rekindle.runtime.operators.windows.deadlines import Deadlines
 from rekindle.runtime.operators.windows.merging_windows import MergedWindowColumn
@@ -49,7 +50,7 @@ class Session:
         self.timer = NEVER
 
 
-class SessionWindowOperator(WindowOperator):
+class SessionWindowOperator(WindowOperator, PreparesSnapshot):
     """Sessions, evaluated when they end and with each late element."""
 
     shares_elements = False
@@ -274,7 +275,6 @@ class SessionWindowOperator(WindowOperator):
                 session.timer = time
                 if time != NEVER:
                     self.timers.register_event_time(time, session.key, namespace)
-        super().prepare_snapshot(checkpoint_id)
 
 
 def _start(session: Session) -> int:
