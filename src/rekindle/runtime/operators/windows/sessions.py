@@ -23,9 +23,8 @@ from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.runtime.operators.roles import PreparesSnapshot
 from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK, YOUNG, ValueContents, is_young
-from rekindle.runtime.operators.windows.deadlines import Deadlines
+from rekindle.runtime.operators.windows.deadlines import Deadlines, in_firing_order
 from rekindle.runtime.operators.windows.merging_windows import MergedWindowColumn
-from rekindle.runtime.operators.windows.order import in_order
 from rekindle.runtime.operators.windows.window_operator import WindowOperator
 from rekindle.runtime.state.changes import Row
 
@@ -224,7 +223,7 @@ class SessionWindowOperator(WindowOperator, PreparesSnapshot):
                         self._look_at(session, last)  # it has grown
                     else:
                         due.setdefault(session.key, []).append(session)
-            for key in in_order(due) if len(due) > 1 else due:
+            for key in in_firing_order(due) if len(due) > 1 else due:
                 for session in due[key]:
                     self._on_deadline(session, time)
             yield time
