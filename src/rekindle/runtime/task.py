@@ -31,6 +31,13 @@ from rekindle.runtime.exchange.writers import (
     EdgeWriter,
 )
 from rekindle.runtime.operators.base import Operator
+from rekindle.runtime.operators.roles import (
+    Committing,
+    OperatorRoles,
+    PreparesSnapshot,
+    SnapshotParticipant,
+    refuse_committables,
+)
 from rekindle.runtime.operators.sources import Allowance, SourceOperator
 from rekindle.runtime.raw_streams import RawInputs
 from rekindle.runtime.restore_checks import taking_state, tell_unclaimed, tell_unread
@@ -138,6 +145,7 @@ class Task:
         self._writers: list[EdgeWriter] = []
         self._builder = ChainBuilder(plan, chain, subtask, services, self.outbox)
         self._operators = {node_id: self._builder.operator(node_id) for node_id in chain.nodes}
+        self._roles = OperatorRoles(list(self._operators.values()))
         self._head = self._operators[chain.head]
         self._connect_outputs()
         self._edge_names = edge_names(plan)
@@ -210,8 +218,11 @@ class Task:
             context.operator_state.restore(state.operator_state)
         raw_keyed = list(read_parts(restore.store, restore.root, found.raw_keyed))
         context.raw_inputs = RawInputs(raw_keyed, state.raw_operator)
-        operator.restore_committables(state.committables)
-        if state.source is not None:
+        if isinstance(operator, Committing):
+            operator.restore_committables(state.committables)
+        else:
+            refuse_committables(context, state.committables)
+        if state.source is not None and isinstance(operator, SourceOperator):
             operator.restore_source(state.source, state.finished)
         return state
 
@@ -229,9 +240,9 @@ class Task:
             valve, writers, positions = tagged_loads(task.details)
             seek_valve(self._input.valve, self._edge_names, valve)
             seek_writers(self._writers, self._edge_names, writers)
-            for operator in self._operators.values():
-                if operator.node.uid in positions:
-                    operator.seek(positions[operator.node.uid])
+            for uid, operator in self._roles.positioned.items():
+                if uid in positions:
+                    operator.seek(positions[uid])
             finished = finished and self._input.valve.all_ended
         else:
             self._input.valve.current = task.watermark
@@ -244,11 +255,11 @@ class Task:
         watermark = operator.current_watermark
         if operator is not self._head:
             return TaskState(watermark)
-        positions = {each.node.uid: each.position() for each in self._operators.values() if each.position() is not None}
+        positions = {uid: each.position() for uid, each in self._roles.positioned.items()}
         details = [
             valve_position(self._input.valve, self._edge_names),
             writer_positions(self._writers, self._edge_names),
-            positions,
+            {uid: position for uid, position in positions.items() if position is not None},
         ]
         return TaskState(watermark, self._input.valve.all_idle, tagged_dumps(details))
 
@@ -264,7 +275,8 @@ class Task:
             for node_id in reversed(self.chain.nodes):
                 operator = self._operators[node_id]
                 started = monotonic()
-                operator.prepare_snapshot(order.id)
+                if isinstance(operator, PreparesSnapshot):
+                    operator.prepare_snapshot(order.id)
                 futures = take_snapshot(self._snapshot_source(operator), order)
                 taken.append((operator, futures, (monotonic() - started) * 1000))
         except SnapshotDeclinedError as declined:
@@ -280,22 +292,25 @@ class Task:
         return SnapshotSource(
             name=operator.context.task_name,
             context=operator.context,
-            user_snapshot=operator.snapshot_user_state,
-            source=operator.source_state,
+            user_snapshot=operator.snapshot_user_state if isinstance(operator, SnapshotParticipant) else lambda _: None,
+            source=operator.source_state if isinstance(operator, SourceOperator) else lambda: None,
             task=partial(self._task_state, operator),
-            committables=operator.committables,
+            committables=operator.committables if isinstance(operator, Committing) else lambda _: (),
             in_flight=partial(self._input.in_flight, self._edge_names) if operator is self._head else lambda: None,
         )
 
     def notify_complete(self, checkpoint_id: int) -> None:
         """Tell the operators, from tail to head."""
         for node_id in reversed(self.chain.nodes):
-            self._operators[node_id].notify_complete(checkpoint_id)
+            operator = self._operators[node_id]
+            operator.context.checkpoint_completed(checkpoint_id)
+            if isinstance(operator, SnapshotParticipant):
+                operator.notify_complete(checkpoint_id)
 
     def settle(self) -> None:
         """The job's last checkpoint was told: sinks leave nothing uncommitted (I9)."""
-        for node_id in reversed(self.chain.nodes):
-            self._operators[node_id].settle()
+        for sink in reversed(self._roles.committing):
+            sink.settle()
 
     def skip_if_aborted(self, order: CheckpointOrder) -> bool:
         """Whether the checkpoint was aborted before its barrier came: then the barrier passes without a snapshot."""
@@ -314,7 +329,10 @@ class Task:
         """Tell the operators, from tail to head."""
         self._barriers.aborted(checkpoint_id)
         for node_id in reversed(self.chain.nodes):
-            self._operators[node_id].notify_aborted(checkpoint_id)
+            operator = self._operators[node_id]
+            operator.context.checkpoint_aborted(checkpoint_id)
+            if isinstance(operator, SnapshotParticipant):
+                operator.notify_aborted(checkpoint_id)
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -322,8 +340,9 @@ class Task:
         """State is there; functions see it from tail to head, before any is opened."""
         for node_id in reversed(self.chain.nodes):
             operator = self._operators[node_id]
-            with taking_state(operator):
-                operator.initialize_state(restored_id)
+            if isinstance(operator, SnapshotParticipant):
+                with taking_state(operator):
+                    operator.initialize_state(restored_id)
             tell_unread(operator.context)
 
     def open(self) -> None:
@@ -347,7 +366,7 @@ class Task:
     def cancel(self) -> None:
         """Leave the epoch at the next batch; called from another thread."""
         self._cancelled = True
-        for operator in self._operators.values():
+        for operator in self._roles.cancellable:
             operator.cancel()
 
     # -- epochs -------------------------------------------------------------------------------------------------------
@@ -371,8 +390,8 @@ class Task:
                 self._end.on(EndEvent.INPUT_ENDED)
         else:
             records_in = self._input.take(self._head, budget.leave_after_ms)
-        for operator in self._operators.values():
-            operator.end_of_epoch()
+        for listener in self._roles.epoch_listeners:
+            listener.end_of_epoch()
         self._on_processing_time()
         if budget.checkpoint is not None and budget.checkpoint.drain:
             for operator in self._operators.values():
@@ -457,7 +476,7 @@ class Task:
         if self.finished:
             return
         now_ms = self._services.clock.wall_ms()
-        for operator in self._operators.values():
+        for operator in self._roles.timed:
             operator.on_processing_time(now_ms)
 
     def _end_epoch(self) -> list[EdgeCount]:
@@ -496,5 +515,5 @@ class Task:
         """Wall-clock time at which some operator wants an epoch."""
         if self.finished:
             return None
-        due = [time for operator in self._operators.values() if (time := operator.next_due_ms()) is not None]
+        due = [time for operator in self._roles.timed if (time := operator.next_due_ms()) is not None]
         return min(due, default=None)
