@@ -8,7 +8,7 @@ import pytest
 
 from rekindle.common import Duration, Types, WatermarkStrategy
 from rekindle.common.watermark_strategy import MAX_WATERMARK
-from rekindle.datastream import SourceFunction, StreamExecutionEnvironment
+from rekindle.datastream import SourceFunction
 from rekindle.datastream.window import (
     EventTimeSessionWindows,
     EventTimeTrigger,
@@ -18,6 +18,7 @@ from rekindle.datastream.window import (
     TumblingEventTimeWindows,
 )
 from rekindle.testing import InProcessJob, ManualClock
+from tests.environments import environment
 from tests.unit.runtime.operators.windows.window_samples import TEN, Numbers, both
 from tests.window_driver import WindowDriver, keyed_stream
 
@@ -62,7 +63,7 @@ def test_results_come_before_the_watermark_that_fired_them(general):
 
 def test_the_watermark_after_a_window_reaches_the_next_one():
     """Windows of windows: results are not late for the window they go into."""
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     records = [("a", time) for time in range(0, 40, 3)]
     summed = (
         env.from_collection(records, Types.TUPLE([Types.STRING(), Types.LONG()]))
@@ -117,7 +118,7 @@ class Silent(SourceFunction):
 def test_an_idle_input_of_a_union_does_not_hold_windows_back():
     """As long as an input may still send something, windows wait for it; an idle one is not waited for."""
     clock = ManualClock(0)
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     idle = WatermarkStrategy.no_watermarks().with_idleness(Duration.of_millis(50))
     silent = env.add_source(Silent()).assign_timestamps_and_watermarks(idle)
     records = [("a", 1), ("a", 2), ("a", 15), ("a", 31), ("a", 32)]

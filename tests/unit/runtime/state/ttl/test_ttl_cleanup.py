@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from rekindle.common import Duration, Time, Types
-from rekindle.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from rekindle.datastream import KeyedProcessFunction, RuntimeContext
 from rekindle.datastream.state import StateTtlConfig, ValueStateDescriptor
 from rekindle.runtime.state.changes import Row
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.testing import InProcessJob
+from tests.environments import environment
 from tests.unit.runtime.state.ttl.ttl_job import (
     GROUPS,
     KINDS,
@@ -109,7 +110,7 @@ class AsksLate(KeyedProcessFunction):
 
 
 def test_a_function_may_ask_for_such_a_state_in_the_middle_of_a_batch() -> None:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     stream = env.from_collection(["a", "a", "b", "a", "b"]).key_by(lambda each: each).process(AsksLate())
     assert InProcessJob.of(stream).run() == [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
 
