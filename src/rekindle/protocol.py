@@ -34,8 +34,8 @@ class Storage(msgspec.Struct, frozen=True):
 class Deploy(Message, frozen=True):
     """Build the tasks and open the functions. `program` is the cloudpickled `graph.shipping.ShippedJob`.
 
-    `restores` are encoded `checkpoint.rescale.SubtaskRestore`s of the subtasks that this slot hosts. `store_options`
-    are the settings of object stores by kind, with their secrets; no other message carries them.
+    `restores` are encoded `checkpoint.rescale.SubtaskShare`s of the subtasks that this slot hosts. `store_options`
+    are the settings of object stores by kind, with their secrets: they are in this message and in no other.
     """
 
     program: bytes
@@ -189,7 +189,7 @@ class LogLine(Message, frozen=True):
     text: str
 
 
-class OperatorSnapshotTaken(msgspec.Struct, frozen=True, array_like=True):
+class WrittenOperator(msgspec.Struct, frozen=True, array_like=True):
     """One operator's part of a snapshot: its encoded `checkpoint.manifest.SubtaskState`, and the time it took."""
 
     uid: str
@@ -198,19 +198,19 @@ class OperatorSnapshotTaken(msgspec.Struct, frozen=True, array_like=True):
     async_ms: float
 
 
-class SnapshotTaken(Message, frozen=True):
+class CheckpointAcknowledged(Message, frozen=True):
     """A task's snapshot is in the store."""
 
     checkpoint: int
     chain: int
     subtask: int
-    operators: list[OperatorSnapshotTaken]
+    operators: list[WrittenOperator]
     start_delay_ms: float
     sync_ms: float
     async_ms: float
 
 
-class SnapshotDeclined(Message, frozen=True):
+class CheckpointDeclined(Message, frozen=True):
     """A task could not make its snapshot; processing goes on (I19)."""
 
     checkpoint: int
@@ -248,8 +248,8 @@ SlotMessage = (
     | StageReport
     | TaskFailed
     | LogLine
-    | SnapshotTaken
-    | SnapshotDeclined
+    | CheckpointAcknowledged
+    | CheckpointDeclined
     | Committed
     | Closed
 )

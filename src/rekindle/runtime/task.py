@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import Final
 
-from rekindle.checkpoint.manifest import SubtaskState
 from rekindle.checkpoint.part_formats import TaskState
-from rekindle.checkpoint.parts import write_subtask
+from rekindle.checkpoint.parts import OperatorSnapshotFutures
 from rekindle.checkpoint.read_state import RestoredSubtask, read_parts, read_subtask
-from rekindle.checkpoint.rescale import SubtaskRestore
-from rekindle.checkpoint.statefile import PartWriter
+from rekindle.checkpoint.rescale import SubtaskShare
 from rekindle.checkpoint.store.port import Store
 from rekindle.common.watermark_strategy import MAX_WATERMARK, MIN_WATERMARK
 from rekindle.crash_points import CrashPoint, reach
@@ -42,7 +40,7 @@ from rekindle.runtime.operators.sources import Allowance, SourceOperator
 from rekindle.runtime.raw_streams import RawInputs
 from rekindle.runtime.restore_checks import taking_state, tell_unclaimed, tell_unread
 from rekindle.runtime.slices import LOOK_AROUND_S, LOOK_AROUND_UNALIGNED_S, Slices
-from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotDeclinedError, SnapshotSource, take_snapshot
+from rekindle.runtime.snapshot import CapturedTask, CaptureInput, SnapshotDeclinedError, capture_operator
 from rekindle.runtime.task_input import TaskInput
 from rekindle.runtime.task_position import edge_names, seek_valve, seek_writers, valve_position, writer_positions
 from rekindle.serde import tagged_dumps, tagged_loads
@@ -81,43 +79,12 @@ class EpochOutcome:
 
 
 @dataclass(frozen=True)
-class TaskRestore:
-    """What a task takes back: by operator uid, from a store below a root."""
+class TaskShare:
+    """A task's share of a checkpoint, by operator uid; references in it are relative to `root` in `store`."""
 
     store: Store
     root: str
-    subtasks: Mapping[str, SubtaskRestore]
-
-
-@dataclass(frozen=True)
-class WrittenSnapshot:
-    """One operator's part of a snapshot, in the store."""
-
-    uid: str
-    state: SubtaskState
-    sync_ms: float
-    async_ms: float
-
-
-@dataclass(frozen=True)
-class TaskSnapshot:
-    """A task's snapshot after its synchronous part."""
-
-    task: Task
-    order: CheckpointOrder
-    operators: list[tuple[Operator, OperatorSnapshotFutures, float]]  # with the milliseconds of the synchronous part
-    finished: bool
-
-    def write(self, writer_for: Callable[[str, str], PartWriter]) -> list[WrittenSnapshot]:
-        """The asynchronous part: encode and put away; `writer_for(operator uid, name for people)`."""
-        written = []
-        for operator, futures, sync_ms in self.operators:
-            started = monotonic()
-            parts = futures.parts(self.task.subtask, self.order.id, self.finished)
-            writer = writer_for(operator.node.uid, operator.context.task_name)
-            state = write_subtask(writer, parts)
-            written.append(WrittenSnapshot(operator.node.uid, state, sync_ms, (monotonic() - started) * 1000))
-        return written
+    subtasks: Mapping[str, SubtaskShare]
 
 
 class Task:
@@ -173,7 +140,7 @@ class Task:
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
-    def restore(self, restore: TaskRestore) -> None:
+    def restore(self, restore: TaskShare) -> None:
         """Before `open`: every operator's state, and what belongs to the cut itself."""
         self._looks_for_unclaimed = True
         watermarks: list[tuple[Operator, int]] = []
@@ -201,12 +168,12 @@ class Task:
                 if node_id not in not_ended:
                     operator.restore_ended()
 
-    def _restore_operator(self, operator: Operator, found: SubtaskRestore, restore: TaskRestore) -> RestoredSubtask:
+    def _restore_operator(self, operator: Operator, found: SubtaskShare, restore: TaskShare) -> RestoredSubtask:
         context = operator.context
         context.has_restored_state = found.has_state
         if context.keyed is not None and context.timers is not None:
             context.keyed.restore(read_parts(restore.store, restore.root, found.keyed))
-            context.keyed.stored.restored(found)
+            context.keyed.inventories.restored(found)
             context.timers.restore(read_parts(restore.store, restore.root, found.timers))
         elif found.keyed or found.timers or found.raw_keyed:
             raise IncompatibleStateError(
@@ -226,7 +193,7 @@ class Task:
             operator.restore_source(state.source, state.finished)
         return state
 
-    def _restore_in_flight(self, state: RestoredSubtask, found: SubtaskRestore) -> None:
+    def _restore_in_flight(self, state: RestoredSubtask, found: SubtaskShare) -> None:
         """Put back the records in flight; the valve must know its channels already."""
         if state.in_flight:
             names, redistributor = self._edge_names, self._builder.redistributor
@@ -263,33 +230,35 @@ class Task:
         ]
         return TaskState(watermark, self._input.valve.all_idle, tagged_dumps(details))
 
-    def snapshot(self, order: CheckpointOrder) -> TaskSnapshot:
-        """The synchronous part, from tail to head (I2); the futures that it gives are for the uploading thread."""
+    def snapshot(self, order: CheckpointOrder) -> CapturedTask:
+        """Capture the state of all operators, from tail to head (I2); the uploading thread writes it."""
         reach(CrashPoint.BEFORE_SNAPSHOT)
         if self._looks_for_unclaimed:
             self._looks_for_unclaimed = False
             for operator in self._operators.values():
                 tell_unclaimed(operator.context)
-        taken: list[tuple[Operator, OperatorSnapshotFutures, float]] = []
+        captured: list[OperatorSnapshotFutures] = []
         try:
             for node_id in reversed(self.chain.nodes):
                 operator = self._operators[node_id]
                 started = monotonic()
                 if isinstance(operator, PreparesSnapshot):
                     operator.prepare_snapshot(order.id)
-                futures = take_snapshot(self._snapshot_source(operator), order)
-                taken.append((operator, futures, (monotonic() - started) * 1000))
+                futures = capture_operator(self._capture_input(operator), order)
+                futures.sync_ms = (monotonic() - started) * 1000
+                captured.append(futures)
         except SnapshotDeclinedError as declined:
-            for _, futures, _ in taken:
+            for futures in captured:
                 declined.clean_up(futures.cancel)
             raise
         finally:
             self._barrier_passed(order)
         reach(CrashPoint.AFTER_SNAPSHOT)
-        return TaskSnapshot(self, order, taken, self.finished)
+        return CapturedTask(order, self.name, self.chain.id, self.subtask, captured, self.finished)
 
-    def _snapshot_source(self, operator: Operator) -> SnapshotSource:
-        return SnapshotSource(
+    def _capture_input(self, operator: Operator) -> CaptureInput:
+        return CaptureInput(
+            uid=operator.node.uid,
             name=operator.context.task_name,
             context=operator.context,
             user_snapshot=operator.snapshot_user_state if isinstance(operator, SnapshotParticipant) else lambda _: None,
