@@ -27,7 +27,7 @@ from rekindle.runtime.context import Accumulators, OperatorContext
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.output import OperatorFailure
-from rekindle.runtime.snapshot import SnapshotDeclinedError, SnapshotSource, take_snapshot
+from rekindle.runtime.snapshot import CaptureInput, SnapshotDeclinedError, capture_operator
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 from rekindle.testing import InProcessJob, ManualClock
@@ -262,13 +262,13 @@ def test_raw_keyed_state_is_written_by_key_group(groups, sentence):
 
 def test_raw_state_is_written_during_the_snapshot_only():
     asked, silent = [], []
-    take_snapshot(
-        snapshot_source(user_snapshot=lambda context: asked.append(context.get_raw_operator_state_output())),
+    capture_operator(
+        capture_input(user_snapshot=lambda context: asked.append(context.get_raw_operator_state_output())),
         CheckpointOrder(1, 0),
     )
     with pytest.raises(StateAccessError, match=r"written in snapshot_state\(\)"):
         asked[0].write(b"late")
-    take_snapshot(snapshot_source(user_snapshot=silent.append), CheckpointOrder(2, 0))
+    capture_operator(capture_input(user_snapshot=silent.append), CheckpointOrder(2, 0))
     with pytest.raises(StateAccessError, match="Snapshot 2 is over"):
         silent[0].get_raw_operator_state_output()
 
@@ -306,7 +306,7 @@ def write_something(context):
 # -- errors of a snapshot ----------------------------------------------------------------------------------------------
 
 
-def snapshot_source(**parts):
+def capture_input(**parts):
     node = OperatorNode(0, "uid", None, "count", OperatorKind.MAP, None, 2, 16, None)
     context = OperatorContext(
         node=node,
@@ -321,7 +321,7 @@ def snapshot_source(**parts):
         batch=False,
         settings=JobSettings.of(Configuration()),
     )
-    return SnapshotSource(context.task_name, context, **{"user_snapshot": lambda context: None, **parts})
+    return CaptureInput(node.uid, context.task_name, context, **{"user_snapshot": lambda context: None, **parts})
 
 
 def test_timers_without_a_keyed_backend_are_an_error():
@@ -329,7 +329,7 @@ def test_timers_without_a_keyed_backend_are_an_error():
     with pytest.raises(
         SnapshotDeclinedError, match=r"Could not complete snapshot 1 for operator count \(1/2\)"
     ) as told:
-        take_snapshot(snapshot_source(timers=InternalTimers(16, range(8))), CheckpointOrder(1, 0))
+        capture_operator(capture_input(timers=InternalTimers(16, range(8))), CheckpointOrder(1, 0))
     assert isinstance(told.value.__cause__, StateAccessError)
     assert "keyed state backend should be available" in str(told.value.__cause__)
 
@@ -342,7 +342,7 @@ def test_what_goes_wrong_while_cleaning_up_is_told_beside_the_cause():
 
     full_disk = []
     with pytest.raises(SnapshotDeclinedError) as told:
-        take_snapshot(snapshot_source(user_snapshot=fails), CheckpointOrder(3, 0))
+        capture_operator(capture_input(user_snapshot=fails), CheckpointOrder(3, 0))
     assert [type(error) for error in told.value.suppressed] == [IndexError]
     assert told.value.in_words() == (
         "Could not complete snapshot 3 for operator count (1/2). ValueError: cannot flush "

@@ -75,7 +75,7 @@ def test_three_hundred_checkpoints() -> None:
                 assert len(subtask.file_bytes) <= RULES.most_files + 2 * 64
         assert sum(manifest.files().values()) < 4 * KEYS * 200
     for operator in keyed_operators(running):
-        assert len(operator.keyed.stored._inventories) == 1
+        assert len(operator.keyed.inventories._inventories) == 1
         assert len(operator.keyed._changes._sealed) <= 1
         assert len(operator.timers.event.changes._sealed) <= 1
     assert max(sizes[200:]) < 1.5 * max(sizes[100:200])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rekindle.checkpoint.manifest import SubtaskState
-from rekindle.checkpoint.parts import write_subtask
+from rekindle.checkpoint.parts import OperatorSnapshotFutures, write_subtask
 from rekindle.checkpoint.statefile import StateFileWriter, read_pieces
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.common import Configuration
@@ -17,7 +17,7 @@ from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.context import Accumulators, JobIdentity, OperatorContext
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.sink_writer import WriterOperator
-from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotSource, take_snapshot
+from rekindle.runtime.snapshot import CaptureInput, capture_operator
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.testing import ManualClock
 
@@ -154,17 +154,18 @@ class Subtask:
 
     def barrier(self, checkpoint_id: int) -> OperatorSnapshotFutures:
         self.operator.prepare_snapshot(checkpoint_id)
-        source = SnapshotSource(
+        source = CaptureInput(
+            "sink",
             "Sink: Writer (1/2)",
             self.context,
             self.operator.snapshot_user_state,
             committables=self.operator.committables,
         )
-        return take_snapshot(source, CheckpointOrder(checkpoint_id, 0))
+        return capture_operator(source, CheckpointOrder(checkpoint_id, 0))
 
     def upload(self, futures: OperatorSnapshotFutures, checkpoint_id: int, inline: int = 0) -> SubtaskState:
         writer = StateFileWriter(self.store, "t", f"shared/{checkpoint_id}.state", inline_bytes=inline)
-        return write_subtask(writer, futures.parts(0, checkpoint_id, False))
+        return write_subtask(writer, futures)
 
     def checkpoint(self, checkpoint_id: int) -> SubtaskState:
         return self.upload(self.barrier(checkpoint_id), checkpoint_id)

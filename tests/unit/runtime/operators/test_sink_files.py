@@ -103,7 +103,7 @@ def test_a_file_that_was_moved_away_fails_the_upload_with_a_sentence(tmp_path: P
 def test_a_large_file_does_not_fit_into_a_checkpoint_in_memory(tmp_path: Path) -> None:
     task = Subtask(str(tmp_path), Filing(tmp_path, b"x" * 1000)).begin()
     task.write("a")
-    parts = task.barrier(1).parts(0, 1, False)
+    parts = task.barrier(1)
     with pytest.raises(CheckpointError, match=r"set execution\.checkpointing\.dir"):
         write_subtask(InlineWriter("Sink: Writer (1/2)", 500), parts)
 

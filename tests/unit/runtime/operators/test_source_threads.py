@@ -1,4 +1,4 @@
-"""Threads of sources (I7, I8): readers run on the task's thread, source functions on their own with a bounded buffer."""
+"""Threads of sources (I7, I8): readers run on the task's thread, source functions on threads with bounded buffers."""
 
 from __future__ import annotations
 
