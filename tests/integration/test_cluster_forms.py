@@ -13,8 +13,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tests.conftest import slots_of_run
 from tests.running_program import PROGRAMS, RunningProgram, seconds_until_gone
+from tests.slot_processes import slots_of_run
 from tests.standalone_cluster import StandaloneCluster, standalone_cluster
 
 pytestmark = pytest.mark.timeout(300)

@@ -7,10 +7,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
 from rekindle.common import Duration, Encoder, JobStatus, Types, WatermarkStrategy
@@ -24,6 +22,8 @@ from rekindle.datastream.connectors.file_system import (
 )
 from rekindle.datastream.state import ValueStateDescriptor
 from tests.environments import checkpointed
+from tests.slot_processes import slots_of
+from tests.waiting import wait_until
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 KEYS = 10
@@ -71,23 +71,6 @@ def in_progress(directory: Path) -> list[str]:
     return [path.name for path in (directory / "out").rglob(".*") if path.is_file()]
 
 
-def wait_until(what: str, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen within {DEADLINE_S:.0f} s"
-        threading.Event().wait(0.05)
-
-
-def slots_of(job_name: str) -> list[psutil.Process]:
-    return [
-        process
-        for process in psutil.process_iter(["cmdline", "name"])
-        if "rekindle.runtime.slot" in (process.info["cmdline"] or [])
-        and job_name in process.info["cmdline"]
-        and process.info["name"] != "rekindle-guard"
-    ]
-
-
 # -- bounded ----------------------------------------------------------------------------------------------------------
 
 FILES, LINES = 4, 1000
@@ -122,7 +105,7 @@ def test_a_slot_killed_while_files_are_in_progress(spark, tmp_path):
     killed = []
 
     def kill_once() -> None:
-        wait_until("a commit", lambda: bool(committed(tmp_path)))
+        wait_until(lambda: bool(committed(tmp_path)), "a commit", DEADLINE_S)
         for victim in slots_of(name)[:1]:
             victim.send_signal(signal.SIGKILL)
             killed.append(victim.pid)
@@ -165,17 +148,17 @@ def test_new_files_are_read_once_over_a_kill_and_a_restore_at_another_parallelis
     drop(tmp_path / "in", range(500))
     job = watch(tmp_path, 2)
     drop(tmp_path / "in", range(500, 1000))
-    wait_until("output", lambda: committed(tmp_path) == counts_up_to(100))
+    wait_until(lambda: committed(tmp_path) == counts_up_to(100), "output", DEADLINE_S)
     slots_of("files watched")[0].send_signal(signal.SIGKILL)
     drop(tmp_path / "in", range(1000, 2000))
-    wait_until("output after the kill", lambda: committed(tmp_path) == counts_up_to(200))
+    wait_until(lambda: committed(tmp_path) == counts_up_to(200), "output after the kill", DEADLINE_S)
     job.cancel().result(DEADLINE_S)
     job.get_job_execution_result().exception()
     assert job.get_job_status().result() is JobStatus.CANCELED
     drop(tmp_path / "in", range(2000, 3000))
     job = watch(tmp_path, 3, **{"execution.state-recovery.path": "latest"})
     try:
-        wait_until("output after the restore", lambda: committed(tmp_path) == counts_up_to(300))
+        wait_until(lambda: committed(tmp_path) == counts_up_to(300), "output after the restore", DEADLINE_S)
     finally:
         job.cancel().result(DEADLINE_S)
     assert committed(tmp_path) == counts_up_to(300)

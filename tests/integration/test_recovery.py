@@ -7,7 +7,6 @@ import threading
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from rekindle.checkpoint.paths import BEGUN, COMPLETED
@@ -25,6 +24,7 @@ from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimi
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.errors import JobExecutionError
 from tests.environments import checkpointed
+from tests.slot_processes import slots_of
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 RECORDS, KEYS, PER_SECOND = 6000, 10, 3000
@@ -81,15 +81,6 @@ def test_one_that_fails_in_every_attempt_exhausts_the_strategy(spark, tmp_path):
     with pytest.raises(JobExecutionError, match="record number 5 on purpose") as caught:
         counted(checkpointed(2, 300, directory=tmp_path, restarts=3), Count(5, every_attempt=True), "exhausted")
     assert any("used up the 3 restarts" in note for note in caught.value.__notes__)
-
-
-def slots_of(job_name: str) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter(["cmdline", "name"]):
-        line = process.info["cmdline"] or []
-        if "rekindle.runtime.slot" in line and job_name in line and process.info["name"] != "rekindle-guard":
-            found.append(process)
-    return found
 
 
 def test_slots_killed_at_any_moment(spark, tmp_path):

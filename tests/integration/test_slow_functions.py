@@ -11,6 +11,7 @@ from rekindle.common import JobStatus, Types
 from rekindle.common.checkpoint_statistics import CheckpointStatus
 from rekindle.datastream import MapFunction
 from tests.environments import checkpointed
+from tests.waiting import wait_until
 
 DEADLINE_S = 100.0
 SLOW_S = 0.25
@@ -53,13 +54,6 @@ def completed(client) -> int:
     return client.get_checkpoint_statistics().counts.completed
 
 
-def wait_until(condition, what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"within {DEADLINE_S:.0f} s: {what}"
-        time.sleep(0.02)
-
-
 STAGES = {
     "first": lambda numbers, slow: numbers.map(slow, Types.LONG()).rebalance().map(lambda n: n, Types.LONG()),
     "middle": lambda numbers, slow: (
@@ -77,11 +71,11 @@ def test_a_few_slow_records_lie_between_two_checkpoints(spark, tmp_path, stage, 
     STAGES[stage](env.from_sequence(1, 1_000_000), Slow(tmp_path, QUICK if unaligned else 0)).print()
     client = env.execute_async(f"slow in the {stage} stage")
     try:
-        wait_until(lambda: slow_records(tmp_path) > 0, "a slow record comes")
-        wait_until(lambda: completed(client) >= 2, "two checkpoints are complete")
+        wait_until(lambda: slow_records(tmp_path) > 0, "a slow record comes", DEADLINE_S)
+        wait_until(lambda: completed(client) >= 2, "two checkpoints are complete", DEADLINE_S)
         for _ in range(3):
             records, before = slow_records(tmp_path), completed(client)
-            wait_until(lambda before=before: completed(client) > before, "the next checkpoint completes")
+            wait_until(lambda before=before: completed(client) > before, "the next checkpoint completes", DEADLINE_S)
             assert slow_records(tmp_path) - records <= 2 * (PARALLELISM + 1)
     finally:
         client.cancel().result()

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 import urllib.request
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -24,6 +23,7 @@ from rekindle.spark.epoch import EpochRunner, describe
 from rekindle.spark.internals import own_local_properties
 from tests.fake_slot import Behaviour, FakeSlot, fake_slots, silent
 from tests.spark_blocks import block_folder, shuffle_files
+from tests.waiting import becomes_true
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SECRET = b"0123456789abcdef" * 2
@@ -219,7 +219,7 @@ def test_shuffle_files_do_not_pile_up(spark: Any, runner: EpochRunner) -> None:
         for epoch in range(1, 51):
             runner.run(epoch_run(slots, 3, epoch=epoch))
             most = max(most, shuffle_files(folder))
-    until(lambda: shuffle_files(folder) <= before)
+    becomes_true(lambda: shuffle_files(folder) <= before, deadline_s=20.0)
     assert shuffle_files(folder) <= before
     # Files are removed behind the running job's back: those of a few epochs may still be there, never those of all.
     assert most <= before + 10 * 2 * 2 * 3
@@ -339,10 +339,3 @@ def rest(spark: Any, what: str) -> list[dict[str, Any]]:
     with urllib.request.urlopen(url, timeout=20) as answer:
         found: list[dict[str, Any]] = json.load(answer)
     return found
-
-
-def until(condition: Callable[[], bool], deadline_s: float = 20.0) -> None:
-    end = time.monotonic() + deadline_s
-    pause = threading.Event()
-    while not condition() and time.monotonic() < end:
-        pause.wait(0.02)

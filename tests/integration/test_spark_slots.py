@@ -21,6 +21,7 @@ from rekindle.spark import slots as placing
 from rekindle.spark.directories import make_directory, remove_abandoned
 from rekindle.spark.slots import SpawnedSlot, spawn_slots
 from tests.standalone_cluster import free_ports
+from tests.waiting import becomes_true
 
 SECRET = b"slots-test-secret"
 
@@ -88,7 +89,7 @@ def test_slots_run_where_spark_puts_them_and_go_with_the_driver(spark: Any, driv
     pidfds = [os.pidfd_open(each.pid) for each in placement.slots]
     driver.close()
     assert ended_within(pidfds, 2.0) == len(pidfds)
-    until(lambda: not any(directory.exists() for directory in directories))
+    becomes_true(lambda: not any(directory.exists() for directory in directories), deadline_s=5.0)
     assert not any(directory.exists() for directory in directories)
 
 
@@ -108,7 +109,7 @@ def test_a_slot_that_does_not_start_says_why(spark: Any) -> None:
     assert "\n" not in said
     assert f"ended while it started: Slot {said[5]} cannot reach the driver at 127.0.0.1:{port}" in said
     # Slots of jobs elsewhere on this machine may be dying just now, with their directories.
-    until(lambda: not abandoned_directories())
+    becomes_true(lambda: not abandoned_directories(), deadline_s=5.0)
     assert not abandoned_directories()
 
 
@@ -181,9 +182,3 @@ def is_abandoned(name: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def until(condition: Any, deadline_s: float = 5.0) -> None:
-    end, pause = time.monotonic() + deadline_s, threading.Event()
-    while not condition() and time.monotonic() < end:
-        pause.wait(0.02)

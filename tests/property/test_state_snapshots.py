@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rekindle.common.typeinfo import Types
-from rekindle.datastream.functions import AggregateFunction
 from rekindle.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -20,6 +19,7 @@ from rekindle.datastream.state import (
 )
 from rekindle.key_groups import key_group_range
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from tests.property.collect import Collect
 
 GROUPS = 8
 # Few of each, so that runs of a few dozen steps meet the same key and field again and again.
@@ -44,23 +44,6 @@ operations = st.one_of(
     st.tuples(st.just("add"), numbers),
     st.tuples(st.just("clear"), st.sampled_from(["value", "list", "map", "sum", "collected"])),
 )
-
-
-class Collect(AggregateFunction):
-    """An accumulator that is changed in place."""
-
-    def create_accumulator(self) -> list[int]:
-        return []
-
-    def add(self, value: int, accumulator: list[int]) -> list[int]:
-        accumulator.append(value)
-        return accumulator
-
-    def get_result(self, accumulator: list[int]) -> tuple[int, ...]:
-        return tuple(accumulator)
-
-    def merge(self, acc_a: list[int], acc_b: list[int]) -> list[int]:
-        return acc_a + acc_b
 
 
 class Backend:

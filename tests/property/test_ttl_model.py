@@ -16,7 +16,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from rekindle.common import Time
 from rekindle.common.typeinfo import Types
-from rekindle.datastream.functions import AggregateFunction
 from rekindle.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -29,6 +28,7 @@ from rekindle.datastream.state import (
 from rekindle.runtime.state.changes import ROW_COLUMNS
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.testing import ManualClock
+from tests.property.collect import Collect
 
 GROUPS = 4
 TTL_MS = 8
@@ -73,23 +73,6 @@ OPERATIONS: dict[str, st.SearchStrategy[tuple[str, Any]]] = {
         st.tuples(st.just("clear"), st.sampled_from(["sum", "collected"])),
     ),
 }
-
-
-class Collect(AggregateFunction):
-    """An accumulator that is changed in place."""
-
-    def create_accumulator(self) -> list[int]:
-        return []
-
-    def add(self, value: int, accumulator: list[int]) -> list[int]:
-        accumulator.append(value)
-        return accumulator
-
-    def get_result(self, accumulator: list[int]) -> tuple[int, ...]:
-        return tuple(accumulator)
-
-    def merge(self, acc_a: list[int], acc_b: list[int]) -> list[int]:
-        return acc_a + acc_b
 
 
 def descriptors(config: StateTtlConfig) -> dict[str, StateDescriptor]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -15,6 +14,7 @@ from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
 from tests.environments import checkpointed
 from tests.unit.runtime.checkpoint_programs import Gathered, every_kind_of_state
+from tests.waiting import becomes_true
 
 # -- sources: positions and their end (I8, I9) -------------------------------------------------------------------------
 
@@ -181,15 +181,6 @@ def test_a_restore_from_the_last_checkpoint_of_a_job_gives_nothing_new():
 # -- offsets without splits, and killed jobs ---------------------------------------------------------------------------
 
 
-def wait_for(condition, seconds=10.0):
-    """Asks often; whether it became true."""
-    deadline = time.monotonic() + seconds
-    pause = threading.Event()
-    while not condition() and time.monotonic() < deadline:
-        pause.wait(0.005)
-    return condition()
-
-
 def test_offsets_without_splits_keep_their_parallelism(started):
     """I8: an offset per subtask says nothing about another number of subtasks."""
 
@@ -205,7 +196,7 @@ def test_offsets_without_splits_keep_their_parallelism(started):
         return checkpointed(parallelism).add_source(EachItsOwn(), "each its own", int)
 
     job = InProcessJob.of(program(2))
-    assert wait_for(lambda: all(task.has_input() for task in job.tasks.values()))
+    assert becomes_true(lambda: all(task.has_input() for task in job.tasks.values()), deadline_s=10.0)
     checkpoint = job.checkpoint()
     job.kill()
     with pytest.raises(OperatorFailure) as refused:

@@ -6,7 +6,6 @@ The functions here live in this process: they meet the test through the events o
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 
 import pytest
@@ -17,6 +16,7 @@ from rekindle.datastream.state import ListStateDescriptor
 from rekindle.errors import JobCancelledError
 from rekindle.testing import InProcessJob
 from tests.environments import environment
+from tests.waiting import becomes_true
 
 DEADLINE_S = 30.0
 #: How long a snapshot gives a source the chance to do what it must not do.
@@ -46,15 +46,6 @@ def meeting():
     Meeting.begin()
     yield Meeting
     Meeting.go.set()
-
-
-def eventually(condition):
-    """Asks often; whether it became true before the deadline."""
-    deadline = time.monotonic() + DEADLINE_S
-    pause = threading.Event()
-    while not condition() and time.monotonic() < deadline:
-        pause.wait(0.002)
-    return condition()
 
 
 class KeepsItsPlace(SourceFunction, CheckpointedFunction):
@@ -149,12 +140,14 @@ def test_a_source_that_keeps_its_own_place_loses_nothing(chained, locked):
 def test_a_source_that_waits_for_room_does_not_claim_the_record_it_waits_with(locked):
     job = InProcessJob.of(program(KeepsItsPlace(locked, 10**9, pause_at=None)), max_records=CAP)
     job.epoch()
-    assert eventually(lambda: source_of(job)._source_context.buffered() >= CAP), "it never waited for room"
+    assert becomes_true(lambda: source_of(job)._source_context.buffered() >= CAP, DEADLINE_S), (
+        "it never waited for room"
+    )
     Meeting.go.set()
     checkpoint = job.checkpoint()
     job.kill()
     restored = InProcessJob.of(program(KeepsItsPlace(locked, 10**9, pause_at=None)), restore=checkpoint)
-    assert eventually(restored.tasks[0, 0].has_input)
+    assert becomes_true(restored.tasks[0, 0].has_input, DEADLINE_S)
     first, last = restored.epoch()[0], checkpoint.results[-1]
     assert first <= last + 1, f"the cut ends with {last}, the restored source goes on with {first}"
     assert first >= last, "more than one record comes again"
@@ -326,7 +319,7 @@ class AsksInItsListener(KeepsItsPlace):
             self.state.update([self.last])
 
     def notify_checkpoint_complete(self, checkpoint_id):
-        self.was_full = eventually(lambda: self.ctx.buffered() >= CAP)
+        self.was_full = becomes_true(lambda: self.ctx.buffered() >= CAP, DEADLINE_S)
         self.got_it = self.ctx.get_checkpoint_lock().acquire(timeout=CHANCE_S)
 
 
@@ -334,7 +327,7 @@ def test_the_tasks_own_thread_takes_the_lock_though_the_buffer_is_full():
     """It is the one that drains the buffer: if it waited for room, nobody would make any."""
     job = InProcessJob.of(program(AsksInItsListener()), max_records=CAP)
     function = source_of(job).function
-    assert eventually(lambda: hasattr(function, "ctx"))
+    assert becomes_true(lambda: hasattr(function, "ctx"), DEADLINE_S)
     job.checkpoint()
     assert function.was_full
     assert function.got_it
@@ -344,7 +337,7 @@ def test_the_tasks_own_thread_takes_the_lock_though_the_buffer_is_full():
 def test_a_source_that_the_bound_holds_back_has_more():
     """Also when it could not go on yet, as in a cut: else epochs would stay as small as the bound, and pause."""
     job = InProcessJob.of(program(Unbounded()), max_records=CAP)
-    assert eventually(lambda: source_of(job)._source_context.buffered() >= CAP)
+    assert becomes_true(lambda: source_of(job)._source_context.buffered() >= CAP, DEADLINE_S)
     job.checkpoint()
     assert job._more
     job.kill()
