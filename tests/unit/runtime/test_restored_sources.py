@@ -20,7 +20,7 @@ from tests.waiting import becomes_true
 
 
 class Remembering(SourceFunction):
-    """Notes where it started; waits in the middle if told to."""
+    """Notes the offset at which it started; waits in the middle if its test says so."""
 
     started: list[object] = []
     paused = threading.Event()
@@ -81,7 +81,7 @@ def finished_and_not(parallelism):
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_a_source_that_had_ended_is_not_run_again(started, parallelism):
-    """I9: its end is said again, whoever has forgotten it, and the job ends with what the others still bring."""
+    """I9: its end is sent again after a restore, and the job ends with the records of the other sources."""
     job = InProcessJob.of(finished_and_not(2), max_records=4)
     wait_until_returned(job)
     job.epoch()
@@ -98,7 +98,7 @@ def test_a_source_that_had_ended_is_not_run_again(started, parallelism):
 @pytest.mark.parametrize("after", [1, 2, 3])
 @pytest.mark.parametrize("tail", [(1, 1), (2, 2), (2, 3), (3, 1)])
 def test_one_subtask_has_ended_and_another_has_not(before, after, tail):
-    """I9: the tasks behind a subtask that ended early end with it, and wake up when others send to them now."""
+    """I9: tasks behind a subtask that ended early end with it, and run again when other subtasks send to them now."""
     tail_before, tail_after = tail
 
     def program(parallelism, tail_parallelism):
@@ -214,7 +214,7 @@ def test_a_killed_job_ends_the_threads_of_its_sources():
                 number += 1
 
         def cancel(self):
-            """The full buffer ends it."""
+            """Nothing to do: the full buffer ends `run`."""
 
     job = InProcessJob.of(checkpointed(1).add_source(Forever(), type_info=int), max_records=10)
     job.epoch()
