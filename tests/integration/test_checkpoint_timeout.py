@@ -32,7 +32,7 @@ class Gate:
 
 
 class SlowSnapshot(MapFunction, CheckpointedFunction, CheckpointListener):
-    """Its first snapshot waits at a gate; says what it hears of aborted checkpoints."""
+    """Its first snapshot waits at a gate; it notes the checkpoints whose abort it is told."""
 
     def __init__(self, gate: Gate, heard: Path) -> None:
         self.gate, self.heard = gate, heard
@@ -48,7 +48,7 @@ class SlowSnapshot(MapFunction, CheckpointedFunction, CheckpointListener):
             self.gate.pass_through()
 
     def notify_checkpoint_complete(self, checkpoint_id):
-        """Not what this is about."""
+        """Nothing to do: the test is about aborted checkpoints."""
 
     def notify_checkpoint_aborted(self, checkpoint_id):
         with self.heard.open("a") as file:
@@ -56,7 +56,7 @@ class SlowSnapshot(MapFunction, CheckpointedFunction, CheckpointListener):
 
 
 class SlowRecord(MapFunction):
-    """Its first record waits at a gate, so that the barrier behind it does not come through."""
+    """Its first record waits at a gate, so that the barrier behind that record does not arrive."""
 
     def __init__(self, gate: Gate) -> None:
         self.gate = gate

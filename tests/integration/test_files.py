@@ -1,4 +1,4 @@
-"""From files through keyed state into files, on Spark: whatever dies, the committed output is that of the quiet run."""
+"""From files through keyed state into files, on Spark: with any failure the committed output is the undisturbed one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DEADLINE_S = 60.0
 
 
 class Count(KeyedProcessFunction):
-    """Counts per key, slowly enough for some checkpoints; fails once if told to."""
+    """Counts per key, slowly enough for some checkpoints; fails once if `fail_at` is given."""
 
     def __init__(self, fail_at: int | None = None):
         self.fail_at = fail_at
@@ -58,7 +58,7 @@ def sink_into(directory: Path) -> FileSink:
 
 
 def committed(directory: Path) -> list[tuple[int, int]]:
-    """What a reader sees: files whose names are not hidden."""
+    """The lines that a reader sees: those of files whose names are not hidden."""
     files = [path for path in (directory / "out").rglob("*") if path.is_file() and not path.name.startswith(".")]
     return sorted(tuple(json.loads(line)) for path in files for line in path.read_text().splitlines())
 
@@ -93,7 +93,7 @@ def run_bounded(directory: Path, name: str, function: Count, lines_per_file: int
 
 @pytest.mark.parametrize("fail_at", [None, 1200])
 def test_a_function_that_fails_once_changes_nothing_in_the_files(spark, tmp_path, fail_at):
-    """I18: committed once, and what the failed attempt had staged is gone at the end."""
+    """I18: every line is committed once, and staged files of the failed attempt are gone at the end."""
     run_bounded(tmp_path, f"files fail at {fail_at}", Count(fail_at))
     assert committed(tmp_path) == counts_up_to(FILES * LINES // KEYS)
     assert in_progress(tmp_path) == []
@@ -113,7 +113,7 @@ def test_a_slot_killed_while_files_are_in_progress(spark, tmp_path):
     killer = threading.Thread(target=kill_once)
     killer.start()
     try:
-        run_bounded(tmp_path, name, Count(), lines_per_file=4 * LINES)  # it must not be over before the kill
+        run_bounded(tmp_path, name, Count(), lines_per_file=4 * LINES)  # the job must not end before the kill
     finally:
         killer.join()
     assert killed

@@ -1,4 +1,4 @@
-"""Whole jobs on one shared Spark session: results, life cycle, errors, logs, and what is left behind (nothing)."""
+"""Whole jobs on one shared Spark session: results, life cycle, errors, logs, and that nothing is left behind."""
 
 from __future__ import annotations
 
@@ -317,7 +317,7 @@ def _unchanged(value, seconds: float):
 
 
 class Once(SourceFunction):
-    """One record, then silence."""
+    """Emits one record, then nothing."""
 
     def run(self, ctx):
         ctx.collect("only")
@@ -464,7 +464,7 @@ def test_a_killed_slot_is_named_within_seconds(spark):
 
 
 class HoldsTheInterpreter(MapFunction):
-    """Never comes back, and holds the interpreter's lock meanwhile."""
+    """Never returns, and holds the interpreter's lock meanwhile."""
 
     def map(self, value):
         import re
@@ -535,7 +535,7 @@ def test_nothing_is_left_in_the_temporary_directory(spark, tmp_path):
 
 
 def test_epochs_leave_no_shuffle_files_threads_or_connections(spark):
-    """Ten minutes in the benchmark, some hundred epochs here: what remains after each is flat."""
+    """Some hundred epochs (the benchmark runs for ten minutes): memory and files after each epoch do not grow."""
     folder = block_folder(spark)
     summaries = []
 

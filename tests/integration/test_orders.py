@@ -1,4 +1,4 @@
-"""The order system on Spark: every branch × every fault, and the results are those of plain Python.
+"""The order system on Spark: with every fault, the results of every branch are those of plain Python.
 
 All five branches are in every run, so each run is a row of the matrix: exceptions (one before each branch), a slot, an
 executor, the driver, a stop with a savepoint, other parallelisms. The seed is printed with every failure.
@@ -68,7 +68,7 @@ def start(settings: Settings, faults: tuple[Fault, ...] = (), resume: str | None
 
 
 def assert_equal(settings: Settings, partial: int = 3) -> None:
-    """Every stream of every branch is what the model says."""
+    """Compare every stream of every branch with the model."""
     verdicts = compare(Path(settings.directory) / "output", expected(settings, FEED), settings.batch_size, partial)
     assert all(verdict.equal for verdict in verdicts), f"seed {SEED}: " + "; ".join(map(str, verdicts))
     assert sum(verdict.rows for verdict in verdicts) > 3 * (FEED.orders or 0), "there was something to compare"
@@ -200,7 +200,7 @@ def test_stopped_with_a_savepoint_and_resumed(spark, tmp_path, parallelisms):
 
 
 def test_cancelled_and_resumed_from_the_retained_checkpoint_at_other_parallelisms(spark, tmp_path):
-    """Rescaled 2 → 3 → 1 again, from checkpoints: what ran on after them is lost and done again."""
+    """Rescaled 2 → 3 → 1, from checkpoints: work after a checkpoint is lost and done again."""
     for place, parallelism in enumerate((2, 3, 1)):
         settings = settings_in(tmp_path, "cancelled", parallelism)
         client = start(settings, resume="latest" if place else None)

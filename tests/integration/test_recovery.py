@@ -1,4 +1,4 @@
-"""Jobs that fail and come back: every record counted exactly once, whatever died."""
+"""Jobs that fail and restart: every record counts exactly once, whichever process died."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EXPECTED = sorted((key, count) for key in range(KEYS) for count in range(1, RECO
 
 
 class Count(KeyedProcessFunction):
-    """Counts per key; fails as told."""
+    """Counts per key; fails at the record `fail_at`."""
 
     def __init__(self, fail_at: int | None = None, every_attempt: bool = False):
         self.fail_at = fail_at
@@ -112,7 +112,7 @@ def test_finished_jobs_leave_no_checkpoint_files(spark, tmp_path):
 
 
 class Offsets(SourceFunction):
-    """Offsets kept by the engine; hears what is complete."""
+    """The engine keeps its offsets; it notes the checkpoints whose completion it is told."""
 
     def __init__(self, directory: str):
         self.directory = directory
@@ -155,7 +155,7 @@ def test_a_source_functions_offsets(spark, tmp_path):
 
 
 class KeepsItsPlace(SourceFunction, CheckpointedFunction):
-    """S2's source: collects, then notes how far it is; no lock."""
+    """S2's source: collects a record, then notes its position; takes no lock."""
 
     running = True
     last = -1
@@ -243,7 +243,7 @@ class Buffering(SinkFunction, CheckpointedFunction, CheckpointListener):
 
 
 class Words(SourceFunction):
-    """a1 to a12, one by one; a word waits until the checkpoint that the trace has before it is complete."""
+    """Emits a1 to a12; each word waits until the checkpoint before it in the trace is complete."""
 
     AFTER_CHECKPOINT = {3: 1, 8: 2, 9: 3, 12: 4}
 
@@ -290,7 +290,7 @@ def test_the_trace_of_the_buffering_sink(spark, tmp_path):
 
 
 class SlowSnapshot(MapFunction, ListCheckpointed):
-    """Sleeps two seconds in its snapshot and notes when."""
+    """Sleeps two seconds in its snapshot, and notes the times."""
 
     def __init__(self, path: str):
         self.path = path
@@ -361,7 +361,7 @@ def test_cancelled_and_resumed_from_latest_at_another_parallelism(spark, tmp_pat
 
 
 def test_a_dataframe_source_is_read_on_from_its_position(spark, tmp_path):
-    """I10: its position is the set of partitions that the checkpoint does not contain yet."""
+    """I10: the position of a DataFrame is the set of partitions that the checkpoint does not contain yet."""
     frame = spark.range(0, 4000, 1, 40).selectExpr("id")
     env = checkpointed(2, 100, directory=tmp_path, restarts=3)
     numbers = env.from_dataframe(frame).map(slowly, Types.LONG())

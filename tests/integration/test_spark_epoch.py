@@ -1,4 +1,4 @@
-"""An epoch is one Spark job: rows reach the slot they are for, the driver's the driver, failures are sentences."""
+"""An epoch is one Spark job: rows reach their slot or the driver, and a failure is one sentence."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def epoch_run(slots: list[FakeSlot] | list[SlotAddress], stages: int, **changes:
 
 
 def all_to_all(index: int, slots: int, stages: int) -> Behaviour:
-    """Each stage sends what it got, with its own name on it, to every slot; the last one to the driver."""
+    """Each stage adds its name to its rows and sends them to every slot; the last stage sends them to the driver."""
 
     def behave(hello: PumpHello, rows: list[bytes]) -> Rows:
         got = b"+".join(sorted(rows)) or b"."
@@ -221,11 +221,11 @@ def test_shuffle_files_do_not_pile_up(spark: Any, runner: EpochRunner) -> None:
             most = max(most, shuffle_files(folder))
     becomes_true(lambda: shuffle_files(folder) <= before, deadline_s=20.0)
     assert shuffle_files(folder) <= before
-    # Files are removed behind the running job's back: those of a few epochs may still be there, never those of all.
+    # Spark removes files in the background: those of a few epochs may still exist, never those of all.
     assert most <= before + 10 * 2 * 2 * 3
 
 
-#: Loses Spark in the middle of an epoch: says how the epoch and the next one ended.
+#: Stops Spark in the middle of an epoch, and prints how that epoch and the next one ended.
 WITHOUT_SPARK = """
     import logging, os, signal, sys, threading
     logging.disable(logging.CRITICAL)  # py4j tells the root logger
@@ -325,7 +325,7 @@ def kill_stage(spark: Any) -> None:
 
 
 def click_kill(spark: Any, page: str, action: str) -> None:
-    """As a browser does it: with the token that the page's own form carries."""
+    """Post the form as a browser does, with the token of the page."""
     url = spark.sparkContext.uiWebUrl
     with urllib.request.urlopen(f"{url}/{page}/", timeout=20) as answer:
         token = re.search(rb'name="csrfToken" value="(\w+)"', answer.read())

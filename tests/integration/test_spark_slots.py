@@ -1,4 +1,4 @@
-"""Spark places slots: one process per launch, named for people, gone with the driver's end of the lifeline."""
+"""Spark places slots: one process per launch, with a readable name, that ends when the driver's lifeline closes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECRET = b"slots-test-secret"
 
 
 class Driver:
-    """The driver's side: takes connections, keeps what each of them said first."""
+    """The driver's side: accepts connections, and keeps the first message of each."""
 
     def __init__(self) -> None:
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -173,7 +173,7 @@ def ended_within(pidfds: list[int], deadline_s: float) -> int:
 
 
 def is_abandoned(name: str) -> bool:
-    """Whether nobody holds the directory's lock: it should have been removed."""
+    """Whether no process holds the directory's lock: then it should have been removed."""
     import fcntl
 
     try:

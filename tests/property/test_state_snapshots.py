@@ -1,4 +1,4 @@
-"""Base and completed deltas restore exactly the state at the cut (I12), whatever was written, aborted or completed."""
+"""Base and completed deltas restore exactly the state at the cut (I12), after any writes, aborts and completions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GROUPS = 8
 KEYS: list[Any] = [("a", 1), 7]
 FIELDS: list[Any] = [None, "x"]
 Parts = list[tuple[int, bytes]]
-# state -> key -> what is in it
+# state -> key -> contents
 Model = dict[str, dict[Any, Any]]
 
 keys = st.sampled_from(KEYS)
@@ -84,7 +84,7 @@ class Snapshots(RuleBasedStateMachine):
         self.model: Model = {"value": {}, "list": {}, "map": {}, "sum": {}, "collected": {}}
         self.next_id = 1
         self.completed: int | None = None
-        # What the store would hold: the chain of parts of each snapshot, and the model at its cut.
+        # The contents of the store: the chain of parts of each snapshot, and the model at its cut.
         self.chains: dict[int | None, Parts] = {None: []}
         self.models: dict[int | None, Model] = {None: copy.deepcopy(self.model)}
         self.pending: list[int] = []
@@ -157,7 +157,7 @@ class Snapshots(RuleBasedStateMachine):
 
     @rule(key=keys, operations=st.lists(operations, max_size=2))
     def snapshot(self, key: Any, operations: list[tuple[str, Any]]) -> None:
-        """A cut; processing goes on before it is encoded."""
+        """Make a cut; processing goes on before the snapshot is encoded."""
         number, self.next_id = self.next_id, self.next_id + 1
         self.models[number] = copy.deepcopy(self.model)
         delta = self.backend.keyed.snapshot_delta(number, self.completed)
@@ -178,7 +178,7 @@ class Snapshots(RuleBasedStateMachine):
     def _complete(self, number: int, notified: bool) -> None:
         self.pending = [later for later in self.pending if later > number]
         self.completed = number
-        # The notification is best effort: the next trigger says what was completed too.
+        # The notification is best effort: the next trigger names the completed checkpoint, too.
         if notified:
             self.backend.keyed.snapshot_completed(number)
         assert Backend(self.chains[number]).content() == self.models[number]

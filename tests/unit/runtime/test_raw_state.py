@@ -1,4 +1,4 @@
-"""Raw state (S3): the function writes it, a checkpoint saves it, a restore deals it out; and errors of a snapshot."""
+"""Raw state (S3): functions write it, checkpoints save it, restores deal it out; and the errors of a snapshot."""
 
 from __future__ import annotations
 

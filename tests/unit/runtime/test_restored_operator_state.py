@@ -203,7 +203,7 @@ def test_broadcast_state_goes_to_everybody(parallelism):
 
 
 def test_broadcast_state_is_there_from_the_start(caplog):
-    """Declared broadcast state exists before a function asks for it, and a type that does not fit is refused at once."""
+    """Declared broadcast state exists before a function asks for it; a type that does not fit is refused at once."""
 
     def program(rules):
         env = checkpointed(1)
