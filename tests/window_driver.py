@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
-from rekindle.datastream import DataStream, KeyedStream, StreamExecutionEnvironment
+from rekindle.datastream import DataStream, KeyedStream
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import OperatorKind
 from rekindle.key_groups import key_group_range
@@ -23,17 +23,18 @@ from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 from rekindle.serde import cloud_dumps
 from rekindle.testing import ManualClock
+from tests.environments import environment
 
 
 def keyed_stream(type_info: Any = None, key_type: Any = None) -> KeyedStream:
     """A stream by the first field of its records; the records come from the driver."""
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     return env.from_collection([("", 0)], type_info).key_by(lambda record: record[0], key_type)
 
 
 def stream(type_info: Any = None) -> DataStream:
     """A stream that is not keyed."""
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     return env.from_collection([0], type_info)
 
 

@@ -16,19 +16,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rekindle.checkpoint.manifest import FileRef, SubtaskState
-from rekindle.checkpoint.parts import on_top_of, write_subtask
+from rekindle.checkpoint.parts import OperatorSnapshotFutures, on_top_of, write_subtask
 from rekindle.checkpoint.read_state import read_parts
-from rekindle.checkpoint.rescale import SubtaskRestore
+from rekindle.checkpoint.rescale import SubtaskShare
 from rekindle.checkpoint.rewrites import RewriteRules
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.common.typeinfo import Types
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.protocol import CheckpointOrder
-from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotSource, take_snapshot
+from rekindle.runtime.snapshot import CaptureInput, capture_operator
 from rekindle.runtime.state import capture
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
-from rekindle.runtime.state.inventory import StoredSnapshots
+from rekindle.runtime.state.inventory import Inventories
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 
@@ -45,25 +45,27 @@ times = st.integers(0, 20)
 class Subtask:
     def __init__(self) -> None:
         self.keyed = HashMapKeyedBackend(GROUPS, range(GROUPS), defers=True)
-        self.keyed.stored = StoredSnapshots(RULES)
+        self.keyed.inventories = Inventories(RULES)
         self.timers = InternalTimers(GROUPS, range(GROUPS))
-        self.context = SimpleNamespace(keyed=self.keyed, timers=self.timers, operator_state=OperatorStateBackend(0))
+        self.context = SimpleNamespace(
+            keyed=self.keyed, timers=self.timers, operator_state=OperatorStateBackend(0), subtask=0
+        )
 
     def restore(self, store: MemoryStore, stored: SubtaskState | None) -> Subtask:
         if stored is not None:
-            found = SubtaskRestore(
+            found = SubtaskShare(
                 "op", 0, 1, False, keyed=stored.keyed, timers=stored.timers, file_bytes=stored.file_bytes
             )
             self.keyed.restore(read_parts(store, "root", found.keyed))
-            self.keyed.stored.restored(found)
+            self.keyed.inventories.restored(found)
             self.timers.restore(read_parts(store, "root", found.timers))
         self.value = self.keyed.value_state(ValueStateDescriptor("value", Types.STRING()))
         self.list = self.keyed.list_state(ListStateDescriptor("list", Types.LONG()))
         return self
 
     def take(self, order: CheckpointOrder) -> OperatorSnapshotFutures:
-        source = SnapshotSource("op", self.context, lambda context: None, committables=lambda number: ())
-        return take_snapshot(source, order)
+        source = CaptureInput("op", "op", self.context, lambda context: None, committables=lambda number: ())
+        return capture_operator(source, order)
 
     def content(self) -> Model:
         model: Model = {"value": {}, "list": {}, "timers": {}}
@@ -143,7 +145,7 @@ class Chains(RuleBasedStateMachine):
 
     def _written(self, order: CheckpointOrder, futures: OperatorSnapshotFutures) -> SubtaskState:
         writer = StateFileWriter(self.store, "root", f"shared/{order.id}", inline_bytes=0)
-        new = write_subtask(writer, futures.parts(0, order.id, False))
+        new = write_subtask(writer, futures)
         base = self.completed[1] if self.completed and not order.savepoint else None
         return on_top_of(base, new)
 

@@ -12,6 +12,8 @@ from rekindle.coordinator.console import write_log_line
 from rekindle.coordinator.failure_messages import output_closed, slot_lost, task_failed
 from rekindle.errors import ClusterError, JobCancelledError, RekindleError
 from rekindle.protocol import (
+    CheckpointAcknowledged,
+    CheckpointDeclined,
     Closed,
     Committed,
     Deployed,
@@ -19,8 +21,6 @@ from rekindle.protocol import (
     Ready,
     SlotHello,
     SlotMessage,
-    SnapshotDeclined,
-    SnapshotTaken,
     StageReport,
     TaskFailed,
 )
@@ -63,7 +63,7 @@ class SlotVoices:
                     self.reports[slot, message.stage] = message
                 case Closed():
                     self.closed[slot] = message
-                case SnapshotTaken() | SnapshotDeclined() | Committed():
+                case CheckpointAcknowledged() | CheckpointDeclined() | Committed():
                     self.words.append(message)
                 case TaskFailed():
                     self._fail(task_failed(self.job_name, message))

@@ -21,7 +21,7 @@ import msgspec
 
 from rekindle import wire
 from rekindle.checkpoint.paths import timeline_of
-from rekindle.checkpoint.rescale import SubtaskRestore
+from rekindle.checkpoint.rescale import SubtaskShare
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.store.options import open_configured
 from rekindle.clock import SystemClock
@@ -34,6 +34,7 @@ from rekindle.protocol import (
     CancelTasks,
     CheckpointAborted,
     CheckpointCompleted,
+    CheckpointDeclined,
     CheckpointOrder,
     Closed,
     CloseTasks,
@@ -47,7 +48,6 @@ from rekindle.protocol import (
     SlotHeartbeat,
     SlotHello,
     SlotLaunch,
-    SnapshotDeclined,
     StageReport,
     decode_from_driver,
     decode_launch,
@@ -61,17 +61,17 @@ from rekindle.runtime.guardian import start_guardian
 from rekindle.runtime.log_capture import forward_output
 from rekindle.runtime.pump_server import PumpServer, StageAbortedError
 from rekindle.runtime.snapshot import SnapshotDeclinedError
-from rekindle.runtime.task import EpochBudget, EpochOutcome, Task, TaskRestore
+from rekindle.runtime.snapshot_upload import Uploader
+from rekindle.runtime.task import EpochBudget, EpochOutcome, Task, TaskShare
 from rekindle.runtime.task_thread import TaskThread
 from rekindle.runtime.unpack_files import place_files
-from rekindle.runtime.uploads import Uploader
 
 _LOG = logging.getLogger("rekindle.slot")
 _CANCELLED_CLOSE_S = 10.0
 # Records and state come in thousands and have no cycles: with Python's own thresholds (700, 10, 10) a slot spent a
 # third of its time in the garbage collector. A function that needs other thresholds sets them in open().
 _GC_THRESHOLDS = (50_000, 20, 10)
-_decode_restore = msgspec.msgpack.Decoder(SubtaskRestore).decode
+_decode_restore = msgspec.msgpack.Decoder(SubtaskShare).decode
 
 
 class Slot:
@@ -197,7 +197,7 @@ class Slot:
                         self._tasks_by_edge[edge.id] = thread.task
         self._plan = plan
 
-    def _restores(self, deploy: Deploy) -> dict[tuple[str, int], SubtaskRestore]:
+    def _restores(self, deploy: Deploy) -> dict[tuple[str, int], SubtaskShare]:
         found = [_decode_restore(data) for data in deploy.restores]
         return {(each.uid, each.subtask): each for each in found}
 
@@ -224,7 +224,7 @@ class Slot:
 
     def _snapshot(self, task: Task, order: CheckpointOrder) -> None:
         assert self._uploader is not None, "a checkpoint without a place for it"
-        if task.given_up(order):
+        if task.skip_if_aborted(order):
             return
         started = monotonic()
         start_delay_ms = self._clock.wall_ms() - order.timestamp_ms
@@ -232,7 +232,7 @@ class Slot:
             snapshot = task.snapshot(order)
         except SnapshotDeclinedError as error:
             answer = error.in_words(), False, own_traceback(error.__cause__ or error)
-            self.send(SnapshotDeclined(order.id, task.chain.id, task.subtask, *answer))
+            self.send(CheckpointDeclined(order.id, task.chain.id, task.subtask, *answer))
             return
         self._uploader.put(snapshot, float(start_delay_ms), (monotonic() - started) * 1000)
 
@@ -343,7 +343,7 @@ class Slot:
 
 def _open_task(
     task: Task,
-    restores: dict[tuple[str, int], SubtaskRestore],
+    restores: dict[tuple[str, int], SubtaskShare],
     deploy: Deploy,
 ) -> None:
     """Restore the task's state, initialise its functions and open them; runs on the task's thread."""
@@ -352,7 +352,7 @@ def _open_task(
         url = deploy.restore_url
         store = open_configured(url, deploy.store_options) if url is not None else MemoryStore()
         own = {uid: restore for (uid, subtask), restore in restores.items() if subtask == task.subtask}
-        task.restore(TaskRestore(store, deploy.restore_root, own))
+        task.restore(TaskShare(store, deploy.restore_root, own))
         reach(CrashPoint.AFTER_RESTORE)
     task.initialize(deploy.restored_id)
     task.open()

@@ -10,7 +10,7 @@ from rekindle import config
 from rekindle.checkpoint import resolve
 from rekindle.checkpoint.latest import LATEST, is_url, latest
 from rekindle.checkpoint.rescale import stored_max_parallelism
-from rekindle.checkpoint.resolve import RestoredFrom
+from rekindle.checkpoint.resolve import LoadedCheckpoint
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.store.open_store import check_usable
 from rekindle.checkpoint.store.options import open_configured, options_for, store_options
@@ -65,17 +65,17 @@ class JobStorage:
         if not self.in_memory:
             check_usable(self.store)
 
-    def recover(self) -> RestoredFrom | None:
+    def recover(self) -> LoadedCheckpoint | None:
         """What the job begins from; None: it begins anew. A damaged checkpoint is refused, or left for an older one."""
         if self.path is None:
             return None
         return self._latest() if self.path == LATEST else self._at(self.path)
 
-    def _at(self, path: str) -> RestoredFrom:
+    def _at(self, path: str) -> LoadedCheckpoint:
         location = resolve.locate(path, options_for(path, self.options))
-        return RestoredFrom(location.store, load_or_older(location.store, location.path, self.going_back))
+        return load_or_older(location.store, location.path, self.going_back)
 
-    def _latest(self) -> RestoredFrom | None:
+    def _latest(self) -> LoadedCheckpoint | None:
         """The newest checkpoint that counts, the savepoint that the job was stopped with, or what its last run began
         from (I21).
         """
@@ -88,7 +88,7 @@ class JobStorage:
         try:
             if is_url(place):
                 return self._at(place)
-            return RestoredFrom(self.store, load_or_older(self.store, place, self.going_back))
+            return load_or_older(self.store, place, self.going_back)
         except CheckpointNotFoundError as error:
             raise CheckpointNotFoundError(
                 f"Job '{self.job_name}' was stopped with, or last began from, {url}, which is not there any more: set "
@@ -99,4 +99,4 @@ class JobStorage:
     def stored_max_parallelism(self) -> Mapping[str, int]:
         """Of the operators whose state the job begins with. A path that leads nowhere is told here, by its error."""
         found = self.recover()
-        return stored_max_parallelism(found.loaded.manifest) if found is not None else {}
+        return stored_max_parallelism(found.manifest) if found is not None else {}

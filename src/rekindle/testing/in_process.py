@@ -21,8 +21,8 @@ from rekindle.protocol import TO_DRIVER, CheckpointOrder, EdgeCount
 from rekindle.runtime.build_chain import SlotServices
 from rekindle.runtime.context import Accumulators, JobIdentity
 from rekindle.runtime.exchange.chunk import decode_row, read_header
-from rekindle.runtime.snapshot import SnapshotDeclinedError
-from rekindle.runtime.task import EpochBudget, Task, TaskSnapshot
+from rekindle.runtime.snapshot import CapturedTask, SnapshotDeclinedError
+from rekindle.runtime.task import EpochBudget, Task
 from rekindle.serde import cloud_dumps, codec_for
 from rekindle.testing.in_process_checkpoint import (
     JOB_ID,
@@ -198,7 +198,7 @@ class InProcessJob:
         base_id = base.checkpoint_id if base is not None else None
         now_ms = self._services.clock.wall_ms()
         order = CheckpointOrder(self._lineage.next_id(), now_ms, base_id, savepoint, drain=drain)
-        snapshots: list[TaskSnapshot] = []
+        snapshots: list[CapturedTask] = []
         declined: list[SnapshotDeclinedError] = []
 
         def snapshot(task: Task) -> None:
@@ -230,8 +230,7 @@ class InProcessJob:
         """Abort a checkpoint that was not completed, and notify every function, from tail to head."""
         checkpoint.aborted = True
         for snapshot in checkpoint.snapshots:
-            for _, futures, _ in snapshot.operators:
-                futures.cancel()
+            snapshot.cancel()
         for task in self._from_tail():
             task.notify_aborted(checkpoint.id)
 

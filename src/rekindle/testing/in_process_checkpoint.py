@@ -11,7 +11,7 @@ import msgspec
 
 from rekindle.checkpoint import resolve
 from rekindle.checkpoint.manifest import Manifest, ManifestKind, OperatorState, SubtaskState
-from rekindle.checkpoint.parts import on_top_of
+from rekindle.checkpoint.parts import OperatorSnapshotFutures, on_top_of
 from rekindle.checkpoint.paths import (
     StateFileName,
     checkpoint_folder,
@@ -21,15 +21,15 @@ from rekindle.checkpoint.paths import (
     shared_reference,
 )
 from rekindle.checkpoint.publish import put_metadata
-from rekindle.checkpoint.rescale import SubtaskRestore, assign
+from rekindle.checkpoint.rescale import SubtaskShare, assign
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.store.port import Store
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.state_layout import restore_targets, state_layout
 from rekindle.protocol import CheckpointOrder
-from rekindle.runtime.snapshot import SnapshotDeclinedError
-from rekindle.runtime.task import TaskRestore, TaskSnapshot
+from rekindle.runtime.snapshot import CapturedTask, SnapshotDeclinedError
+from rekindle.runtime.task import TaskShare
 
 JOB_ID = "0" * 32
 TIMELINE = "00000001-0a1b2c3d"
@@ -37,7 +37,7 @@ TIMELINE = "00000001-0a1b2c3d"
 _INLINE_BYTES = 64
 _encode = msgspec.msgpack.Encoder().encode
 _decode_state = msgspec.msgpack.Decoder(SubtaskState).decode
-_decode_restore = msgspec.msgpack.Decoder(SubtaskRestore).decode
+_decode_restore = msgspec.msgpack.Decoder(SubtaskShare).decode
 
 
 @dataclass(eq=False)
@@ -74,7 +74,7 @@ class InProcessCheckpoint:
     order: CheckpointOrder
     attempt: int
     base: Manifest | None
-    snapshots: Sequence[TaskSnapshot] = field(repr=False)
+    snapshots: Sequence[CapturedTask] = field(repr=False)
     aborted: bool = False
     #: The error of a task that declined its snapshot.
     declined: SnapshotDeclinedError | None = None
@@ -119,14 +119,14 @@ class InProcessCheckpoint:
         put_metadata(self.store, self.path, manifest)
         return manifest
 
-    def _written(self, snapshot: TaskSnapshot) -> list[tuple[str, SubtaskState]]:
+    def _written(self, snapshot: CapturedTask) -> list[tuple[str, SubtaskState]]:
         refer = savepoint_reference if self.order.savepoint else shared_reference
 
-        def writer(uid: str, _name: str) -> StateFileWriter:
-            file = StateFileName.of(self.id, self.attempt, uid, snapshot.task.subtask)
+        def writer(operator: OperatorSnapshotFutures) -> StateFileWriter:
+            file = StateFileName.of(self.id, self.attempt, operator.uid, operator.subtask)
             return StateFileWriter(self.store, root_of(self.path), refer(file), inline_bytes=_INLINE_BYTES)
 
-        return [(each.uid, _decode_state(_encode(each.state))) for each in snapshot.write(writer)]
+        return [(each.uid, _decode_state(each.state)) for each in snapshot.write(writer)]
 
 
 @dataclass(eq=False)
@@ -158,7 +158,7 @@ class RestorePoint:
     #: Whether the job writes to the store of this checkpoint: only then may its deltas be based on it (I14).
     own: bool
     manifest: Manifest
-    restores: Mapping[int, TaskRestore]  # by subtask; a task restores the operators whose uids it has
+    restores: Mapping[int, TaskShare]  # by subtask; a task restores the operators whose uids it has
 
     @staticmethod
     def of(checkpoint: InProcessCheckpoint | StoredCheckpoint, plan: JobPlan) -> RestorePoint:
@@ -167,14 +167,14 @@ class RestorePoint:
         loaded = resolve.load(checkpoint.store, checkpoint.path)
         allow = plan.settings.allow_non_restored_state
         assigned = assign(loaded.manifest, restore_targets(plan), allow_non_restored_state=allow)
-        by_subtask: dict[int, dict[str, SubtaskRestore]] = {}
+        by_subtask: dict[int, dict[str, SubtaskShare]] = {}
         for restores in assigned.values():
             for restore in restores:
                 by_subtask.setdefault(restore.subtask, {})[restore.uid] = _decode_restore(_encode(restore))
         return RestorePoint(
             isinstance(checkpoint, InProcessCheckpoint),
             loaded.manifest,
-            {subtask: TaskRestore(checkpoint.store, loaded.root, found) for subtask, found in by_subtask.items()},
+            {subtask: TaskShare(checkpoint.store, loaded.root, found) for subtask, found in by_subtask.items()},
         )
 
     def for_deltas(self, plan: JobPlan) -> Manifest | None:

@@ -20,7 +20,7 @@ from rekindle.checkpoint.part_formats import (
 )
 from rekindle.checkpoint.read_state import read_parts, read_subtask
 from rekindle.checkpoint.redistribute import redistribute
-from rekindle.checkpoint.rescale import OperatorTarget, SubtaskRestore, assign, assign_operator, stored_max_parallelism
+from rekindle.checkpoint.rescale import OperatorTarget, SubtaskShare, assign, assign_operator, stored_max_parallelism
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.errors import CorruptCheckpointError, IncompatibleStateError, SerializationError
 from rekindle.key_groups import key_group_range, subtask_for_key_group
@@ -62,7 +62,7 @@ def keyed_operator(parallelism: int) -> OperatorState:
     )
 
 
-def read(restore: SubtaskRestore) -> Any:
+def read(restore: SubtaskShare) -> Any:
     return read_subtask(MemoryStore(), "", restore, "count")
 
 
@@ -297,4 +297,4 @@ def test_operators_without_state_may_go_and_come() -> None:
 
 def test_a_restore_is_small_enough_to_send() -> None:
     restore = assign_operator(keyed_operator(3), target(2))[0]
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(restore), type=SubtaskRestore) == restore
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(restore), type=SubtaskShare) == restore

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from rekindle.checkpoint.resolve import RestoredFrom, load
+from rekindle.checkpoint.resolve import load
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.open_store import open_store
 from rekindle.common.job_id import JobID
@@ -129,7 +129,7 @@ def test_a_foreign_recovery_path_ends_the_job_before_anything_starts(tmp_path):
     store = open_store(str(tmp_path / "elsewhere"))
 
     def recover():
-        return RestoredFrom(store, load(store, "chk-1"))
+        return load(store, "chk-1")
 
     error = end_of(checkpointing_in(tmp_path / "own", recover))
     assert isinstance(error, CorruptCheckpointError)

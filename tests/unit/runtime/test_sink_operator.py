@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rekindle.checkpoint.manifest import FileRef, SubtaskState
-from rekindle.checkpoint.parts import write_subtask
+from rekindle.checkpoint.parts import OperatorSnapshotFutures, write_subtask
 from rekindle.checkpoint.statefile import InlineWriter, StateFileWriter, read_pieces
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.common import Configuration
@@ -34,7 +34,7 @@ from rekindle.runtime.context import Accumulators, JobIdentity, OperatorContext
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.sink_writer import WriterOperator
-from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotDeclinedError, SnapshotSource, take_snapshot
+from rekindle.runtime.snapshot import CaptureInput, SnapshotDeclinedError, capture_operator
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.testing import ManualClock
 
@@ -176,17 +176,18 @@ class Subtask:
 
     def barrier(self, checkpoint_id: int) -> OperatorSnapshotFutures:
         self.operator.prepare_snapshot(checkpoint_id)
-        source = SnapshotSource(
+        source = CaptureInput(
+            "sink",
             "Sink: Writer (1/2)",
             self.context,
             self.operator.snapshot_user_state,
             committables=self.operator.committables,
         )
-        return take_snapshot(source, CheckpointOrder(checkpoint_id, 0))
+        return capture_operator(source, CheckpointOrder(checkpoint_id, 0))
 
     def upload(self, futures: OperatorSnapshotFutures, checkpoint_id: int, inline: int = 0) -> SubtaskState:
         writer = StateFileWriter(self.store, "t", f"shared/{checkpoint_id}.state", inline_bytes=inline)
-        return write_subtask(writer, futures.parts(0, checkpoint_id, False))
+        return write_subtask(writer, futures)
 
     def checkpoint(self, checkpoint_id: int) -> SubtaskState:
         return self.upload(self.barrier(checkpoint_id), checkpoint_id)
@@ -692,7 +693,7 @@ def test_a_file_that_was_moved_away_fails_the_upload_with_a_sentence(tmp_path: P
 def test_a_large_file_does_not_fit_into_a_checkpoint_in_memory(tmp_path: Path) -> None:
     task = Subtask(str(tmp_path), Filing(tmp_path, b"x" * 1000)).begin()
     task.write("a")
-    parts = task.barrier(1).parts(0, 1, False)
+    parts = task.barrier(1)
     with pytest.raises(CheckpointError, match=r"set execution\.checkpointing\.dir"):
         write_subtask(InlineWriter("Sink: Writer (1/2)", 500), parts)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rekindle.runtime import timers as timers_module
-from rekindle.runtime.timers import InternalTimers, Timer, TimerSnapshot
+from rekindle.runtime.timers import CapturedTimers, InternalTimers, Timer
 
 GROUPS = 16
 MAX = 2**63 - 1
@@ -39,7 +39,7 @@ def change(some: InternalTimers, number: int) -> None:
     list(some.advance_watermark(number))
 
 
-def delta(some: InternalTimers, snapshot_id: int, since: int) -> TimerSnapshot:
+def delta(some: InternalTimers, snapshot_id: int, since: int) -> CapturedTimers:
     found = some.snapshot_delta(snapshot_id, since)
     assert found is not None
     return found

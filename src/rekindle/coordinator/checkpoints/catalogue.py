@@ -22,7 +22,7 @@ from rekindle.checkpoint.paths import (
     timeline_folder,
 )
 from rekindle.checkpoint.publish import publish, put_metadata, remove
-from rekindle.checkpoint.resolve import LoadedCheckpoint, RestoredFrom
+from rekindle.checkpoint.resolve import LoadedCheckpoint
 from rekindle.checkpoint.retention import Removal, abandoned, orphans, outdated, unknown
 from rekindle.checkpoint.store.port import Store, url_of
 from rekindle.coordinator.checkpoints.types import CheckpointKind, CompletedCheckpoint, PendingCheckpoint
@@ -30,7 +30,7 @@ from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, IncompatibleStateError, OwnershipLostError
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.graph.state_layout import state_layout
-from rekindle.protocol import SnapshotTaken
+from rekindle.protocol import CheckpointAcknowledged
 from rekindle.serde import tagged_dumps
 
 _LOG = logging.getLogger("rekindle.checkpoint")
@@ -62,7 +62,7 @@ class CheckpointShelf:
     manifests: dict[int, Manifest] = field(default_factory=dict)
     savepoints: dict[int, SavepointPlace] = field(default_factory=dict)
     #: The savepoint that the job is ending with.
-    stopped: RestoredFrom | None = None
+    stopped: LoadedCheckpoint | None = None
     #: What the notes of the timeline say (I21).
     begun: Beginning | None = None
     has_completed: bool = False
@@ -78,10 +78,10 @@ class CheckpointShelf:
         """The folder of the job's timeline."""
         return timeline_folder(self.owner.job_name, self.owner.timeline)
 
-    def find(self, point: CompletedCheckpoint) -> RestoredFrom | None:
+    def find(self, point: CompletedCheckpoint) -> LoadedCheckpoint | None:
         """A completed checkpoint of this driver, or the savepoint that the job is ending with."""
         if point.id in self.manifests:
-            return RestoredFrom(self.store, LoadedCheckpoint(self.manifests[point.id], point.location, self.root))
+            return LoadedCheckpoint(self.store, self.manifests[point.id], point.location, self.root)
         return self.stopped
 
     # -- what comes ---------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class CheckpointShelf:
         check_owner(self.store, self.owner)
         del self.savepoints[checkpoint.id]
         if checkpoint.kind is CheckpointKind.STOP:
-            self.stopped = RestoredFrom(place.store, LoadedCheckpoint(manifest, place.folder, place.folder))
+            self.stopped = LoadedCheckpoint(place.store, manifest, place.folder, place.folder)
         return place.url
 
     # -- what goes ----------------------------------------------------------------------------------------------------
@@ -185,21 +185,21 @@ class CheckpointShelf:
 
     def _note(self) -> str | None:
         """That of the stop with which the job is ending."""
-        return note_of(self.owner, self.stopped.loaded.manifest.checkpoint_id) if self.stopped is not None else None
+        return note_of(self.owner, self.stopped.manifest.checkpoint_id) if self.stopped is not None else None
 
 
 _decode_state = msgspec.msgpack.Decoder(SubtaskState).decode
 
 
 @dataclass(frozen=True)
-class SubtaskWord:
+class AcknowledgedSubtask:
     """What a subtask said about a checkpoint; `states`: by operator uid, whole, with what the deltas stand on."""
 
-    word: SnapshotTaken
+    word: CheckpointAcknowledged
     states: Sequence[tuple[str, SubtaskState]]
 
     @classmethod
-    def on_top(cls, base: Manifest | None, word: SnapshotTaken) -> SubtaskWord:
+    def on_top(cls, base: Manifest | None, word: CheckpointAcknowledged) -> AcknowledgedSubtask:
         """A word whose deltas stand on a completed checkpoint, or on nothing (I12)."""
         states = []
         for operator in word.operators:
@@ -215,10 +215,10 @@ class SubtaskWord:
 
 
 @dataclass(frozen=True)
-class Acknowledged:
+class AcknowledgedCheckpoint:
     """Everything that every subtask said about a checkpoint."""
 
-    words: Sequence[SubtaskWord]
+    words: Sequence[AcknowledgedSubtask]
     #: The partitions left of each DataFrame source (I10).
     unread: Mapping[int, Sequence[int]]
 

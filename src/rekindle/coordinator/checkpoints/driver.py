@@ -20,8 +20,8 @@ from rekindle.checkpoint.part_formats import SourceState
 from rekindle.checkpoint.paths import (
     new_savepoint_folder,
 )
-from rekindle.checkpoint.rescale import SubtaskRestore, assign
-from rekindle.checkpoint.resolve import RestoredFrom, highest_checkpoint_id
+from rekindle.checkpoint.rescale import SubtaskShare, assign
+from rekindle.checkpoint.resolve import LoadedCheckpoint, highest_checkpoint_id
 from rekindle.checkpoint.statefile import read_blob
 from rekindle.checkpoint.store.open_store import check_usable
 from rekindle.checkpoint.store.options import open_configured
@@ -29,10 +29,10 @@ from rekindle.checkpoint.store.port import Store, url_of
 from rekindle.clock import Clock
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.checkpoints.catalogue import (
-    Acknowledged,
+    AcknowledgedCheckpoint,
+    AcknowledgedSubtask,
     CheckpointShelf,
     SavepointPlace,
-    SubtaskWord,
     refuse_rescaled_frames,
 )
 from rekindle.coordinator.checkpoints.fallback import GoingBack, choose_restore
@@ -65,19 +65,19 @@ from rekindle.graph.nodes import JobPlan
 from rekindle.graph.state_layout import restore_targets
 from rekindle.protocol import (
     CheckpointAborted,
+    CheckpointAcknowledged,
     CheckpointCompleted,
+    CheckpointDeclined,
     CheckpointOrder,
     Committed,
     Message,
-    SnapshotDeclined,
-    SnapshotTaken,
     Storage,
 )
 from rekindle.serde import tagged_loads
 
 _LOG = logging.getLogger("rekindle.checkpoint")
 
-SlotWord = SnapshotTaken | SnapshotDeclined | Committed
+SlotWord = CheckpointAcknowledged | CheckpointDeclined | Committed
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class AttemptBasis:
     restored_id: int | None = None
     restore_url: str | None = None
     restore_root: str = ""
-    restores: tuple[SubtaskRestore, ...] = ()
+    restores: tuple[SubtaskShare, ...] = ()
     store_options: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
 
 
@@ -104,7 +104,7 @@ class Checkpointing:
     in_memory: bool
     #: Finds what the user wants to start from. Asked after the first claim: what an older driver publishes before it
     #: sees the claim is then found, and what it publishes later it commits to nobody (I14).
-    recover: Callable[[], RestoredFrom | None] = lambda: None
+    recover: Callable[[], LoadedCheckpoint | None] = lambda: None
     #: Of object stores, by kind; with secrets.
     store_options: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
     ledger: CheckpointLedger = field(init=False)
@@ -112,8 +112,8 @@ class Checkpointing:
     shelf: CheckpointShelf = field(init=False)
     desk: RequestDesk = field(default_factory=RequestDesk)
     ended: bool = False
-    _recovery: RestoredFrom | None = None
-    _acknowledged: dict[int, dict[tuple[int, int], SubtaskWord]] = field(default_factory=dict)
+    _recovery: LoadedCheckpoint | None = None
+    _acknowledged: dict[int, dict[tuple[int, int], AcknowledgedSubtask]] = field(default_factory=dict)
     _bases: dict[int, int | None] = field(default_factory=dict)
     _unread: dict[int, dict[int, tuple[int, ...]]] = field(default_factory=dict)
     _send: Callable[[Message], None] = lambda message: None
@@ -176,18 +176,17 @@ class Checkpointing:
         if source is None:
             return AttemptBasis(claim.attempt, storage, store_options=self.store_options)
         url = None if self.in_memory and source.store is self.store else source.store.url
-        loaded = source.loaded
-        restores = self._assigned(loaded.manifest)
-        restored_id = loaded.manifest.checkpoint_id
-        return AttemptBasis(claim.attempt, storage, restored_id, url, loaded.root, restores, self.store_options)
+        restores = self._assigned(source.manifest)
+        restored_id = source.manifest.checkpoint_id
+        return AttemptBasis(claim.attempt, storage, restored_id, url, source.root, restores, self.store_options)
 
-    def _restored(self) -> RestoredFrom | None:
+    def _restored(self) -> LoadedCheckpoint | None:
         """Where the next attempt begins: the job's own latest checkpoint, else what the user named."""
         point = self.ledger.restore_point
         own = self.shelf.find(point) if point is not None else None
         return own if own is not None else self._recovery
 
-    def _assigned(self, manifest: Manifest) -> tuple[SubtaskRestore, ...]:
+    def _assigned(self, manifest: Manifest) -> tuple[SubtaskShare, ...]:
         allow = self.plan.settings.allow_non_restored_state
         assigned = assign(manifest, restore_targets(self.plan), allow_non_restored_state=allow)
         return tuple(restore for restores in assigned.values() for restore in restores)
@@ -198,7 +197,7 @@ class Checkpointing:
         self.ended = False
         restored = self.ledger.restore_point
         if restored is None and self._recovery is not None:
-            manifest, path = self._recovery.loaded.manifest, self._recovery.loaded.path
+            manifest, path = self._recovery.manifest, self._recovery.path
             is_savepoint = manifest.kind is ManifestKind.SAVEPOINT
             kind = CheckpointKind.SAVEPOINT if is_savepoint else CheckpointKind.CHECKPOINT
             place = url_of(self._recovery.store, path)
@@ -222,12 +221,12 @@ class Checkpointing:
             raise damage
         # Results are handed out with checkpoints.
         going_back = GoingBack.of(self.plan, running=bool(self.shelf.manifests))
-        older = choose_restore(damaged.store, damaged.loaded.path, damage, going_back)
+        older = choose_restore(damaged.store, damaged.path, damage, going_back)
         self.shelf.stopped = None
         if self.shelf.claim is None or older.manifest.timeline != self.shelf.claim.timeline:
             self.ledger = replace(self.ledger, restore_point=None, completed=())
             self.shelf.manifests = {}
-            self._recovery = RestoredFrom(damaged.store, older)
+            self._recovery = older
             return
         # The job's own, although it may have been given up before: its files are to stay.
         id_, at = older.manifest.checkpoint_id, older.manifest.timestamp_ms
@@ -335,18 +334,20 @@ class Checkpointing:
         self.expire()
         subtask = word.chain, word.subtask
         match word:
-            case SnapshotTaken():
+            case CheckpointAcknowledged():
                 base_id = self._bases.get(word.checkpoint)
-                whole = SubtaskWord.on_top(self.shelf.manifests.get(base_id) if base_id is not None else None, word)
+                whole = AcknowledgedSubtask.on_top(
+                    self.shelf.manifests.get(base_id) if base_id is not None else None, word
+                )
                 self._acknowledged.setdefault(word.checkpoint, {})[subtask] = whole
                 self.tracker.acknowledged(whole, _now_ms())
                 self._do(self.ledger.acknowledge(word.checkpoint, subtask))
-            case SnapshotDeclined():
+            case CheckpointDeclined():
                 self._decline(word, subtask)
             case Committed():
                 self._do(self.ledger.commit_acknowledged(word.checkpoint, subtask))
 
-    def _decline(self, word: SnapshotDeclined, subtask: tuple[int, int]) -> None:
+    def _decline(self, word: CheckpointDeclined, subtask: tuple[int, int]) -> None:
         """The user's own traceback comes first, in the log or in what the job fails with."""
         reasons = CheckpointFailureReason
         reason = reasons.CHECKPOINT_ASYNC_EXCEPTION if word.asynchronous else reasons.CHECKPOINT_DECLINED
@@ -455,7 +456,7 @@ class Checkpointing:
     def _manifest(self, checkpoint: PendingCheckpoint) -> Manifest:
         self._bases.pop(checkpoint.id, None)
         words = list(self._acknowledged[checkpoint.id].values())
-        acknowledged = Acknowledged(words, self._unread.pop(checkpoint.id, {}))
+        acknowledged = AcknowledgedCheckpoint(words, self._unread.pop(checkpoint.id, {}))
         duration_ms = round(_now_ms() - checkpoint.triggered_ms)
         return acknowledged.manifest(self.plan, self.shelf.owner, checkpoint, duration_ms)
 
@@ -465,12 +466,12 @@ class Checkpointing:
         if source is None:
             return None
         if source is self._recovery:
-            refuse_rescaled_frames(self.plan, source.loaded.manifest)
+            refuse_rescaled_frames(self.plan, source.manifest)
         uid = self.plan.nodes[node].uid
-        for operator in source.loaded.manifest.operators:
+        for operator in source.manifest.operators:
             blob = operator.subtasks[0].source
             if operator.uid == uid and blob is not None:
-                splits = SourceState.decode(read_blob(source.store, source.loaded.root, blob)).splits
+                splits = SourceState.decode(read_blob(source.store, source.root, blob)).splits
                 return [int(tagged_loads(split.position)) for split in splits]
         return None
 

@@ -37,7 +37,7 @@ from rekindle.runtime.state.handles import (
     RowReducingState,
     RowValueState,
 )
-from rekindle.runtime.state.inventory import StoredSnapshots
+from rekindle.runtime.state.inventory import Inventories
 from rekindle.runtime.state.shaped import (
     shaped_aggregate,
     shaped_list,
@@ -117,9 +117,9 @@ class HashMapKeyedBackend:
         "_unclaimed",
         "front",
         "generation",
+        "inventories",
         "key_groups",
         "row",
-        "stored",
     )
 
     def __init__(
@@ -145,8 +145,8 @@ class HashMapKeyedBackend:
         `defers`: rows are written by the handles only, so that large snapshots may read them later (`deferred.py`).
         """
         self.key_groups = key_groups
-        #: What the store has of this: decides what the next snapshot writes whole.
-        self.stored = StoredSnapshots()
+        #: The stored state of the last snapshots: decides what the next snapshot writes whole.
+        self.inventories = Inventories()
         self.row: Row = _NO_KEY
         #: key -> row, bounded: rows of the keys seen lately, attached or not. Cleared in place, and replaced only when
         #: a state is registered: bind its `get` per batch.
@@ -452,14 +452,14 @@ class HashMapKeyedBackend:
     def snapshot_completed(self, snapshot_id: int) -> None:
         """The snapshot is durable: later deltas stand on it."""
         self._changes.completed(snapshot_id)
-        self.stored.completed(snapshot_id)
+        self.inventories.completed(snapshot_id)
         self._purge()
         self._freeze()
 
     def snapshot_aborted(self, snapshot_id: int) -> None:
         """As if it had never been triggered: the next delta covers more."""
         self._changes.aborted(snapshot_id)
-        self.stored.aborted(snapshot_id)
+        self.inventories.aborted(snapshot_id)
 
     def forget_changes(self) -> None:
         """No snapshot will ask for what changed so far; rows without any value go."""

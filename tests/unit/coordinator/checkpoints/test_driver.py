@@ -11,9 +11,8 @@ import pytest
 from rekindle.checkpoint import resolve
 from rekindle.checkpoint.latest import latest
 from rekindle.checkpoint.ownership import claim_first
-from rekindle.checkpoint.parts import SubtaskParts, write_subtask
+from rekindle.checkpoint.parts import OperatorSnapshotFutures, write_subtask
 from rekindle.checkpoint.paths import BEGUN, COMPLETED, StateFileName, shared_reference
-from rekindle.checkpoint.resolve import RestoredFrom
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.open_store import open_store
@@ -26,11 +25,11 @@ from rekindle.errors import CheckpointError, CheckpointNotFoundError, OwnershipL
 from rekindle.graph.build import build_plan
 from rekindle.protocol import (
     CheckpointAborted,
+    CheckpointAcknowledged,
     CheckpointCompleted,
+    CheckpointDeclined,
     Committed,
-    OperatorSnapshotTaken,
-    SnapshotDeclined,
-    SnapshotTaken,
+    WrittenOperator,
 )
 from rekindle.spark.storage import JobStorage
 from rekindle.testing import ManualClock
@@ -72,7 +71,7 @@ class Driver:
         self.checkpointing.cut_stands(order, {})
         return order
 
-    def word(self, order, data: bytes = b"state") -> SnapshotTaken:
+    def word(self, order, data: bytes = b"state") -> CheckpointAcknowledged:
         """The task's snapshot, in the store."""
         (chain,) = self.plan.chains
         operators = []
@@ -84,9 +83,9 @@ class Driver:
             else:
                 place = open_store(order.storage.url)
                 writer = StateFileWriter(place, order.storage.root, str(name))
-            state = write_subtask(writer, SubtaskParts(0, order.id, raw_operator=[data]))
-            operators.append(OperatorSnapshotTaken(uid, msgspec.msgpack.encode(state), 1.0, 2.0))
-        return SnapshotTaken(order.id, chain.id, 0, operators, 0.0, 1.0, 2.0)
+            state = write_subtask(writer, OperatorSnapshotFutures(0, order.id, raw_operator=[data]))
+            operators.append(WrittenOperator(uid, msgspec.msgpack.encode(state), 1.0, 2.0))
+        return CheckpointAcknowledged(order.id, chain.id, 0, operators, 0.0, 1.0, 2.0)
 
     def files(self) -> list[str]:
         """Without the notes, which outlive the checkpoints (I21)."""
@@ -167,7 +166,7 @@ def test_what_an_aborted_checkpoint_wrote_is_deleted_also_when_it_comes_late(dri
     """Nothing grows: an abort leaves no file, whoever was faster (I19)."""
     order = driver.cut()
     late = driver.word(order)
-    declined = SnapshotDeclined(order.id, late.chain, 0, "on purpose", False)
+    declined = CheckpointDeclined(order.id, late.chain, 0, "on purpose", False)
     with pytest.raises(CheckpointError, match="tolerable"):
         driver.checkpointing.hear(declined)
     assert driver.told == [CheckpointAborted(1)]
@@ -185,7 +184,7 @@ def test_a_snapshot_that_fails_in_user_code_shows_the_users_traceback(tmp_path, 
     driver = Driver(tmp_path, **{"execution.checkpointing.tolerable-failed-checkpoints": tolerable})
     order = driver.cut()
     (chain,) = driver.plan.chains
-    declined = SnapshotDeclined(order.id, chain.id, 0, "Could not complete snapshot 1.", False, TRACEBACK)
+    declined = CheckpointDeclined(order.id, chain.id, 0, "Could not complete snapshot 1.", False, TRACEBACK)
     if tolerable == "0":
         with pytest.raises(CheckpointError) as failure:
             driver.checkpointing.hear(declined)
@@ -425,7 +424,7 @@ def test_the_latest_is_looked_for_after_the_claim(tmp_path):
             older.checkpointing.hear(older.word(order))
         found.append(older.told)
         path = latest(older.store, "shell")
-        return None if path is None else RestoredFrom(older.store, resolve.load(older.store, path))
+        return None if path is None else resolve.load(older.store, path)
 
     newer = Driver(directory, recover)
     assert found == [[]], "the older driver told nobody"
@@ -494,7 +493,7 @@ def test_a_restart_looks_again_for_the_checkpoint_that_the_store_did_not_give(dr
     def recover():
         if answers:
             raise answers.pop()
-        return RestoredFrom(driver.store, resolve.load(driver.store, latest(driver.store, "shell")))
+        return resolve.load(driver.store, latest(driver.store, "shell"))
 
     checkpointing = Checkpointing(driver.plan, "1" * 32, driver.store, ManualClock(1), in_memory=False, recover=recover)
     with pytest.raises(StoreError):

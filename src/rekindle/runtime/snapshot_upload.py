@@ -8,23 +8,21 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from time import monotonic
 
-import msgspec
-
+from rekindle.checkpoint.parts import OperatorSnapshotFutures
 from rekindle.checkpoint.paths import StateFileName, savepoint_reference, shared_reference
 from rekindle.checkpoint.statefile import InlineWriter, PartWriter, StateFileWriter
 from rekindle.checkpoint.store.options import StoreOptions, open_configured
 from rekindle.checkpoint.store.port import Store
 from rekindle.crash_points import CrashPoint, reach
-from rekindle.protocol import Message, OperatorSnapshotTaken, SnapshotDeclined, SnapshotTaken, Storage
+from rekindle.protocol import CheckpointAcknowledged, CheckpointDeclined, CheckpointOrder, Message, Storage
 from rekindle.runtime.failure_report import own_traceback
-from rekindle.runtime.task import TaskSnapshot
+from rekindle.runtime.snapshot import CapturedTask
 
 _LOG = logging.getLogger(__name__)
-_encode = msgspec.msgpack.Encoder().encode
 
 
 class Uploader:
-    """Takes snapshots over from the tasks, in order, and answers to the driver for each."""
+    """Writes the snapshots of a slot's tasks, in order, and acknowledges or declines each to the driver."""
 
     def __init__(
         self, storage: Storage, attempt: int, send: Callable[[Message], None], store_options: StoreOptions
@@ -35,18 +33,18 @@ class Uploader:
         self._store_options = store_options
         self.store: Store | None = open_configured(storage.url, store_options) if storage.url is not None else None
         self._savepoints: tuple[str, Store] | None = None  # the store of the last savepoint
-        self._waiting: SimpleQueue[tuple[TaskSnapshot, float, float] | None] = SimpleQueue()
+        self._waiting: SimpleQueue[tuple[CapturedTask, float, float] | None] = SimpleQueue()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="snapshot upload", daemon=True)
         self._thread.start()
 
-    def put(self, snapshot: TaskSnapshot, start_delay_ms: float, sync_ms: float) -> None:
-        """Hand a snapshot over; returns at once."""
+    def put(self, snapshot: CapturedTask, start_delay_ms: float, sync_ms: float) -> None:
+        """Queue a snapshot; returns at once."""
         self._waiting.put((snapshot, start_delay_ms, sync_ms))
 
     def close(self, timeout_s: float) -> None:
-        """Begin with no other snapshot, and wait for the one that is being written: a file must not come after the
-        driver has looked for what is left over.
+        """Begin no other snapshot, and wait for the one that is being written: no file may appear after the driver has
+        looked for leftover files.
         """
         self._closed = True
         self._waiting.put(None)
@@ -58,24 +56,29 @@ class Uploader:
             try:
                 self._send(self._write(snapshot, start_delay_ms, sync_ms))
             except Exception as error:
-                _LOG.warning("%s: snapshot %d failed: %s", snapshot.task.name, snapshot.order.id, error)
-                chain, subtask = snapshot.task.chain.id, snapshot.task.subtask
-                answer = f"{snapshot.task.name}: {error}", True, own_traceback(error)
-                self._send(SnapshotDeclined(snapshot.order.id, chain, subtask, *answer))
+                _LOG.warning("%s: snapshot %d failed: %s", snapshot.name, snapshot.order.id, error)
+                self._send(
+                    CheckpointDeclined(
+                        checkpoint=snapshot.order.id,
+                        chain=snapshot.chain,
+                        subtask=snapshot.subtask,
+                        message=f"{snapshot.name}: {error}",
+                        asynchronous=True,
+                        traceback=own_traceback(error),
+                    )
+                )
             reach(CrashPoint.AFTER_ACKNOWLEDGEMENT)
 
-    def _write(self, snapshot: TaskSnapshot, start_delay_ms: float, sync_ms: float) -> SnapshotTaken:
+    def _write(self, snapshot: CapturedTask, start_delay_ms: float, sync_ms: float) -> CheckpointAcknowledged:
         started = monotonic()
         reach(CrashPoint.BEFORE_UPLOAD)
-        written = snapshot.write(lambda uid, name: self._writer(snapshot, uid, name))
+        written = snapshot.write(lambda operator: self._writer(snapshot.order, operator))
         reach(CrashPoint.AFTER_UPLOAD)
-        answer = SnapshotTaken(
+        answer = CheckpointAcknowledged(
             checkpoint=snapshot.order.id,
-            chain=snapshot.task.chain.id,
-            subtask=snapshot.task.subtask,
-            operators=[
-                OperatorSnapshotTaken(each.uid, _encode(each.state), each.sync_ms, each.async_ms) for each in written
-            ],
+            chain=snapshot.chain,
+            subtask=snapshot.subtask,
+            operators=written,
             start_delay_ms=start_delay_ms,
             sync_ms=sync_ms,
             async_ms=(monotonic() - started) * 1000,
@@ -83,13 +86,13 @@ class Uploader:
         reach(CrashPoint.BEFORE_ACKNOWLEDGEMENT)
         return answer
 
-    def _writer(self, snapshot: TaskSnapshot, uid: str, name: str) -> PartWriter:
-        file = StateFileName.of(snapshot.order.id, self._attempt, uid, snapshot.task.subtask)
-        if snapshot.order.storage is not None:
-            storage = snapshot.order.storage
-            return StateFileWriter(self._savepoint_store(storage), storage.root, savepoint_reference(file))
+    def _writer(self, order: CheckpointOrder, operator: OperatorSnapshotFutures) -> PartWriter:
+        file = StateFileName.of(order.id, self._attempt, operator.uid, operator.subtask)
+        if order.storage is not None:
+            store = self._savepoint_store(order.storage)
+            return StateFileWriter(store, order.storage.root, savepoint_reference(file))
         if self.store is None:
-            return InlineWriter(name, self._storage.max_inline_bytes)
+            return InlineWriter(operator.name, self._storage.max_inline_bytes)
         return StateFileWriter(self.store, self._storage.root, shared_reference(file))
 
     def _savepoint_store(self, storage: Storage) -> Store:

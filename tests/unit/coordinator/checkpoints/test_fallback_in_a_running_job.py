@@ -6,7 +6,6 @@ import pytest
 
 from rekindle.checkpoint import resolve
 from rekindle.checkpoint.latest import latest
-from rekindle.checkpoint.resolve import RestoredFrom
 from rekindle.coordinator.failure_messages import task_failed
 from rekindle.errors import CorruptCheckpointError, JobExecutionError, StoreError
 from rekindle.protocol import TaskFailed, Verdict
@@ -107,7 +106,7 @@ def test_a_start_by_hand_from_a_damaged_one(tmp_path):
     first = Driver(tmp_path, **RETAIN, **{"execution.checkpointing.num-retained": "2"})
     ids = [complete(first) for _ in range(2)]
     loaded = resolve.load(first.store, latest(first.store, "shell"))
-    second = Driver(tmp_path, recover=lambda: RestoredFrom(first.store, loaded))
+    second = Driver(tmp_path, recover=lambda: loaded)
     assert second.basis.restored_id == ids[1]
     second.checkpointing.failed(str(DAMAGE))
     second.checkpointing.go_back(DAMAGE)
