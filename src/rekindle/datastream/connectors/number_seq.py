@@ -19,7 +19,7 @@ class NumberSequenceSource(Source[int]):
     def __init__(self, start: int, end: int) -> None:
         if not isinstance(start, int) or not isinstance(end, int) or start > end:
             raise GraphError(
-                f"NumberSequenceSource needs whole numbers from start up to end, not from {start!r} to {end!r}."
+                f"NumberSequenceSource needs whole numbers from start to end, not from {start!r} to {end!r}."
             )
         self._start = start
         self._end = end
