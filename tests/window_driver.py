@@ -17,10 +17,12 @@ from rekindle.runtime.operators.factory import selector_function
 from rekindle.runtime.operators.windows import choose_operator as build
 from rekindle.runtime.operators.windows.window_operator import LATE_RECORDS_DROPPED, WindowOperator
 from rekindle.runtime.operators.windows.window_rows import windowed_backend
+from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 from rekindle.serde import cloud_dumps
 from rekindle.testing import ManualClock
+from tests.whole_state import whole_parts
 
 
 def keyed_stream(type_info: Any = None, key_type: Any = None) -> KeyedStream:
@@ -74,7 +76,7 @@ class WindowDriver:
         assert node.kind is OperatorKind.WINDOW
         self.clock = clock or ManualClock()
         groups = key_group_range(node.max_parallelism, 1, 0)
-        keyed = windowed_backend(node, groups, True, self.clock)
+        keyed = windowed_backend(node, groups, KeyedStateOptions(clock=self.clock))
         timers = InternalTimers(node.max_parallelism, groups)
         self.metrics = TaskMetricGroup(self.clock, ())
         context = OperatorContext(
@@ -145,7 +147,7 @@ class WindowDriver:
         """State and timers at a cut, as bytes."""
         self.operator.prepare_snapshot(1)
         timers = list(self.timers.snapshot().encode())
-        state = [(group.key_group, group.encode()) for group in self.keyed.snapshot_full() if group]
+        state = whole_parts(self.keyed)
         return Snapshot(state, timers, self.operator.current_watermark)
 
     def rows(self) -> int:

@@ -173,7 +173,6 @@ class TaskFailed(Message, frozen=True):
     traceback: str
     summary: str
     record: str | None
-    user_code: bool
     #: Why no restart can heal this, and the sentence that says what does.
     verdict: Verdict | None = None
     sentence: str = ""

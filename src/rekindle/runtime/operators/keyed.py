@@ -16,7 +16,7 @@ from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import KeyedTimerService, OperatorContext, user_timestamp
 from rekindle.runtime.operators.output import OperatorFailure, Stamp, failed_record
 from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.runtime.state.backend import KeyedStateBackend
 
 Selector = Callable[[Any], Any]
 
@@ -24,7 +24,7 @@ Selector = Callable[[Any], Any]
 class KeyedContext(KeyedProcessFunction.OnTimerContext):
     """What a keyed process function sees beside the record; one object per operator."""
 
-    def __init__(self, service: KeyedTimerService, keyed: HashMapKeyedBackend) -> None:
+    def __init__(self, service: KeyedTimerService, keyed: KeyedStateBackend) -> None:
         self._service = service
         self._keyed = keyed
         self.current_timestamp = NO_TIMESTAMP
@@ -164,9 +164,7 @@ class KeyedProcessOperator(KeyedOperator):
         run_keyed(self, self._process, self.selectors[0], records, timestamps)
 
 
-def with_current_key(
-    keyed: HashMapKeyedBackend, selector: Selector, function: Callable[..., Any]
-) -> Callable[..., Any]:
+def with_current_key(keyed: KeyedStateBackend, selector: Selector, function: Callable[..., Any]) -> Callable[..., Any]:
     """A map, filter, flat_map or sink function on a keyed stream: its state is that of the record's key."""
 
     def call(record: Any, *context: Any) -> Any:

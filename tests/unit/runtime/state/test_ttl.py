@@ -23,6 +23,7 @@ from rekindle.datastream.state import (
     ValueStateDescriptor,
 )
 from rekindle.errors import IncompatibleStateError, SerializationError, StateAccessError
+from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.changes import Row
 from rekindle.runtime.state.format import decode_part
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
@@ -31,6 +32,7 @@ from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.state.ttl.expiry import TimedCodec
 from rekindle.serde import value_codec_for
 from rekindle.testing import InProcessJob, ManualClock
+from tests.whole_state import whole_parts
 
 GROUPS = 4
 TTL_MS = 10
@@ -103,7 +105,7 @@ class Job:
     ) -> None:
         self.kind = kind
         self.clock = clock or ManualClock(START_MS)
-        self.backend = HashMapKeyedBackend(GROUPS, range(GROUPS), clock=self.clock)
+        self.backend = HashMapKeyedBackend(GROUPS, range(GROUPS), KeyedStateOptions(clock=self.clock))
         self.backend.restore(parts)
         self.state: Any = getattr(self.backend, f"{kind}_state")(descriptor_of(kind, config))
 
@@ -143,7 +145,7 @@ class Job:
         return set(self.backend.keys())
 
     def full(self) -> Parts:
-        return [(group.key_group, group.encode()) for group in self.backend.snapshot_full()]
+        return whole_parts(self.backend)
 
     def delta(self, snapshot_id: int, since: int | None) -> Parts:
         return list(self.backend.snapshot_delta(snapshot_id, since).encode())

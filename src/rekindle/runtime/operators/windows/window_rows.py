@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from rekindle.clock import Clock
 from rekindle.datastream.windowing.operation import NAMESPACES_OPTION, NamespaceKind
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.operators.windows.namespaces import row_key_type
+from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.serde import value_codec_for
 
 
-def windowed_backend(node: OperatorNode, key_groups: range, allow_pickle: bool, clock: Clock) -> HashMapKeyedBackend:
+def windowed_backend(node: OperatorNode, key_groups: range, options: KeyedStateOptions) -> KeyedStateBackend:
     """A backend for the rows of a window operator."""
     kind = NamespaceKind(node.options[NAMESPACES_OPTION])
     max_parallelism = node.max_parallelism
@@ -24,8 +24,7 @@ def windowed_backend(node: OperatorNode, key_groups: range, allow_pickle: bool, 
     return HashMapKeyedBackend(
         max_parallelism,
         key_groups,
-        key_codec=value_codec_for(row_key_type(kind, node.key_type), allow_pickle=allow_pickle),
-        allow_pickle=allow_pickle,
+        options,
+        key_codec=value_codec_for(row_key_type(kind, node.key_type), allow_pickle=options.allow_pickle),
         key_group_of=key_group_of,
-        clock=clock,
     )
