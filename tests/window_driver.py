@@ -7,33 +7,36 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
-from rekindle.datastream import DataStream, KeyedStream, StreamExecutionEnvironment
+from rekindle.datastream import DataStream, KeyedStream
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import OperatorKind
 from rekindle.key_groups import key_group_range
 from rekindle.runtime.context import Accumulators, OperatorContext
 from rekindle.runtime.metrics import TaskMetricGroup
-from rekindle.runtime.operators.factory import selector_function
-from rekindle.runtime.operators.windows import choose_operator as build
+from rekindle.runtime.operators import build_operator
+from rekindle.runtime.operators.build_operator import selector_function, window_operator_class
+from rekindle.runtime.operators.roles import PreparesSnapshot
+from rekindle.runtime.operators.windows.general import GeneralWindowOperator
+from rekindle.runtime.operators.windows.namespaces import windowed_backend
 from rekindle.runtime.operators.windows.window_operator import LATE_RECORDS_DROPPED, WindowOperator
-from rekindle.runtime.operators.windows.window_rows import windowed_backend
 from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 from rekindle.serde import cloud_dumps
 from rekindle.testing import ManualClock
+from tests.environments import environment
 from tests.whole_state import whole_parts
 
 
 def keyed_stream(type_info: Any = None, key_type: Any = None) -> KeyedStream:
     """A stream by the first field of its records; the records come from the driver."""
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     return env.from_collection([("", 0)], type_info).key_by(lambda record: record[0], key_type)
 
 
 def stream(type_info: Any = None) -> DataStream:
     """A stream that is not keyed."""
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     return env.from_collection([0], type_info)
 
 
@@ -95,7 +98,7 @@ class WindowDriver:
         own_copy: Callable[[Any], Any] = lambda value: pickle.loads(cloud_dumps(value))  # noqa: E731
         selectors = [selector_function(own_copy(selector)) for selector in node.key_selectors]
         operation = own_copy(node.function)
-        chosen = build.GeneralWindowOperator if general else build.operator_class(operation)
+        chosen = GeneralWindowOperator if general else window_operator_class(operation)
         self.operator: WindowOperator = chosen(node, context, operation, selectors[0])
         self.keyed, self.timers = keyed, timers
         self.events: list[Any] = []
@@ -145,7 +148,8 @@ class WindowDriver:
 
     def snapshot(self) -> Snapshot:
         """State and timers at a cut, as bytes."""
-        self.operator.prepare_snapshot(1)
+        if isinstance(self.operator, PreparesSnapshot):
+            self.operator.prepare_snapshot(1)
         timers = list(self.timers.snapshot().encode())
         state = whole_parts(self.keyed)
         return Snapshot(state, timers, self.operator.current_watermark)
@@ -168,9 +172,9 @@ class Snapshot:
 @contextmanager
 def general_operator_only() -> Any:
     """No fast operator is chosen in here."""
-    fast = dict(build._FAST)
-    build._FAST.clear()
+    fast = dict(build_operator._FAST_WINDOW_OPERATORS)
+    build_operator._FAST_WINDOW_OPERATORS.clear()
     try:
         yield
     finally:
-        build._FAST.update(fast)
+        build_operator._FAST_WINDOW_OPERATORS.update(fast)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
+from rekindle.common import RestartStrategies, Time, Types, WatermarkStrategy
 from rekindle.common.accumulators import ListAccumulator
 from rekindle.datastream import (
     AsyncDataStream,
@@ -21,21 +21,13 @@ from rekindle.datastream import (
     MapFunction,
     ProcessJoinFunction,
     SourceFunction,
-    StreamExecutionEnvironment,
 )
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.errors import JobExecutionError
+from tests.environments import checkpointed, environment
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 SILENCE_S = 30.0
-
-
-def environment(parallelism: int = 2, directory: Path | None = None) -> StreamExecutionEnvironment:
-    keys = {"rekindle.progress": "off"}
-    if directory is not None:
-        keys["execution.checkpointing.dir"] = str(directory)
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys))
-    return env.set_parallelism(parallelism)
 
 
 class Lookup(AsyncFunction):
@@ -65,8 +57,7 @@ RETRIES = AsyncRetryStrategy.exponential_backoff(20, 1, 10, 2.0, None, lambda er
 @pytest.mark.parametrize("ordered", [True, False])
 def test_lookups_with_failures_and_a_restart(spark, tmp_path, ordered):
     """What was in flight is asked again: every record has its answer exactly once, in order if asked for."""
-    env = environment(1 if ordered else 2, tmp_path)
-    env.enable_checkpointing(200)
+    env = checkpointed(1 if ordered else 2, 200, directory=tmp_path)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(2, 10))
     source = DataGeneratorSource(lambda n: n, 3000, RateLimiterStrategy.per_second(2000))
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int)

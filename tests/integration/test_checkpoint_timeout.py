@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.common import Configuration, RestartStrategies, Types
+from rekindle.common import Types
 from rekindle.common.checkpoint_statistics import CheckpointStatus
-from rekindle.datastream import CheckpointedFunction, CheckpointListener, MapFunction, StreamExecutionEnvironment
+from rekindle.datastream import CheckpointedFunction, CheckpointListener, MapFunction
 from rekindle.errors import CheckpointError
+from tests.environments import checkpointed
 
 DEADLINE_S = 60.0
 TIMEOUT_MS = 500
@@ -72,13 +73,10 @@ class SlowRecord(MapFunction):
         return value
 
 
-def environment(tmp_path: Path, tolerable: int):
-    settings = {"rekindle.progress": "off", "execution.checkpointing.dir": str(tmp_path / "checkpoints")}
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
-    env.set_parallelism(1).enable_checkpointing(100)
+def with_timeout(tmp_path: Path, tolerable: int):
+    env = checkpointed(1, 100, directory=tmp_path / "checkpoints", restarts=0)
     env.get_checkpoint_config().set_checkpoint_timeout(TIMEOUT_MS)
     env.get_checkpoint_config().set_tolerable_checkpoint_failure_number(tolerable)
-    env.set_restart_strategy(RestartStrategies.no_restart())
     return env
 
 
@@ -89,7 +87,7 @@ def failed(client):
 
 def test_a_checkpoint_is_aborted_while_a_snapshot_still_takes_its_time(spark, tmp_path):
     gate, heard = Gate(tmp_path), tmp_path / "heard"
-    env = environment(tmp_path, tolerable=1000)
+    env = with_timeout(tmp_path, tolerable=1000)
     env.from_sequence(1, 1000).map(SlowSnapshot(gate, heard), Types.LONG()).print()
     client = env.execute_async("slow snapshot")
     wait_until(gate.reached.exists, "the first snapshot begins")
@@ -106,7 +104,7 @@ def test_a_checkpoint_is_aborted_while_a_snapshot_still_takes_its_time(spark, tm
 
 def test_a_checkpoint_is_aborted_while_its_barrier_waits_behind_a_slow_record(spark, tmp_path):
     gate = Gate(tmp_path)
-    env = environment(tmp_path, tolerable=1000)
+    env = with_timeout(tmp_path, tolerable=1000)
     env.from_sequence(1, 3).key_by(lambda n: n, Types.LONG()).map(SlowRecord(gate), Types.LONG()).print()
     client = env.execute_async("slow record")
     wait_until(lambda: client.trigger_checkpoint() and gate.reached.exists(), "the first record comes")
@@ -118,7 +116,7 @@ def test_a_checkpoint_is_aborted_while_its_barrier_waits_behind_a_slow_record(sp
 
 def test_an_expired_checkpoint_counts_against_the_tolerance(spark, tmp_path):
     gate = Gate(tmp_path)
-    env = environment(tmp_path, tolerable=0)
+    env = with_timeout(tmp_path, tolerable=0)
     env.from_sequence(1, 1000).map(SlowSnapshot(gate, tmp_path / "heard"), Types.LONG()).print()
     client = env.execute_async("no tolerance")
     wait_until(gate.reached.exists, "the first snapshot begins")

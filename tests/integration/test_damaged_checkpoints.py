@@ -9,12 +9,13 @@ import pytest
 from rekindle.checkpoint import resolve
 from rekindle.checkpoint.paths import metadata_path
 from rekindle.checkpoint.store.local import LocalStore
-from rekindle.common import Configuration, RestartStrategies, Types, WatermarkStrategy
-from rekindle.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from rekindle.common import Types, WatermarkStrategy
+from rekindle.datastream import KeyedProcessFunction
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.datastream.functions import TwoPhaseCommitSinkFunction
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import CorruptCheckpointError
+from tests.environments import checkpointed
 from tests.listed_checkpoints import list_checkpoints
 
 RECORDS, KEYS, PER_SECOND = 8000, 200, 2000
@@ -57,15 +58,11 @@ class Nowhere(TwoPhaseCommitSinkFunction):
 
 def counts(directory: Path, **settings: str):
     keys = {
-        "rekindle.progress": "off",
-        "execution.checkpointing.dir": str(directory),
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
         "execution.checkpointing.num-retained": "3",
         **settings,
     }
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys))
-    env.set_parallelism(2).enable_checkpointing(200)
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(2, 50))
+    env = checkpointed(2, 200, directory=directory, restarts=2, **keys)
     source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(PER_SECOND))
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int).uid("numbers")
     return env, numbers.key_by(lambda n: n % KEYS, int).process(Count(), PAIR).uid("count")

@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rekindle.common import Configuration, Duration, Encoder, JobStatus, RestartStrategies, Types, WatermarkStrategy
-from rekindle.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from rekindle.common import Duration, Encoder, JobStatus, Types, WatermarkStrategy
+from rekindle.datastream import KeyedProcessFunction
 from rekindle.datastream.connectors.file_system import (
     BucketAssigner,
     FileEnumeratorProvider,
@@ -23,19 +23,11 @@ from rekindle.datastream.connectors.file_system import (
     StreamFormat,
 )
 from rekindle.datastream.state import ValueStateDescriptor
+from tests.environments import checkpointed
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 KEYS = 10
 DEADLINE_S = 60.0
-
-
-def environment(directory: Path, parallelism: int = 2, **settings: str) -> StreamExecutionEnvironment:
-    keys = {"rekindle.progress": "off", "execution.checkpointing.dir": str(directory / "checkpoints"), **settings}
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys))
-    env.set_parallelism(parallelism)
-    env.enable_checkpointing(300)
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(5, 50))
-    return env
 
 
 class Count(KeyedProcessFunction):
@@ -107,7 +99,7 @@ def run_bounded(directory: Path, name: str, function: Count, lines_per_file: int
     for number in range(FILES):
         lines = [str(number * lines_per_file + line) for line in range(lines_per_file)]
         (source / f"{number}.txt").write_text("\n".join(lines))
-    env = environment(directory)
+    env = checkpointed(2, 300, directory=directory / "checkpoints", restarts=5)
     files = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(source))
     files.set_file_enumerator(FileEnumeratorProvider.default_splittable_file_enumerator(split_bytes=1500))
     lines = env.from_source(files.build(), WatermarkStrategy.no_watermarks(), "files")
@@ -158,7 +150,7 @@ def drop(directory: Path, numbers: range) -> None:
 
 def watch(directory: Path, parallelism: int, **settings: str):
     retained = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
-    env = environment(directory, parallelism, **retained, **settings)
+    env = checkpointed(parallelism, 300, directory=directory / "checkpoints", restarts=5, **retained, **settings)
     files = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(directory / "in"))
     source = files.monitor_continuously(Duration.of_millis(50)).build()
     lines = env.from_source(source, WatermarkStrategy.no_watermarks(), "files").uid("files")

@@ -7,17 +7,13 @@ import sys
 
 import pytest
 
-from rekindle.common import Configuration, RestartStrategies, Types, WatermarkStrategy
+from rekindle.common import RestartStrategies, Types, WatermarkStrategy
 from rekindle.datastream import MapFunction, SourceFunction, StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceSplit
 from rekindle.errors import CheckpointError, JobCancelledError, JobExecutionError, RekindleError
+from tests.environments import environment
 
 DEADLINE_S = 60.0
-
-
-def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
-    configuration = Configuration.from_dict({"rekindle.progress": "off"})
-    return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(parallelism)
 
 
 def run_within_deadline(env: StreamExecutionEnvironment, name: str) -> BaseException | None:
@@ -68,7 +64,7 @@ class FailsAtTheEnd(MapFunction):
 
 @pytest.mark.timeout(90)
 def test_a_close_that_fails_fails_the_job(spark):
-    env = environment()
+    env = environment(2)
     env.from_collection([1, 2]).map(FailsAtTheEnd()).add_sink(lambda value: None)
     error = run_within_deadline(env, "lossy")
     assert isinstance(error, JobExecutionError)
@@ -153,7 +149,7 @@ def test_a_reader_that_fails_while_it_is_watched_fails_the_job(spark):
 
 @pytest.mark.timeout(90)
 def test_a_record_that_does_not_fit_its_type_shows_no_engine_frames(spark):
-    env = environment()
+    env = environment(2)
     env.from_collection([1]).map(lambda n: n, Types.STRING()).rebalance().add_sink(lambda value: None)
     error = run_within_deadline(env, "untrue type")
     assert isinstance(error, JobExecutionError)
@@ -163,7 +159,7 @@ def test_a_record_that_does_not_fit_its_type_shows_no_engine_frames(spark):
 
 @pytest.mark.timeout(90)
 def test_a_mistake_in_a_module_beside_the_program_is_shown_where_the_user_has_it(spark):
-    env = environment()
+    env = environment(2)
     env.from_collection([1]).map(FailsAtTheEnd()).map(divide).add_sink(lambda value: None)
     error = run_within_deadline(env, "own path")
     assert f'File "{__file__}"' in str(error), error

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from rekindle.common import Configuration
-from rekindle.datastream import MapFunction, StreamExecutionEnvironment
+from rekindle.datastream import MapFunction
 from rekindle.errors import ClusterError, SlotLostError
 from rekindle.protocol import SlotLaunch
 from rekindle.spark import slots as placing
 from rekindle.spark.directories import make_directory
+from tests.environments import environment
 
 
 class Dies(MapFunction):
@@ -43,8 +43,7 @@ class Dies(MapFunction):
     ],
 )
 def test_the_error_says_how_the_slot_died(spark: Any, how: int, said: str) -> None:
-    configuration = Configuration.from_dict({"rekindle.progress": "off"})
-    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
+    env = environment()
     with pytest.raises(SlotLostError) as caught, env.from_collection([1]).map(Dies(how)).execute_and_collect() as rows:
         list(rows)
     assert said in str(caught.value)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.common import Configuration, JobStatus, RestartStrategies, Types
+from rekindle.common import JobStatus, Types
 from rekindle.common.checkpoint_statistics import CheckpointStatus
-from rekindle.datastream import MapFunction, StreamExecutionEnvironment
+from rekindle.datastream import MapFunction
+from tests.environments import checkpointed
 
 DEADLINE_S = 100.0
 SLOW_S = 0.25
@@ -17,15 +18,6 @@ SLOW_S = 0.25
 QUICK = 200
 INTERVAL_MS = 200
 PARALLELISM = 2
-
-
-def environment(unaligned: bool, **settings: str):
-    keys = {"rekindle.progress": "off", **settings}
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys))
-    env.set_parallelism(PARALLELISM).enable_checkpointing(INTERVAL_MS)
-    env.get_checkpoint_config().enable_unaligned_checkpoints(unaligned)
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 50))
-    return env
 
 
 class Slow(MapFunction):
@@ -81,7 +73,7 @@ STAGES = {
 @pytest.mark.parametrize("unaligned", [False, True])
 def test_a_few_slow_records_lie_between_two_checkpoints(spark, tmp_path, stage, unaligned):
     """Always slow, or, with unaligned checkpoints, slow from one record to the next in the middle of an epoch."""
-    env = environment(unaligned)
+    env = checkpointed(PARALLELISM, INTERVAL_MS, restarts=1, unaligned=unaligned)
     STAGES[stage](env.from_sequence(1, 1_000_000), Slow(tmp_path, QUICK if unaligned else 0)).print()
     client = env.execute_async(f"slow in the {stage} stage")
     try:
@@ -98,7 +90,7 @@ def test_a_few_slow_records_lie_between_two_checkpoints(spark, tmp_path, stage, 
 
 def test_records_in_flight_are_counted_once_after_a_failure(spark, tmp_path):
     """Three hundred records of twenty milliseconds wait in front of each subtask when the function fails."""
-    env = environment(unaligned=True)
+    env = checkpointed(PARALLELISM, INTERVAL_MS, restarts=1, unaligned=True)
     slow = Slow(tmp_path, QUICK, slow_s=0.02, fail_after=50)
     counts = env.from_sequence(1, 1000).key_by(lambda n: n % 100, Types.LONG()).map(slow, Types.LONG())
     with counts.execute_and_collect("in flight") as results:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.common import Configuration, JobStatus, RestartStrategies, WatermarkStrategy
-from rekindle.datastream import MapFunction, StreamExecutionEnvironment, TwoPhaseCommitSinkFunction
+from rekindle.common import JobStatus, WatermarkStrategy
+from rekindle.datastream import MapFunction, TwoPhaseCommitSinkFunction
 from rekindle.datastream.connectors import (
     CommittableFile,
     Committer,
@@ -22,18 +22,10 @@ from rekindle.datastream.connectors import (
 )
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.errors import CheckpointNotFoundError, JobExecutionError
+from tests.environments import checkpointed
 
 RECORDS, PER_SECOND = 4000, 2000
 DEADLINE_S = 60.0
-
-
-def environment(directory: Path, interval_ms: int = 200, parallelism: int = 2, **settings: str):
-    keys = {"rekindle.progress": "off", "execution.checkpointing.dir": str(directory), **settings}
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys))
-    env.set_parallelism(parallelism)
-    env.enable_checkpointing(interval_ms)
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 50))
-    return env
 
 
 def numbers(env, records: int = RECORDS):
@@ -106,7 +98,7 @@ def test_a_commit_that_fails_is_made_after_the_restart_by_another_process(spark,
     """I18: twice, before anything was committed; the files of the dead slots come out of the checkpoint."""
     folder = tmp_path / "output"
     folder.mkdir()
-    env = environment(tmp_path / "checkpoints")
+    env = checkpointed(2, 200, directory=tmp_path / "checkpoints", restarts=3)
     numbers(env).rebalance().sink_to(Files(folder, failures=2)).uid("files")
     env.execute("failing commits")
     assert visible(folder) == list(range(RECORDS))
@@ -154,7 +146,7 @@ def test_transactions_survive_a_function_that_fails(spark, tmp_path):
     """I18: what was pre-committed before the failure is committed once; what was open is written again."""
     folder = tmp_path / "output"
     folder.mkdir()
-    env = environment(tmp_path / "checkpoints")
+    env = checkpointed(2, 200, directory=tmp_path / "checkpoints", restarts=3)
     numbers(env).map(FailOnce(), int).rebalance().add_sink(Transactions(folder)).uid("transactions")
     env.execute("transactions")
     assert visible(folder) == list(range(RECORDS))
@@ -165,7 +157,7 @@ def test_cancelled_and_resumed_at_another_parallelism(spark, tmp_path):
     folder = tmp_path / "output"
     folder.mkdir()
     keys = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
-    env = environment(tmp_path / "checkpoints", **keys)
+    env = checkpointed(2, 200, directory=tmp_path / "checkpoints", restarts=3, **keys)
     numbers(env).rebalance().sink_to(Files(folder)).uid("files")
     client = env.execute_async("resumed sink")
     until = time.monotonic() + DEADLINE_S
@@ -176,7 +168,9 @@ def test_cancelled_and_resumed_at_another_parallelism(spark, tmp_path):
     client.cancel().result()
     client.get_job_execution_result().exception()
     assert client.get_job_status().result() is JobStatus.CANCELED
-    env = environment(tmp_path / "checkpoints", parallelism=3, **keys, **{"execution.state-recovery.path": "latest"})
+    env = checkpointed(
+        3, 200, directory=tmp_path / "checkpoints", restarts=3, **keys, **{"execution.state-recovery.path": "latest"}
+    )
     numbers(env).rebalance().sink_to(Files(folder)).uid("files")
     env.execute("resumed sink")
     assert visible(folder) == list(range(RECORDS))
@@ -189,20 +183,20 @@ def test_a_job_that_failed_is_gone_on_with_by_latest_and_one_that_finished_is_no
     folder = tmp_path / "output"
     folder.mkdir()
     latest = {"execution.state-recovery.path": "latest"}
-    env = environment(tmp_path / "checkpoints").set_restart_strategy(RestartStrategies.no_restart())
+    env = checkpointed(2, 200, directory=tmp_path / "checkpoints", restarts=0)
     numbers(env).map(FailOnce(), int).uid("fails").sink_to(Files(folder)).uid("files")
     with pytest.raises(JobExecutionError, match="on purpose"):
         env.execute("failed sink")
     assert 0 < len(visible(folder)) < RECORDS
-    env = environment(tmp_path / "checkpoints", **latest)
+    env = checkpointed(2, 200, directory=tmp_path / "checkpoints", restarts=3, **latest)
     numbers(env).map(lambda n: n, int).uid("fails").sink_to(Files(folder)).uid("files")
     env.execute("failed sink")
     assert visible(folder) == list(range(RECORDS))
 
-    env = environment(tmp_path / "checkpoints")
+    env = checkpointed(2, 200, directory=tmp_path / "checkpoints", restarts=3)
     numbers(env, 100).sink_to(Files(tmp_path)).uid("files")
     env.execute("finished sink")
-    env = environment(tmp_path / "checkpoints", **latest)
+    env = checkpointed(2, 200, directory=tmp_path / "checkpoints", restarts=3, **latest)
     numbers(env, 100).sink_to(Files(tmp_path)).uid("files")
     with pytest.raises(CheckpointNotFoundError, match="To begin anew on purpose, start the job without"):
         env.execute("finished sink")
@@ -214,13 +208,14 @@ def test_the_last_commits_are_retried_until_the_job_ends_or_gives_up(spark, tmp_
     folder = tmp_path / "output"
     folder.mkdir()
     keys = {"rekindle.sink.committer.retry-delay": "5 ms"}
-    env = environment(tmp_path / "checkpoints", interval_ms=3_600_000, **keys)
+    env = checkpointed(2, 3_600_000, directory=tmp_path / "checkpoints", restarts=3, **keys)
     numbers(env, 100).rebalance().sink_to(Files(folder, delays=3)).uid("files")
     env.execute("retried")
     assert visible(folder) == list(range(100))
 
-    env = environment(tmp_path / "others", interval_ms=3_600_000, **keys, **{"sink.committer.retries": "2"})
-    env.set_restart_strategy(RestartStrategies.no_restart())
+    env = checkpointed(
+        2, 3_600_000, directory=tmp_path / "others", restarts=0, **keys, **{"sink.committer.retries": "2"}
+    )
     numbers(env, 100).rebalance().sink_to(Files(tmp_path / "nowhere", delays=100)).uid("files")
     with pytest.raises(JobExecutionError, match=r"could not commit 1 of its committables in 3 tries"):
         env.execute("gives up")

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from rekindle.common import Duration, Types, WatermarkStrategy
 from rekindle.common.watermark_strategy import TimestampAssigner
-from rekindle.datastream import MapFunction, StreamExecutionEnvironment
+from rekindle.datastream import MapFunction
 from rekindle.datastream.window import TumblingEventTimeWindows
 from rekindle.testing import InProcessJob, ManualClock
+from tests.environments import checkpointed
 
 CLOCK = ManualClock()
 COUNT, KEYS, RECORD_MS = 50, 4, 10
@@ -28,8 +29,7 @@ class OwnTime(TimestampAssigner):
 
 def sums(parallelism: int):
     """Sums per key and second of event time, behind two slow exchanges. What comes late would be missing."""
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    env.enable_checkpointing(1000).get_checkpoint_config().enable_unaligned_checkpoints()
+    env = checkpointed(parallelism, unaligned=True)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
     timed = env.from_sequence(0, COUNT - 1).assign_timestamps_and_watermarks(
         strategy.with_timestamp_assigner(OwnTime())

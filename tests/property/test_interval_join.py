@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from rekindle.common import WatermarkStrategy
 from rekindle.common.watermark_strategy import WatermarkGenerator
-from rekindle.datastream import OutputTag, ProcessFunction, StreamExecutionEnvironment
+from rekindle.datastream import OutputTag, ProcessFunction
 from rekindle.datastream.functions import ProcessJoinFunction
 from rekindle.testing import InProcessJob
+from tests.environments import checkpointed
 
 LATE_LEFT, LATE_RIGHT = OutputTag("late left"), OutputTag("late right")
 MIN_WATERMARK = -(2**63)
@@ -73,8 +74,7 @@ class WithTime(ProcessFunction):
 
 
 def program(events: list[tuple[str, int, int, int]], lower: int, upper: int, parallelism: int) -> Any:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    env.enable_checkpointing(1000)
+    env = checkpointed(parallelism)
     strategy = WatermarkStrategy.for_generator(AsTold).with_timestamp_assigner(lambda event, _: event[2])
     told = env.from_collection(events).assign_timestamps_and_watermarks(strategy).set_parallelism(1)
     sides = [told.filter(lambda event, side=side: event[0] == side).set_parallelism(1) for side in "LR"]

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from rekindle.common import Duration, Types, WatermarkStrategy
 from rekindle.common.watermark_strategy import MAX_WATERMARK
-from rekindle.datastream import CoGroupFunction, DataStream, OutputTag, StreamExecutionEnvironment, TaggedUnion
+from rekindle.datastream import CoGroupFunction, DataStream, OutputTag, TaggedUnion
 from rekindle.testing import InProcessJob
+from tests.environments import checkpointed, environment
 from tests.property.test_windows import Aligned, Model, Sessions, actions, aligned, lateness
 from tests.window_driver import WindowDriver
 
@@ -67,7 +68,7 @@ def tagged(key: str, number: int) -> TaggedUnion:
 @settings(max_examples=100, deadline=None)
 @given(aligned | sessions, st.booleans(), lateness, actions, st.sampled_from([None, PAIR]), st.randoms())
 def test_the_operator_gives_what_the_model_gives(windows, join, late, steps, type_info, random):
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     one, two = (env.from_collection([("", 0)], type_info) for _ in range(2))
     stream = together(one, two, windows, join, late)
     drivers = [WindowDriver(stream, side_output="late", general=general) for general in (False, True)]
@@ -133,8 +134,7 @@ def brute_force(first: list[Element], second: list[Element], windows: Aligned | 
 
 
 def program(first: list[Element], second: list[Element], windows: Any, join: bool, parallelism: int) -> DataStream:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    env.enable_checkpointing(1_000)
+    env = checkpointed(parallelism)
     # Behind by one: sessions that just touch are one, unless the first has fired before the second began.
     in_order = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(1))
     by_time = in_order.with_timestamp_assigner(lambda element, _: element[2])

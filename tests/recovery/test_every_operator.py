@@ -33,6 +33,7 @@ from rekindle.datastream import (
 )
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.testing import InProcessJob, assert_survives
+from tests.environments import environment
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: record[1])
@@ -296,7 +297,7 @@ def test_an_accumulator_is_of_the_last_attempt_only():
             self.seen.add(1)
 
     def program():
-        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+        env = environment(1)
         return env.from_collection(range(10)).process(Counted())
 
     job = InProcessJob.of(program(), max_records=4)

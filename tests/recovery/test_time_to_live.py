@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rekindle.common import Time, Types
-from rekindle.datastream import AggregateFunction, DataStream, KeyedProcessFunction, StreamExecutionEnvironment
+from rekindle.datastream import AggregateFunction, DataStream, KeyedProcessFunction
 from rekindle.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -17,6 +17,7 @@ from rekindle.datastream.state import (
     ValueStateDescriptor,
 )
 from rekindle.testing import InProcessJob, ManualClock
+from tests.environments import checkpointed
 
 START_MS = 1_700_000_000_000
 TTL_MS = 10
@@ -69,8 +70,7 @@ class Visits(KeyedProcessFunction):
 
 
 def visits(config: StateTtlConfig | None, parallelism: int) -> DataStream:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    env.enable_checkpointing(1000)
+    env = checkpointed(parallelism)
     stream = env.from_collection([key for epoch in EPOCHS for key in epoch], Types.STRING())
     return stream.key_by(lambda key: key, Types.STRING()).process(Visits(config))
 

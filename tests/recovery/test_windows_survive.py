@@ -10,7 +10,7 @@ from contextlib import nullcontext
 import pytest
 
 from rekindle.common import Types, WatermarkStrategy
-from rekindle.datastream import AggregateFunction, OutputTag, ProcessWindowFunction, StreamExecutionEnvironment
+from rekindle.datastream import AggregateFunction, OutputTag, ProcessWindowFunction
 from rekindle.datastream.state import ListStateDescriptor, ReducingStateDescriptor
 from rekindle.datastream.window import (
     ContinuousEventTimeTrigger,
@@ -28,6 +28,7 @@ from rekindle.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from rekindle.testing import InProcessJob, ManualClock, assert_survives
+from tests.environments import checkpointed
 from tests.window_driver import general_operator_only
 
 KEYS = "abcdefg"
@@ -162,8 +163,7 @@ def test_timers_of_processing_time_survive(name):
     """When windows of processing time end depends on the clock; that every element is in just one of them does not."""
 
     def stream(parallelism):
-        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-        env.enable_checkpointing(1_000)
+        env = checkpointed(parallelism)
         return PROCESSING_TIME[name](keyed(env))
 
     def numbers(results):

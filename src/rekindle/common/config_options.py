@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from rekindle.config import ConfigOption, parse_bool, parse_float, parse_int, parse_string
+from rekindle.config import ConfigOption
+from rekindle.config_parsers import parse_bool, parse_float, parse_int, parse_string
 
 __all__ = ["ConfigOption", "ConfigOptions"]
 

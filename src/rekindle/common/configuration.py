@@ -9,17 +9,8 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from rekindle.common.flink_keys import closest_keys, is_flink_key
-from rekindle.config import (
-    OPTIONS,
-    PREFIX_OPTIONS,
-    ConfigOption,
-    in_millis,
-    parse_bool,
-    parse_float,
-    parse_int,
-    parse_list,
-    parse_string,
-)
+from rekindle.config import OPTIONS, PREFIX_OPTIONS, ConfigOption
+from rekindle.config_parsers import in_millis, parse_bool, parse_float, parse_int, parse_list, parse_string
 from rekindle.errors import ConfigurationError
 
 __all__ = ["Configuration"]

@@ -7,7 +7,8 @@ from datetime import timedelta
 
 from rekindle import config
 from rekindle.common.configuration import Configuration
-from rekindle.config import ConfigOption, parse_bool, parse_duration, parse_string
+from rekindle.config import ConfigOption
+from rekindle.config_parsers import parse_bool, parse_duration, parse_string
 
 __all__ = ["ExecutionConfig"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.common.time import Duration
-from rekindle.config import in_millis
+from rekindle.config_parsers import in_millis, parse_bool
 from rekindle.datastream.checkpoint_storage import (
     CheckpointStorage,
     FileSystemCheckpointStorage,
@@ -23,7 +23,7 @@ ExternalizedCheckpointCleanup = ExternalizedCheckpointRetention
 #: Flink refuses shorter intervals: the job would do little else.
 _MIN_CHECKPOINT_MS = 10
 #: Kept for those who read it back; a warning says that it has no meaning here.
-_UNALIGNED_FORCED = config.ConfigOption("execution.checkpointing.unaligned.forced", config.parse_bool, False)
+_UNALIGNED_FORCED = config.ConfigOption("execution.checkpointing.unaligned.forced", parse_bool, False)
 
 
 class CheckpointConfig:

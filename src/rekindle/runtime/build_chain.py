@@ -25,9 +25,9 @@ from rekindle.runtime.exchange.writers import (
 )
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.base import Operator
-from rekindle.runtime.operators.factory import Blueprint, build_operator, selector_function
+from rekindle.runtime.operators.build_operator import Blueprint, build_operator, selector_function
 from rekindle.runtime.operators.stateless import method_or_callable
-from rekindle.runtime.operators.windows.window_rows import windowed_backend
+from rekindle.runtime.operators.windows.namespaces import windowed_backend
 from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.operator_state import OperatorStateBackend

@@ -16,7 +16,7 @@ from rekindle.common.accumulators import (
     encode_accumulators,
     merge_accumulators,
 )
-from rekindle.common.watermark_strategy import NO_TIMESTAMP
+from rekindle.common.watermark_strategy import MAX_WATERMARK, NO_TIMESTAMP
 from rekindle.datastream.functions import RuntimeContext
 from rekindle.datastream.functions.function import DistributedCache
 from rekindle.datastream.state import (
@@ -113,6 +113,24 @@ class OperatorContext:
     def task_name(self) -> str:
         """The operator with its subtask, counted from 1 as people do: `count (2/4)`."""
         return f"{self.node.name} ({self.subtask + 1}/{self.node.parallelism})"
+
+    def ends_batch(self, watermark: int) -> bool:
+        """Whether this is the one watermark of BATCH mode: every timer of both clocks is due, and none can be set."""
+        return self.batch and watermark == MAX_WATERMARK
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        """Tell the keyed state and the timers that the checkpoint is durable."""
+        if self.keyed is not None:
+            self.keyed.snapshot_completed(checkpoint_id)
+        if self.timers is not None:
+            self.timers.snapshot_completed(checkpoint_id)
+
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Tell the keyed state and the timers that the checkpoint was aborted."""
+        if self.keyed is not None:
+            self.keyed.snapshot_aborted(checkpoint_id)
+        if self.timers is not None:
+            self.timers.snapshot_aborted(checkpoint_id)
 
     def runtime_context(self) -> RuntimeContextImpl:
         """The user's view."""

@@ -222,7 +222,7 @@ class Slot:
 
     def _snapshot(self, task: Task, order: CheckpointOrder) -> None:
         assert self._uploader is not None, "a checkpoint without a place for it"
-        if task.given_up(order):
+        if task.skip_if_aborted(order):
             return
         started = monotonic()
         start_delay_ms = self._clock.wall_ms() - order.timestamp_ms

@@ -15,7 +15,6 @@ from rekindle.datastream import (
     ProcessFunction,
     RuntimeExecutionMode,
     SourceFunction,
-    StreamExecutionEnvironment,
     find_launcher,
 )
 from rekindle.datastream.transformations import Program
@@ -26,6 +25,7 @@ from rekindle.protocol import TO_DRIVER
 from rekindle.runtime.cached_rows import CachedRowsSource
 from rekindle.runtime.exchange.chunk import read_header
 from rekindle.testing import InProcessJob
+from tests.environments import environment
 
 
 class InProcessEngine:
@@ -66,10 +66,6 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> InProcessEngine:
     fake = InProcessEngine()
     monkeypatch.setattr(find_launcher, "load_launcher", lambda: fake)
     return fake
-
-
-def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
 
 
 def collected(stream: Any) -> list[Any]:

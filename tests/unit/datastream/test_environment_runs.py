@@ -94,11 +94,6 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     return fake
 
 
-@pytest.fixture
-def env() -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment()
-
-
 # -- running ----------------------------------------------------------------------------------------------------------
 
 

@@ -27,11 +27,6 @@ from rekindle.datastream.state import MapStateDescriptor
 from rekindle.errors import GraphError, TypeMismatchError
 
 
-@pytest.fixture
-def env() -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment()
-
-
 class Increment(MapFunction):
     def map(self, value: int) -> int:
         return value + 1

@@ -24,11 +24,6 @@ from rekindle.datastream.vocabulary import ChainingStrategy, Partitioning
 from rekindle.errors import GraphError, TypeMismatchError
 
 
-@pytest.fixture
-def env() -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment()
-
-
 class Pass(ProcessFunction):
     def process_element(self, value: Any, ctx: Any) -> Any:
         yield value

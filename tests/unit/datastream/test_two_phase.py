@@ -26,6 +26,7 @@ from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.snapshot import InitializationContext, SnapshotContext
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.testing import InProcessJob, ManualClock
+from tests.environments import environment
 
 # -- sink_to -----------------------------------------------------------------------------------------------------------
 
@@ -37,10 +38,6 @@ class Discarding(Sink[Any], SinkWriter[Any]):
     def write(self, element: Any, context: SinkWriter.Context) -> None: ...
 
     def flush(self, end_of_input: bool) -> None: ...
-
-
-def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
 
 
 def plan_of(env: StreamExecutionEnvironment) -> JobPlan:

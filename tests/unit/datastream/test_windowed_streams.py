@@ -31,13 +31,14 @@ from rekindle.errors import GraphError, TypeMismatchError
 from rekindle.graph.build import build_plan
 from rekindle.graph.explain import explain
 from rekindle.graph.nodes import OperatorKind
+from tests.environments import environment
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 HOURLY = TumblingEventTimeWindows.of(Time.hours(1))
 
 
 def pairs():
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    env = environment(2)
     return env.from_collection([("a", 1)], PAIR)
 
 

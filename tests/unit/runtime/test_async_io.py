@@ -13,7 +13,7 @@ import pytest
 
 from rekindle.common import Time, Types, WatermarkStrategy
 from rekindle.common.watermark_strategy import MAX_WATERMARK, WatermarkGenerator
-from rekindle.datastream import KeyedProcessFunction, ProcessFunction, SourceFunction, StreamExecutionEnvironment
+from rekindle.datastream import KeyedProcessFunction, ProcessFunction, SourceFunction
 from rekindle.datastream.async_data_stream import AsyncDataStream
 from rekindle.datastream.async_retry_predicates import empty_result_predicate, has_exception_predicate
 from rekindle.datastream.async_retry_strategies import (
@@ -27,14 +27,10 @@ from rekindle.errors import GraphError, JobCancelledError, StateAccessError
 from rekindle.graph.build import build_plan
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob, assert_survives
+from tests.environments import checkpointed
 
 LONG_S = 30.0
 MODES = [AsyncDataStream.ordered_wait, AsyncDataStream.unordered_wait]
-
-
-def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    return env.enable_checkpointing(1000)
 
 
 @pytest.fixture(autouse=True)
@@ -112,13 +108,13 @@ class Slower(AsyncFunction):
 
 
 def test_ordered_keeps_the_order_although_the_first_are_slowest():
-    stream = AsyncDataStream.ordered_wait(environment().from_collection(range(50)), Slower(), Time.seconds(30))
+    stream = AsyncDataStream.ordered_wait(checkpointed().from_collection(range(50)), Slower(), Time.seconds(30))
     assert InProcessJob.of(stream).run() == list(range(50))
 
 
 def test_unordered_gives_results_as_they_come():
     gate = Gate("unordered")
-    stream = AsyncDataStream.unordered_wait(environment().from_collection(range(5)), Gated("unordered"), Time.hours(1))
+    stream = AsyncDataStream.unordered_wait(checkpointed().from_collection(range(5)), Gated("unordered"), Time.hours(1))
     job = InProcessJob.of(stream)
     assert job.epoch() == []
     gate.wait_until_asked(0, 1, 2, 3, 4)
@@ -132,7 +128,7 @@ def test_unordered_gives_results_as_they_come():
 
 def test_ordered_holds_back_what_is_ready_behind_a_slow_one():
     gate = Gate("held back")
-    stream = AsyncDataStream.ordered_wait(environment().from_collection(range(4)), Gated("held back"), Time.hours(1))
+    stream = AsyncDataStream.ordered_wait(checkpointed().from_collection(range(4)), Gated("held back"), Time.hours(1))
     job = InProcessJob.of(stream)
     job.epoch()
     gate.wait_until_asked(0, 1, 2, 3)
@@ -158,14 +154,14 @@ class CountingConcurrency(AsyncFunction):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("capacity", [1, 7])
 def test_never_more_than_the_capacity_are_in_flight(mode, capacity):
-    stream = mode(environment().from_sequence(1, 60), CountingConcurrency(), Time.seconds(30), capacity)
+    stream = mode(checkpointed().from_sequence(1, 60), CountingConcurrency(), Time.seconds(30), capacity)
     assert max(InProcessJob.of(stream).run()) == capacity
 
 
 def test_ordered_results_that_wait_count_as_in_flight():
     """Else one slow element would let the results of all later ones pile up behind it (I5)."""
     gate = Gate("pile")
-    stream = AsyncDataStream.ordered_wait(environment().from_sequence(0, 99), Gated("pile"), Time.hours(1), 10)
+    stream = AsyncDataStream.ordered_wait(checkpointed().from_sequence(0, 99), Gated("pile"), Time.hours(1), 10)
     job = InProcessJob.of(stream)
     gate.let(*range(1, 100))
     job.epoch()
@@ -180,7 +176,7 @@ def test_a_barrier_does_not_wait_for_answers():
     gate = Gate("barrier")
 
     def program(parallelism):
-        numbers = environment(parallelism).from_sequence(0, 29)
+        numbers = checkpointed(parallelism).from_sequence(0, 29)
         return AsyncDataStream.ordered_wait(numbers, Gated("barrier"), Time.hours(1), 10)
 
     job = InProcessJob.of(program(1))
@@ -218,7 +214,7 @@ class AsyncTimeout(OnlyOnce):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("function", [OnlyOnce(), AsyncTimeout()])
 def test_after_the_timeout_the_function_is_asked_for_other_results(mode, function):
-    stream = mode(environment().from_sequence(1, 5), function, Time.milliseconds(20), 2)
+    stream = mode(checkpointed().from_sequence(1, 5), function, Time.milliseconds(20), 2)
     assert sorted(InProcessJob.of(stream).run()) == [("timeout", number) for number in range(1, 6)]
 
 
@@ -229,14 +225,14 @@ class NoTimeout(AsyncFunction):
 
 
 def test_without_a_timeout_method_the_job_fails_and_names_the_record():
-    stream = AsyncDataStream.unordered_wait(environment().from_sequence(1, 3), NoTimeout(), Time.milliseconds(500))
+    stream = AsyncDataStream.unordered_wait(checkpointed().from_sequence(1, 3), NoTimeout(), Time.milliseconds(500))
     failure = failure_of(stream)
     assert failure.record == 2
     assert "Async function call has timed out for input: 2" in str(failure.__cause__)
 
 
 def test_a_timeout_of_zero_is_none():
-    stream = AsyncDataStream.ordered_wait(environment().from_collection(range(5)), Slower(), Time.seconds(0))
+    stream = AsyncDataStream.ordered_wait(checkpointed().from_collection(range(5)), Slower(), Time.seconds(0))
     assert InProcessJob.of(stream).run() == list(range(5))
 
 
@@ -261,7 +257,7 @@ class Flaky(AsyncFunction):
 
 
 def retrying(function: AsyncFunction, strategy: Any, mode: Any = AsyncDataStream.ordered_wait_with_retry) -> Any:
-    return mode(environment().from_sequence(1, 3), function, Time.seconds(30), strategy)
+    return mode(checkpointed().from_sequence(1, 3), function, Time.seconds(30), strategy)
 
 
 def retried(*arguments: Any) -> list[Any]:
@@ -298,7 +294,7 @@ def test_errors_that_the_predicate_does_not_name_are_not_retried():
 
 def test_the_timeout_limits_all_tries_together():
     stream = AsyncDataStream.ordered_wait_with_retry(
-        environment().from_sequence(1, 2),
+        checkpointed().from_sequence(1, 2),
         FlakyForever(),
         Time.milliseconds(60),
         FixedDelayRetryStrategy(1000, 10, None, has_exception_predicate),
@@ -345,7 +341,7 @@ class SeenWith(ProcessFunction):
 @pytest.mark.parametrize("mode", MODES)
 def test_watermarks_are_never_overtaken_and_overtake_nothing(mode):
     strategy = WatermarkStrategy.for_generator(EveryTenth).with_timestamp_assigner(lambda value, _: value)
-    stamped = environment().from_sequence(1, 100).assign_timestamps_and_watermarks(strategy)
+    stamped = checkpointed().from_sequence(1, 100).assign_timestamps_and_watermarks(strategy)
     seen = InProcessJob.of(mode(stamped, Shuffled(), Time.seconds(30), 50).process(SeenWith())).run()
     assert sorted(value for value, _, _ in seen) == list(range(1, 101))
     assert all(timestamp == value for value, timestamp, _ in seen)
@@ -365,7 +361,7 @@ class Failing(AsyncFunction):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_error_fails_the_job_with_the_users_traceback_and_the_record(mode):
-    failure = failure_of(mode(environment().from_sequence(1, 10), Failing(), Time.seconds(30)))
+    failure = failure_of(mode(checkpointed().from_sequence(1, 10), Failing(), Time.seconds(30)))
     cause = failure.__cause__
     assert (failure.record, str(cause)) == (7, "seven is bad")
     frames = []
@@ -378,7 +374,7 @@ def test_an_error_fails_the_job_with_the_users_traceback_and_the_record(mode):
 
 def test_an_error_behind_a_slow_element_does_not_wait_for_it():
     Gate("slow head")
-    stream = environment().from_sequence(0, 3)
+    stream = checkpointed().from_sequence(0, 3)
     stream = AsyncDataStream.ordered_wait(stream, GatedOrFailing("slow head"), Time.hours(1))
     assert failure_of(stream).record == 2
 
@@ -396,7 +392,7 @@ class Leaving(AsyncFunction):
 
 
 def test_a_function_that_wants_to_leave_fails_the_job():
-    stream = AsyncDataStream.ordered_wait(environment().from_sequence(1, 2), Leaving(), Time.seconds(30))
+    stream = AsyncDataStream.ordered_wait(checkpointed().from_sequence(1, 2), Leaving(), Time.seconds(30))
     assert isinstance(failure_of(stream).__cause__, SystemExit)
 
 
@@ -409,15 +405,15 @@ class Returning(AsyncFunction):
 
 
 def test_any_number_of_results():
-    stream = AsyncDataStream.ordered_wait(environment().from_sequence(1, 2), Returning(()), Time.seconds(30))
+    stream = AsyncDataStream.ordered_wait(checkpointed().from_sequence(1, 2), Returning(()), Time.seconds(30))
     assert InProcessJob.of(stream).run() == []
-    stream = AsyncDataStream.ordered_wait(environment().from_sequence(1, 2), Returning((None, 5)), Time.seconds(30))
+    stream = AsyncDataStream.ordered_wait(checkpointed().from_sequence(1, 2), Returning((None, 5)), Time.seconds(30))
     assert InProcessJob.of(stream).run() == [None, 5, None, 5]
 
 
 @pytest.mark.parametrize("wrong", [None, 5, "text"])
 def test_results_that_are_no_list_are_refused(wrong):
-    stream = AsyncDataStream.ordered_wait(environment().from_sequence(1, 2), Returning(wrong), Time.seconds(30))
+    stream = AsyncDataStream.ordered_wait(checkpointed().from_sequence(1, 2), Returning(wrong), Time.seconds(30))
     assert "must return a list of results" in str(failure_of(stream).__cause__)
 
 
@@ -444,7 +440,7 @@ closed: list[bool] = []
 
 def test_open_and_close_run_on_the_loop():
     closed.clear()
-    stream = AsyncDataStream.ordered_wait(environment().from_sequence(1, 2), OnItsLoop(), Time.seconds(30))
+    stream = AsyncDataStream.ordered_wait(checkpointed().from_sequence(1, 2), OnItsLoop(), Time.seconds(30))
     name = "async wait operator (1/1)"
     assert InProcessJob.of(stream).run() == [(1, name, True), (2, name, True)]
     assert closed == [True]
@@ -459,7 +455,7 @@ class AsksForState(AsyncFunction):
 
 
 def test_there_is_no_keyed_state_not_even_on_a_keyed_stream():
-    keyed = environment().from_sequence(1, 2).key_by(lambda value: value)
+    keyed = checkpointed().from_sequence(1, 2).key_by(lambda value: value)
     stream = AsyncDataStream.ordered_wait(keyed, AsksForState(), Time.seconds(30))
     with pytest.raises(OperatorFailure) as caught:
         InProcessJob.of(stream)
@@ -480,7 +476,7 @@ def test_what_the_function_does_to_its_input_is_not_in_the_snapshot():
     """I13: what is asked again after a restore is what came in."""
 
     def program():
-        records = environment().from_collection([{"n": 0}, {"n": 1}])
+        records = checkpointed().from_collection([{"n": 0}, {"n": 1}])
         return AsyncDataStream.unordered_wait(records, Changes(), Time.hours(1))
 
     job = InProcessJob.of(program())
@@ -510,7 +506,7 @@ class Remembering(AsyncFunction):
 
 def test_the_function_may_take_part_in_checkpoints():
     def program():
-        return AsyncDataStream.ordered_wait(environment().from_sequence(1, 4), Remembering(), Time.seconds(30))
+        return AsyncDataStream.ordered_wait(checkpointed().from_sequence(1, 4), Remembering(), Time.seconds(30))
 
     job = InProcessJob.of(program(), max_records=2)
     before = epochs_until(job, lambda came: [1, 2] in came)  # on a busy machine the others may have come, too
@@ -525,7 +521,7 @@ def test_the_function_may_take_part_in_checkpoints():
 
 def test_cancelled_while_it_waits_for_room():
     gate = Gate("cancelled")
-    stream = AsyncDataStream.ordered_wait(environment().from_sequence(0, 99_999), Gated("cancelled"), Time.hours(1), 3)
+    stream = AsyncDataStream.ordered_wait(checkpointed().from_sequence(0, 99_999), Gated("cancelled"), Time.hours(1), 3)
     job = InProcessJob.of(stream)
     failures: list[BaseException] = []
 
@@ -573,7 +569,7 @@ def test_the_end_is_held_back_and_comes_once_also_across_a_restore():
 
     def program(parallelism):
         asked = AsyncDataStream.unordered_wait(
-            environment(parallelism).from_sequence(0, 5), Gated("the end"), Time.hours(1)
+            checkpointed(parallelism).from_sequence(0, 5), Gated("the end"), Time.hours(1)
         )
         return asked.key_by(lambda value: 0).reduce(lambda a, b: a + b)
 
@@ -609,7 +605,7 @@ def test_a_source_that_has_ended_is_not_run_again_although_its_task_has_not_ende
     gate = Gate("run once")
 
     def program():
-        return AsyncDataStream.ordered_wait(environment().add_source(RunsOnce()), Gated("run once"), Time.hours(1))
+        return AsyncDataStream.ordered_wait(checkpointed().add_source(RunsOnce()), Gated("run once"), Time.hours(1))
 
     job = InProcessJob.of(program())
     epochs_until(job, lambda _: set(range(6)) <= set(gate.asked))
@@ -630,7 +626,7 @@ def test_what_is_in_flight_behind_an_ended_source_is_not_lost_when_both_become_o
     gate = Gate("one chain")
 
     def program(parallelism):
-        numbers = environment(1).from_sequence(0, 5)
+        numbers = checkpointed(1).from_sequence(0, 5)
         asked = mode(numbers, Gated("one chain"), Time.hours(1)).set_parallelism(parallelism).uid("asked")
         beside = numbers.map(lambda number: -number).set_parallelism(2).uid("beside")
         total = asked.union(beside).key_by(lambda number: number < 0).process(TotalAtTheEnd())
@@ -665,7 +661,7 @@ class TotalAtTheEnd(KeyedProcessFunction):
 
 def test_a_drained_savepoint_waits_for_all():
     job = InProcessJob.of(
-        AsyncDataStream.ordered_wait(environment().from_sequence(0, 1_000_000), Slower(), Time.seconds(30)),
+        AsyncDataStream.ordered_wait(checkpointed().from_sequence(0, 1_000_000), Slower(), Time.seconds(30)),
         max_records=10,
     )
     assert job.checkpoint(savepoint=True, drain=True).results == list(range(10))
@@ -674,7 +670,7 @@ def test_a_drained_savepoint_waits_for_all():
 
 
 def test_what_cannot_be_is_refused_when_it_is_said():
-    numbers = environment().from_sequence(1, 2)
+    numbers = checkpointed().from_sequence(1, 2)
 
     class Plain(AsyncFunction):
         def async_invoke(self, value):
@@ -698,7 +694,7 @@ def test_what_cannot_be_is_refused_when_it_is_said():
 
 
 def test_it_chains_and_elements_in_flight_of_undeclared_types_are_listed(caplog):
-    env = environment()
+    env = checkpointed()
     stream = AsyncDataStream.ordered_wait(env.from_collection([1]), Slower(), Time.seconds(1), output_type=int)
     with caplog.at_level("INFO", logger="rekindle.graph"):
         plan = build_plan(env._program("async", stream._collect()))

@@ -22,13 +22,13 @@ from rekindle.datastream import (
     ProcessFunction,
     ProcessJoinFunction,
     ProcessWindowFunction,
-    StreamExecutionEnvironment,
 )
 from rekindle.datastream.execution_mode import RuntimeExecutionMode
 from rekindle.datastream.state import MapStateDescriptor
 from rekindle.datastream.window import CountTrigger, EventTimeSessionWindows, GlobalWindows, TumblingEventTimeWindows
 from rekindle.runtime.operators.output import OUTPUT_RECORDS, OperatorFailure
 from rekindle.testing import InProcessJob
+from tests.environments import environment
 
 #: More than two full batches, and a rest.
 MANY = 2 * OUTPUT_RECORDS + 1000
@@ -64,10 +64,6 @@ def emitted(stream: DataStream, tag: OutputTag | None = None) -> Batches:
     operator.output.add(batches, None if tag is None else tag.tag_id)
     job.run()
     return batches
-
-
-def environment() -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 
 
 def one(value: int = 7) -> DataStream:

@@ -10,7 +10,6 @@ from rekindle.datastream import (
     KeyedProcessFunction,
     ProcessWindowFunction,
     RuntimeContext,
-    StreamExecutionEnvironment,
 )
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.datastream.window import (
@@ -26,6 +25,7 @@ from rekindle.protocol import Verdict
 from rekindle.runtime.failure_report import describe_failure
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
+from tests.environments import environment
 
 RECORDS = [("a", 1), ("b", 2), ("a", 3), ("a", 4)]
 MINUTE = Duration.of_minutes(1)
@@ -70,7 +70,7 @@ class OwnAsText(Own):
 
 
 def keyed(type_info=None):
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: record[1] * 1000)
     stream = env.from_collection(RECORDS, type_info).uid("records")
     return stream.assign_timestamps_and_watermarks(strategy).uid("time").key_by(lambda record: record[0])
@@ -165,7 +165,7 @@ def test_another_kind_or_type_of_a_state_is_told_with_its_operator(function, sen
 
 def test_state_by_key_needs_a_key():
     checkpoint = checkpoint_of(build("what a user's function keeps"))
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     records = env.from_collection(RECORDS).uid("records")
     timed = records.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).uid("time")
     told = refusal(timed.map(lambda record: record).uid("changing").name("changing"), checkpoint)

@@ -23,7 +23,6 @@ from rekindle.datastream import (
     ProcessFunction,
     ReduceFunction,
     SinkFunction,
-    StreamExecutionEnvironment,
 )
 from rekindle.datastream.state import (
     AggregatingStateDescriptor,
@@ -36,12 +35,9 @@ from rekindle.errors import StateAccessError
 from rekindle.graph.build import build_plan
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
+from tests.environments import environment
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
-
-
-def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
 
 
 def run(stream) -> list:
@@ -82,7 +78,7 @@ def test_map_function_is_rich_and_has_one_instance_per_subtask():
 
 
 def test_plain_callables_filter_and_flat_map():
-    stream = environment().from_collection(range(10)).filter(lambda n: n % 2).flat_map(lambda n: [n] * n)
+    stream = environment(2).from_collection(range(10)).filter(lambda n: n % 2).flat_map(lambda n: [n] * n)
     assert sorted(run(stream)) == [1] + [3] * 3 + [5] * 5 + [7] * 7 + [9] * 9
 
 
@@ -98,16 +94,16 @@ class Twice(FlatMapFunction):
 
 
 def test_filter_and_flat_map_functions():
-    assert sorted(run(environment().from_collection([1, 2, 3, 4]).filter(Evens()).flat_map(Twice()))) == [2, 2, 4, 4]
+    assert sorted(run(environment(2).from_collection([1, 2, 3, 4]).filter(Evens()).flat_map(Twice()))) == [2, 2, 4, 4]
 
 
 def test_flat_map_may_return_nothing_at_all():
-    assert run(environment().from_collection([1, 2]).flat_map(lambda n: None if n == 1 else [n])) == [2]
+    assert run(environment(2).from_collection([1, 2]).flat_map(lambda n: None if n == 1 else [n])) == [2]
 
 
 def test_a_flat_map_of_a_thousand_stays_in_bounds():
     """I5: outputs are cut into chunks as they come, whatever the function multiplies."""
-    stream = environment().from_sequence(1, 300).flat_map(lambda n: range(1000)).key_by(lambda n: n).reduce(max)
+    stream = environment(2).from_sequence(1, 300).flat_map(lambda n: range(1000)).key_by(lambda n: n).reduce(max)
     assert len(run(stream)) == 300_000
 
 
@@ -118,7 +114,7 @@ class Sum(ReduceFunction):
 
 def test_reduce_emits_every_step_in_the_order_of_the_key():
     records = [("a", n) for n in range(1, 6)] + [("b", 10)]
-    results = run(environment().from_collection(records, PAIR).key_by(lambda p: p[0]).reduce(Sum()))
+    results = run(environment(2).from_collection(records, PAIR).key_by(lambda p: p[0]).reduce(Sum()))
     assert [value for key, value in results if key == "a"] == [1, 3, 6, 10, 15]
     assert [value for key, value in results if key == "b"] == [10]
 
@@ -128,7 +124,7 @@ def test_reduce_emits_every_step_in_the_order_of_the_key():
     [("sum", [3, 4, 9]), ("min", [3, 1, 1]), ("max", [3, 3, 5])],
 )
 def test_rolling_aggregations(aggregate, expected):
-    stream = environment().from_collection([("a", 3), ("a", 1), ("a", 5)], PAIR).key_by(lambda p: p[0])
+    stream = environment(2).from_collection([("a", 3), ("a", 1), ("a", 5)], PAIR).key_by(lambda p: p[0])
     assert [value for _, value in run(getattr(stream, aggregate)(1))] == expected
 
 
@@ -149,7 +145,7 @@ class CountPerKey(KeyedProcessFunction):
 
 def test_keyed_process_has_state_per_key():
     records = [("a", 0), ("b", 0), ("a", 0), ("a", 0)]
-    results = run(environment().from_collection(records).key_by(KeyOf()).process(CountPerKey()))
+    results = run(environment(2).from_collection(records).key_by(KeyOf()).process(CountPerKey()))
     assert sorted(results) == [("a", 1), ("a", 2), ("a", 3), ("b", 1)]
 
 
@@ -191,7 +187,7 @@ class EveryState(KeyedProcessFunction):
 
 def test_every_kind_of_keyed_state():
     records = [("a", 4), ("a", 0), ("a", 7), ("b", 1)]
-    results = run(environment().from_collection(records).key_by(KeyOf()).process(EveryState()))
+    results = run(environment(2).from_collection(records).key_by(KeyOf()).process(EveryState()))
     assert [each for each in results if each[0] == "a"] == [
         ("a", None, [4], [(0, 1)], 4, 4.0),
         ("a", 4, [4, 0], [(0, 2)], 4, 2.0),
@@ -212,13 +208,13 @@ class KeyedMap(MapFunction):
 
 
 def test_a_map_function_on_a_keyed_stream_has_state():
-    results = run(environment().from_collection([("a", 1), ("b", 1), ("a", 1)]).key_by(KeyOf()).map(KeyedMap()))
+    results = run(environment(2).from_collection([("a", 1), ("b", 1), ("a", 1)]).key_by(KeyOf()).map(KeyedMap()))
     assert sorted(results) == [("a", 1), ("a", 2), ("b", 1)]
 
 
 def test_state_without_a_key_is_refused_with_a_sentence():
     with pytest.raises(OperatorFailure) as caught:
-        run(environment().from_collection([("a", 1)]).map(KeyedMap()))
+        run(environment(2).from_collection([("a", 1)]).map(KeyedMap()))
     assert isinstance(caught.value.__cause__, StateAccessError)
     assert "call key_by(...) before it" in str(caught.value.__cause__)
 
@@ -231,7 +227,7 @@ class ReadsInOpen(KeyedMap):
 
 def test_state_in_open_is_refused_with_a_sentence():
     with pytest.raises(OperatorFailure) as caught:
-        run(environment().from_collection([("a", 1)]).key_by(KeyOf()).map(ReadsInOpen()))
+        run(environment(2).from_collection([("a", 1)]).key_by(KeyOf()).map(ReadsInOpen()))
     assert isinstance(caught.value.__cause__, StateAccessError)
 
 
@@ -249,7 +245,7 @@ class Split(ProcessFunction):
 
 
 def test_side_outputs_reach_their_stream_and_no_other():
-    env = environment()
+    env = environment(2)
     main = env.from_sequence(1, 10).process(Split(), Types.LONG())
     odd, big = main.get_side_output(ODD).map(lambda n: ("odd", n)), main.get_side_output(BIG).map(lambda t: ("big", t))
     results = run(main.map(lambda n: ("even", n)).union(odd, big))
@@ -262,7 +258,7 @@ def test_side_outputs_reach_their_stream_and_no_other():
 
 
 def test_a_side_output_that_nobody_reads_is_dropped():
-    assert sorted(run(environment().from_sequence(1, 6).process(Split()))) == [2, 4, 6]
+    assert sorted(run(environment(2).from_sequence(1, 6).process(Split()))) == [2, 4, 6]
 
 
 class Label(CoMapFunction):
@@ -282,13 +278,13 @@ class Repeat(CoFlatMapFunction):
 
 
 def test_co_map_and_co_flat_map():
-    env = environment()
+    env = environment(2)
     assert sorted(run(env.from_collection([1, 2]).connect(env.from_collection([3])).map(Label()))) == [
         ("left", 1),
         ("left", 2),
         ("right", 3),
     ]
-    env = environment()
+    env = environment(2)
     assert sorted(run(env.from_collection([2]).connect(env.from_collection([1])).flat_map(Repeat()))) == [
         "left",
         "left",
@@ -305,7 +301,7 @@ class Both(CoProcessFunction):
 
 
 def test_co_process():
-    env = environment()
+    env = environment(2)
     results = run(env.from_collection(["a"]).connect(env.from_collection(["b"])).process(Both()))
     assert sorted(results) == [(1, "a", None), (2, "b", None)]
 
@@ -331,7 +327,7 @@ class Join(KeyedCoProcessFunction):
 
 
 def test_keyed_co_process_shares_state_between_both_inputs():
-    env = environment()
+    env = environment(2)
     left = env.from_collection([("a", 1), ("b", 2)])
     right = env.from_collection([("b", 20), ("a", 10), ("c", 30)])
     assert sorted(run(left.connect(right).key_by(KeyOf(), KeyOf()).process(Join()))) == [("a", 1, 10), ("b", 2, 20)]
@@ -365,7 +361,7 @@ class WritesOnTheWrongSide(ApplyRule):
 
 
 def test_the_non_broadcast_side_reads_only():
-    env = environment()
+    env = environment(2)
     stream = env.from_sequence(1, 2).connect(env.from_collection([("limit", 5)]).broadcast(RULES))
     with pytest.raises(OperatorFailure) as caught:
         run(stream.process(WritesOnTheWrongSide()))
@@ -385,7 +381,7 @@ class KeyedRule(KeyedBroadcastProcessFunction):
 
 
 def test_keyed_broadcast_process_has_keyed_state():
-    env = environment()
+    env = environment(2)
     rules = env.from_collection([("limit", 5)]).broadcast(RULES)
     results = run(
         env.from_collection([("a", 1), ("a", 2), ("b", 1)]).key_by(KeyOf()).connect(rules).process(KeyedRule())
@@ -485,7 +481,7 @@ def test_shuffle_rescale_and_forward_lose_nothing():
 
 
 def test_union_of_three_streams():
-    env = environment()
+    env = environment(2)
     one, two, three = (env.from_collection([n], Types.LONG()) for n in (1, 2, 3))
     assert sorted(run(one.union(two, three).map(lambda n: n * 10))) == [10, 20, 30]
 
@@ -493,12 +489,12 @@ def test_union_of_three_streams():
 def test_rows_by_name_and_position():
     row_type = Types.ROW_NAMED(["name", "amount"], [Types.STRING(), Types.LONG()])
     rows = [Row(name="a", amount=1), Row(name="a", amount=2)]
-    stream = environment().from_collection(rows, row_type).key_by(lambda row: row.name).sum("amount")
+    stream = environment(2).from_collection(rows, row_type).key_by(lambda row: row.name).sum("amount")
     assert [row["amount"] for row in run(stream)] == [1, 3]
 
 
 def test_a_declared_type_that_does_not_fit_is_named():
-    stream = environment().from_sequence(1, 3).map(lambda n: "text", Types.LONG()).key_by(lambda n: n).reduce(max)
+    stream = environment(2).from_sequence(1, 3).map(lambda n: "text", Types.LONG()).key_by(lambda n: n).reduce(max)
     with pytest.raises(Exception) as caught:
         run(stream)
     story = f"{caught.value} {caught.value.__cause__}"
@@ -507,7 +503,7 @@ def test_a_declared_type_that_does_not_fit_is_named():
 
 def test_the_failing_record_is_named():
     with pytest.raises(OperatorFailure) as caught:
-        run(environment().from_collection([4, 2, 0, 1]).map(lambda n: 10 // n).name("divide"))
+        run(environment(2).from_collection([4, 2, 0, 1]).map(lambda n: 10 // n).name("divide"))
     assert (caught.value.operator, caught.value.record) == ("divide", 0)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
@@ -525,7 +521,7 @@ class KeyedSink(SinkFunction):
 
 
 def test_a_sink_on_a_keyed_stream_has_state():
-    env = environment()
+    env = environment(2)
     env.from_collection([("a", 1), ("b", 1), ("a", 2)]).key_by(KeyOf()).add_sink(KeyedSink())
     job = InProcessJob(build_plan(env._program("sink")))
     job.run()

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from rekindle.checkpoint.manifest import FileRef, ManifestKind, PartKind
-from rekindle.common import Configuration, Duration, Types, WatermarkStrategy
+from rekindle.common import Duration, Types, WatermarkStrategy
 from rekindle.datastream import (
     AggregateFunction,
     BroadcastProcessFunction,
@@ -23,7 +23,6 @@ from rekindle.datastream import (
     ParallelSourceFunction,
     ProcessFunction,
     SourceFunction,
-    StreamExecutionEnvironment,
 )
 from rekindle.datastream.connectors.base import Batch, Boundedness, Source, SourceReader, SourceSplit
 from rekindle.datastream.connectors.datagen import DataGeneratorSource
@@ -39,16 +38,12 @@ from rekindle.graph.nodes import OperatorKind
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.snapshot import SnapshotDeclinedError
 from rekindle.testing import InProcessJob, ManualClock, assert_survives
+from tests.environments import checkpointed, environment
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 BEGINNING = -(2**63)
 #: Event times far in the future: their timers fire when the input ends.
 END_OF_TIME = 10**15
-
-
-def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    return env.enable_checkpointing(1000)
 
 
 def by_time(bound_ms: int = 0) -> WatermarkStrategy:
@@ -274,16 +269,16 @@ IN_ORDER = [round_robin, rescaled_round_robin, shuffled, watermarks_after_an_exc
 @pytest.mark.parametrize("program", IN_ORDER)
 def test_same_checkpoint_same_boundaries_same_result(program, cut):
     """I1: counters of round robin, seeds of shuffle and watermarks (I6) belong to the cut."""
-    undisturbed = InProcessJob.of(program(environment()), max_records=3)
+    undisturbed = InProcessJob.of(program(checkpointed(2)), max_records=3)
     before = [undisturbed.checkpoint().results for _ in range(cut)]
     after = [undisturbed.epoch() for _ in range(4)]
-    job = InProcessJob.of(program(environment()), max_records=3)
+    job = InProcessJob.of(program(checkpointed(2)), max_records=3)
     for expected in before:
         checkpoint = job.checkpoint()
         assert checkpoint.results == expected
     job.epoch()
     job.kill()
-    restored = InProcessJob.of(program(environment()), max_records=3, restore=checkpoint)
+    restored = InProcessJob.of(program(checkpointed(2)), max_records=3, restore=checkpoint)
     assert [restored.epoch() for _ in range(4)] == after
     assert any(after)
     undisturbed.kill()
@@ -294,7 +289,7 @@ def test_same_checkpoint_same_boundaries_same_result(program, cut):
 
 
 def late(parallelism, strategy=None):
-    env = environment(parallelism)
+    env = checkpointed(parallelism)
     records = [(1, 100), (2, 100), (1, 50), (2, 60)]
     stream = env.from_collection(records, PAIR).assign_timestamps_and_watermarks(strategy or by_time())
     return stream.set_parallelism(1).key_by(lambda pair: pair[0], int).process(Times())
@@ -349,7 +344,7 @@ def test_a_channel_of_another_sender_promises_nothing(parallelism):
 
     def program(width):
         strategy = WatermarkStrategy.for_monotonous_timestamps()
-        stream = environment(width).from_source(TwoSplits(), strategy, "two splits", PAIR)
+        stream = checkpointed(width).from_source(TwoSplits(), strategy, "two splits", PAIR)
         return stream.key_by(lambda pair: pair[0], int).process(Times()).set_parallelism(1)
 
     job = InProcessJob.of(program(2), max_records=1)
@@ -409,21 +404,21 @@ def wait_until_returned(job):
 
 def test_a_source_function_goes_on_after_the_offset_of_the_cut(started):
     """I8: the offset of the last record before the cut, whatever was collected after it."""
-    job = InProcessJob.of(environment(1).add_source(Remembering(10, pause_at=5), type_info=int))
+    job = InProcessJob.of(checkpointed(1).add_source(Remembering(10, pause_at=5), type_info=int))
     assert Remembering.paused.wait(10)
     checkpoint = job.checkpoint()
     Remembering.go.set()
     wait_until_returned(job)
     job.epoch()
     job.kill()
-    restored = InProcessJob.of(environment(1).add_source(Remembering(10), type_info=int), restore=checkpoint)
+    restored = InProcessJob.of(checkpointed(1).add_source(Remembering(10), type_info=int), restore=checkpoint)
     wait_until_returned(restored)
     assert restored.run() == [6, 7, 8, 9]
     assert started == [None, 5]
 
 
 def finished_and_not(parallelism):
-    env = environment(parallelism)
+    env = checkpointed(parallelism)
     done = env.add_source(Remembering(3), type_info=int)
     return done.union(env.from_collection(list(range(100, 110)), int)).key_by(lambda n: n % 2, int).process(Gathered())
 
@@ -451,7 +446,7 @@ def test_one_subtask_has_ended_and_another_has_not(before, after, tail):
     tail_before, tail_after = tail
 
     def program(parallelism, tail_parallelism):
-        env = environment(parallelism)
+        env = checkpointed(parallelism)
         # Three splits of unequal length, so that subtasks end in different epochs.
         numbers = env.from_source(Uneven(), WatermarkStrategy.no_watermarks(), "uneven", int)
         mapped = numbers.map(lambda n: n + 1).disable_chaining()
@@ -518,12 +513,12 @@ def run_at_most(job, epochs):
 
 def test_a_restore_from_the_last_checkpoint_of_a_job_gives_nothing_new():
     """I9: everything had ended, so nothing is emitted, fired or finished again."""
-    job = InProcessJob.of(every_kind_of_state(environment()), max_records=10)
+    job = InProcessJob.of(every_kind_of_state(checkpointed(2)), max_records=10)
     while not job.finished:
         job.epoch()
     checkpoint = job.checkpoint()
     job.kill()
-    restored = InProcessJob.of(every_kind_of_state(environment()), restore=checkpoint)
+    restored = InProcessJob.of(every_kind_of_state(checkpointed(2)), restore=checkpoint)
     assert run_at_most(restored, 3) == []
 
 
@@ -564,7 +559,7 @@ def begun():
 
 
 def holding(parallelism, union=False):
-    return environment(parallelism).from_collection(list(range(7)), int).rebalance().flat_map(Holding(union))
+    return checkpointed(parallelism).from_collection(list(range(7)), int).rebalance().flat_map(Holding(union))
 
 
 def holding_cut(begun, union):
@@ -638,7 +633,7 @@ class Flushing(MapFunction):
 
 def test_a_function_that_only_flushes_is_told_of_every_snapshot():
     Flushing.flushed.clear()
-    job = InProcessJob.of(environment(1).from_collection([1, 2], int).map(Flushing()), max_records=1)
+    job = InProcessJob.of(checkpointed(1).from_collection([1, 2], int).map(Flushing()), max_records=1)
     job.checkpoint()
     job.checkpoint()
     assert Flushing.flushed == [1, 2]
@@ -655,11 +650,11 @@ def test_list_checkpointed_with_none_is_an_empty_list():
     def program(env):
         return env.from_collection(list(range(4))).map(ListedNothing())
 
-    job = InProcessJob.of(program(environment(1)), max_records=3)
+    job = InProcessJob.of(program(checkpointed(1)), max_records=3)
     checkpoint = job.checkpoint()
     job.kill()
     assert checkpoint.declined is None
-    assert InProcessJob.of(program(environment(1)), restore=checkpoint).run() == [1]
+    assert InProcessJob.of(program(checkpointed(1)), restore=checkpoint).run() == [1]
 
 
 class Misdeclared(KeyedProcessFunction):
@@ -675,7 +670,7 @@ class Misdeclared(KeyedProcessFunction):
 
 def test_state_that_does_not_fit_its_declared_type_is_not_checkpointed():
     """A checkpoint with it would be complete, and nobody could restore it."""
-    env = environment(1)
+    env = checkpointed(1)
     job = InProcessJob.of(env.from_collection([1, 2]).key_by(lambda n: n).process(Misdeclared()), max_records=1)
     checkpoint = job.checkpoint(complete=False)
     with pytest.raises(TypeMismatchError, match="'1' does not fit its declared type Long"):
@@ -700,7 +695,7 @@ class Ruled(BroadcastProcessFunction):
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_broadcast_state_goes_to_everybody(parallelism):
     def program(width):
-        env = environment(width)
+        env = checkpointed(width)
         rules = env.from_collection([1, 2, 3], int).broadcast(RULES)
         slow = env.from_collection(list(range(12)), int).rebalance()
         return slow.connect(rules).process(Ruled())
@@ -716,7 +711,7 @@ def test_broadcast_state_is_there_from_the_start(caplog):
     """Whoever declares it need not have asked for it, and learns at once that it cannot be taken back."""
 
     def program(rules):
-        env = environment(1)
+        env = checkpointed(1)
         broadcast = env.from_collection([1, 2, 3], int).broadcast(rules)
         return env.from_collection([], int).connect(broadcast).process(Ruled())
 
@@ -775,7 +770,7 @@ def calls():
 
 
 def traced(fails=False):
-    env = environment(1)
+    env = checkpointed(1)
     stream = env.from_collection([1, 2, 3, 4], int).map(Trace("head")).map(Trace("middle", fails))
     return stream.rebalance().map(Trace("tail"))
 
@@ -818,21 +813,21 @@ def test_a_snapshot_that_fails_is_declined_with_its_cause(calls):
 
 def test_what_came_after_the_barrier_is_not_in_a_slow_upload():
     """I13: snapshots are encoded long after the cut, while user code has changed everything."""
-    job = InProcessJob.of(every_kind_of_state(environment()), max_records=5)
+    job = InProcessJob.of(every_kind_of_state(checkpointed(2)), max_records=5)
     checkpoint = job.checkpoint(complete=False)
     collected = list(checkpoint.results)
     for _ in range(3):
         job.epoch()
     job.complete(checkpoint)  # written only now
     job.kill()
-    collected += InProcessJob.of(every_kind_of_state(environment()), restore=checkpoint).run()
-    clean = InProcessJob.of(every_kind_of_state(environment())).run()
+    collected += InProcessJob.of(every_kind_of_state(checkpointed(2)), restore=checkpoint).run()
+    clean = InProcessJob.of(every_kind_of_state(checkpointed(2))).run()
     assert Counter(map(repr, collected)) == Counter(map(repr, clean))
 
 
 def test_an_aborted_checkpoint_leaves_its_changes_to_the_next():
     """I12, I19: deltas stand on the last completed one; what an aborted one covered is in the next."""
-    job = InProcessJob.of(keyed_sums(environment()), max_records=4)
+    job = InProcessJob.of(keyed_sums(checkpointed(2)), max_records=4)
     collected = list(job.checkpoint().results)
     lost = job.checkpoint(complete=False)
     collected += lost.results + job.epoch()
@@ -843,25 +838,25 @@ def test_an_aborted_checkpoint_leaves_its_changes_to_the_next():
     collected += checkpoint.results
     assert checkpoint.order.base_id == 1
     job.kill()
-    collected += InProcessJob.of(keyed_sums(environment()), restore=checkpoint).run()
-    assert sorted(collected) == sorted(InProcessJob.of(keyed_sums(environment())).run())
+    collected += InProcessJob.of(keyed_sums(checkpointed(2)), restore=checkpoint).run()
+    assert sorted(collected) == sorted(InProcessJob.of(keyed_sums(checkpointed(2))).run())
 
 
 def test_checkpoints_that_are_not_incremental_hold_everything():
-    env = environment()
+    env = checkpointed(2)
     env.get_configuration().set_string("execution.checkpointing.incremental", "false")
     job = InProcessJob.of(keyed_sums(env), max_records=4)
     checkpoints = [job.checkpoint() for _ in range(3)]
     assert [kinds(checkpoint.manifest) for checkpoint in checkpoints] == [{PartKind.FULL}] * 3
     collected = [result for checkpoint in checkpoints for result in checkpoint.results]
     job.kill()
-    collected += InProcessJob.of(keyed_sums(environment()), restore=checkpoints[-1]).run()
-    assert sorted(collected) == sorted(InProcessJob.of(keyed_sums(environment())).run())
+    collected += InProcessJob.of(keyed_sums(checkpointed(2)), restore=checkpoints[-1]).run()
+    assert sorted(collected) == sorted(InProcessJob.of(keyed_sums(checkpointed(2))).run())
 
 
 def test_later_checkpoints_hold_deltas_and_savepoints_everything():
     """I12: savepoints neither stand on another nor carry one."""
-    job = InProcessJob.of(keyed_sums(environment()), max_records=4)
+    job = InProcessJob.of(keyed_sums(checkpointed(2)), max_records=4)
     first, second = job.checkpoint().manifest, job.checkpoint().manifest
     savepoint, third = job.checkpoint(savepoint=True).manifest, job.checkpoint()
     assert kinds(first) == kinds(savepoint) == {PartKind.FULL}
@@ -886,7 +881,7 @@ def test_processing_time_timers_fire_after_the_restore_when_their_time_has_come(
             yield ctx.get_current_key(), timestamp
 
     def program(parallelism):
-        env = environment(parallelism)
+        env = checkpointed(parallelism)
         return (
             env.from_source(Endless(), WatermarkStrategy.no_watermarks(), "none", int)
             .key_by(lambda n: n)
@@ -943,7 +938,7 @@ def test_a_restored_function_sees_another_attempt_number():
             return self.attempt
 
     def program():
-        return environment(1).from_collection([1, 2], int).map(Attempt())
+        return checkpointed(1).from_collection([1, 2], int).map(Attempt())
 
     job = InProcessJob.of(program(), max_records=1)
     checkpoint = job.checkpoint()
@@ -972,7 +967,7 @@ def test_offsets_without_splits_keep_their_parallelism(started):
             Remembering.go.set()
 
     def program(parallelism):
-        return environment(parallelism).add_source(EachItsOwn(), "each its own", int)
+        return checkpointed(parallelism).add_source(EachItsOwn(), "each its own", int)
 
     job = InProcessJob.of(program(2))
     assert wait_for(lambda: all(task.has_input() for task in job.tasks.values()))
@@ -986,9 +981,8 @@ def test_offsets_without_splits_keep_their_parallelism(started):
 
 def test_an_operator_that_is_gone_is_named_and_may_be_dropped():
     def numbers(allow=False):
-        settings = {"execution.state-recovery.ignore-unclaimed-state": str(allow)}
-        env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
-        return env.set_parallelism(1).from_collection([1, 2, 3], int)
+        env = environment(**{"execution.state-recovery.ignore-unclaimed-state": str(allow)})
+        return env.from_collection([1, 2, 3], int)
 
     job = InProcessJob.of(numbers().key_by(lambda n: n, int).process(Gathered()).name("gathered"), max_records=1)
     checkpoint = job.checkpoint()
@@ -1009,7 +1003,7 @@ def test_a_killed_job_ends_the_threads_of_its_sources():
         def cancel(self):
             """The full buffer ends it."""
 
-    job = InProcessJob.of(environment(1).add_source(Forever(), type_info=int), max_records=10)
+    job = InProcessJob.of(checkpointed(1).add_source(Forever(), type_info=int), max_records=10)
     job.epoch()
     threads = [task._head._thread for task in job.tasks.values() if task.chain.stage == 0]
     job.kill()
@@ -1019,7 +1013,7 @@ def test_a_killed_job_ends_the_threads_of_its_sources():
 
 
 def test_the_error_of_a_function_comes_out_of_the_checkpoint_s_epoch():
-    job = InProcessJob.of(environment(1).from_collection([0], int).map(lambda n: 1 // n))
+    job = InProcessJob.of(checkpointed(1).from_collection([0], int).map(lambda n: 1 // n))
     with pytest.raises(OperatorFailure):
         job.checkpoint()
     job.kill()
@@ -1062,7 +1056,7 @@ def newer(data):
 )
 def test_a_damaged_checkpoint_is_refused_by_name(file, damage, sentence):
     """I16: through the restore of the tasks, where checksums of state are compared; the older one is still good."""
-    job = InProcessJob.of(every_kind_of_state(environment()), max_records=5)
+    job = InProcessJob.of(every_kind_of_state(checkpointed(2)), max_records=5)
     first, second = job.checkpoint(), job.checkpoint()
     job.kill()
     store = second.store
@@ -1073,9 +1067,9 @@ def test_a_damaged_checkpoint_is_refused_by_name(file, damage, sentence):
             if content is not None:
                 store.put(entry.path, content)
     with pytest.raises(CorruptCheckpointError, match=sentence):
-        InProcessJob.of(every_kind_of_state(environment(3)), restore=second)
-    collected = first.results + InProcessJob.of(every_kind_of_state(environment()), restore=first).run()
-    clean = InProcessJob.of(every_kind_of_state(environment())).run()
+        InProcessJob.of(every_kind_of_state(checkpointed(3)), restore=second)
+    collected = first.results + InProcessJob.of(every_kind_of_state(checkpointed(2)), restore=first).run()
+    clean = InProcessJob.of(every_kind_of_state(checkpointed(2))).run()
     assert Counter(map(repr, collected)) == Counter(map(repr, clean))
 
 
@@ -1083,7 +1077,7 @@ def test_a_damaged_checkpoint_is_refused_by_name(file, damage, sentence):
 
 
 def with_key_groups(parallelism, maximum=None):
-    env = environment(parallelism)
+    env = checkpointed(parallelism)
     if maximum is not None:
         env.set_max_parallelism(maximum)
     return keyed_sums(env)

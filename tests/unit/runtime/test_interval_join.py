@@ -11,21 +11,17 @@ from rekindle.datastream import (
     OutputTag,
     ProcessFunction,
     ProcessJoinFunction,
-    StreamExecutionEnvironment,
 )
 from rekindle.errors import GraphError, TypeMismatchError
 from rekindle.graph.build import build_plan
 from rekindle.runtime.operators.interval_join_operator import IntervalJoinOperator
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
+from tests.environments import environment
 
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: record[1])
 EVENT = Types.TUPLE([Types.STRING(), Types.LONG()])
 ODD = OutputTag("odd", Types.LONG())
-
-
-def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
 
 
 def keyed(env, records, type_info=EVENT):
@@ -69,19 +65,19 @@ RIGHT = [("a", 0), ("a", 1), ("b", 3), ("a", 6), ("c", 1)]
     ],
 )
 def test_bounds(joined, pairs):
-    env = environment()
+    env = environment(2)
     join = joined(keyed(env, LEFT).interval_join(keyed(env, RIGHT)))
     assert sorted(InProcessJob.of(join.process(Pair())).run()) == pairs
 
 
 def test_what_comes_out_has_the_later_timestamp_of_both():
-    env = environment()
+    env = environment(2)
     pairs = keyed(env, LEFT).interval_join(keyed(env, RIGHT)).between(-2, 1).process(Pair())
     assert all(timestamp == max(pair) for pair, timestamp in InProcessJob.of(pairs.process(Stamped())).run())
 
 
 def test_a_join_function_has_side_outputs():
-    env = environment()
+    env = environment(2)
     pairs = keyed(env, LEFT).interval_join(keyed(env, RIGHT)).between(0, 0).process(OddAside())
     assert sorted(InProcessJob.of(pairs.get_side_output(ODD)).run()) == [0, 2]
 
@@ -98,7 +94,7 @@ def test_late_elements_go_to_their_side_or_are_counted():
 
 
 def test_elements_without_timestamps_are_refused_by_name():
-    env = environment()
+    env = environment(2)
     left = env.from_collection([("a", 1)]).key_by(lambda record: record[0])
     right = env.from_collection([("a", 1)]).key_by(lambda record: record[0])
     with pytest.raises(OperatorFailure) as caught:
@@ -113,14 +109,14 @@ class Fails(ProcessJoinFunction):
 
 
 def test_an_error_names_the_element_that_met_its_partner():
-    env = environment()
+    env = environment(2)
     with pytest.raises(OperatorFailure) as caught:
         InProcessJob.of(keyed(env, LEFT).interval_join(keyed(env, RIGHT)).between(2, 2).process(Fails())).run()
     assert caught.value.record in (("b", 1), ("b", 3))
 
 
 def test_what_cannot_be_is_refused_when_it_is_said():
-    env = environment()
+    env = environment(2)
     join = keyed(env, LEFT).interval_join(keyed(env, RIGHT))
     with pytest.raises(GraphError, match="interval joins are in event time only"):
         join.in_processing_time()
@@ -151,7 +147,7 @@ class Click:
 
 
 def test_buffers_of_declared_types_are_not_pickled(caplog):
-    env = environment()
+    env = environment(2)
     env.get_configuration().set_string("state.pickle", "refuse")
     left, right = keyed(env, [Click("a", 1)], Click), keyed(env, RIGHT)
     pairs = left.interval_join(right).between(0, 0).process(Pair(), Types.TUPLE([Types.LONG(), Types.LONG()]))

@@ -11,13 +11,12 @@ import pytest
 
 from rekindle import wire
 from rekindle.checkpoint import resolve
-from rekindle.common import Configuration, Types, WatermarkStrategy
+from rekindle.common import Types, WatermarkStrategy
 from rekindle.datastream import (
     CheckpointingMode,
     KeyedProcessFunction,
     MapFunction,
     SourceFunction,
-    StreamExecutionEnvironment,
 )
 from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceSplit
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
@@ -32,15 +31,11 @@ from rekindle.protocol import (
 from rekindle.runtime.operators.source_context import SOURCE_BUFFER
 from rekindle.runtime.pump_server import PumpServer
 from rekindle.testing import InProcessJob, assert_survives
+from tests.environments import checkpointed, environment
 
 DEADLINE_S = 30
 #: What an epoch takes of a source function, and so what `run` may be ahead.
 AHEAD = 100
-
-
-def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    return env.enable_checkpointing(1000)
 
 
 # -- I1 ----------------------------------------------------------------------------------------------------------------
@@ -61,7 +56,7 @@ def test_timers_of_equal_time_fire_by_key_bytes(restored):
 
     def program():
         stream = (
-            environment()
+            checkpointed()
             .from_collection(records)
             .assign_timestamps_and_watermarks(
                 WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: 0)
@@ -88,7 +83,7 @@ class Where(MapFunction):
 
 def test_the_first_record_of_a_subtask_goes_to_the_next_channel():
     """I1: round robin begins at channel (i + 1) mod n for subtask i."""
-    stream = environment(3).from_sequence(0, 2).rebalance().map(Where())
+    stream = checkpointed(3).from_sequence(0, 2).rebalance().map(Where())
     assert sorted(InProcessJob.of(stream).run()) == [(0, 2), (1, 0), (2, 1)]
 
 
@@ -191,7 +186,7 @@ class Flood(SourceFunction):
 def test_readers_are_polled_on_the_tasks_thread():
     """I7: no thread fights for the interpreter's lock; only `SourceFunction.run` has one of its own."""
     before = set(threading.enumerate())  # an earlier test's thread may still be about to end: only new ones count
-    stream = environment().from_source(ThreadSource(), WatermarkStrategy.no_watermarks(), "own", int)
+    stream = checkpointed().from_source(ThreadSource(), WatermarkStrategy.no_watermarks(), "own", int)
     job = InProcessJob.of(stream, max_records=1)
     assert set(threading.enumerate()) <= before
     job.checkpoint()
@@ -204,7 +199,7 @@ def test_a_source_function_fills_a_bounded_buffer_and_waits():
     """I7, I5: `run` goes on while no epoch runs, up to what the next one takes."""
     Flood.collected = 0
     Flood.full.clear()
-    job = InProcessJob.of(environment().add_source(Flood(), type_info=int), max_records=AHEAD)
+    job = InProcessJob.of(checkpointed().add_source(Flood(), type_info=int), max_records=AHEAD)
     assert Flood.full.wait(DEADLINE_S)
     assert Threads.seen["run"] != threading.get_ident()
     (task,) = (task for task in job.tasks.values() if task.chain.stage == 0)
@@ -243,7 +238,7 @@ def test_what_is_collected_under_the_lock_is_before_or_after_a_barrier_as_a_whol
     UnderLock.collected.clear()
     UnderLock.go.clear()
     count = SOURCE_BUFFER + 1000
-    job = InProcessJob.of(environment().add_source(UnderLock(count), type_info=int), max_records=10)
+    job = InProcessJob.of(checkpointed().add_source(UnderLock(count), type_info=int), max_records=10)
     taken = len(job.checkpoint().results)
     assert UnderLock.collected.wait(DEADLINE_S), "the source waits for room under the lock"
     rest = job.checkpoint()
@@ -279,7 +274,7 @@ def test_what_user_code_changes_in_place_after_the_barrier_is_not_in_the_snapsho
     """I13: mutable values are encoded in the synchronous part, though the upload comes much later."""
 
     def program():
-        return environment().from_collection(list(range(8)), int).key_by(lambda n: 0, int).process(Mutating())
+        return checkpointed().from_collection(list(range(8)), int).key_by(lambda n: 0, int).process(Mutating())
 
     job = InProcessJob.of(program(), max_records=2)
     first = job.checkpoint(complete=False)
@@ -334,8 +329,7 @@ class KeepOpaque(KeyedProcessFunction):
 
 
 def opaque_program(**settings: str) -> Any:
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
-    stream = env.set_parallelism(1).from_collection(list(range(6)), int)
+    stream = environment(**settings).from_collection(list(range(6)), int)
     return stream.key_by(lambda n: 0, int).process(KeepOpaque(), Types.LONG())
 
 
@@ -365,6 +359,5 @@ def test_pickled_state_is_refused_where_the_settings_say_so():
     assert isinstance(declined.__cause__, SerializationError)
     assert "Opaque" in str(declined.__cause__)
     job.kill()
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(refuse))
     with pytest.raises(GraphError, match=r"state.pickle is 'refuse', but the job would pickle records from"):
-        InProcessJob.of(env.set_parallelism(2).from_collection([1]).key_by(lambda n: n).process(KeepOpaque()))
+        InProcessJob.of(environment(2, **refuse).from_collection([1]).key_by(lambda n: n).process(KeepOpaque()))

@@ -7,7 +7,6 @@ import threading
 import pytest
 
 from rekindle.common import Types
-from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.functions import (
     CheckpointedFunction,
     KeyedProcessFunction,
@@ -17,6 +16,7 @@ from rekindle.datastream.functions import (
 )
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.testing import InProcessJob
+from tests.environments import environment
 
 DEADLINE_S = 30.0
 
@@ -82,10 +82,6 @@ class Quiet(Tells, SourceFunction):
 
     def cancel(self):
         Told.go.set()
-
-
-def environment(parallelism=2):
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
 
 
 def begun_from(program, told, parallelism=2):

@@ -17,19 +17,14 @@ from rekindle.datastream import (
     MapFunction,
     ProcessFunction,
     SourceFunction,
-    StreamExecutionEnvironment,
 )
 from rekindle.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from rekindle.runtime.state import hashmap
 from rekindle.testing import InProcessJob, ManualClock
+from tests.environments import checkpointed
 
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: record[1])
 MAX_WATERMARK = 2**63 - 1
-
-
-def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    return env.enable_checkpointing(1000)
 
 
 # -- timers -----------------------------------------------------------------------------------------------------------
@@ -49,7 +44,7 @@ class Twice(KeyedProcessFunction):
 
 def test_a_timer_that_is_registered_twice_fires_once_also_when_a_restore_lies_between():
     def program(parallelism):
-        records = environment(parallelism).from_collection([("a", 1), ("b", 2), ("a", 3), ("b", 4), ("a", 200)])
+        records = checkpointed(parallelism).from_collection([("a", 1), ("b", 2), ("a", 3), ("b", 4), ("a", 200)])
         return records.assign_timestamps_and_watermarks(BY_TIME).key_by(lambda record: record[0]).process(Twice())
 
     job = InProcessJob.of(program(1), max_records=2)
@@ -85,7 +80,7 @@ class WithWatermarkKeyed(WithWatermark, KeyedProcessFunction):
 @pytest.mark.parametrize("exchanged", [False, True])
 def test_output_of_a_timer_comes_before_the_watermark_that_fired_it(exchanged):
     """Else everything that a timer emits would be late for the next operator."""
-    records = environment(2).from_collection([("a", 1), ("b", 50)]).assign_timestamps_and_watermarks(BY_TIME)
+    records = checkpointed(2).from_collection([("a", 1), ("b", 50)]).assign_timestamps_and_watermarks(BY_TIME)
     fired = records.key_by(lambda record: record[0]).process(AtTen())
     seen = fired.key_by(lambda each: 0).process(WithWatermarkKeyed()) if exchanged else fired.process(WithWatermark())
     results = InProcessJob.of(seen).run()
@@ -129,7 +124,7 @@ def test_a_keys_cached_state_never_reaches_another_key(monkeypatch, cached_keys)
 
     def program():
         records = [(keys[n * 3 % len(keys)], n) for n in range(200)]
-        stream = environment().from_collection(records).assign_timestamps_and_watermarks(BY_TIME)
+        stream = checkpointed().from_collection(records).assign_timestamps_and_watermarks(BY_TIME)
         return stream.key_by(lambda record: record[0]).process(Own())
 
     expected: dict[Any, list[int]] = {}
@@ -169,7 +164,7 @@ class NoKeyThere(KeyedBroadcastProcessFunction):
 
 
 def test_the_broadcast_side_has_no_key_left_from_the_element_before():
-    env = environment()
+    env = checkpointed()
     numbers = env.from_collection(["a", "b", "a"]).key_by(lambda value: value)
     stream = numbers.connect(env.from_collection([1, 2]).broadcast(RULES)).process(NoKeyThere())
     results = InProcessJob.of(stream, max_records=1).run()
@@ -227,7 +222,7 @@ THROUGH = {
 @pytest.mark.parametrize("operator", THROUGH)
 @pytest.mark.parametrize("declared", [None, int | None])
 def test_none_is_an_element_like_any_other(operator, declared):
-    env = environment(2)
+    env = checkpointed(2)
     results = InProcessJob.of(THROUGH[operator](env.from_collection(ELEMENTS, declared), env)).run()
     assert sorted(results, key=repr) == sorted(ELEMENTS, key=repr)
 
@@ -239,7 +234,7 @@ def test_none_is_a_value_for_reduce_too():
         return (a, b)
 
     def program():
-        return environment().from_collection([None, 1, None]).key_by(lambda value: 0).reduce(either)
+        return checkpointed().from_collection([None, 1, None]).key_by(lambda value: 0).reduce(either)
 
     assert InProcessJob.of(program()).run() == [None, (None, 1), ((None, 1), None)]
     job = InProcessJob.of(program(), max_records=1)
@@ -250,7 +245,7 @@ def test_none_is_a_value_for_reduce_too():
     def forgets(a, b):
         return None if a is not None else b
 
-    stream = environment().from_collection([1, 2, 3, 4]).key_by(lambda value: 0).reduce(forgets)
+    stream = checkpointed().from_collection([1, 2, 3, 4]).key_by(lambda value: 0).reduce(forgets)
     assert InProcessJob.of(stream).run() == [1, None, 3, None]
 
 
@@ -271,7 +266,7 @@ class CountByKey(KeyedProcessFunction):
 def test_none_is_a_keys_field_and_a_key_like_any_other(record_of):
     def program(parallelism, selector, key_type):
         records = [record_of(name, n % 2) for n, name in enumerate([None, "", None, "a", None, ""])]
-        return environment(parallelism).from_collection(records).key_by(selector, key_type).process(CountByKey())
+        return checkpointed(parallelism).from_collection(records).key_by(selector, key_type).process(CountByKey())
 
     def field(record, name, place):
         return record[place] if isinstance(record, tuple) else record[name]
@@ -313,7 +308,7 @@ class GoesIdle(SourceFunction):
 
 
 def test_a_union_does_not_wait_for_an_idle_input():
-    env = environment()
+    env = checkpointed()
     busy = env.from_collection([("busy", n) for n in (5, 20, 30)]).assign_timestamps_and_watermarks(BY_TIME)
     both = env.add_source(GoesIdle()).union(busy)
     job = InProcessJob.of(both.key_by(lambda record: 0).process(AtTen()), max_records=1)
@@ -330,7 +325,7 @@ def test_a_union_with_an_input_that_goes_idle_by_its_strategy():
     clock = ManualClock()
     idle = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: record[1])
     idle = idle.with_idleness(Duration.of_millis(100))
-    env = environment()
+    env = checkpointed()
     silent = env.from_collection([("silent", 1)]).assign_timestamps_and_watermarks(idle)
     busy = env.from_collection([("busy", n) for n in range(2, 30)]).assign_timestamps_and_watermarks(BY_TIME)
     job = InProcessJob.of(silent.union(busy).key_by(lambda record: 0).process(AtTen()), clock, max_records=1)
@@ -361,7 +356,7 @@ def test_the_end_of_input_fires_everything_exactly_once_also_across_a_restore(pa
     records = [(n % 3, n) for n in range(9)]
 
     def program(parallelism):
-        stamped = environment(parallelism).from_collection(records).assign_timestamps_and_watermarks(BY_TIME)
+        stamped = checkpointed(parallelism).from_collection(records).assign_timestamps_and_watermarks(BY_TIME)
         return stamped.key_by(lambda record: record[0]).process(Everything())
 
     job = InProcessJob.of(program(2), max_records=2)

@@ -13,7 +13,6 @@ from rekindle.datastream import (
     MapFunction,
     ProcessWindowFunction,
     RuntimeContext,
-    StreamExecutionEnvironment,
 )
 from rekindle.datastream.state import ListStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
 from rekindle.datastream.window import (
@@ -26,6 +25,7 @@ from rekindle.datastream.window import (
 )
 from rekindle.errors import GraphError
 from rekindle.testing import InProcessJob
+from tests.environments import environment
 
 WORDS = ["a", "b", "a", "a", "b", "a"]
 #: What the engine's own state is called, with and without the parts of its names.
@@ -54,7 +54,7 @@ def test_a_name_of_the_engines_is_refused(descriptor):
 
 
 def keyed(**settings):
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     if settings.get("checkpointed"):
         env.enable_checkpointing(1000)
     return env.from_collection(WORDS, Types.STRING()).uid("words").key_by(lambda word: word)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rekindle.checkpoint.store.open_store import open_store
-from rekindle.datastream import MapFunction, StreamExecutionEnvironment
+from rekindle.datastream import MapFunction
 from rekindle.datastream.cached_files import CachedFile
 from rekindle.errors import GraphError, SerializationError
 from rekindle.graph.build import build_plan
@@ -23,10 +23,7 @@ from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.unpack_files import place_files
 from rekindle.testing import InProcessJob, ManualClock
-
-
-def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+from tests.environments import environment
 
 
 class Measured(MapFunction):

@@ -9,11 +9,12 @@ from typing import Any
 from rekindle.checkpoint import manifest as manifests
 from rekindle.checkpoint.rewrites import RULES
 from rekindle.common import Types, WatermarkStrategy
-from rekindle.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from rekindle.datastream import KeyedProcessFunction, RuntimeContext
 from rekindle.datastream.connectors.datagen import DataGeneratorSource
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.runtime.operators.keyed import KeyedOperator
 from rekindle.testing import InProcessJob
+from tests.environments import checkpointed
 
 CHECKPOINTS = 300
 RECORDS_EACH = 20
@@ -42,7 +43,7 @@ class Remember(KeyedProcessFunction):
 
 
 def job(restore: Any = None) -> InProcessJob:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).enable_checkpointing(1000)
+    env = checkpointed(2)
     source = DataGeneratorSource(lambda n: n * 7919, 10**9)
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int)
     stream = numbers.key_by(lambda n: n % KEYS, int).process(Remember(), int)

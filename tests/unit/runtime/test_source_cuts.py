@@ -12,11 +12,11 @@ from collections import Counter
 import pytest
 
 from rekindle.common import Types
-from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.functions import CheckpointedFunction, MapFunction, SourceFunction
 from rekindle.datastream.state import ListStateDescriptor
 from rekindle.errors import JobCancelledError
 from rekindle.testing import InProcessJob
+from tests.environments import environment
 
 DEADLINE_S = 30.0
 #: How long a snapshot gives a source the chance to do what it must not do.
@@ -117,7 +117,7 @@ class Flushes(MapFunction, CheckpointedFunction):
 
 
 def program(source, chained=True):
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     numbers = env.add_source(source, "numbers", int)
     return (numbers if chained else numbers.disable_chaining()).map(Flushes())
 
@@ -263,7 +263,7 @@ class FailsInTheMiddle(Flushes):
 
 @pytest.mark.parametrize("locked", [False, True], ids=["in-collect", "for-the-lock"])
 def test_a_source_that_waits_for_a_cut_can_be_cancelled(locked):
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     job = InProcessJob.of(env.add_source(KeepsItsPlace(locked), "numbers", int).map(FailsInTheMiddle()))
     head = source_of(job)
     assert Meeting.reached.wait(DEADLINE_S)

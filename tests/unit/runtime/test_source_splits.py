@@ -10,9 +10,9 @@ import pytest
 
 from rekindle.checkpoint.part_formats import SourceState, SplitState
 from rekindle.checkpoint.redistribute import newest_splits
-from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.functions import ParallelSourceFunction
 from rekindle.testing import InProcessJob
+from tests.environments import environment
 
 DEADLINE_S = 30.0
 SPLITS = [f"split-{number}" for number in range(5)]
@@ -58,7 +58,7 @@ class ByIndex(ParallelSourceFunction):
 
 
 def job_of(source, parallelism, restore=None):
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+    env = environment(parallelism)
     return InProcessJob.of(env.add_source(source, "splits"), max_records=7, restore=restore)
 
 

@@ -13,12 +13,13 @@ import pytest
 
 from rekindle.clock import SystemClock
 from rekindle.common import WatermarkStrategy
-from rekindle.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from rekindle.datastream import KeyedProcessFunction
 from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceSplit
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.task import EpochBudget, Task
 from rekindle.runtime.task_thread import TaskThread
 from rekindle.testing.in_process import InProcessJob
+from tests.environments import environment
 
 DEADLINE_S = 30.0
 BUDGET = EpochBudget(max_records=100, target_ms=1000)
@@ -54,7 +55,7 @@ class Reading(Source):
 
 
 def task_reading(reader: type[SourceReader]) -> Task:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     job = InProcessJob.of(env.from_source(Reading(reader), WatermarkStrategy.no_watermarks(), "reading"))
     (task,) = job.tasks.values()
     return task
@@ -86,7 +87,7 @@ class ForEver(KeyedProcessFunction):
 
 
 def test_a_timer_at_the_end_of_time_does_not_end_the_thread():
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     job = InProcessJob.of(env.from_sequence(1, 10).key_by(lambda n: n).process(ForEver()), max_records=1)
     job.epoch()
     task = next(task for task in job.tasks.values() if task.next_due_ms() is not None)

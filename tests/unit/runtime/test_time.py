@@ -14,7 +14,6 @@ from rekindle.datastream import (
     ProcessFunction,
     ProcessWindowFunction,
     RuntimeExecutionMode,
-    StreamExecutionEnvironment,
     TimeDomain,
 )
 from rekindle.datastream.functions import SourceFunction
@@ -33,15 +32,12 @@ from rekindle.datastream.window import (
 )
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob, ManualClock
+from tests.environments import environment
 
 LAST = lambda value, _: value[1]  # noqa: E731
 BY_TIME = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5)).with_timestamp_assigner(
     lambda v, _: v[1]
 )
-
-
-def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
 
 
 class TimesOf(ProcessFunction):

@@ -7,7 +7,7 @@ from enum import Enum
 
 from rekindle import config
 from rekindle.common.job_status import JobStatus
-from rekindle.config import in_millis
+from rekindle.config_parsers import in_millis
 from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from rekindle.graph.settings import JobSettings
 

@@ -23,6 +23,7 @@ from rekindle.runtime.isolation import isolator
 from rekindle.runtime.operators.async_queue import Element, Item, Marks
 from rekindle.runtime.operators.async_runner import AsyncRunner
 from rekindle.runtime.operators.output import OperatorFailure
+from rekindle.runtime.operators.roles import Cancellable, Timed
 from rekindle.runtime.operators.stateless import FunctionOperator
 from rekindle.runtime.snapshot import SnapshotContext
 from rekindle.serde import value_codec_for
@@ -39,7 +40,7 @@ _SUBTASKS = "in-flight-subtasks"
 _ELEMENT, _WATERMARK, _IDLE, _END = range(4)
 
 
-class AsyncWaitOperator(FunctionOperator):
+class AsyncWaitOperator(FunctionOperator, Timed, Cancellable):
     """`AsyncFunction`, ordered or not."""
 
     yields_tagged = False

@@ -20,14 +20,14 @@ from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext, OperatorTimerService, RuntimeContextImpl, user_timestamp
 from rekindle.runtime.operators.keyed import KeyedContext, KeyedOperator, Selector, run_keyed, with_current_key
 from rekindle.runtime.operators.output import OperatorFailure, Stamp, failed_record
+from rekindle.runtime.operators.roles import TwoInputs
 from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable, run_process
 from rekindle.runtime.restore_checks import taking_state
 
 
-class CoFunctionOperator(FunctionOperator):
+class CoFunctionOperator(FunctionOperator, TwoInputs):
     """`CoMapFunction` and `CoFlatMapFunction`; with keys, state is that of the record's key."""
 
-    two_inputs = True
     yields_tagged = False
 
     def __init__(
@@ -91,10 +91,8 @@ class _CoContext(CoProcessFunction.Context):
         return user_timestamp(self.current_timestamp)
 
 
-class CoProcessOperator(FunctionOperator):
+class CoProcessOperator(FunctionOperator, TwoInputs):
     """`CoProcessFunction` without keys."""
-
-    two_inputs = True
 
     def open(self) -> None:
         self._context = _CoContext(OperatorTimerService(self.context, self))
@@ -111,10 +109,8 @@ class _KeyedCoContext(KeyedContext, KeyedCoProcessFunction.OnTimerContext):  # t
     """What a KeyedCoProcessFunction sees beside the record."""
 
 
-class KeyedCoProcessOperator(KeyedOperator):
+class KeyedCoProcessOperator(KeyedOperator, TwoInputs):
     """`KeyedCoProcessFunction`."""
-
-    two_inputs = True
 
     def make_context(self) -> _KeyedCoContext:
         return _KeyedCoContext(self.service, self.keyed)
@@ -165,10 +161,8 @@ def register_broadcast_states(operator: FunctionOperator) -> None:
             operator.context.operator_state.get_broadcast_state(descriptor)
 
 
-class BroadcastProcessOperator(FunctionOperator):
+class BroadcastProcessOperator(FunctionOperator, TwoInputs):
     """`BroadcastProcessFunction`: input 1 is the broadcast side."""
-
-    two_inputs = True
 
     def open(self) -> None:
         register_broadcast_states(self)
@@ -233,10 +227,8 @@ class _KeyedBroadcastSideContext(_BroadcastContext, KeyedBroadcastProcessFunctio
                 process(key, state)
 
 
-class KeyedBroadcastProcessOperator(KeyedOperator):
+class KeyedBroadcastProcessOperator(KeyedOperator, TwoInputs):
     """`KeyedBroadcastProcessFunction`: the first input is keyed, the second broadcast."""
-
-    two_inputs = True
 
     def make_context(self) -> _KeyedBroadcastContext:
         return _KeyedBroadcastContext(self)

@@ -20,6 +20,7 @@ from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.operators.keyed import KeyedOperator, Selector
 from rekindle.runtime.operators.output import Stamp, failed_record
+from rekindle.runtime.operators.roles import TwoInputs
 
 #: An interval is covered by about so many stretches: fewer mean longer lists, more mean more lookups.
 _STRETCHES = 8
@@ -83,10 +84,8 @@ class _Side:
         return [entry for each in stretches for entry in get(each) or () if earliest <= entry[0] <= latest]
 
 
-class IntervalJoinOperator(KeyedOperator):
+class IntervalJoinOperator(KeyedOperator, TwoInputs):
     """`interval_join`: input 0 is the left stream."""
-
-    two_inputs = True
 
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, selectors: list[Selector]) -> None:
         super().__init__(node, context, function, selectors)

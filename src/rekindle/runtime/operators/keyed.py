@@ -15,6 +15,7 @@ from rekindle.datastream.time_domain import TimeDomain
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import KeyedTimerService, OperatorContext, user_timestamp
 from rekindle.runtime.operators.output import OperatorFailure, Stamp, failed_record
+from rekindle.runtime.operators.roles import Timed
 from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable
 from rekindle.runtime.state.backend import KeyedStateBackend
 
@@ -43,7 +44,7 @@ class KeyedContext(KeyedProcessFunction.OnTimerContext):
         return self.current_domain
 
 
-class KeyedOperator(FunctionOperator):
+class KeyedOperator(FunctionOperator, Timed):
     """A function with keyed state and timers."""
 
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, selectors: list[Selector]) -> None:
@@ -68,7 +69,7 @@ class KeyedOperator(FunctionOperator):
         """Fire what is due in event time, then pass the watermark on."""
         self.current_watermark = watermark
         self.keyed.clear_current_key()
-        if self.ends_batch(watermark):
+        if self.context.ends_batch(watermark):
             event, processing = self.timers.event.drain(), self.timers.processing.drain()
             self._fire(event, TimeDomain.EVENT_TIME)
             self._fire(processing, TimeDomain.PROCESSING_TIME)

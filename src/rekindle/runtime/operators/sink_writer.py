@@ -26,6 +26,13 @@ from rekindle.runtime.commits import Commits, PlainSerializer
 from rekindle.runtime.context import OperatorContext, user_timestamp
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
+from rekindle.runtime.operators.roles import (
+    Cancellable,
+    Committing,
+    PreparesSnapshot,
+    SnapshotParticipant,
+    refuse_committables,
+)
 from rekindle.runtime.snapshot import SnapshotContext
 
 #: The operator state in which the state of writers lies, each element as bytes.
@@ -49,7 +56,7 @@ class _WriterContext(SinkWriter.Context):
         return self._operator.current_watermark
 
 
-class WriterOperator(Operator):
+class WriterOperator(Operator, SnapshotParticipant, PreparesSnapshot, Committing, Cancellable):
     """The end of a stream in a `Sink`. Methods of sink, writer and committer count by name."""
 
     def __init__(self, node: OperatorNode, context: OperatorContext, sink: Any) -> None:
@@ -74,7 +81,7 @@ class WriterOperator(Operator):
 
     def restore_committables(self, stored: list[Iterator[bytes]]) -> None:
         if not self._commits_at_all:
-            super().restore_committables(stored)
+            refuse_committables(self.context, stored)
         self._restored = stored
 
     def restore_ended(self) -> None:
@@ -240,10 +247,12 @@ class WriterOperator(Operator):
         return self._commits.snapshot(checkpoint_id) if self._commits is not None else []
 
     def notify_complete(self, checkpoint_id: int) -> None:
-        super().notify_complete(checkpoint_id)
         if self._commits is not None:
             self._user(self._commits.completed, checkpoint_id)
             self._sweep()
+
+    def notify_aborted(self, checkpoint_id: int) -> None:
+        """Keep the committables of an aborted checkpoint: the next checkpoint holds them too."""
 
     def settle(self) -> None:
         if self._commits is not None:

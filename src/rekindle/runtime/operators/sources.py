@@ -16,6 +16,7 @@ from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.exchange.chunk import IDLE, WATERMARK, decode_row, encode_body, encode_row, read_header
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.output import OperatorFailure
+from rekindle.runtime.operators.roles import Cancellable, Positioned
 from rekindle.runtime.operators.source_context import Buffered, BufferedSourceContext, SourceCancelledError
 from rekindle.runtime.operators.split_offsets import SplitOffsets
 from rekindle.runtime.operators.stateless import FunctionOperator
@@ -48,7 +49,7 @@ class Allowance:
         return min(SOURCE_BATCH, self.slices.size, self.max_records - pulled)
 
 
-class SourceOperator(Operator):
+class SourceOperator(Operator, Positioned, Cancellable):
     """A head without inputs: `pull` emits at most so many records."""
 
     finished = False
@@ -67,11 +68,16 @@ class SourceOperator(Operator):
         """Emit what is there, up to the cap; the number of records."""
         raise NotImplementedError
 
-    def cancel(self) -> None:
-        """Stop producing; called from another thread."""
+    def source_state(self) -> SourceState | None:
+        """Return the position of each split, for a snapshot; None if there is none."""
+        raise NotImplementedError
+
+    def restore_source(self, state: SourceState, finished: bool) -> None:
+        """Continue from a snapshot; `finished`: the source had ended by then."""
+        raise NotImplementedError
 
     def position(self) -> Any:
-        """A source may have ended although its task has not: an operator after it holds the end back."""
+        """Return True if the source has ended: its task may not have, if an operator after it holds the end back."""
         return True if self.finished else None
 
     def hold_for_cut(self) -> None:

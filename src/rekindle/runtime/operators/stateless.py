@@ -14,6 +14,7 @@ from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext, OperatorTimerService, user_timestamp
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.output import OperatorFailure, Stamp, failed_record
+from rekindle.runtime.operators.roles import SnapshotParticipant
 from rekindle.runtime.snapshot import InitializationContext, SnapshotContext
 
 #: The operator state in which a `ListCheckpointed` function's list lies.
@@ -33,7 +34,7 @@ def tell_where(function: Any, runtime_context: RuntimeContext) -> None:
         setter(runtime_context)
 
 
-class FunctionOperator(Operator):
+class FunctionOperator(Operator, SnapshotParticipant):
     """An operator around one user function, with its life cycle."""
 
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any) -> None:
@@ -82,11 +83,9 @@ class FunctionOperator(Operator):
             snapshot(context)
 
     def notify_complete(self, checkpoint_id: int) -> None:
-        super().notify_complete(checkpoint_id)
         self._tell("notify_checkpoint_complete", checkpoint_id)
 
     def notify_aborted(self, checkpoint_id: int) -> None:
-        super().notify_aborted(checkpoint_id)
         self._tell("notify_checkpoint_aborted", checkpoint_id)
 
     def _tell(self, method: str, checkpoint_id: int) -> None:

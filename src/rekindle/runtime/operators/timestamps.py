@@ -23,6 +23,7 @@ from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
+from rekindle.runtime.operators.roles import EpochListener, Positioned, Timed
 from rekindle.runtime.operators.stateless import method_or_callable
 
 #: How many records of an epoch pass between two watermarks.
@@ -48,7 +49,7 @@ class _CollectedOutput(WatermarkOutput):
         self.idle = False
 
 
-class TimestampsOperator(Operator):
+class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
     """Assigns timestamps and generates watermarks; upstream watermarks end here, except the last one."""
 
     def __init__(self, node: OperatorNode, context: OperatorContext, strategy: WatermarkStrategy) -> None:

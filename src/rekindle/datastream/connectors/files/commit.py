@@ -9,7 +9,7 @@ from typing import Any
 
 from rekindle.datastream.connectors.files.folders import disk_faults, sync_folder
 from rekindle.datastream.connectors.files.names import InProgressName, Writing
-from rekindle.datastream.connectors.files.parts import Part
+from rekindle.datastream.connectors.files.part_files import Part
 from rekindle.datastream.connectors.sink_api import CommitRequest, Committer, CommitterInitContext
 from rekindle.errors import ConnectorError
 

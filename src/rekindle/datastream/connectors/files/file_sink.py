@@ -16,7 +16,7 @@ from rekindle.datastream.connectors.files.commit import FileCommitter, committab
 from rekindle.datastream.connectors.files.file_paths import local_path
 from rekindle.datastream.connectors.files.folders import disk_faults, make_folders, sync_folder
 from rekindle.datastream.connectors.files.names import OutputFileConfig, Writing
-from rekindle.datastream.connectors.files.parts import BulkPart, Part, RowPart
+from rekindle.datastream.connectors.files.part_files import BulkPart, Part, RowPart
 from rekindle.datastream.connectors.files.rolling import OnCheckpointRollingPolicy, RollingPolicy
 from rekindle.datastream.connectors.sink_api import (
     Committer,

@@ -20,10 +20,10 @@ from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.keys import owned_key
 from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
+from rekindle.runtime.operators.roles import PreparesSnapshot
 from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK, YOUNG, ValueContents, is_young
-from rekindle.runtime.operators.windows.deadlines import Deadlines
+from rekindle.runtime.operators.windows.deadlines import Deadlines, in_firing_order
 from rekindle.runtime.operators.windows.namespaces import SHARED, Namespace
-from rekindle.runtime.operators.windows.order import in_order
 from rekindle.runtime.operators.windows.window_operator import WindowOperator
 from rekindle.runtime.state.changes import ROW_KEY, Row
 from rekindle.runtime.timers import TimerQueue
@@ -50,7 +50,7 @@ class Pane:
         self.retimed = False
 
 
-class AlignedWindowOperator(WindowOperator):
+class AlignedWindowOperator(WindowOperator, PreparesSnapshot):
     """Windows that are the same for all keys, evaluated at their end and with each late element."""
 
     def __init__(
@@ -260,7 +260,7 @@ class AlignedWindowOperator(WindowOperator):
 
     def _evaluate_pane(self, pane: Pane) -> None:
         rows = pane.rows
-        keys = in_order(rows if not pane.fired else rows.keys() - pane.fired)
+        keys = in_firing_order(rows if not pane.fired else rows.keys() - pane.fired)
         contents = self.contents
         if self.function is None and isinstance(contents, ValueContents):
             result = contents.result
@@ -278,7 +278,7 @@ class AlignedWindowOperator(WindowOperator):
         clear = self.contents.clear
         if self.clears:
             window = TimeWindow(*pane.namespace)
-            for key in in_order(pane.rows):
+            for key in in_firing_order(pane.rows):
                 self.clear_user_state(key, pane.namespace, window)
         for row in pane.rows.values():
             if row[ROW_KEY] is not None:
@@ -298,4 +298,3 @@ class AlignedWindowOperator(WindowOperator):
                 pane.retimed = False
                 for key in pane.rows:
                     self._set_timer(pane, key)
-        super().prepare_snapshot(checkpoint_id)

@@ -124,12 +124,12 @@ class GeneralWindowOperator(WindowOperator):
 
     def fire_event_time(self, watermark: int) -> Iterator[int]:
         timers = self.timers
-        due = timers.event.drain() if self.ends_batch(watermark) else timers.advance_watermark(watermark)
+        due = timers.event.drain() if self.context.ends_batch(watermark) else timers.advance_watermark(watermark)
         return self._fire_timers(due, self.operation.trigger.on_event_time, self.event_time)
 
     def fire_processing_time(self, passed_ms: int) -> Iterator[int]:
         timers = self.timers
-        due = timers.processing.drain() if self.ends_batch(passed_ms) else timers.due_processing_time(passed_ms)
+        due = timers.processing.drain() if self.context.ends_batch(passed_ms) else timers.due_processing_time(passed_ms)
         return self._fire_timers(due, self.operation.trigger.on_processing_time, not self.event_time)
 
     def _fire_timers(

@@ -21,10 +21,10 @@ from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.keys import owned_key
 from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
+from rekindle.runtime.operators.roles import PreparesSnapshot
 from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK, YOUNG, ValueContents, is_young
-from rekindle.runtime.operators.windows.deadlines import Deadlines
+from rekindle.runtime.operators.windows.deadlines import Deadlines, in_firing_order
 from rekindle.runtime.operators.windows.merging_windows import MergedWindowColumn
-from rekindle.runtime.operators.windows.order import in_order
 from rekindle.runtime.operators.windows.window_operator import WindowOperator
 from rekindle.runtime.state.changes import Row
 
@@ -49,7 +49,7 @@ class Session:
         self.timer = NEVER
 
 
-class SessionWindowOperator(WindowOperator):
+class SessionWindowOperator(WindowOperator, PreparesSnapshot):
     """Sessions, evaluated when they end and with each late element."""
 
     shares_elements = False
@@ -223,7 +223,7 @@ class SessionWindowOperator(WindowOperator):
                         self._look_at(session, last)  # it has grown
                     else:
                         due.setdefault(session.key, []).append(session)
-            for key in in_order(due) if len(due) > 1 else due:
+            for key in in_firing_order(due) if len(due) > 1 else due:
                 for session in due[key]:
                     self._on_deadline(session, time)
             yield time
@@ -274,7 +274,6 @@ class SessionWindowOperator(WindowOperator):
                 session.timer = time
                 if time != NEVER:
                     self.timers.register_event_time(time, session.key, namespace)
-        super().prepare_snapshot(checkpoint_id)
 
 
 def _start(session: Session) -> int:

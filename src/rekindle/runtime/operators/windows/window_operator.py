@@ -13,6 +13,7 @@ from rekindle.runtime.isolation import isolator
 from rekindle.runtime.keys import owned_key
 from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.output import OperatorFailure
+from rekindle.runtime.operators.roles import Timed
 from rekindle.runtime.operators.stateless import FunctionOperator, tell_where
 from rekindle.runtime.operators.windows.contents import Contents, contents_of
 from rekindle.runtime.operators.windows.contexts import WindowContext
@@ -23,7 +24,7 @@ from rekindle.runtime.state.changes import Row
 LATE_RECORDS_DROPPED = "numLateRecordsDropped"
 
 
-class WindowOperator(FunctionOperator):
+class WindowOperator(FunctionOperator, Timed):
     """Base of the window operators. The user's window function, if there is one, is `self.function`."""
 
     #: Whether an element may be in several windows at once; then each gets a copy of one that can change.
@@ -82,7 +83,7 @@ class WindowOperator(FunctionOperator):
         """Fire what is due in event time, at the end of BATCH mode in processing time too; pass the watermark on."""
         self.current_watermark = watermark
         due = [self.fire_event_time(watermark)]
-        if self.ends_batch(watermark):
+        if self.context.ends_batch(watermark):
             due.append(self.fire_processing_time(watermark))
         for times in due:
             self._fire(times)

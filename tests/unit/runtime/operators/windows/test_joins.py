@@ -19,7 +19,6 @@ from rekindle.datastream import (
     KeySelector,
     OutputTag,
     ProcessFunction,
-    StreamExecutionEnvironment,
     TaggedUnion,
     TaggedUnionTypeInfo,
 )
@@ -36,6 +35,7 @@ from rekindle.errors import GraphError, TypeMismatchError
 from rekindle.graph.build import build_plan
 from rekindle.serde import codec_for, value_codec_for
 from rekindle.testing import InProcessJob, ManualClock
+from tests.environments import environment
 from tests.window_driver import WindowDriver
 
 ITSELF = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value)
@@ -44,10 +44,6 @@ TEN = TumblingEventTimeWindows.of(10)
 ONE, TWO = TaggedUnion.one, TaggedUnion.two
 
 both = pytest.mark.parametrize("general", [False, True], ids=["fast", "general"])
-
-
-def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
 
 
 def times(env, numbers, typed=True) -> DataStream:

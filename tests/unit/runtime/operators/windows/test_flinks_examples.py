@@ -8,7 +8,6 @@ from rekindle.common import Time, Types, WatermarkStrategy
 from rekindle.datastream import (
     AggregateFunction,
     ProcessWindowFunction,
-    StreamExecutionEnvironment,
     WindowFunction,
 )
 from rekindle.datastream.window import (
@@ -20,6 +19,7 @@ from rekindle.datastream.window import (
     TumblingEventTimeWindows,
 )
 from rekindle.testing import InProcessJob
+from tests.environments import environment
 
 HI = [("hi", 1), ("hi", 2), ("hi", 3), ("hi", 4), ("hi", 5), ("hi", 8), ("hi", 9), ("hi", 15)]
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
@@ -41,7 +41,7 @@ class GapIsSecondField(SessionWindowTimeGapExtractor):
 
 
 def keyed(records, by=0, parallelism=1):
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+    env = environment(parallelism)
     kinds = {str: Types.STRING(), int: Types.INT()}
     stream = env.from_collection(records, Types.TUPLE([kinds[type(field)] for field in records[0]]))
     if by == 0:
@@ -106,7 +106,7 @@ READINGS = [("a", 1, 30.0), ("a", 2, 10.0), ("b", 3, 5.0), ("a", 4, 20.0), ("a",
 
 
 def readings():
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     stream = env.from_collection(READINGS, Types.TUPLE([Types.STRING(), Types.LONG(), Types.DOUBLE()]))
     return stream.assign_timestamps_and_watermarks(BY_TIME).key_by(lambda reading: reading[0]).window(FIVE)
 
@@ -203,7 +203,7 @@ def test_purchases_of_one_hour():
         ("bob", 59 * 60_000, 1),
         ("ann", 130 * 60_000, 3),
     ]
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     orders = env.from_collection(purchases, Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()]))
     hourly = (
         orders.assign_timestamps_and_watermarks(BY_TIME)

@@ -6,7 +6,7 @@ import pytest
 
 from rekindle.common import Time
 from rekindle.common.watermark_strategy import MAX_WATERMARK
-from rekindle.datastream import ProcessWindowFunction, StreamExecutionEnvironment
+from rekindle.datastream import ProcessWindowFunction
 from rekindle.datastream.window import (
     ProcessingTimeTrigger,
     SlidingProcessingTimeWindows,
@@ -14,6 +14,7 @@ from rekindle.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from rekindle.testing import InProcessJob, ManualClock
+from tests.environments import environment
 from tests.window_driver import WindowDriver, keyed_stream
 
 pytestmark = pytest.mark.parametrize("general", [False, True], ids=["fast", "general"])
@@ -87,7 +88,7 @@ def test_windows_by_the_clock_survive_a_restore(general):
 def test_a_task_asks_for_an_epoch_when_a_window_ends(general):
     """I4: no record need come for a window of processing time to end."""
     clock = ManualClock(1_000)
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     stream = env.from_collection([("a", 1), ("a", 2), ("a", 3)]).key_by(lambda record: record[0])
     job = InProcessJob.of(stream.window(TumblingProcessingTimeWindows.of(10)).process(Numbers()), clock, max_records=2)
     assert job.epoch() == []

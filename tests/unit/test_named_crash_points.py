@@ -28,7 +28,7 @@ for step in range(1, 4):
 """
 
 
-def environment(**variables: str) -> dict[str, str]:
+def process_variables(**variables: str) -> dict[str, str]:
     return {
         **{name: value for name, value in os.environ.items() if name not in (CRASH_AT, CRASH_ONCE)},
         "PYTHONPATH": str(Path(rekindle.__file__).parents[1]),
@@ -39,7 +39,7 @@ def environment(**variables: str) -> dict[str, str]:
 def run(process: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", PROGRAM, process],
-        env=environment(**variables),
+        env=process_variables(**variables),
         capture_output=True,
         text=True,
         timeout=60,
@@ -70,7 +70,7 @@ def test_the_process_dies_there_and_nowhere_else(text: str | None, process: str,
 
 def test_a_process_that_stands_still_there_goes_on_when_it_is_let():
     command = [sys.executable, "-c", PROGRAM, "driver"]
-    variables = environment(**{CRASH_AT: "before-publish:2/stop"})
+    variables = process_variables(**{CRASH_AT: "before-publish:2/stop"})
     with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True) as process:
         try:
             _, status = os.waitpid(process.pid, os.WUNTRACED)

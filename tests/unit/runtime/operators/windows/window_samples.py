@@ -1,0 +1,16 @@
+"""Windows that several test files use."""
+
+from __future__ import annotations
+
+import pytest
+
+from rekindle.datastream import ProcessWindowFunction
+from rekindle.datastream.window import TumblingEventTimeWindows
+
+TEN = TumblingEventTimeWindows.of(10)
+both = pytest.mark.parametrize("general", [False, True], ids=["fast", "general"])
+
+
+class Numbers(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield key, [number for _, number in elements]
