@@ -198,7 +198,7 @@ def test_who_cancels_a_job_finds_it_cancelled_whatever_fails_on_the_way(tmp_path
     ],
 )
 def test_a_slots_verdict_becomes_the_same_error(verdict, kind: type[RekindleError], told):
-    error = task_failed("orders", TaskFailed("task", "count", 0, "Traceback", "", None, False, verdict, "Sentence."))
+    error = task_failed("orders", TaskFailed("task", "count", 0, "Traceback", "", None, verdict, "Sentence."))
     assert type(error) is kind
     assert str(error).startswith(told)
     assert not getattr(error, "retryable", False)

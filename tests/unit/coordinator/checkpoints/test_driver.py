@@ -33,6 +33,7 @@ from rekindle.protocol import (
 )
 from rekindle.spark.storage import JobStorage
 from rekindle.testing import ManualClock
+from tests.listed_checkpoints import list_checkpoints
 
 NOTES = (BEGUN, COMPLETED)
 
@@ -214,7 +215,7 @@ def test_a_finished_job_leaves_nothing_though_its_last_two_checkpoints_overlappe
     final = driver.cut()
     assert (second.base_id, final.base_id) == (1, 1)
     driver.checkpointing.hear(driver.word(second, large))
-    assert len(resolve.list_checkpoints(driver.store, "shell")) == 2, "the final one still stands on the first"
+    assert len(list_checkpoints(driver.store, "shell")) == 2, "the final one still stands on the first"
     finish(driver, final)
     assert driver.files() == []
 
@@ -227,7 +228,7 @@ def test_a_base_goes_at_the_end_when_what_stood_on_it_came_to_nothing(tmp_path):
     second, _third = driver.cut(), driver.cut()
     driver.checkpointing.hear(driver.word(second))
     driver.checkpointing.job_ended(JobStatus.FAILED)
-    assert [path.rpartition("/")[2] for path in resolve.list_checkpoints(driver.store, "shell")] == ["chk-2"]
+    assert [path.rpartition("/")[2] for path in list_checkpoints(driver.store, "shell")] == ["chk-2"]
 
 
 def test_a_store_that_does_not_delete_for_a_moment_is_no_failure_of_the_job(driver, monkeypatch, caplog):
@@ -243,9 +244,9 @@ def test_a_store_that_does_not_delete_for_a_moment_is_no_failure_of_the_job(driv
         driver.checkpointing.hear(driver.word(driver.cut(), large))
     assert driver.told[-1] == CheckpointCompleted(2, False)
     assert "[1] could not be deleted: the network is gone" in caplog.text
-    assert len(resolve.list_checkpoints(driver.store, "shell")) == 2
+    assert len(list_checkpoints(driver.store, "shell")) == 2
     driver.checkpointing.hear(driver.word(driver.cut(), large))
-    assert [path.rpartition("/")[2] for path in resolve.list_checkpoints(driver.store, "shell")] == ["chk-3"]
+    assert [path.rpartition("/")[2] for path in list_checkpoints(driver.store, "shell")] == ["chk-3"]
     assert {StateFileName.parse(path).checkpoint_id for path in driver.files() if path.endswith(".state")} == {3}
 
 
@@ -478,10 +479,10 @@ def test_what_a_failed_publication_left_goes_with_the_next_attempt(driver, monke
         with pytest.raises(CheckpointError, match="tolerable"):
             driver.checkpointing.hear(word)
         driver.checkpointing.failed("the store failed")
-    assert len(resolve.list_checkpoints(driver.store, "shell")) == 2
+    assert len(list_checkpoints(driver.store, "shell")) == 2
     driver.begin()
     assert driver.basis.restored_id == 1
-    assert [path.rpartition("/")[2] for path in resolve.list_checkpoints(driver.store, "shell")] == ["chk-1"]
+    assert [path.rpartition("/")[2] for path in list_checkpoints(driver.store, "shell")] == ["chk-1"]
     assert resolve.load(driver.store, latest(driver.store, "shell"), deep=True).manifest.checkpoint_id == 1
 
 

@@ -32,6 +32,7 @@ from rekindle.graph.nodes import JobPlan
 from rekindle.key_groups import key_group_range
 from rekindle.protocol import CheckpointAcknowledged, CheckpointDeclined, CheckpointOrder, Committed, WrittenOperator
 from rekindle.testing import ManualClock
+from tests.listed_checkpoints import list_checkpoints
 
 NAME = "walk"
 GROUPS = 8
@@ -146,7 +147,7 @@ class Life:
 
     def listed(self) -> list[int]:
         """The checkpoints that a restore finds; each has every byte that it needs."""
-        paths = resolve.list_checkpoints(self.store, NAME)
+        paths = list_checkpoints(self.store, NAME)
         return sorted(resolve.load(self.store, path, deep=True).manifest.checkpoint_id for path in paths)
 
     def kept(self) -> list[int]:
@@ -158,7 +159,7 @@ class Life:
 
     def check_after_the_end(self) -> None:
         assert self.listed() == self.kept()
-        assert exactly_needed(self.store, resolve.list_checkpoints(self.store, NAME), f"{NAME}/0")
+        assert exactly_needed(self.store, list_checkpoints(self.store, NAME), f"{NAME}/0")
         assert exactly_needed(self.savepoints, savepoints_of(self.savepoints))
 
 
