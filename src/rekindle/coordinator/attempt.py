@@ -15,12 +15,12 @@ from typing import Any, Protocol
 import msgspec
 
 from rekindle.common.accumulators import merge_encoded
-from rekindle.coordinator.checkpoints.driver import Checkpointing
+from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.cluster import Cluster, EpochRun, SlotAddress
 from rekindle.coordinator.control import ControlIdentity, ControlServer
 from rekindle.coordinator.epochs import EpochLimits, EpochSummary, Pace, finished_tasks, summarised
 from rekindle.coordinator.failure_messages import close_failed, slot_lost
-from rekindle.coordinator.slot_inbox import SlotVoices
+from rekindle.coordinator.slot_inbox import SlotInbox
 from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.graph.nodes import JobPlan
 from rekindle.metrics import MetricReading
@@ -114,7 +114,7 @@ class Attempt:
     def __init__(
         self,
         plan: JobPlan,
-        checkpointing: Checkpointing,
+        checkpointing: CheckpointDriver,
         program: bytes,
         cluster: Cluster,
         settings: AttemptSettings,
@@ -130,7 +130,7 @@ class Attempt:
         self._settings = settings
         self._observer = observer
         self._receiver = receiver
-        self._voices = SlotVoices(plan.job_name, self._cancel_epoch)
+        self._inbox = SlotInbox(plan.job_name, self._cancel_epoch)
         self._identity = ControlIdentity(checkpointing.job_id, self._number, plan.slots, os.urandom(32), settings.tls)
         self._stage_names = tuple(
             ", ".join(chain.name for chain in plan.chains if chain.stage == stage) for stage in range(plan.stages)
@@ -139,8 +139,8 @@ class Attempt:
         self._server = ControlServer(
             self._host,
             self._identity,
-            self._voices.on_message,
-            self._voices.on_gone,
+            self._inbox.on_message,
+            self._inbox.on_gone,
             (settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms),
         )
         self._unfinished = set(plan.subtasks)
@@ -170,10 +170,10 @@ class Attempt:
             self._checkpointing.started(self._server.broadcast)
             self._observer.on_started()
             self._run_epochs()
-            self._close_tasks(_NEVER, give_up=lambda: self._voices.cancelled)  # a sink's last flush may take long
+            self._close_tasks(_NEVER, give_up=lambda: self._inbox.cancelled)  # a sink's last flush may take long
             self._check_closed()
         except BaseException as error:
-            why = "is cancelled" if self._voices.cancelled else "has failed"
+            why = "is cancelled" if self._inbox.cancelled else "has failed"
             _LOG.info("Attempt %d %s and shuts down.", self._number, why)
             self._shut_down_after(error)
             raise
@@ -185,13 +185,13 @@ class Attempt:
 
     def cancel(self) -> None:
         """Ask the attempt to end; safe from any thread."""
-        self._voices.cancel()
+        self._inbox.cancel()
         self._server.broadcast(CancelTasks())
         self._cluster.cancel_epoch()
 
     def wake(self) -> None:
         """Somebody has asked for a checkpoint; safe from any thread."""
-        self._voices.wake()
+        self._inbox.wake()
 
     def _start_slots(self) -> None:
         settings, identity = self._settings, self._identity
@@ -217,16 +217,16 @@ class Attempt:
         try:
             self._cluster.start_slots(launches)
         except JobCancelledError:
-            self._voices.check()  # a slot's failure stops the start of the others: it has priority
+            self._inbox.check()  # a slot's failure stops the start of the others: it has priority
             raise
-        self._voices.wait(
-            lambda: len(self._voices.hellos) == self._plan.slots,
+        self._inbox.wait(
+            lambda: len(self._inbox.hellos) == self._plan.slots,
             settings.slot_start_timeout_s,
             self._who_did_not_report,
         )
 
     def _who_did_not_report(self) -> str:
-        missing = sorted(set(range(self._plan.slots)) - set(self._voices.hellos))
+        missing = sorted(set(range(self._plan.slots)) - set(self._inbox.hellos))
         trouble = self._server.trouble
         return f"slots {missing} did not report" + (f": {trouble}" if trouble is not None else "")
 
@@ -247,8 +247,8 @@ class Attempt:
                     basis.store_options,
                 ),
             )
-        self._voices.wait(
-            lambda: len(self._voices.deployed) == self._plan.slots,
+        self._inbox.wait(
+            lambda: len(self._inbox.deployed) == self._plan.slots,
             None,
             lambda: "",
         )
@@ -303,7 +303,7 @@ class Attempt:
             job_id=self._identity.job_id,
             job_name=self._plan.job_name,
             attempt=self._number,
-            epoch=self._voices.next_epoch(),
+            epoch=self._inbox.next_epoch(),
             stage_names=self._stage_names,
             slots=self._addresses(),
             secret=self._identity.secret,
@@ -332,7 +332,7 @@ class Attempt:
         No Spark job runs while there is nothing to do and no checkpoint is due, or while the results wait for their
         reader, unless somebody asks for a checkpoint or savepoint.
         """
-        voices, checkpointing = self._voices, self._checkpointing
+        voices, checkpointing = self._inbox, self._checkpointing
         while True:
             self._hear_words()
             checkpointing.take_requests()
@@ -344,14 +344,14 @@ class Attempt:
             if order is not None:
                 return EpochWork(order)
             with voices.changed:
-                self._voices.check()
+                self._inbox.check()
                 if not room and self._receiver.has_room():
                     continue  # the reader was faster than we
                 wanted = room and (backlog or voices.ready) and not checkpointing.ledger.holds_input
                 pause_ms = self._pause_ms(pace, backlog, last) if wanted else None
                 if pause_ms == 0.0:
                     return EpochWork(None)
-                if not voices.words and not checkpointing.desk.has_requests:
+                if not voices.words and not checkpointing.requests.has_requests:
                     waits = [wait for wait in (pause_ms, checkpointing.wait_ms()) if wait is not None]
                     voices.changed.wait(min(waits) / 1000 if waits else None)
 
@@ -371,19 +371,19 @@ class Attempt:
 
     def _hear_words(self) -> None:
         """What slots said about checkpoints meanwhile."""
-        for word in self._voices.take_words():
-            self._checkpointing.hear(word)
+        for word in self._inbox.take_words():
+            self._checkpointing.on_message(word)
 
     def _run_epoch(self, run: EpochRun) -> list[bytes]:
         try:
             rows = self._attend(self._epoch_thread.submit(self._cluster.run_epoch, run), run)
         except JobCancelledError:
-            self._voices.check()  # a slot's failure cancels the Spark job too: it has priority
+            self._inbox.check()  # a slot's failure cancels the Spark job too: it has priority
             raise
         except ClusterError as error:
             self._explain(error)
             raise
-        self._voices.check()
+        self._inbox.check()
         return rows
 
     def _attend(self, epoch: Future[list[bytes]], run: EpochRun) -> list[bytes]:
@@ -392,7 +392,7 @@ class Attempt:
         An epoch with a barrier names the checkpoint that its deltas stand on: until it is over no other checkpoint
         completes (I12), and one that may be complete by what slots have said meanwhile does not expire.
         """
-        voices, checkpointing = self._voices, self._checkpointing
+        voices, checkpointing = self._inbox, self._checkpointing
         epoch.add_done_callback(lambda _: voices.wake())
         while not epoch.done():
             if run.checkpoint is None:
@@ -408,16 +408,16 @@ class Attempt:
     def _explain(self, error: ClusterError) -> None:
         """Spark says that the job failed; the slot's own word, if it comes, is the better story."""
         try:
-            self._voices.wait(lambda: False, _EXPLANATION_S, str)
+            self._inbox.wait(lambda: False, _EXPLANATION_S, str)
         except ClusterError as better:
-            if better is self._voices.failure:
+            if better is self._inbox.failure:
                 raise better from error
 
     def _conclude(self, run: EpochRun, duration_ms: float) -> EpochSummary:
         """The epoch counts only if every slot reported every stage, the counts balance and all are alive (I3)."""
-        voices, plan = self._voices, self._plan
+        voices, plan = self._inbox, self._plan
         expected = plan.slots * plan.stages
-        self._voices.wait(
+        self._inbox.wait(
             lambda: len(voices.reports) == expected,
             self._settings.heartbeat_timeout_ms / 1000,
             lambda: f"only {len(voices.reports)} of {expected} stage reports of epoch {run.epoch} had come",
@@ -433,7 +433,7 @@ class Attempt:
         return summary
 
     def _addresses(self) -> tuple[SlotAddress, ...]:
-        hellos = self._voices.hellos
+        hellos = self._inbox.hellos
         return tuple(
             SlotAddress(hellos[slot].host, hellos[slot].boot_id, hellos[slot].unix_path, hellos[slot].tcp_port)
             for slot in range(self._plan.slots)
@@ -442,7 +442,7 @@ class Attempt:
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def _close_tasks(self, timeout_s: float, give_up: Callable[[], bool] = lambda: False) -> None:
-        voices = self._voices
+        voices = self._inbox
         with voices.changed:
             voices.closing = True
         self._server.broadcast(CloseTasks())
@@ -458,26 +458,26 @@ class Attempt:
 
     def _check_closed(self) -> None:
         """What a sink held back until its close() is lost when that failed or did not come: that is no success."""
-        self._voices.check()
+        self._inbox.check()
         if errors := self._close_errors():
             raise close_failed(self._plan.job_name, errors)
-        hellos = self._voices.hellos
-        for slot in sorted(hellos.keys() - self._voices.closed.keys()):
+        hellos = self._inbox.hellos
+        for slot in sorted(hellos.keys() - self._inbox.closed.keys()):
             raise slot_lost(self._plan.job_name, slot, hellos[slot], "it ended before its functions were closed")
 
     def _close_errors(self) -> list[str]:
-        return [error for _, closed in sorted(self._voices.closed.items()) for error in closed.errors]
+        return [error for _, closed in sorted(self._inbox.closed.items()) for error in closed.errors]
 
     def _shut_down_after(self, error: BaseException) -> None:
         """After a failure: let functions close if they can; what does not end in time dies with its lifeline."""
-        if self._voices.closing:
+        if self._inbox.closing:
             return  # it failed at its end: everyone has been asked to close
         cancelled = isinstance(error, JobCancelledError)
         self._cluster.cancel_epoch()
         self._server.broadcast(CancelTasks())
         timeout_s = self._settings.cancellation_timeout_s if cancelled else _FAILED_CLOSE_S
-        with self._voices.changed:
-            self._voices.failure = None
+        with self._inbox.changed:
+            self._inbox.failure = None
         self._close_tasks(timeout_s)
         for complaint in self._close_errors():
             _LOG.warning("%s", complaint)

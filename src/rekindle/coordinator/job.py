@@ -17,7 +17,7 @@ from rekindle.common.job_execution_result import JobExecutionResult
 from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.attempt import Attempt, AttemptSettings, Observer, PartitionedInput
-from rekindle.coordinator.checkpoints.driver import Checkpointing
+from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.types import CheckpointKind, CompletedCheckpoint
 from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.epochs import EpochSummary
@@ -65,7 +65,7 @@ class JobSpec:
     plan: JobPlan
     program: bytes
     settings: AttemptSettings
-    checkpointing: Checkpointing
+    checkpointing: CheckpointDriver
     restart: RestartStrategy
     dataframes: Callable[[], list[PartitionedInput]]
     decode_rows: Callable[[list[bytes]], list[Any]]
@@ -115,7 +115,7 @@ class JobMaster:
         self._results_held = _HeldResults()
         spec.checkpointing.on_cut = self._on_cut
         spec.checkpointing.on_completed = self._on_completed
-        spec.checkpointing.desk.on_request = self._wake
+        spec.checkpointing.requests.on_request = self._wake
         self._attempt: Attempt | None = None
         self._future: Future[JobExecutionResult] = Future()
         self._results = ResultQueue()
@@ -177,17 +177,17 @@ class JobMaster:
 
     def trigger_checkpoint(self) -> Future[int]:
         """A checkpoint now; its id, when it is complete."""
-        asked = self._spec.checkpointing.desk.ask(CheckpointKind.CHECKPOINT)
+        asked = self._spec.checkpointing.requests.ask(CheckpointKind.CHECKPOINT)
         return _then(asked, lambda checkpoint: checkpoint.id)
 
     def trigger_savepoint(self, directory: str | None = None) -> Future[str]:
         """A savepoint, below `directory` or the configured one; its path, when it is complete. The job goes on."""
-        asked = self._spec.checkpointing.desk.ask(CheckpointKind.SAVEPOINT, directory)
+        asked = self._spec.checkpointing.requests.ask(CheckpointKind.SAVEPOINT, directory)
         return _then(asked, lambda savepoint: savepoint.location)
 
     def stop_with_savepoint(self, drain: bool, directory: str | None = None) -> Future[str]:
         """A savepoint with which the job ends (I17); its path, when everything is committed and the job has ended."""
-        asked = self._spec.checkpointing.desk.ask(CheckpointKind.STOP, directory, drain)
+        asked = self._spec.checkpointing.requests.ask(CheckpointKind.STOP, directory, drain)
         return self._with_the_end(_then(asked, lambda savepoint: savepoint.location), lambda: None)
 
     def cancel_with_savepoint(self, directory: str | None = None) -> Future[str]:

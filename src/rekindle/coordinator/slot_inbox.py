@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
 
-from rekindle.coordinator.checkpoints.driver import SlotWord
+from rekindle.coordinator.checkpoints.driver import CheckpointMessage
 from rekindle.coordinator.console import write_log_line
 from rekindle.coordinator.failure_messages import output_closed, slot_lost, task_failed
 from rekindle.errors import ClusterError, JobCancelledError, RekindleError
@@ -27,7 +27,7 @@ from rekindle.protocol import (
 
 
 @dataclass
-class SlotVoices:
+class SlotInbox:
     """Guarded by one condition, `changed`. The first failure is the story; `on_failure` hears of it at once."""
 
     job_name: str
@@ -39,7 +39,7 @@ class SlotVoices:
     reports: dict[tuple[int, int], StageReport] = field(default_factory=dict)  # (slot, stage) of the current epoch
     epoch: int = 0
     ready: bool = False
-    words: list[SlotWord] = field(default_factory=list)  # about checkpoints
+    words: list[CheckpointMessage] = field(default_factory=list)  # about checkpoints
     closing: bool = False
     cancelled: bool = False
     failure: RekindleError | None = None
@@ -99,7 +99,7 @@ class SlotVoices:
             self.reports.clear()
             return self.epoch
 
-    def take_words(self) -> list[SlotWord]:
+    def take_words(self) -> list[CheckpointMessage]:
         """What was said about checkpoints since the last call."""
         with self.changed:
             words, self.words = self.words, []

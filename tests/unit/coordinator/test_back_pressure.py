@@ -8,7 +8,7 @@ import pytest
 
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.coordinator.attempt import Attempt, AttemptSettings, LastEpoch
-from rekindle.coordinator.checkpoints.driver import Checkpointing
+from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.types import CheckpointKind
 from rekindle.coordinator.epochs import EpochLimits, Pace
 from rekindle.coordinator.results import _WAITING_BATCHES, ResultQueue
@@ -24,13 +24,13 @@ class Waiting:
 
     def __init__(self, directory) -> None:
         self.results = ResultQueue()
-        self.checkpointing = Checkpointing(
+        self.checkpointing = CheckpointDriver(
             plan_of(), "0" * 32, LocalStore(directory / "own"), ManualClock(1), in_memory=False
         )
         settings = AttemptSettings(LIMITS, 1000, 1000, 0.1, 0.1, True, ())
         self.attempt = Attempt(self.checkpointing.plan, self.checkpointing, b"", Nowhere(), settings, Silent(), self)
         self.checkpointing.started(lambda message: None)
-        self.results.on_room = self.checkpointing.desk.on_request = self.attempt.wake
+        self.results.on_room = self.checkpointing.requests.on_request = self.attempt.wake
         self.found = threading.Event()
         self.work = None
 
@@ -66,7 +66,7 @@ def test_no_epoch_begins_before_there_is_room(waiting):
 
 
 def test_a_savepoint_need_not_wait_for_the_reader(waiting, tmp_path):
-    waiting.checkpointing.desk.ask(CheckpointKind.STOP, str(tmp_path / "savepoints"))
+    waiting.checkpointing.requests.ask(CheckpointKind.STOP, str(tmp_path / "savepoints"))
     assert waiting.found.wait(10)
     assert waiting.work.order.savepoint
     assert not waiting.has_room()

@@ -52,7 +52,7 @@ class SavepointPlace:
 
 
 @dataclass
-class CheckpointShelf:
+class CheckpointCatalogue:
     """The checkpoints that the job's driver has published and still knows, and its savepoints under way."""
 
     store: Store

@@ -30,14 +30,14 @@ from rekindle.clock import Clock
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.checkpoints.catalogue import (
     Acknowledged,
-    CheckpointShelf,
+    CheckpointCatalogue,
     SavepointPlace,
     SubtaskWord,
     refuse_rescaled_frames,
 )
 from rekindle.coordinator.checkpoints.fallback import GoingBack, choose_restore
 from rekindle.coordinator.checkpoints.ledger import CheckpointLedger, Step
-from rekindle.coordinator.checkpoints.requests import RequestDesk
+from rekindle.coordinator.checkpoints.requests import CheckpointRequests
 from rekindle.coordinator.checkpoints.statistics import CheckpointTracker, flink_type
 from rekindle.coordinator.checkpoints.types import (
     Aborted,
@@ -77,7 +77,7 @@ from rekindle.serde import tagged_loads
 
 _LOG = logging.getLogger("rekindle.checkpoint")
 
-SlotWord = SnapshotTaken | SnapshotDeclined | Committed
+CheckpointMessage = SnapshotTaken | SnapshotDeclined | Committed
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class AttemptBasis:
 
 
 @dataclass
-class Checkpointing:
+class CheckpointDriver:
     """The driver's side of checkpoints."""
 
     plan: JobPlan
@@ -109,8 +109,8 @@ class Checkpointing:
     store_options: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
     ledger: CheckpointLedger = field(init=False)
     tracker: CheckpointTracker = field(init=False)
-    shelf: CheckpointShelf = field(init=False)
-    desk: RequestDesk = field(default_factory=RequestDesk)
+    catalogue: CheckpointCatalogue = field(init=False)
+    requests: CheckpointRequests = field(default_factory=CheckpointRequests)
     ended: bool = False
     _recovery: RestoredFrom | None = None
     _acknowledged: dict[int, dict[tuple[int, int], SubtaskWord]] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class Checkpointing:
         policy = CheckpointPolicy.from_settings(self.plan.settings)
         self.ledger = CheckpointLedger(policy, frozenset(self.plan.subtasks))
         self.tracker = CheckpointTracker(self.plan)
-        self.shelf = CheckpointShelf(self.store, self.in_memory)
+        self.catalogue = CheckpointCatalogue(self.store, self.in_memory)
 
     @property
     def enabled(self) -> bool:
@@ -141,15 +141,15 @@ class Checkpointing:
     def begin_attempt(self) -> AttemptBasis:
         """Claim the next attempt, clean up after the last one, and say what its tasks restore."""
         now_ms = self.clock.wall_ms()
-        if self.shelf.claim is None:
+        if self.catalogue.claim is None:
             self._take_over(now_ms)
         else:
-            self.shelf.begin(claim_next(self.store, self.shelf.claim, now_ms), self._beginning())
+            self.catalogue.begin(claim_next(self.store, self.catalogue.claim, now_ms), self._beginning())
         self._acknowledged.clear()
         self._bases.clear()
         self._unread.clear()
-        self._sweep(self.shelf.owner.attempt)
-        return self._basis(self.shelf.owner)
+        self._sweep(self.catalogue.owner.attempt)
+        return self._basis(self.catalogue.owner)
 
     def _take_over(self, now_ms: int) -> None:
         """The driver's first attempt: claim the job, then look for what to begin from."""
@@ -160,8 +160,8 @@ class Checkpointing:
         if self._recovery is not None:
             # Above what a dead driver has triggered too, though it never completed it.
             self.ledger = replace(self.ledger, last_id=highest_checkpoint_id(self.store, self.plan.job_name))
-        self.shelf.begin(claim, self._beginning())
-        self.shelf.sweep_abandoned()
+        self.catalogue.begin(claim, self._beginning())
+        self.catalogue.sweep_abandoned()
 
     def _beginning(self) -> Beginning:
         """Of the run, over all its attempts: those that go on from the run's own checkpoints change nothing of it."""
@@ -171,7 +171,7 @@ class Checkpointing:
         return self._recovery.beginning(self.store, self.plan.job_name)
 
     def _basis(self, claim: Claim) -> AttemptBasis:
-        storage = Storage(None if self.in_memory else self.store.url, self.shelf.root, self._max_memory_bytes)
+        storage = Storage(None if self.in_memory else self.store.url, self.catalogue.root, self._max_memory_bytes)
         source = self._restored()
         if source is None:
             return AttemptBasis(claim.attempt, storage, store_options=self.store_options)
@@ -184,7 +184,7 @@ class Checkpointing:
     def _restored(self) -> RestoredFrom | None:
         """Where the next attempt begins: the job's own latest checkpoint, else what the user named."""
         point = self.ledger.restore_point
-        own = self.shelf.find(point) if point is not None else None
+        own = self.catalogue.find(point) if point is not None else None
         return own if own is not None else self._recovery
 
     def _assigned(self, manifest: Manifest) -> tuple[SubtaskRestore, ...]:
@@ -221,12 +221,12 @@ class Checkpointing:
         if damaged is None:
             raise damage
         # Results are handed out with checkpoints.
-        going_back = GoingBack.of(self.plan, running=bool(self.shelf.manifests))
+        going_back = GoingBack.of(self.plan, running=bool(self.catalogue.manifests))
         older = choose_restore(damaged.store, damaged.loaded.path, damage, going_back)
-        self.shelf.stopped = None
-        if self.shelf.claim is None or older.manifest.timeline != self.shelf.claim.timeline:
+        self.catalogue.stopped = None
+        if self.catalogue.claim is None or older.manifest.timeline != self.catalogue.claim.timeline:
             self.ledger = replace(self.ledger, restore_point=None, completed=())
-            self.shelf.manifests = {}
+            self.catalogue.manifests = {}
             self._recovery = RestoredFrom(damaged.store, older)
             return
         # The job's own, although it may have been given up before: its files are to stay.
@@ -234,23 +234,23 @@ class Checkpointing:
         own = CompletedCheckpoint(id_, CheckpointKind.CHECKPOINT, older.path, at)
         before = tuple(each for each in self.ledger.completed if each.id < id_)
         self.ledger = replace(self.ledger, restore_point=own, completed=(*before, own))
-        earlier = {each: known for each, known in self.shelf.manifests.items() if each < id_}
-        self.shelf.manifests = earlier | {id_: older.manifest}
+        earlier = {each: known for each, known in self.catalogue.manifests.items() if each < id_}
+        self.catalogue.manifests = earlier | {id_: older.manifest}
 
     def job_ended(self, status: JobStatus) -> None:
         """The job is over, and so are its slots: keep or remove what the policy says, and what nobody has told of."""
         try:
             self._do(self.ledger.job_ended(status))
-            if self.shelf.claim is not None:
-                self._sweep(self.shelf.claim.attempt + 1)
+            if self.catalogue.claim is not None:
+                self._sweep(self.catalogue.claim.attempt + 1)
         finally:
-            self.desk.close(f"Job '{self.plan.job_name}' has ended ({status.name}).")
+            self.requests.close(f"Job '{self.plan.job_name}' has ended ({status.name}).")
 
     # -- between epochs -----------------------------------------------------------------------------------------------
 
     def take_requests(self) -> None:
         """What users asked for meanwhile."""
-        for request in self.desk.take():
+        for request in self.requests.take():
             self._do(self.ledger.request(request))
 
     def hold_back(self, behind: bool) -> None:
@@ -320,7 +320,7 @@ class Checkpointing:
         store = open_configured(directory, self.store_options)
         check_usable(store)
         place = SavepointPlace(store, new_savepoint_folder(self.job_id))
-        self.shelf.savepoints[trigger.id] = place
+        self.catalogue.savepoints[trigger.id] = place
         return Storage(store.url, place.folder, self._max_memory_bytes)
 
     def cut_stands(self, order: CheckpointOrder, unread: Mapping[int, Sequence[int]]) -> None:
@@ -330,14 +330,14 @@ class Checkpointing:
         self.on_cut(order.id)
         self._do(self.ledger.cut_stands(order.id))
 
-    def hear(self, word: SlotWord) -> None:
+    def on_message(self, word: CheckpointMessage) -> None:
         """What a slot said about a checkpoint. A word that comes after the timeout comes too late (I22)."""
         self.expire()
         subtask = word.chain, word.subtask
         match word:
             case SnapshotTaken():
                 base_id = self._bases.get(word.checkpoint)
-                whole = SubtaskWord.on_top(self.shelf.manifests.get(base_id) if base_id is not None else None, word)
+                whole = SubtaskWord.on_top(self.catalogue.manifests.get(base_id) if base_id is not None else None, word)
                 self._acknowledged.setdefault(word.checkpoint, {})[subtask] = whole
                 self.tracker.acknowledged(whole, _now_ms())
                 self._do(self.ledger.acknowledge(word.checkpoint, subtask))
@@ -400,7 +400,7 @@ class Checkpointing:
             case DiscardLate():
                 self._forget(decision.id)
             case Answer():
-                self.desk.answer(decision)
+                self.requests.answer(decision)
             case ResumeInput():
                 _LOG.warning("Job '%s' was not stopped and goes on.", self.plan.job_name)
             case EndJob():
@@ -442,7 +442,7 @@ class Checkpointing:
         manifest = self._manifest(checkpoint)
         reach(CrashPoint.BEFORE_PUBLISH)
         try:
-            location = self.shelf.publish(checkpoint, manifest)
+            location = self.catalogue.publish(checkpoint, manifest)
         except OwnershipLostError:
             raise
         except CheckpointError as error:
@@ -457,7 +457,7 @@ class Checkpointing:
         words = list(self._acknowledged[checkpoint.id].values())
         acknowledged = Acknowledged(words, self._unread.pop(checkpoint.id, {}))
         duration_ms = round(_now_ms() - checkpoint.triggered_ms)
-        return acknowledged.manifest(self.plan, self.shelf.owner, checkpoint, duration_ms)
+        return acknowledged.manifest(self.plan, self.catalogue.owner, checkpoint, duration_ms)
 
     def unread_partitions(self, node: int) -> list[int] | None:
         """The partitions of a DataFrame source that the restored checkpoint does not contain; None: it has none."""
@@ -479,16 +479,16 @@ class Checkpointing:
     def _discard(self) -> None:
         """Delete the checkpoints that the ledger has given up, now or while one under way still stood on them."""
         bases = {base for base in self._bases.values() if base is not None}
-        self.tracker.discarded(self.shelf.keep_only({each.id for each in self.ledger.completed} | bases))
+        self.tracker.discarded(self.catalogue.keep_only({each.id for each in self.ledger.completed} | bases))
 
     def _forget(self, checkpoint_id: int) -> None:
         words = self._acknowledged.pop(checkpoint_id, {}).values()
-        self.shelf.forget(checkpoint_id, {each for word in words for each in word.files_of(checkpoint_id)})
+        self.catalogue.forget(checkpoint_id, {each for word in words for each in word.files_of(checkpoint_id)})
 
     def _sweep(self, before_attempt: int) -> None:
-        self.shelf.forget_savepoints()
+        self.catalogue.forget_savepoints()
         self._discard()
-        self.shelf.sweep(before_attempt)
+        self.catalogue.sweep(before_attempt)
 
 
 def _called(kind: CheckpointKind) -> str:

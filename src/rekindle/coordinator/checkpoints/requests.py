@@ -11,7 +11,7 @@ from rekindle.coordinator.checkpoints.types import Answer, CheckpointKind, Check
 from rekindle.errors import CheckpointError
 
 
-class RequestDesk:
+class CheckpointRequests:
     """Where requests wait for their turn, and their askers for the answer. What comes before the job runs waits too."""
 
     def __init__(self) -> None:

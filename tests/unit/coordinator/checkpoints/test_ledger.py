@@ -261,7 +261,7 @@ def test_the_shell_is_told_when_to_look_again():
     checkpoint = driver.must_trigger(1000)
     assert driver.ledger.next_wake_ms(1001) == 1700, "the timeout; no place for another"
     driver.acknowledge_all(checkpoint)
-    assert driver.ledger.next_wake_ms(1002) is None, "only the store's word counts now"
+    assert driver.ledger.next_wake_ms(1002) is None, "only the store's answer counts now"
     driver.did(driver.ledger.published(checkpoint, "chk-1", 1003))
     assert driver.ledger.next_wake_ms(1004) == 2000
     assert driver.ledger.next_wake_ms(5000) == 5000, "never in the past"
@@ -282,7 +282,7 @@ def test_it_is_published_when_the_cut_stands_and_all_have_acknowledged_in_either
     second = driver.must_trigger(2000)
     assert driver.did(driver.ledger.cut_stands(second)) == []
     assert driver.did(driver.ledger.acknowledge(second, A)) == []
-    assert driver.did(driver.ledger.acknowledge(second, A)) == [], "a repeated word changes nothing"
+    assert driver.did(driver.ledger.acknowledge(second, A)) == [], "a repeated acknowledgement changes nothing"
     assert len(driver.did(driver.ledger.acknowledge(second, B))) == 1
 
 
