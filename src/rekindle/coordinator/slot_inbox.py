@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
 
-from rekindle.coordinator.checkpoints.driver import CheckpointMessage
+from rekindle.coordinator.checkpoints.types import CheckpointMessage
 from rekindle.coordinator.console import write_log_line
 from rekindle.coordinator.failure_messages import output_closed, slot_lost, task_failed
 from rekindle.errors import ClusterError, JobCancelledError, RekindleError

@@ -129,7 +129,7 @@ def test_the_paths_in_the_statistics_are_what_a_recovery_takes(tmp_path):
 
 def test_a_checkpoint_in_memory_has_no_path(tmp_path):
     driver = Driver(tmp_path)
-    driver.checkpointing.in_memory = True
+    driver.checkpointing.catalogue.in_memory = True
     driver.checkpointing.on_message(driver.snapshot(driver.cut()))
     assert driver.checkpointing.tracker.overview().latest_completed.external_path is None
 
