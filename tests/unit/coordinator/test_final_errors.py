@@ -11,7 +11,7 @@ from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.open_store import open_store
 from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
-from rekindle.coordinator.attempt import AttemptSettings
+from rekindle.coordinator.attempt_spec import AttemptSettings
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.epochs import EpochLimits
 from rekindle.coordinator.failure_messages import task_failed

@@ -40,11 +40,6 @@ class CheckpointRequests:
         self.on_request()
         return future
 
-    @property
-    def has_requests(self) -> bool:
-        """Whether there are new requests."""
-        return bool(self._waiting)
-
     def take(self) -> list[CheckpointRequest]:
         """The new requests since the last call."""
         with self._lock:
