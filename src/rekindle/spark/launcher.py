@@ -10,11 +10,11 @@ from rekindle import config
 from rekindle.clock import SystemClock
 from rekindle.common.job_id import JobID
 from rekindle.common.typeinfo import TypeInformation
-from rekindle.coordinator.attempt import AttemptSettings, Observer, PartitionedInput
-from rekindle.coordinator.checkpoints.driver import Checkpointing
+from rekindle.coordinator.attempt_spec import AttemptSettings, PartitionedInput
+from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.console import Progress
 from rekindle.coordinator.epochs import EpochLimits
-from rekindle.coordinator.job import JobMaster, JobSpec
+from rekindle.coordinator.job import JobMaster, JobSpec, Observer
 from rekindle.coordinator.restart import restart_strategy
 from rekindle.datastream.transformations import Program, Transformation, with_inputs
 from rekindle.errors import ClusterError
@@ -134,8 +134,8 @@ def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> Job
     return JobMaster(spec, cluster, progress).start()
 
 
-def _checkpointing(plan: JobPlan, storage: JobStorage, job_id: str) -> Checkpointing:
-    return Checkpointing(
+def _checkpointing(plan: JobPlan, storage: JobStorage, job_id: str) -> CheckpointDriver:
+    return CheckpointDriver(
         plan,
         job_id,
         storage.store,
