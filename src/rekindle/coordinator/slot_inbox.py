@@ -193,11 +193,6 @@ class SlotInbox:
 
     # -- end ----------------------------------------------------------------------------------------------------------
 
-    @property
-    def closing(self) -> bool:
-        """Whether `begin_close` was called."""
-        return self._closing
-
     def begin_close(self, *, forget_failure: bool = False) -> None:
         """Begin to close the slots: from now on a slot that goes is no failure."""
         with self._changed:
