@@ -186,7 +186,7 @@ class EnvironmentSettings:
         """Has no effect: checkpoints write only changes in any case."""
         self._changelog = enabled
         if enabled:
-            _no_effect("enable_changelog_state_backend()", "checkpoints write what has changed in any case")
+            _no_effect("enable_changelog_state_backend()", "checkpoints write only changes in any case")
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
@@ -207,7 +207,8 @@ class EnvironmentSettings:
         """Set the restart strategy: whether and when a failed job is restarted."""
         if not isinstance(restart_strategy_configuration, RestartStrategyConfiguration):
             raise GraphError(
-                f"set_restart_strategy() takes what RestartStrategies makes, not {restart_strategy_configuration!r}."
+                "set_restart_strategy() takes a strategy of RestartStrategies, such as RestartStrategies.no_restart(), "
+                f"not {restart_strategy_configuration!r}."
             )
         self._restart_strategy = restart_strategy_configuration
         return self
