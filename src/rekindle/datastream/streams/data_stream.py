@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class DataStream(SinkableStream):
-    """A stream of records of one type. Each method adds an operator or a partitioning and returns a new stream.
+    """A stream of records of one type. Its methods add operators or partitionings and return new streams.
 
     >>> from rekindle.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment()
