@@ -104,7 +104,7 @@ class EnvironmentSettings:
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """Set how long, in ms, records may wait before they are sent. With -1, they wait until the buffer is full."""
+        """Set the shortest time, in ms, between the starts of two epochs. -1 means an epoch's target duration."""
         if not isinstance(timeout_millis, int) or timeout_millis < -1:
             raise GraphError(f"A buffer timeout is -1, 0 or more ms, not {timeout_millis!r}.")
         self._configuration.set(config.BUFFER_TIMEOUT_ENABLED, timeout_millis >= 0)
@@ -113,7 +113,7 @@ class EnvironmentSettings:
         return self
 
     def get_buffer_timeout(self) -> int:
-        """Return how long, in ms, records may wait before they are sent, or -1 if until the buffer is full."""
+        """Return the shortest time, in ms, between the starts of two epochs, or -1 for an epoch's target duration."""
         enabled = self._configuration.get(config.BUFFER_TIMEOUT_ENABLED)
         return self._configuration.get_millis(config.BUFFER_TIMEOUT) if enabled else -1
 
