@@ -128,7 +128,7 @@ class CheckpointConfig:
     enable_externalized_checkpoints = set_externalized_checkpoint_retention
 
     def is_externalized_checkpoints_enabled(self) -> bool:
-        """Return whether checkpoints are kept after the end of the job in any case."""
+        """Return whether checkpoints may be kept after the end of the job."""
         retention = self.get_externalized_checkpoint_retention()
         return retention is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
 
@@ -170,7 +170,7 @@ class CheckpointConfig:
         return self.enable_unaligned_checkpoints(False)
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
-        """Set how long an epoch processes its records before an unaligned checkpoint takes those that wait."""
+        """Set how long an epoch processes its records before an unaligned checkpoint takes the waiting ones."""
         self._configuration.set(config.ALIGNED_TIMEOUT, alignment_timeout.to_timedelta())
         return self
 

@@ -104,7 +104,7 @@ class EnvironmentSettings:
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """Set how long, in ms, records may wait before they are sent. With -1, they wait until the buffer is full."""
+        """Set the shortest time, in ms, between the starts of two epochs. -1 means an epoch's target duration."""
         if not isinstance(timeout_millis, int) or timeout_millis < -1:
             raise GraphError(f"A buffer timeout is -1, 0 or more ms, not {timeout_millis!r}.")
         self._configuration.set(config.BUFFER_TIMEOUT_ENABLED, timeout_millis >= 0)
@@ -113,7 +113,7 @@ class EnvironmentSettings:
         return self
 
     def get_buffer_timeout(self) -> int:
-        """Return how long, in ms, records may wait before they are sent, or -1 if until the buffer is full."""
+        """Return the shortest time, in ms, between the starts of two epochs, or -1 for an epoch's target duration."""
         enabled = self._configuration.get(config.BUFFER_TIMEOUT_ENABLED)
         return self._configuration.get_millis(config.BUFFER_TIMEOUT) if enabled else -1
 
@@ -186,7 +186,7 @@ class EnvironmentSettings:
         """Has no effect: checkpoints write only changes in any case."""
         self._changelog = enabled
         if enabled:
-            _no_effect("enable_changelog_state_backend()", "checkpoints write what has changed in any case")
+            _no_effect("enable_changelog_state_backend()", "checkpoints write only changes in any case")
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
@@ -207,7 +207,8 @@ class EnvironmentSettings:
         """Set the restart strategy: whether and when a failed job is restarted."""
         if not isinstance(restart_strategy_configuration, RestartStrategyConfiguration):
             raise GraphError(
-                f"set_restart_strategy() takes what RestartStrategies makes, not {restart_strategy_configuration!r}."
+                "set_restart_strategy() takes a strategy of RestartStrategies, such as RestartStrategies.no_restart(), "
+                f"not {restart_strategy_configuration!r}."
             )
         self._restart_strategy = restart_strategy_configuration
         return self

@@ -55,7 +55,8 @@ class State(ABC):
 class ValueState(State, Generic[T]):
     """A single value.
 
-    After changing the value in place, call `update`: a checkpoint contains only values that were written with it.
+    After changing the value in place, call `update`: a checkpoint contains the values written since the one before,
+    and may miss a change in place.
     """
 
     @abstractmethod

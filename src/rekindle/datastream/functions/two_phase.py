@@ -218,7 +218,7 @@ class TwoPhaseCommitSinkFunction(RichSinkFunction, CheckpointedFunction, Checkpo
             ) from errors[0]
 
     def finish(self) -> None:
-        """End the input. The final checkpoint commits the open transaction, or this call does if there is none."""
+        """End the input. The final checkpoint commits the open transaction; without checkpointing, this call does."""
         self.finish_processing(self.current_transaction())
         self._finished = True
         if self._commits_at_end and self._current is not None:

@@ -181,7 +181,7 @@ def checked_bucket(bucket: Any) -> str:
     'year=2024/month=5'
     """
     if not isinstance(bucket, str):
-        raise ConnectorError(f"A bucket assigner must give a string, not {bucket!r}: use str().")
+        raise ConnectorError(f"A bucket assigner must return a string, not {bucket!r}: use str().")
     parts = bucket.removesuffix("/").split("/") if bucket else []
     if any(part == "" or is_hidden(part) or "\0" in part for part in parts):
         raise ConnectorError(

@@ -64,8 +64,8 @@ def _make_visible(folder: str, staged: str, name: str, size: int) -> bool:
         found = os.stat(source).st_size
         if found != size:
             raise ConnectorError(
-                f"The staged file {source} has {found} bytes instead of the {size} that the checkpoint knows: another "
-                "process changed it, so it is not committed."
+                f"The staged file {source} has {found} bytes instead of the {size} that the checkpoint knows: it was "
+                "changed after it was staged, so it is not committed."
             )
         os.rename(source, target)
     except FileNotFoundError:
@@ -73,7 +73,7 @@ def _make_visible(folder: str, staged: str, name: str, size: int) -> bool:
             return False
         raise ConnectorError(
             f"The file {target} cannot be committed: neither it nor the staged file {staged} exists, so it was "
-            "removed. Put it back; if its content is no longer needed here, put an empty file of that name there."
+            "removed. Put it back; if its content was moved elsewhere, put an empty file of that name there."
         ) from None
     except OSError as error:
         with disk_faults(target):

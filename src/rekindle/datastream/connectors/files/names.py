@@ -106,7 +106,7 @@ class WriterId:
         return f".{name}.inprogress.{self.owner}.{self.attempt}.{self.subtask}"
 
 
-def _checked(what: str, text: Any) -> str:
+def _checked(part: str, text: Any) -> str:
     if not isinstance(text, str) or "/" in text or "\0" in text:
-        raise GraphError(f"The {what} of a file's name is a string without '/', not {text!r}.")
+        raise GraphError(f"The {part} of a file's name is a string without '/', not {text!r}.")
     return text
