@@ -1,4 +1,4 @@
-"""The order benchmark's own parts: its events, what it expects of them, its sinks, its turns and targets."""
+"""The parts of the order benchmark: events, expected tallies, sinks, turns and targets."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ DEADLINE_S = 60.0
 
 
 def run_within_deadline(env: StreamExecutionEnvironment, name: str) -> BaseException | None:
-    """The job's error; a hang is the failure that these tests are about."""
+    """Run the job and return its error, or None. A job that hangs fails the test."""
     client = env.execute_async(name)
     try:
         client.get_job_execution_result().result(DEADLINE_S)
@@ -109,7 +109,7 @@ def test_a_cancel_that_fails_keeps_nobody_from_closing(spark, tmp_path):
 
 
 class Vanishing(SourceReader):
-    """Its first poll is empty; asked again, between two epochs, it fails."""
+    """Its first poll is empty; the next question, between two epochs, fails."""
 
     polled = False
 

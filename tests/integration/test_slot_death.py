@@ -1,4 +1,4 @@
-"""A slot that dies says how: its exit code or the signal, also while it starts."""
+"""The error of a dead slot names its exit code or its signal, also when it dies while it starts."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_undisturbed_the_job_counts_right_in_one_epoch(scenes: dict[str, Scene])
     assert scenes["undisturbed"]["results"] == {**EVERY_KEY_50_TIMES, "epochs": 1}
 
 
-# -- the first danger: a Spark task that is run again after it fed its slot -------------------------------------------
+# -- a Spark task that runs again after it has fed its slot ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("task", "stage"), [("source task", 0), ("keyed task", 1)])
@@ -46,15 +46,15 @@ def test_a_task_that_spark_runs_again_is_refused_by_its_slot(scenes: dict[str, S
 
 
 def test_without_the_fence_the_job_would_succeed_with_doubled_or_missing_data(scenes: dict[str, Scene]) -> None:
-    """That the fence is what helps: Spark's retry is real, and nothing else would notice."""
+    """Only the fence helps: Spark does retry the task, and no other check would notice."""
     doubled = scenes["keyed task again, no fence"]["results"]
     assert doubled.keys() == EVERY_KEY_50_TIMES.keys()
     assert sum(doubled.values()) > 200
-    # A source that is asked again goes on from where it is: what it had given to the failed task is gone.
+    # A source that is polled again goes on from its position: the records of the failed task are gone.
     assert sum(scenes["source task again, no fence"]["results"].values()) < 200
 
 
-# -- the second danger: a Spark job that succeeds although a slot died ------------------------------------------------
+# -- a Spark job that succeeds although a slot died --------------------------------------------------------------------
 
 
 def test_an_epoch_does_not_count_when_a_slot_died_before_its_end(scenes: dict[str, Scene]) -> None:

@@ -1,4 +1,4 @@
-"""Each private call into Spark does what we rely on; when a new Spark moves one, this says which."""
+"""Each private call into Spark behaves as the engine needs it; when a new Spark changes one, its test fails."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Tagged:
 
 
 class Environment:
-    """Says what the worker has in its environment."""
+    """Returns the environment variables of the worker."""
 
     def __init__(self, name: str) -> None:
         self.name = name

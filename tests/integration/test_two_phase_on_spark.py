@@ -89,7 +89,7 @@ class FilesCommitter(Committer):
 
 
 def test_a_commit_that_fails_is_made_after_the_restart_by_another_process(spark, tmp_path):
-    """I18: twice, before anything was committed; the files of the dead slots come out of the checkpoint."""
+    """I18: slots die twice before any commit; the checkpoint restores the files of the dead slots."""
     folder = tmp_path / "output"
     folder.mkdir()
     env = checkpointed(2, 200, directory=tmp_path / "checkpoints", restarts=3)
@@ -137,7 +137,7 @@ class Transactions(TwoPhaseCommitSinkFunction):
 
 
 def test_transactions_survive_a_function_that_fails(spark, tmp_path):
-    """I18: what was pre-committed before the failure is committed once; what was open is written again."""
+    """I18: transactions pre-committed before the failure are committed once; the open ones are written again."""
     folder = tmp_path / "output"
     folder.mkdir()
     env = checkpointed(2, 200, directory=tmp_path / "checkpoints", restarts=3)
@@ -147,7 +147,7 @@ def test_transactions_survive_a_function_that_fails(spark, tmp_path):
 
 
 def test_cancelled_and_resumed_at_another_parallelism(spark, tmp_path):
-    """I18: what the last checkpoint holds is committed by whoever gets it, in another timeline."""
+    """I18: the next run commits the committables of the last checkpoint, in another timeline."""
     folder = tmp_path / "output"
     folder.mkdir()
     keys = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
@@ -173,7 +173,7 @@ def test_cancelled_and_resumed_at_another_parallelism(spark, tmp_path):
 
 
 def test_a_job_that_failed_is_gone_on_with_by_latest_and_one_that_finished_is_not_begun_anew(spark, tmp_path):
-    """I21: under the default retention, and nothing is committed twice."""
+    """I21: with the default retention; nothing is committed twice."""
     folder = tmp_path / "output"
     folder.mkdir()
     latest = {"execution.state-recovery.path": "latest"}

@@ -1,4 +1,4 @@
-"""The interval join gives what a brute-force model gives, whatever comes in whatever order, also across a restore."""
+"""The interval join equals a brute-force model, for any elements in any order, also across a restore."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MIN_WATERMARK = -(2**63)
 
 @dataclass
 class Model:
-    """Flink's rules, an element at a time: no stretches, no timers, everything looked at."""
+    """Flink's rules, one element at a time, without buckets or timers: it compares all pairs."""
 
     lower: int
     upper: int
@@ -117,7 +117,7 @@ def test_the_join_is_the_models(told: list[tuple[str, int, int, int]], interval:
 def test_the_join_is_the_models_across_a_restore(
     told: list[tuple[str, int, int, int]], interval: tuple[int, int], data: st.DataObject
 ) -> None:
-    """Late stays late (I6), and what waits for a partner finds it after a restore at another parallelism."""
+    """Late elements stay late (I6), and waiting elements find partners after a restore at another parallelism."""
     job = InProcessJob.of(program(told, *interval, parallelism=1), max_records=1)
     collected = []
     for _ in range(data.draw(st.integers(1, len(told)))):

@@ -1,8 +1,8 @@
-"""State with a time to live equals a brute-force model, whatever is done to it, whatever time it is, and over restores.
+"""State with a time to live equals a brute-force model, after any operations, at any time, and over restores.
 
 The model keeps (last access, value) pairs in plain dicts and follows Flink's rules one by one. Where clean-up is large
-enough to see everything at each access, the model knows exactly when what has expired is gone; where it is not, expired
-values are not returned, so that nobody can tell.
+enough to see every entry at each access, the model knows exactly when expired values are removed; where it is not,
+expired values are not returned, so that the difference does not show.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from rekindle.common import Time
 from rekindle.common.typeinfo import Types
-from rekindle.datastream.functions import AggregateFunction
 from rekindle.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -30,6 +29,7 @@ from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.changes import ROW_COLUMNS
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.testing import ManualClock
+from tests.property.collect import Collect
 from tests.whole_state import whole_parts
 
 GROUPS = 4
@@ -45,7 +45,7 @@ Model = dict[str, dict[Any, Any]]
 
 numbers = st.integers(-5, 5)
 fields = st.sampled_from(FIELDS)
-#: Per state what can be done to it; both folds are done at once.
+#: The operations of each state; both folds change together.
 OPERATIONS: dict[str, st.SearchStrategy[tuple[str, Any]]] = {
     "value": st.one_of(
         st.tuples(st.just("update_value"), numbers | st.none()),
@@ -77,23 +77,6 @@ OPERATIONS: dict[str, st.SearchStrategy[tuple[str, Any]]] = {
 }
 
 
-class Collect(AggregateFunction):
-    """An accumulator that is changed in place."""
-
-    def create_accumulator(self) -> list[int]:
-        return []
-
-    def add(self, value: int, accumulator: list[int]) -> list[int]:
-        accumulator.append(value)
-        return accumulator
-
-    def get_result(self, accumulator: list[int]) -> tuple[int, ...]:
-        return tuple(accumulator)
-
-    def merge(self, acc_a: list[int], acc_b: list[int]) -> list[int]:
-        return acc_a + acc_b
-
-
 def descriptors(config: StateTtlConfig) -> dict[str, StateDescriptor]:
     made: dict[str, StateDescriptor] = {
         "value": ValueStateDescriptor("value", Types.LONG()),
@@ -121,7 +104,7 @@ class Backend:
         self.collected = self.keyed.aggregating_state(made["collected"])
 
     def stored(self) -> Model:
-        """What is kept, expired or not."""
+        """The stored values, expired or not."""
         found: Model = {state: {} for state in STATES}
         for group in range(GROUPS):
             for row in self.keyed.rows_of(group):
@@ -161,7 +144,7 @@ class TimeToLive(RuleBasedStateMachine):
         self.model: Model = {state: {} for state in STATES}
         self.next_id = 1
         self.completed: int | None = None
-        # What the store would hold: the chain of parts of each snapshot, and the model at its cut.
+        # The contents of the store: the chain of parts of each snapshot, and the model at its cut.
         self.chains: dict[int | None, Parts] = {None: []}
         self.models: dict[int | None, Model] = {None: copy.deepcopy(self.model)}
         self.pending: list[int] = []
@@ -183,7 +166,7 @@ class TimeToLive(RuleBasedStateMachine):
 
     @rule(key=st.sampled_from(KEYS), data=st.data())
     def snapshot(self, key: Any, data: st.DataObject) -> None:
-        """A cut; processing goes on before it is encoded."""
+        """Make a cut; processing goes on before the snapshot is encoded."""
         number, self.next_id = self.next_id, self.next_id + 1
         self.models[number] = copy.deepcopy(self.model)
         delta = self.backend.keyed.snapshot_delta(number, self.completed)
@@ -226,7 +209,7 @@ class TimeToLive(RuleBasedStateMachine):
 
     @rule(down_ms=st.integers(0, TTL_MS))
     def crash_and_restore(self, down_ms: int) -> None:
-        """The time that passes in between counts."""
+        """The time between kill and restore counts."""
         self.clock.advance(down_ms)
         self.backend = Backend(self.config, self.clock, self.chains[self.completed])
         self.model = copy.deepcopy(self.models[self.completed])
@@ -234,7 +217,7 @@ class TimeToLive(RuleBasedStateMachine):
 
     @rule()
     def savepoint(self) -> None:
-        """What it leaves out is left out of the deltas that follow, too: they stand on older snapshots."""
+        """Later deltas leave out the entries that a full snapshot left out, too: they stand on older snapshots."""
         self._savepoint()
 
     def _savepoint(self) -> Parts:
@@ -445,7 +428,7 @@ TestTimeToLive = TimeToLive.TestCase
 def test_a_cleanup_that_may_see_everything_leaves_nothing_expired(
     steps: list[tuple[int, Any, bool]], every_record: bool
 ) -> None:
-    """It sleeps while nothing can expire, but never too long."""
+    """Clean-up pauses while no entry can expire, but never too long."""
     builder = StateTtlConfig.new_builder(Time.milliseconds(TTL_MS)).return_expired_if_not_cleaned_up()
     clock = ManualClock(1_000_000)
     backend = Backend(builder.cleanup_incrementally(EVERYTHING, every_record).build(), clock, [])

@@ -1,4 +1,4 @@
-"""Any life of a job with unaligned checkpoints gives the result of an undisturbed one."""
+"""A job with unaligned checkpoints, killed, restored and rescaled at random, gives the undisturbed result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OwnTime(TimestampAssigner):
 
 
 def sums(parallelism: int):
-    """Sums per key and second of event time, behind two slow exchanges. What comes late would be missing."""
+    """Sums per key and second of event time, behind two slow exchanges. A late record would be missing."""
     env = checkpointed(parallelism, unaligned=True)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
     timed = env.from_sequence(0, COUNT - 1).assign_timestamps_and_watermarks(

@@ -51,7 +51,7 @@ SETTINGS = {
 }
 EPOCH = 1
 IN_ONE_EPOCH = SETTINGS | {"rekindle.epoch.max-records": str(RECORDS), "rekindle.epoch.initial-records": str(RECORDS)}
-#: What retries and failures mean stays at Spark's defaults.
+#: No setting of retries or failures: those stay at Spark's defaults.
 QUIET_AND_QUICK = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -101,7 +101,7 @@ class Count(KeyedProcessFunction):
 
 
 class WithoutFence(MapFunction):
-    """Takes the fence out of the slot in which it is opened."""
+    """Removes the fence from the slot in which it is opened."""
 
     def open(self, runtime_context: Any) -> None:
         from rekindle.runtime.pump_server import StageFence
@@ -132,11 +132,11 @@ def environment(settings: Mapping[str, str] = SETTINGS) -> StreamExecutionEnviro
     return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
 
 
-# -- what goes wrong: Spark runs a task again -------------------------------------------------------------------------
+# -- fault: Spark runs a task again ------------------------------------------------------------------------------------
 
 
 class FailsAfterFeeding(PumpTask):
-    """The task that serves slot 1 in one stage of one epoch fails when its slot has done everything."""
+    """The task of slot 1 in one stage of one epoch fails after its slot has finished the stage."""
 
     __slots__ = ()
     stage: ClassVar[int]
@@ -159,7 +159,7 @@ class KeyedTaskFails(FailsAfterFeeding):
     stage = 1
 
 
-# -- what goes wrong: Spark loses a row, or delivers it twice ---------------------------------------------------------
+# -- fault: Spark loses a row, or delivers it twice --------------------------------------------------------------------
 
 
 class Unreliable(PumpTask):
@@ -186,7 +186,7 @@ class LosesTheFirst(Unreliable):
 
 
 class LosesTheLast(Unreliable):
-    """No gap remains: only the counts tell."""
+    """The sequence has no gap: only the counts show the loss."""
 
     __slots__ = ()
 
@@ -205,7 +205,7 @@ def with_pump(pump: type[PumpTask]) -> Any:
     return mock.patch.object(exchange, "PumpTask", pump)
 
 
-# -- what goes wrong: a slot dies although the Spark job has succeeded ------------------------------------------------
+# -- fault: a slot dies although the Spark job has succeeded -----------------------------------------------------------
 
 
 class LosesASlot:
@@ -228,7 +228,7 @@ class LosesASlot:
 
 
 def kill(pid: int) -> None:
-    """Returns when the process has ended."""
+    """Kill a process, and return when it has ended."""
     descriptor = os.pidfd_open(pid)
     signal.pidfd_send_signal(descriptor, signal.SIGKILL)
     assert select.select([descriptor], [], [], 10.0)[0], "a killed process ends"
@@ -263,7 +263,7 @@ def lose_a_slot_at_the_end(unseen: bool = False) -> dict[str, int]:
 
 
 def count_epochs() -> dict[str, int]:
-    """The same job, undisturbed: that nothing comes after its first epoch which could notice a dead slot."""
+    """The same job, undisturbed: it has one epoch, so that no later epoch could notice a dead slot."""
     undisturbed = LosesASlot(epoch=0)
     with undisturbed.patched():
         counted = count(IN_ONE_EPOCH)
@@ -271,7 +271,7 @@ def count_epochs() -> dict[str, int]:
 
 
 class DiesInClose(SinkFunction):
-    """A sink that holds records back until it is closed, and does not get so far."""
+    """A sink that holds records back until it is closed, and dies before that."""
 
     def open(self, runtime_context: Any) -> None:
         self.subtask = runtime_context.get_index_of_this_subtask()
@@ -309,7 +309,7 @@ class Endless(SourceFunction):
 
 
 def condition_of(spark: SparkSession) -> dict[str, Any]:
-    """What a user may have set, and what Spark says about itself."""
+    """The settings of a session that a user may have changed, and its state."""
     sc = spark.sparkContext
     properties = sc._jsc.sc().getLocalProperties()
     return {
@@ -337,7 +337,7 @@ def stop_while_a_job_runs(spark: SparkSession) -> None:
     result.result()
 
 
-# -- all of them ------------------------------------------------------------------------------------------------------
+# -- all scenes --------------------------------------------------------------------------------------------------------
 
 
 def play(scene: str, act: Callable[[], Any]) -> None:
@@ -358,7 +358,7 @@ def main() -> None:
     spark.sparkContext.setLogLevel("OFF")
     spark.sparkContext.setLocalProperty("mine", "kept")
     before = condition_of(spark)
-    # Who failed is Spark's word in most scenes here: the slots have nothing to add, and need not be waited for.
+    # Spark reports the failure in most scenes here: the slots send no explanation, so the driver need not wait for one.
     attempt._EXPLANATION_S = 0.2
     play("undisturbed", count_epochs)
     for name, failing in (("source task", SourceTaskFails), ("keyed task", KeyedTaskFails)):

@@ -23,7 +23,7 @@ def by_time(bound_ms: int = 0) -> WatermarkStrategy:
 
 
 class EveryKindOfState(KeyedProcessFunction):
-    """Value, list, map, reducing and aggregating state, and a timer at the end of time that tells them all."""
+    """Value, list, map, reducing and aggregating state, and a timer at the end of time that emits all of them."""
 
     def open(self, runtime_context):
         self.value = runtime_context.get_state(ValueStateDescriptor("value", Types.LONG()))
@@ -69,7 +69,7 @@ class Mean(AggregateFunction):
 
 
 class Gathered(KeyedProcessFunction):
-    """Tells at the end what came."""
+    """Emits all elements of its key at the end of time."""
 
     def open(self, runtime_context):
         self.values = runtime_context.get_list_state(ListStateDescriptor("values", Types.LONG()))
@@ -92,7 +92,7 @@ def every_kind_of_state(env):
 
 
 class Times(KeyedProcessFunction):
-    """What each record sees of event time."""
+    """Emits the timestamp and the watermark that each record sees."""
 
     def process_element(self, value, ctx):
         yield value, ctx.timestamp(), ctx.timer_service().current_watermark()

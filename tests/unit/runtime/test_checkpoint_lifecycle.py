@@ -18,7 +18,7 @@ from tests.unit.runtime.checkpoint_programs import every_kind_of_state, keyed_su
 
 
 class Trace(MapFunction, CheckpointedFunction, CheckpointListener):
-    """Writes down what is called, in order."""
+    """Notes the calls that it gets, in order."""
 
     calls: list[str] = []
 
@@ -63,7 +63,7 @@ def traced(fails=False):
 
 
 def test_chained_functions_begin_snapshot_and_hear_from_tail_to_head(calls):
-    """I2: in each chain the sink's side first, the source's last; of a savepoint nobody is told."""
+    """I2: in each chain the sink's side first, the source's last; a savepoint sends no notification."""
     job = InProcessJob.of(traced(), max_records=1)
     begin = ["initialize middle", "initialize head", "open middle", "open head", "initialize tail", "open tail"]
     assert calls == begin
@@ -85,7 +85,7 @@ def test_chained_functions_begin_snapshot_and_hear_from_tail_to_head(calls):
 
 
 def test_a_snapshot_that_fails_is_declined_with_its_cause(calls):
-    """I19: a failed checkpoint is not a failed epoch; everybody hears that it was aborted."""
+    """I19: a failed checkpoint is not a failed epoch; every function is told that it was aborted."""
     job = InProcessJob.of(traced(fails=True), max_records=1)
     checkpoint = job.checkpoint()
     assert isinstance(checkpoint.declined, SnapshotDeclinedError)
@@ -113,7 +113,7 @@ def test_what_came_after_the_barrier_is_not_in_a_slow_upload():
 
 
 def test_an_aborted_checkpoint_leaves_its_changes_to_the_next():
-    """I12, I19: deltas stand on the last completed one; what an aborted one covered is in the next."""
+    """I12, I19: deltas stand on the last completed checkpoint; the next one contains the changes of an aborted one."""
     job = InProcessJob.of(keyed_sums(checkpointed(2)), max_records=4)
     collected = list(job.checkpoint().results)
     lost = job.checkpoint(complete=False)
@@ -142,7 +142,7 @@ def test_checkpoints_that_are_not_incremental_hold_everything():
 
 
 def test_later_checkpoints_hold_deltas_and_savepoints_everything():
-    """I12: savepoints neither stand on another nor carry one."""
+    """I12: a savepoint stands on no checkpoint, and no checkpoint stands on it."""
     job = InProcessJob.of(keyed_sums(checkpointed(2)), max_records=4)
     first, second = job.checkpoint().manifest, job.checkpoint().manifest
     savepoint, third = job.checkpoint(savepoint=True).manifest, job.checkpoint()
@@ -190,7 +190,7 @@ def test_processing_time_timers_fire_after_the_restore_when_their_time_has_come(
 
 
 class Endless(Source):
-    """Three numbers, and then nothing, for ever."""
+    """Emits three numbers, then nothing; never ends."""
 
     def boundedness(self):
         return Boundedness.CONTINUOUS_UNBOUNDED

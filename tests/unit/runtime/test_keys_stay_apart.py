@@ -17,7 +17,7 @@ BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
 
 
 class Own(KeyedProcessFunction):
-    """Every key's state says whose it is: elements, timers and the broadcast side must find it so."""
+    """Stores its key in its state: elements and timers must find the key that they belong to."""
 
     def open(self, runtime_context):
         self.owner = runtime_context.get_state(ValueStateDescriptor("owner", Types.PICKLED_BYTE_ARRAY()))
@@ -43,7 +43,7 @@ class Own(KeyedProcessFunction):
 
 @pytest.mark.parametrize("cached_keys", [1, 3, 1000])
 def test_a_keys_cached_state_never_reaches_another_key(monkeypatch, cached_keys):
-    """Whatever the cache of rows has room for, and whatever becomes empty and comes again."""
+    """For every size of the row cache, and for keys whose state is cleared and comes again."""
     monkeypatch.setattr(hashmap, "_FRONT_ENTRIES", cached_keys)
     keys = [0, "0", ("0",), (0, None), (None, 0), 2, "two", b"two", (2, "two"), 2.5]
 

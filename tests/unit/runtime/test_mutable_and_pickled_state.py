@@ -19,7 +19,7 @@ from tests.environments import checkpointed, environment
 
 
 class Mutating(KeyedProcessFunction):
-    """Changes what it keeps in place, before and after the barrier."""
+    """Changes its state values in place, before and after the barrier."""
 
     def open(self, runtime_context):
         self.value = runtime_context.get_state(ValueStateDescriptor("value", Types.PICKLED_BYTE_ARRAY()))
@@ -83,7 +83,7 @@ def opaque_program(**settings: str) -> Any:
 
 
 def test_metadata_is_read_without_pickle(monkeypatch):
-    """I20: whatever the state is made of, finding, verifying and sharing out a checkpoint runs no code of it."""
+    """I20: finding, verifying and sharing out a checkpoint unpickles nothing, whatever its state contains."""
     job = InProcessJob.of(opaque_program(), max_records=3)
     checkpoint = job.checkpoint()
     manifest = checkpoint.manifest

@@ -72,7 +72,7 @@ def test_none_is_an_element_like_any_other(operator, declared):
 
 
 def test_none_is_a_value_for_reduce_too():
-    """A state's None means that there is none; a reduce whose value is None has one all the same."""
+    """A None from a state means that the state is empty; a reduce may have None as its value."""
 
     def either(a, b):
         return (a, b)

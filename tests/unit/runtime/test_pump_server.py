@@ -13,7 +13,7 @@ DEADLINE_S = 30
 
 
 class Host:
-    """A slot's place: notes what happens, in order."""
+    """Stands for the slot that hosts the server; notes the calls that it gets, in order."""
 
     def __init__(self) -> None:
         self.events: list[str] = []

@@ -64,7 +64,7 @@ def newer(data):
     ],
 )
 def test_a_damaged_checkpoint_is_refused_by_name(file, damage, sentence):
-    """I16: through the restore of the tasks, where checksums of state are compared; the older one is still good."""
+    """I16: a restoring task compares the checksums of its state; the older checkpoint is still good."""
     job = InProcessJob.of(every_kind_of_state(checkpointed(2)), max_records=5)
     first, second = job.checkpoint(), job.checkpoint()
     job.kill()

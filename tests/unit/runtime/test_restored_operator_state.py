@@ -21,7 +21,7 @@ from tests.environments import checkpointed
 
 
 class Holding(FlatMapFunction, CheckpointedFunction):
-    """Keeps everything in operator state and tells, when it begins, what it has."""
+    """Keeps every record in operator state, and notes the restored records when it begins."""
 
     begun: list[tuple[int, bool, int | None, list[int]]] = []
 
@@ -115,7 +115,7 @@ def test_list_checkpointed():
 
 
 class Flushing(MapFunction):
-    """Keeps nothing, but has work to do at the barrier: the method counts by its name, without its partner."""
+    """Has `snapshot_state` but no `initialize_state`: the engine calls the one method that exists."""
 
     flushed: list[int] = []
 
@@ -135,7 +135,7 @@ def test_a_function_that_only_flushes_is_told_of_every_snapshot():
 
 
 class ListedNothing(Listed):
-    """Has nothing to say."""
+    """Returns None from its snapshot."""
 
     def snapshot_state(self, checkpoint_id, timestamp):
         return None
@@ -153,7 +153,7 @@ def test_list_checkpointed_with_none_is_an_empty_list():
 
 
 class Misdeclared(KeyedProcessFunction):
-    """Keeps what it did not declare."""
+    """Keeps values that do not fit the declared type."""
 
     def open(self, runtime_context):
         self.kept = runtime_context.get_state(ValueStateDescriptor("kept", Types.LONG()))
@@ -164,7 +164,7 @@ class Misdeclared(KeyedProcessFunction):
 
 
 def test_state_that_does_not_fit_its_declared_type_is_not_checkpointed():
-    """A checkpoint with it would be complete, and nobody could restore it."""
+    """Otherwise the checkpoint would complete, and no job could restore it."""
     env = checkpointed(1)
     job = InProcessJob.of(env.from_collection([1, 2]).key_by(lambda n: n).process(Misdeclared()), max_records=1)
     checkpoint = job.checkpoint(complete=False)
@@ -177,7 +177,7 @@ RULES = MapStateDescriptor("rules", Types.LONG(), Types.LONG())
 
 
 class Ruled(BroadcastProcessFunction):
-    """Answers with the rules it knows."""
+    """Emits each element with the rules that it knows."""
 
     def process_element(self, value, ctx):
         rules = dict(ctx.get_broadcast_state(RULES).items())
@@ -203,7 +203,7 @@ def test_broadcast_state_goes_to_everybody(parallelism):
 
 
 def test_broadcast_state_is_there_from_the_start(caplog):
-    """Whoever declares it need not have asked for it, and learns at once that it cannot be taken back."""
+    """Declared broadcast state exists before a function asks for it; a type that does not fit is refused at once."""
 
     def program(rules):
         env = checkpointed(1)

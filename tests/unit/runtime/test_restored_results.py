@@ -98,7 +98,7 @@ def test_the_same_output_wherever_the_cut_falls_and_whoever_goes_on(program, par
 
 
 def test_checkpoints_may_stand_anywhere():
-    """Each epoch of one program, not only the four that the table picks."""
+    """A cut after each epoch of one program, not only after the four that `assert_survives` picks."""
     assert_survives(every_kind_of_state, parallelism=2, parallelisms=(2, 3), cuts=range(1, 15))
 
 
@@ -122,7 +122,7 @@ def test_at_least_once_and_unaligned_are_accepted_and_give_exactly_once(unaligne
 
 
 class Tagged(MapFunction):
-    """With the subtask that saw the record."""
+    """Adds the index of the subtask that saw the record."""
 
     def open(self, runtime_context):
         self.subtask = runtime_context.get_index_of_this_subtask()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -15,12 +14,13 @@ from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
 from tests.environments import checkpointed
 from tests.unit.runtime.checkpoint_programs import Gathered, every_kind_of_state
+from tests.waiting import becomes_true
 
 # -- sources: positions and their end (I8, I9) -------------------------------------------------------------------------
 
 
 class Remembering(SourceFunction):
-    """Notes where it started; waits in the middle if told to."""
+    """Notes the offset at which it started; waits in the middle if its test says so."""
 
     started: list[object] = []
     paused = threading.Event()
@@ -81,7 +81,7 @@ def finished_and_not(parallelism):
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_a_source_that_had_ended_is_not_run_again(started, parallelism):
-    """I9: its end is said again, whoever has forgotten it, and the job ends with what the others still bring."""
+    """I9: its end is sent again after a restore, and the job ends with the records of the other sources."""
     job = InProcessJob.of(finished_and_not(2), max_records=4)
     wait_until_returned(job)
     job.epoch()
@@ -98,7 +98,7 @@ def test_a_source_that_had_ended_is_not_run_again(started, parallelism):
 @pytest.mark.parametrize("after", [1, 2, 3])
 @pytest.mark.parametrize("tail", [(1, 1), (2, 2), (2, 3), (3, 1)])
 def test_one_subtask_has_ended_and_another_has_not(before, after, tail):
-    """I9: the tasks behind a subtask that ended early end with it, and wake up when others send to them now."""
+    """I9: tasks behind a subtask that ended early end with it, and run again when other subtasks send to them now."""
     tail_before, tail_after = tail
 
     def program(parallelism, tail_parallelism):
@@ -181,15 +181,6 @@ def test_a_restore_from_the_last_checkpoint_of_a_job_gives_nothing_new():
 # -- offsets without splits, and killed jobs ---------------------------------------------------------------------------
 
 
-def wait_for(condition, seconds=10.0):
-    """Asks often; whether it became true."""
-    deadline = time.monotonic() + seconds
-    pause = threading.Event()
-    while not condition() and time.monotonic() < deadline:
-        pause.wait(0.005)
-    return condition()
-
-
 def test_offsets_without_splits_keep_their_parallelism(started):
     """I8: an offset per subtask says nothing about another number of subtasks."""
 
@@ -205,7 +196,7 @@ def test_offsets_without_splits_keep_their_parallelism(started):
         return checkpointed(parallelism).add_source(EachItsOwn(), "each its own", int)
 
     job = InProcessJob.of(program(2))
-    assert wait_for(lambda: all(task.has_input() for task in job.tasks.values()))
+    assert becomes_true(lambda: all(task.has_input() for task in job.tasks.values()), deadline_s=10.0)
     checkpoint = job.checkpoint()
     job.kill()
     with pytest.raises(OperatorFailure) as refused:
@@ -223,7 +214,7 @@ def test_a_killed_job_ends_the_threads_of_its_sources():
                 number += 1
 
         def cancel(self):
-            """The full buffer ends it."""
+            """Nothing to do: the full buffer ends `run`."""
 
     job = InProcessJob.of(checkpointed(1).add_source(Forever(), type_info=int), max_records=10)
     job.epoch()

@@ -29,7 +29,7 @@ def test_late_elements_are_late_after_a_restore(parallelism):
 
 
 class TwoSplits(Source):
-    """One split is far ahead of the other in event time; who has both reads the one behind first."""
+    """One split is far ahead of the other in event time; a reader of both reads the one behind first."""
 
     SPLITS = {"0": [1000, 1010, 1020, 1030, 1040], "1": [10, 20, 30, 40, 50]}
 
@@ -63,7 +63,7 @@ class TwoSplitsReader(SourceReader):
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_a_channel_of_another_sender_promises_nothing(parallelism):
-    """I6: what a channel had promised holds for the sender of then; after a rescale of the senders it begins anew."""
+    """I6: a channel's watermark belongs to its sender; after a rescale of the senders it begins anew."""
 
     def program(width):
         strategy = WatermarkStrategy.for_monotonous_timestamps()

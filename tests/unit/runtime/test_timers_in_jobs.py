@@ -60,7 +60,7 @@ class Alarm(KeyedProcessFunction):
 
 @pytest.mark.parametrize("restored", [False, True])
 def test_timers_of_equal_time_fire_by_key_bytes(restored):
-    """I1: whatever order they were registered or restored in."""
+    """I1: the order of registration and of the restore does not matter."""
     records = [(key, time) for time in (20, 10) for key in (5, 300, 1, 2, 70000)]
 
     def program():
@@ -101,7 +101,7 @@ class WithWatermarkKeyed(WithWatermark, KeyedProcessFunction):
 
 @pytest.mark.parametrize("exchanged", [False, True])
 def test_output_of_a_timer_comes_before_the_watermark_that_fired_it(exchanged):
-    """Else everything that a timer emits would be late for the next operator."""
+    """Otherwise the next operator would drop every record of a timer as late."""
     records = checkpointed(2).from_collection([("a", 1), ("b", 50)]).assign_timestamps_and_watermarks(BY_TIME)
     fired = records.key_by(lambda record: record[0]).process(AtTen())
     seen = fired.key_by(lambda each: 0).process(WithWatermarkKeyed()) if exchanged else fired.process(WithWatermark())
@@ -158,7 +158,7 @@ def test_a_union_with_an_input_that_goes_idle_by_its_strategy():
 
 
 class Everything(KeyedProcessFunction):
-    """A timer of each kind per key, and what the end of input must fire."""
+    """Sets two timers per key, both of which only the end of input fires."""
 
     def open(self, runtime_context):
         self.sum = runtime_context.get_state(ValueStateDescriptor("sum", Types.LONG()))
@@ -175,7 +175,7 @@ class Everything(KeyedProcessFunction):
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 @pytest.mark.parametrize("cut", range(1, 9))
 def test_the_end_of_input_fires_everything_exactly_once_also_across_a_restore(parallelism, cut):
-    """Also when the cut is the very epoch of the end, and when it lies behind it."""
+    """Also when the cut is in the epoch of the end, or after it."""
     records = [(n % 3, n) for n in range(9)]
 
     def program(parallelism):

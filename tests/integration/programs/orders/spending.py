@@ -31,7 +31,7 @@ class Order:
 
 @dataclass
 class Basket:
-    """What the state holds: objects of `__main__` inside an object of `__main__`."""
+    """The state value: objects of `__main__` inside an object of `__main__`."""
 
     orders: list[Order] = field(default_factory=list)
     cents: int = 0
@@ -86,7 +86,7 @@ ORDERS = [
 
 
 def spending(env: StreamExecutionEnvironment, element_type: Any) -> Any:
-    """Three chains with an exchange before each: what each customer has spent so far on large orders."""
+    """Three chains with an exchange before each: the sum that each customer has spent so far on large orders."""
     orders = env.from_collection(ORDERS, element_type).rebalance().filter(is_large)
     return orders.map(LookUp()).key_by(lambda priced: priced.customer, Types.STRING()).process(Collector(), Spent)
 

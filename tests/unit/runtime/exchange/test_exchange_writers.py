@@ -1,4 +1,4 @@
-"""Each partitioning's promise, on the writer alone (no Spark, no slot)."""
+"""The channels that each partitioning chooses, on the writer alone (no Spark, no slot)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ MODES = [AsyncDataStream.ordered_wait, AsyncDataStream.unordered_wait]
 
 
 class Gate:
-    """Answers as a test lets them through; found by name, because functions are copied."""
+    """Holds answers back until a test lets them through. Functions find it by name, because they are copied."""
 
     gates: dict[str, Gate] = {}
 
@@ -53,7 +53,7 @@ class Gated(AsyncFunction):
 
 
 def epochs_until(job: InProcessJob, wanted: Callable[[list[Any]], bool]) -> list[Any]:
-    """Run epochs until their output is as wanted."""
+    """Run epochs until `wanted` accepts their output. Returns the output."""
     collected: list[Any] = []
     deadline = time.monotonic() + LONG_S
     while not wanted(collected):
@@ -63,7 +63,7 @@ def epochs_until(job: InProcessJob, wanted: Callable[[list[Any]], bool]) -> list
 
 
 class Slower(AsyncFunction):
-    """The first ones take longest."""
+    """Answers the first elements last."""
 
     async def async_invoke(self, value):
         await asyncio.sleep(0.05 if value < 3 else 0)

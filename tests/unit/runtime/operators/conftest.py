@@ -16,7 +16,7 @@ def directory(tmp_path: Path) -> str:
 
 @pytest.fixture
 def no_thread_left():
-    """Whatever became of a job, its loops end."""
+    """The event loops of a job end, however the job ended."""
     before = set(threading.enumerate())
     yield
     deadline = time.monotonic() + 10

@@ -24,7 +24,7 @@ from rekindle.testing import ManualClock
 
 @dataclass
 class Sinking:
-    """Hands over what it wrote as one committable: a tuple, or whatever `hand_over` makes of the records."""
+    """Hands over its records as one committable: a tuple, or the result of `hand_over`."""
 
     log: list[Any] = field(default_factory=list)
     committed: list[Any] = field(default_factory=list)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("no_thread_left")
 
 
 def test_a_barrier_does_not_wait_for_answers():
-    """What is in flight goes into the snapshot, also what there was no room for; restored, all of it is asked again."""
+    """The snapshot holds the elements in flight and those without room; after a restore all of them are asked again."""
     gate = Gate("barrier")
 
     def program(parallelism):
@@ -43,7 +43,7 @@ def test_a_barrier_does_not_wait_for_answers():
 
 
 class Changes(AsyncFunction):
-    """Changes what it was given, and what it gave."""
+    """Changes its input and its results after it has answered."""
 
     async def async_invoke(self, value):
         value["asked"] = True
@@ -52,7 +52,7 @@ class Changes(AsyncFunction):
 
 
 def test_what_the_function_does_to_its_input_is_not_in_the_snapshot():
-    """I13: what is asked again after a restore is what came in."""
+    """I13: an element that is asked again after a restore is as it came in."""
 
     def program():
         records = checkpointed().from_collection([{"n": 0}, {"n": 1}])
@@ -94,7 +94,7 @@ def test_the_function_may_take_part_in_checkpoints():
     results = before + checkpoint.results + InProcessJob.of(program(), restore=checkpoint).run()
     longest = max(results, key=len)
     assert longest[:2] == [1, 2], "what the function had seen was not restored"
-    # Those in flight at the cut are asked again, whether the function had begun with them or not.
+    # Elements in flight at the cut are asked again, whether the function had begun with them or not.
     assert set(longest[2:]) == {3, 4}
 
 
@@ -107,7 +107,7 @@ class Twice(AsyncFunction):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("chained", [True, False])
 def test_killed_restored_and_rescaled_it_gives_the_same(mode, chained):
-    """Also two in a row, also behind an exchange, also when the kill comes about the end of the input."""
+    """Also two operators in a row, also behind an exchange, also with a kill near the end of the input."""
 
     def program(env):
         numbers = env.from_sequence(1, 40)
@@ -142,7 +142,7 @@ def test_the_end_is_held_back_and_comes_once_also_across_a_restore():
 
 
 class RunsOnce(SourceFunction):
-    """Keeps no offsets: run again it would bring everything again."""
+    """Keeps no offsets: a second run would bring every record again."""
 
     runs: list[int] = []
 

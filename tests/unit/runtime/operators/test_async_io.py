@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("no_thread_left")
 
 
 def failure_of(stream: Any) -> OperatorFailure:
-    """How a job fails that does; its functions are closed."""
+    """Run a job that fails. Returns the failure; its functions are closed."""
     job = InProcessJob.of(stream)
     with pytest.raises(OperatorFailure) as caught:
         job.run()
@@ -93,7 +93,7 @@ def test_never_more_than_the_capacity_are_in_flight(mode, capacity):
 
 
 def test_ordered_results_that_wait_count_as_in_flight():
-    """Else one slow element would let the results of all later ones pile up behind it (I5)."""
+    """Otherwise the results of later elements would pile up behind one slow element (I5)."""
     gate = Gate("pile")
     stream = AsyncDataStream.ordered_wait(checkpointed().from_sequence(0, 99), Gated("pile"), Time.hours(1), 10)
     job = InProcessJob.of(stream)
@@ -106,7 +106,7 @@ def test_ordered_results_that_wait_count_as_in_flight():
 
 
 class OnlyOnce(AsyncFunction):
-    """Answers never; the timeout does."""
+    """Never answers; its timeout method does."""
 
     async def async_invoke(self, value):
         await asyncio.sleep(3600)
@@ -148,7 +148,7 @@ def test_a_timeout_of_zero_is_none():
 
 
 class Flaky(AsyncFunction):
-    """Fails, or is empty, for so many calls."""
+    """Fails, or returns no result, for a number of calls."""
 
     def __init__(self, failures: int, empty: bool = False) -> None:
         self.failures, self.empty = failures, empty
@@ -329,7 +329,7 @@ def test_results_that_are_no_list_are_refused(wrong):
 
 
 class OnItsLoop(AsyncFunction):
-    """What is made in open belongs to the loop; close may be a coroutine."""
+    """Creates a client in `open`, on the loop; its `close` is a coroutine."""
 
     async def open(self, runtime_context):
         self.loop = asyncio.get_running_loop()

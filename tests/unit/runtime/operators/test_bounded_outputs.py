@@ -38,7 +38,7 @@ EVERY_STAMP = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assig
 
 
 class Batches:
-    """A consumer that keeps what came and in which sizes."""
+    """A consumer that keeps the records and the sizes of their batches."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
@@ -56,7 +56,7 @@ class Batches:
 
 
 def emitted(stream: DataStream, tag: OutputTag | None = None) -> Batches:
-    """What the operator that makes the stream hands on."""
+    """The batches that the operator of the stream hands on."""
     job = InProcessJob.of(stream.name("under test"))
     batches = Batches()
     operators = [operator for task in job.tasks.values() for operator in task._operators.values()]
@@ -256,7 +256,7 @@ def test_the_last_values_of_a_reduce_in_batch_mode_are_handed_on_in_bounded_batc
 
 
 def test_a_failure_downstream_that_a_window_function_swallows_comes_again():
-    """`context.output` may hand on a full batch: what fails there is not the window function's to forgive."""
+    """`context.output` may hand on a full batch: the window function cannot swallow an error from downstream."""
 
     class Swallows(ProcessWindowFunction):
         def process(self, key, context, elements):

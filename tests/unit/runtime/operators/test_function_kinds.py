@@ -1,4 +1,4 @@
-"""What each function kind promises, run in process: the same tasks and chunks as on Spark."""
+"""The promises of each kind of function, in process: with the same tasks and chunks as on Spark."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(stream) -> list:
 
 
 class Rich(MapFunction):
-    """Tells what the runtime context says."""
+    """Emits facts from the runtime context."""
 
     def open(self, runtime_context):
         self.context = runtime_context
@@ -393,7 +393,7 @@ COUNTED = ValueStateDescriptor("counted", Types.LONG())
 
 
 class Nested(KeyedBroadcastProcessFunction):
-    """For each key looks at all keys, or fails to, and goes on with its own."""
+    """Visits the state of all keys for each key, or fails there, then goes on with its own key."""
 
     def __init__(self, fails):
         self.fails = fails
@@ -509,7 +509,7 @@ def test_the_failing_record_is_named():
 
 
 class KeyedSink(SinkFunction):
-    """Counts per key in keyed state, and hands what it saw to the accumulators."""
+    """Counts per key in keyed state, and adds the values to accumulators."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))

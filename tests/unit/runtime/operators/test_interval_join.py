@@ -1,4 +1,4 @@
-"""The interval join: bounds, late elements, timestamps, mistakes. What it joins is in the property tests."""
+"""The interval join: bounds, late elements, timestamps, mistakes. A property test compares its pairs with a model."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class FilingCommitter(SinkingCommitter):
 
 @pytest.mark.parametrize("size", [0, 10, 20 << 20])
 def test_a_files_content_is_in_the_checkpoint_and_comes_back_as_a_local_file(tmp_path: Path, size: int) -> None:
-    """I18: the writer's machine may be gone."""
+    """I18: the commit does not need the writer's machine."""
     gone, new = tmp_path / "gone", tmp_path / "new"
     gone.mkdir()
     content = os.urandom(1 << 10) * (size >> 10) if size > 10 else b"x" * size
@@ -109,7 +109,7 @@ def test_a_large_file_does_not_fit_into_a_checkpoint_in_memory(tmp_path: Path) -
 
 
 def test_a_damaged_file_in_the_checkpoint_is_refused(tmp_path: Path) -> None:
-    """I16."""
+    """I16: the file's checksum does not match."""
     task = Subtask(str(tmp_path), Filing(tmp_path, b"x" * 10_000)).begin()
     task.write("a")
     state = task.checkpoint(1)

@@ -16,7 +16,7 @@ from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.snapshot import SnapshotDeclinedError
 from tests.unit.runtime.operators.sink_samples import Sinking, Subtask, later
 
-# -- order -------------------------------------------------------------------------------------------------------------
+# -- order of calls ----------------------------------------------------------------------------------------------------
 
 
 def test_at_a_barrier_the_writer_is_flushed_asked_and_snapshotted_and_committed_after_completion(
@@ -47,7 +47,7 @@ def test_at_a_barrier_the_writer_is_flushed_asked_and_snapshotted_and_committed_
 
 
 def test_a_writer_learns_who_it_is(directory: str) -> None:
-    """I14: timeline and attempt are there for staging names."""
+    """I14: a writer gets timeline and attempt, for the names of its staged files."""
     sink = Sinking()
     task = Subtask(directory, sink, subtask=1).begin(restored_id=5)
     committer, writer = sink.contexts
@@ -69,7 +69,7 @@ def test_a_record_that_cannot_be_written_is_named(directory: str) -> None:
     assert (failure.value.record, str(failure.value.__cause__)) == ("a", "write failed")
 
 
-# -- what waits is in every snapshot -----------------------------------------------------------------------------------
+# -- uncommitted committables ------------------------------------------------------------------------------------------
 
 
 def committables(task: Subtask, state: SubtaskState) -> list[Any]:
@@ -88,7 +88,7 @@ def test_all_that_is_not_committed_is_in_every_snapshot(directory: str) -> None:
     task.write("b")
     second = task.checkpoint(2)
     assert committables(task, second) == [("a",), ("b",)]
-    task.operator.notify_complete(1)  # late: it says nothing about what came after its barrier
+    task.operator.notify_complete(1)  # late: it covers nothing that came after its barrier
     assert sink.committed == [("a",)]
     task.write("c")
     assert committables(task, task.checkpoint(3)) == [("b",), ("c",)]
@@ -98,14 +98,14 @@ def test_all_that_is_not_committed_is_in_every_snapshot(directory: str) -> None:
 
 
 def test_an_aborted_checkpoint_and_a_savepoint_leave_their_committables_to_the_next(directory: str) -> None:
-    """I17, I19."""
+    """I17, I19: neither commits, so the next checkpoint commits for them."""
     sink = Sinking()
     task = Subtask(directory, sink).begin()
     task.write("a")
     task.checkpoint(1)
     task.operator.notify_aborted(1)
     task.write("b")
-    task.checkpoint(2)  # a savepoint: nobody is told
+    task.checkpoint(2)  # a savepoint: it sends no notification
     task.checkpoint(3)
     assert sink.committed == []
     task.operator.notify_complete(3)
@@ -206,11 +206,11 @@ def test_what_was_committed_before_counts_as_committed(directory: str) -> None:
     assert counted == [1, 0]
 
 
-# -- the end -----------------------------------------------------------------------------------------------------------
+# -- the end of input --------------------------------------------------------------------------------------------------
 
 
 def test_the_end_is_flushed_and_committed_with_the_final_checkpoint(directory: str) -> None:
-    """I9."""
+    """I9: the final checkpoint holds the last records."""
     sink = Sinking()
     task = Subtask(directory, sink).begin()
     task.write("a")

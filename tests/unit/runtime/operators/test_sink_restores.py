@@ -44,7 +44,7 @@ def test_a_restore_that_cannot_commit_fails_before_any_record(directory: str) ->
 
 
 def test_a_restore_from_the_final_checkpoint_makes_no_writer(directory: str) -> None:
-    """I9: it only commits."""
+    """I9: the restored job only commits."""
     task = Subtask(directory, Sinking()).begin()
     task.write("a")
     task.operator.finish()
@@ -73,7 +73,7 @@ def test_staging_is_swept_once_by_the_first_subtask_when_a_checkpoint_is_complet
     assert (first.sweeps, second.sweeps) == (1, 0)
 
 
-# -- state of writers, and how things become bytes ---------------------------------------------------------------------
+# -- state of writers, and serializers ---------------------------------------------------------------------------------
 
 
 @dataclass
@@ -126,7 +126,7 @@ def test_state_without_restore_writer_is_refused(directory: str) -> None:
 
 
 def test_a_committable_that_is_no_plain_data_is_refused_never_pickled(directory: str) -> None:
-    """I20."""
+    """I20: committables are never pickled."""
     task = Subtask(directory, Sinking(hand_over=lambda records: Offset("a", 1))).begin()
     task.write("a")
     with pytest.raises(OperatorFailure) as failure:

@@ -1,12 +1,11 @@
-"""A cut and a source that runs on a thread of its own (I8): what the function keeps beside its records is never ahead.
+"""A cut of a source with its own thread (I8): the position that the function keeps is never ahead of its records.
 
-The functions here live in this process: they meet the test through the events of `Meeting`.
+The functions run in this process; they and the test wait for each other with the events of `Meeting`.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 
 import pytest
@@ -17,9 +16,10 @@ from rekindle.datastream.state import ListStateDescriptor
 from rekindle.errors import JobCancelledError
 from rekindle.testing import InProcessJob
 from tests.environments import environment
+from tests.waiting import becomes_true
 
 DEADLINE_S = 30.0
-#: How long a snapshot gives a source the chance to do what it must not do.
+#: How long a snapshot waits, so that a wrong source would collect meanwhile.
 CHANCE_S = 0.2
 PAUSE_AT = 500
 COUNT = 1000
@@ -28,11 +28,11 @@ CAP = 100
 
 
 class Meeting:
-    """Where functions and test wait for each other."""
+    """Events with which functions and test wait for each other."""
 
     reached = threading.Event()  # the source is where the test wants it
     go = threading.Event()  # it may go on
-    moved = threading.Event()  # it has collected something since
+    moved = threading.Event()  # it has collected a record since
     ended = threading.Event()  # `run` was left
 
     @classmethod
@@ -46,15 +46,6 @@ def meeting():
     Meeting.begin()
     yield Meeting
     Meeting.go.set()
-
-
-def eventually(condition):
-    """Asks often; whether it became true before the deadline."""
-    deadline = time.monotonic() + DEADLINE_S
-    pause = threading.Event()
-    while not condition() and time.monotonic() < deadline:
-        pause.wait(0.002)
-    return condition()
 
 
 class KeepsItsPlace(SourceFunction, CheckpointedFunction):
@@ -149,12 +140,14 @@ def test_a_source_that_keeps_its_own_place_loses_nothing(chained, locked):
 def test_a_source_that_waits_for_room_does_not_claim_the_record_it_waits_with(locked):
     job = InProcessJob.of(program(KeepsItsPlace(locked, 10**9, pause_at=None)), max_records=CAP)
     job.epoch()
-    assert eventually(lambda: source_of(job)._source_context.buffered() >= CAP), "it never waited for room"
+    assert becomes_true(lambda: source_of(job)._source_context.buffered() >= CAP, DEADLINE_S), (
+        "it never waited for room"
+    )
     Meeting.go.set()
     checkpoint = job.checkpoint()
     job.kill()
     restored = InProcessJob.of(program(KeepsItsPlace(locked, 10**9, pause_at=None)), restore=checkpoint)
-    assert eventually(restored.tasks[0, 0].has_input)
+    assert becomes_true(restored.tasks[0, 0].has_input, DEADLINE_S)
     first, last = restored.epoch()[0], checkpoint.results[-1]
     assert first <= last + 1, f"the cut ends with {last}, the restored source goes on with {first}"
     assert first >= last, "more than one record comes again"
@@ -192,7 +185,7 @@ def test_what_a_lock_holds_together_is_on_one_side_of_the_cut():
 
 
 class Marks(SourceFunction):
-    """Says something about time while a cut stands."""
+    """Emits a watermark or idleness during a cut."""
 
     def __init__(self, idle):
         self.idle = idle
@@ -232,7 +225,7 @@ def test_watermarks_and_idleness_wait_for_the_end_of_the_cut(idle):
 
 
 class Unbounded(KeepsItsPlace):
-    """As fast as it can, for ever, with the lock around each record."""
+    """Collects without a pause and without an end, with the lock around each record."""
 
     def __init__(self):
         super().__init__(locked=True, count=10**9, pause_at=None)
@@ -287,7 +280,7 @@ class HoldsForLong(SourceFunction):
             Meeting.go.wait(DEADLINE_S)
 
     def cancel(self):
-        """Stuck: it hears nothing."""
+        """Does nothing: the function is stuck."""
 
 
 def test_a_cut_that_waits_for_the_lock_can_be_cancelled():
@@ -326,15 +319,15 @@ class AsksInItsListener(KeepsItsPlace):
             self.state.update([self.last])
 
     def notify_checkpoint_complete(self, checkpoint_id):
-        self.was_full = eventually(lambda: self.ctx.buffered() >= CAP)
+        self.was_full = becomes_true(lambda: self.ctx.buffered() >= CAP, DEADLINE_S)
         self.got_it = self.ctx.get_checkpoint_lock().acquire(timeout=CHANCE_S)
 
 
 def test_the_tasks_own_thread_takes_the_lock_though_the_buffer_is_full():
-    """It is the one that drains the buffer: if it waited for room, nobody would make any."""
+    """That thread drains the buffer: if it waited for room, it would wait for ever."""
     job = InProcessJob.of(program(AsksInItsListener()), max_records=CAP)
     function = source_of(job).function
-    assert eventually(lambda: hasattr(function, "ctx"))
+    assert becomes_true(lambda: hasattr(function, "ctx"), DEADLINE_S)
     job.checkpoint()
     assert function.was_full
     assert function.got_it
@@ -342,9 +335,9 @@ def test_the_tasks_own_thread_takes_the_lock_though_the_buffer_is_full():
 
 
 def test_a_source_that_the_bound_holds_back_has_more():
-    """Also when it could not go on yet, as in a cut: else epochs would stay as small as the bound, and pause."""
+    """Also while it cannot go on, as in a cut: otherwise epochs would stay as small as the bound, and pause."""
     job = InProcessJob.of(program(Unbounded()), max_records=CAP)
-    assert eventually(lambda: source_of(job)._source_context.buffered() >= CAP)
+    assert becomes_true(lambda: source_of(job)._source_context.buffered() >= CAP, DEADLINE_S)
     job.checkpoint()
     assert job._more
     job.kill()

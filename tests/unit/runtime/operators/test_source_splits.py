@@ -19,7 +19,7 @@ SPLITS = [f"split-{number}" for number in range(5)]
 
 
 class Stage:
-    """Where the jobs of a test meet it."""
+    """State that a test shares with its jobs."""
 
     over = threading.Event()
     restored: dict[int, dict[str, int]] = {}
@@ -34,7 +34,7 @@ def stage():
 
 
 class ByIndex(ParallelSourceFunction):
-    """The usual way: subtask i of n reads every n-th split, from where it was read to; `limit` records of each."""
+    """Subtask i of n reads every n-th split from its restored offset, `limit` records of each split."""
 
     def __init__(self, limit, splits=SPLITS, shift=0):
         self.limit = limit
@@ -63,7 +63,7 @@ def job_of(source, parallelism, restore=None):
 
 
 def stage_of(source, parallelism, restore, expected):
-    """Run until so many records have come, cut, die; the records and the checkpoint."""
+    """Run until `expected` records have come, make a checkpoint, kill the job. Returns records and checkpoint."""
     Stage.over.clear()
     Stage.restored = {}
     job = job_of(source, parallelism, restore)
@@ -94,7 +94,7 @@ def test_splits_that_are_assigned_by_index_go_on_at_any_parallelism():
 
 
 def test_a_split_that_moves_at_the_same_parallelism_goes_on():
-    """A restart after a failure: who reads what may have changed."""
+    """A restart after a failure may give splits to other subtasks."""
     seen, checkpoint = stage_of(ByIndex(10), 2, None, 50)
     for shift in (1, 2):
         limit = 10 * (shift + 1)

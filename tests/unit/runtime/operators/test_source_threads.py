@@ -12,12 +12,12 @@ from rekindle.testing import InProcessJob
 from tests.environments import checkpointed
 
 DEADLINE_S = 30
-#: What an epoch takes of a source function, and so what `run` may be ahead.
+#: Records that an epoch takes from a source function, and by which `run` may be ahead.
 AHEAD = 100
 
 
 class Threads:
-    """Where user code ran."""
+    """The threads on which user code ran, by method."""
 
     seen: dict[str, int] = {}
 
@@ -47,7 +47,7 @@ class ThreadReader(SourceReader):
 
 
 class Flood(SourceFunction):
-    """Collects for ever; knows how far it came."""
+    """Collects without an end, and counts its records."""
 
     collected = 0
     full = threading.Event()
@@ -61,11 +61,11 @@ class Flood(SourceFunction):
                 Flood.full.set()
 
     def cancel(self):
-        """The full buffer ends it."""
+        """Nothing to do: the full buffer ends `run`."""
 
 
 def test_readers_are_polled_on_the_tasks_thread():
-    """I7: no thread fights for the interpreter's lock; only `SourceFunction.run` has one of its own."""
+    """I7: only `SourceFunction.run` has a thread of its own."""
     before = set(threading.enumerate())  # an earlier test's thread may still be about to end: only new ones count
     stream = checkpointed().from_source(ThreadSource(), WatermarkStrategy.no_watermarks(), "own", int)
     job = InProcessJob.of(stream, max_records=1)
@@ -77,7 +77,7 @@ def test_readers_are_polled_on_the_tasks_thread():
 
 
 def test_a_source_function_fills_a_bounded_buffer_and_waits():
-    """I7, I5: `run` goes on while no epoch runs, up to what the next one takes."""
+    """I7, I5: `run` goes on between epochs, up to the number of records that the next epoch takes."""
     Flood.collected = 0
     Flood.full.clear()
     job = InProcessJob.of(checkpointed().add_source(Flood(), type_info=int), max_records=AHEAD)
@@ -115,7 +115,7 @@ class UnderLock(SourceFunction):
 
 
 def test_what_is_collected_under_the_lock_is_before_or_after_a_barrier_as_a_whole():
-    """I8: neither the source nor the barrier waits for the other, and the bound gives way."""
+    """I8: the source and the barrier do not wait for each other; the buffer may exceed its bound."""
     UnderLock.collected.clear()
     UnderLock.go.clear()
     count = SOURCE_BUFFER + 1000

@@ -17,6 +17,7 @@ from rekindle.datastream.window import (
     TimeEvictor,
     TumblingEventTimeWindows,
 )
+from tests.unit.runtime.operators.windows.window_samples import values
 from tests.window_driver import WindowDriver, keyed_stream
 
 
@@ -28,10 +29,6 @@ class Numbers(ProcessWindowFunction):
 def every_second(evictor, **settings):
     windowed = keyed_stream().window(GlobalWindows.create()).trigger(CountTrigger.of(2)).evictor(evictor)
     return WindowDriver(windowed.process(Numbers()), **settings)
-
-
-def values(events):
-    return [value for value, _ in events]
 
 
 def fired(windows, numbers):

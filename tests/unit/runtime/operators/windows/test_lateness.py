@@ -6,17 +6,12 @@ import pytest
 
 from rekindle.common.watermark_strategy import MAX_WATERMARK
 from rekindle.datastream import OutputTag, ProcessWindowFunction
-from rekindle.datastream.window import (
-    EventTimeSessionWindows,
-    SlidingEventTimeWindows,
-    TumblingEventTimeWindows,
-    TumblingProcessingTimeWindows,
-)
+from rekindle.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingProcessingTimeWindows
 from rekindle.errors import GraphError, MissingTimestampError
 from rekindle.runtime.operators.output import OperatorFailure
+from tests.unit.runtime.operators.windows.window_samples import TEN
 from tests.window_driver import WindowDriver, keyed_stream
 
-TEN = TumblingEventTimeWindows.of(10)
 LATE = OutputTag("late")
 
 pytestmark = pytest.mark.parametrize("general", [False, True], ids=["fast", "general"])

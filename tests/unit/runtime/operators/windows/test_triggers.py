@@ -23,20 +23,13 @@ from rekindle.datastream.window import (
     PurgingTrigger,
     Trigger,
     TriggerResult,
-    TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
 from rekindle.errors import GraphError
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.windows.general import GeneralWindowOperator
+from tests.unit.runtime.operators.windows.window_samples import TEN, Numbers, values
 from tests.window_driver import WindowDriver, keyed_stream
-
-TEN = TumblingEventTimeWindows.of(10)
-
-
-class Numbers(ProcessWindowFunction):
-    def process(self, key, context, elements):
-        yield key, [number for _, number in elements]
 
 
 def driver(assigner, trigger=None, **settings):
@@ -44,10 +37,6 @@ def driver(assigner, trigger=None, **settings):
     if trigger is not None:
         windowed = windowed.trigger(trigger)
     return WindowDriver(windowed.process(Numbers()), **settings)
-
-
-def values(events):
-    return [value for value, _ in events]
 
 
 def test_event_time_fires_at_the_end_of_the_window():
