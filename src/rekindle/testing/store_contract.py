@@ -27,7 +27,7 @@ class StoreContract:
     >>> StoreContract().test_absent_means_absent(MemoryStore())
     """
 
-    #: Larger than what any store sends in one piece.
+    #: More bytes than any store sends in one piece.
     LARGE_BYTES: ClassVar[int] = 20 * _MEGABYTE
     WRITERS: ClassVar[int] = 4
 
