@@ -19,11 +19,13 @@ from rekindle.runtime.operators.roles import PreparesSnapshot
 from rekindle.runtime.operators.windows.general import GeneralWindowOperator
 from rekindle.runtime.operators.windows.namespaces import windowed_backend
 from rekindle.runtime.operators.windows.window_operator import LATE_RECORDS_DROPPED, WindowOperator
+from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 from rekindle.serde import cloud_dumps
 from rekindle.testing import ManualClock
 from tests.environments import environment
+from tests.whole_state import whole_parts
 
 
 def keyed_stream(type_info: Any = None, key_type: Any = None) -> KeyedStream:
@@ -77,7 +79,7 @@ class WindowDriver:
         assert node.kind is OperatorKind.WINDOW
         self.clock = clock or ManualClock()
         groups = key_group_range(node.max_parallelism, 1, 0)
-        keyed = windowed_backend(node, groups, True, self.clock)
+        keyed = windowed_backend(node, groups, KeyedStateOptions(clock=self.clock))
         timers = InternalTimers(node.max_parallelism, groups)
         self.metrics = TaskMetricGroup(self.clock, ())
         context = OperatorContext(
@@ -149,7 +151,7 @@ class WindowDriver:
         if isinstance(self.operator, PreparesSnapshot):
             self.operator.prepare_snapshot(1)
         timers = list(self.timers.snapshot().encode())
-        state = [(group.key_group, group.encode()) for group in self.keyed.snapshot_full() if group]
+        state = whole_parts(self.keyed)
         return Snapshot(state, timers, self.operator.current_watermark)
 
     def rows(self) -> int:

@@ -1,4 +1,4 @@
-"""One program on each form of a Spark cluster; classes and functions from wherever a program may have them (part 4)."""
+"""One program on each form of a Spark cluster; classes and functions from wherever a program may have them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run_orders(master: str, *settings: str) -> None:
     """Run the program; compare its last result per customer; nothing of it may stay."""
     installed = files_of_pyspark()
     taxes = os.fspath(PROGRAMS / "elsewhere" / "taxes.py")
-    with RunningProgram("orders/program.py", master, taxes, *settings) as program:
+    with RunningProgram("orders/spending.py", master, taxes, *settings) as program:
         assert program.wait() == 0, "\n".join(program.errors)
         assert program.errors == []
         last: dict[str, dict[str, tuple[list[str], int]]] = {"typed": {}, "untyped": {}}

@@ -1,4 +1,4 @@
-"""Whoever dies, freezes or is interrupted: nothing of a job outlives it, and the driver says what happened (part 4)."""
+"""Whoever dies, freezes or is interrupted: nothing of a job outlives it, and the driver says what happened."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Every operator beside windows: clean, killed in the middle and restored, restored at another parallelism: the same.
 
-Async I/O is in `tests/unit/runtime/test_async_io.py`, with the same table of runs.
+Async I/O is in `tests/unit/runtime/operators/test_async_checkpoints.py`, with the same table of runs.
 """
 
 from __future__ import annotations

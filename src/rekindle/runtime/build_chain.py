@@ -28,6 +28,7 @@ from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.build_operator import Blueprint, build_operator, selector_function
 from rekindle.runtime.operators.stateless import method_or_callable
 from rekindle.runtime.operators.windows.namespaces import windowed_backend
+from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
@@ -66,21 +67,16 @@ class ChainBuilder:
         node = plan.nodes[node_id]
         groups = key_group_range(node.max_parallelism, node.parallelism, self.subtask)
         allow_pickle = plan.settings.pickle_allowed
-        keyed: HashMapKeyedBackend | None = None
+        keyed: KeyedStateBackend | None = None
         timers: InternalTimers | None = None
         if node.is_keyed:
             key_codec = value_codec_for(node.key_type, allow_pickle=allow_pickle)
             if node.kind is OperatorKind.WINDOW:
-                keyed = windowed_backend(node, groups, allow_pickle, services.clock)
+                options = KeyedStateOptions(allow_pickle, clock=services.clock)
+                keyed = windowed_backend(node, groups, options)
             else:
-                keyed = HashMapKeyedBackend(
-                    node.max_parallelism,
-                    groups,
-                    key_codec=key_codec,
-                    allow_pickle=allow_pickle,
-                    clock=services.clock,
-                    defers=True,
-                )
+                options = KeyedStateOptions(allow_pickle, defer_reads=True, clock=services.clock)
+                keyed = HashMapKeyedBackend(node.max_parallelism, groups, options, key_codec=key_codec)
             timers = InternalTimers(node.max_parallelism, groups, key_codec=key_codec, allow_pickle=allow_pickle)
         context = OperatorContext(
             node=node,

@@ -40,8 +40,8 @@ from rekindle.graph.settings import JobSettings
 from rekindle.metrics import MetricGroup
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.raw_streams import RawInputs
+from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.changes import ROW_KEY
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 
@@ -93,7 +93,7 @@ class OperatorContext:
     settings: JobSettings
     accumulators: Accumulators
     metrics: TaskMetricGroup
-    keyed: HashMapKeyedBackend | None
+    keyed: KeyedStateBackend | None
     timers: InternalTimers | None
     operator_state: OperatorStateBackend
     batch: bool
@@ -206,7 +206,7 @@ class RuntimeContextImpl(RuntimeContext):
             raise TypeError(f"accumulator '{name}' is a {type(held).__name__}, not a {kind.__name__}")
         return held
 
-    def _keyed(self, state: str) -> HashMapKeyedBackend:
+    def _keyed(self, state: str) -> KeyedStateBackend:
         if self._context.keyed is None:
             raise StateAccessError(
                 f"Operator '{self._context.node.name}' asks for keyed state '{state}', but its input is not keyed: "
@@ -300,7 +300,7 @@ class KeyedTimerService(OperatorTimerService):
     """The timer service of a keyed operator: timers belong to the current key."""
 
     def __init__(
-        self, context: OperatorContext, operator: WatermarkHolder, keyed: HashMapKeyedBackend, timers: InternalTimers
+        self, context: OperatorContext, operator: WatermarkHolder, keyed: KeyedStateBackend, timers: InternalTimers
     ) -> None:
         super().__init__(context, operator)
         self._keyed = keyed

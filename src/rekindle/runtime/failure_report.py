@@ -29,7 +29,6 @@ def describe_failure(name: str, task: Task | None, error: BaseException) -> Task
         traceback=user_traceback(cause),
         summary=sendable("".join(traceback.format_exception_only(cause)).strip()),
         record=sendable(_shorten(failure.record)) if failure is not None and failure.has_record else None,
-        user_code=is_user_code(cause),
         verdict=verdict,
         sentence=sendable(sentence),
     )

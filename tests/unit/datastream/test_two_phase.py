@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rekindle.checkpoint.redistribute import operator_share
 from rekindle.common import Configuration
 from rekindle.datastream import SinkFunction, StreamExecutionEnvironment, TwoPhaseCommitSinkFunction
 from rekindle.datastream.connectors import Sink, SinkWriter, WriterInitContext
@@ -23,7 +24,7 @@ from rekindle.runtime.context import Accumulators, OperatorContext
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.snapshot import InitializationContext, SnapshotContext
-from rekindle.runtime.state.operator_state import OperatorStateBackend, redistribute
+from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.testing import InProcessJob, ManualClock
 from tests.environments import environment
 
@@ -239,7 +240,8 @@ def test_a_restore_at_another_parallelism_handles_each_transaction_once(parallel
         driven.begin()
         states.append(driven.snapshot(1))
     log: list[Any] = []
-    for subtask, state in enumerate(redistribute(states, parallelism)):
+    for subtask in range(parallelism):
+        state = operator_share(states, parallelism, subtask)
         Driven(Transactions(log=log), subtask).begin(state, restored_id=1)
     handled = [entry for entry in log if entry[0] != "begin"]
     assert sorted(handled) == [

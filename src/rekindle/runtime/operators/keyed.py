@@ -17,7 +17,7 @@ from rekindle.runtime.context import KeyedTimerService, OperatorContext, user_ti
 from rekindle.runtime.operators.output import OperatorFailure, Stamp, failed_record
 from rekindle.runtime.operators.roles import Timed
 from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.runtime.state.backend import KeyedStateBackend
 
 Selector = Callable[[Any], Any]
 
@@ -25,7 +25,7 @@ Selector = Callable[[Any], Any]
 class KeyedContext(KeyedProcessFunction.OnTimerContext):
     """The context of a keyed process function; one object per operator."""
 
-    def __init__(self, service: KeyedTimerService, keyed: HashMapKeyedBackend) -> None:
+    def __init__(self, service: KeyedTimerService, keyed: KeyedStateBackend) -> None:
         self._service = service
         self._keyed = keyed
         self.current_timestamp = NO_TIMESTAMP
@@ -165,9 +165,7 @@ class KeyedProcessOperator(KeyedOperator):
         run_keyed(self, self._process, self.selectors[0], records, timestamps)
 
 
-def with_current_key(
-    keyed: HashMapKeyedBackend, selector: Selector, function: Callable[..., Any]
-) -> Callable[..., Any]:
+def with_current_key(keyed: KeyedStateBackend, selector: Selector, function: Callable[..., Any]) -> Callable[..., Any]:
     """Make the record's key current before each call of a map, filter, flat_map or sink function."""
 
     def call(record: Any, *context: Any) -> Any:

@@ -29,7 +29,7 @@ from rekindle.datastream.connectors.file_system import (
     StreamFormat,
 )
 from rekindle.datastream.connectors.files.file_sink import FileWriter
-from rekindle.datastream.connectors.files.names import InProgressName, Writing
+from rekindle.datastream.connectors.files.names import InProgressName, WriterId
 from rekindle.datastream.connectors.sink_api import CommitRequest, CommitterInitContext, SinkWriter, WriterInitContext
 from rekindle.errors import ConnectorError, GraphError, SerializationError, TypeMismatchError
 from rekindle.serde import tagged_dumps, tagged_loads
@@ -235,10 +235,10 @@ def test_what_was_not_handed_over_goes_when_the_writer_closes(tmp_path: Path) ->
 
 def test_staging_names_tell_who_wrote_them() -> None:
     context = WriterInitContext(subtask=3, timeline="00000001-0a1b2c3d", attempt=12)
-    name = Writing.by(context).staging_name("part-x.y-0.csv")
+    name = WriterId.of(context).staging_name("part-x.y-0.csv")
     assert name.startswith(".")
     assert InProgressName.parse(name) == ("part-x.y-0.csv", "00000001-0a1b2c3d", 12, 3)
-    assert Writing.by(WriterInitContext(job_id="a/b.c")).owner == "a-b-c"
+    assert WriterId.of(WriterInitContext(job_id="a/b.c")).owner == "a-b-c"
     assert InProgressName.parse("part-0") is None
 
 
@@ -339,7 +339,7 @@ def test_names_of_files(tmp_path: Path) -> None:
 def rolled(tmp_path: Path, policy: RollingPolicy, steps: Callable[[FileWriter[str], ManualClock], None]) -> list[str]:
     sink = row_sink(tmp_path, rolling_policy=policy)
     clock = ManualClock()
-    writer: FileWriter[str] = FileWriter(sink._settings, Writing("t", 0, 0), clock)
+    writer: FileWriter[str] = FileWriter(sink._settings, WriterId("t", 0, 0), clock)
     steps(writer, clock)
     committables = at_barrier(writer)
     assert at_barrier(writer) == []

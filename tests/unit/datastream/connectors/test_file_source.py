@@ -461,7 +461,7 @@ def watching(path: Path, remember: Duration = DEFAULT_REMEMBER) -> FileSource[An
 def readers_of(
     source: FileSource[Any], dealt: Sequence[list[SourceSplit]], clock: ManualClock
 ) -> list[FileReader[Any]]:
-    return [FileReader(source._format, splits, source._watching, clock) for splits in dealt]
+    return [FileReader(source._format, splits, source._monitoring, clock) for splits in dealt]
 
 
 def poll_all(readers: Sequence[SourceReader[Any]]) -> list[str]:

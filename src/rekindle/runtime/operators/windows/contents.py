@@ -19,9 +19,9 @@ from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.windowing.operation import ContentsKind, WindowOperation
 from rekindle.runtime.isolation import Isolate
 from rekindle.runtime.operators.stateless import method_or_callable
+from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_KEY, WHOLE, Row
 from rekindle.runtime.state.handles import AggregateLike
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.shaped import shaped_aggregate, shaped_reduce
 
 #: The columns of the contents and of their change mark.
@@ -45,7 +45,7 @@ def is_young(row: Row) -> bool:
 class Contents(ABC):
     """Reads and writes the contents of any row."""
 
-    def __init__(self, keyed: HashMapKeyedBackend) -> None:
+    def __init__(self, keyed: KeyedStateBackend) -> None:
         self._keyed = keyed
 
     def young(self, element: Any, timestamp: int) -> Row:
@@ -95,7 +95,7 @@ class ValueContents(Contents):
     #: (element, value) -> the next value.
     combine: Callable[[Any, Any], Any]
 
-    def __init__(self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None) -> None:
+    def __init__(self, keyed: KeyedStateBackend, type_info: TypeInformation | None) -> None:
         super().__init__(keyed)
         keyed.value_state(reserved(ValueStateDescriptor("window-contents", type_info)))
         keyed.value_state(reserved(ValueStateDescriptor("window-contents-is-none", Types.BOOLEAN())))
@@ -150,7 +150,7 @@ class ReducedContents(ValueContents):
 
     def __init__(
         self,
-        keyed: HashMapKeyedBackend,
+        keyed: KeyedStateBackend,
         type_info: TypeInformation | None,
         reduce: Callable[[Any, Any], Any],
         isolate: Isolate | None,
@@ -173,7 +173,7 @@ class ReducedContents(ValueContents):
 class AggregatedContents(ValueContents):
     """The accumulator of an aggregate function."""
 
-    def __init__(self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None, function: AggregateLike) -> None:
+    def __init__(self, keyed: KeyedStateBackend, type_info: TypeInformation | None, function: AggregateLike) -> None:
         super().__init__(keyed, type_info)
         self._function = function
         self.combine = function.add
@@ -191,7 +191,7 @@ class AggregatedContents(ValueContents):
 class ElementContents(Contents):
     """All elements of a window."""
 
-    def __init__(self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None, isolate: Isolate | None) -> None:
+    def __init__(self, keyed: KeyedStateBackend, type_info: TypeInformation | None, isolate: Isolate | None) -> None:
         super().__init__(keyed)
         keyed.list_state(reserved(ListStateDescriptor("window-elements", type_info)))
         self._isolate = isolate
@@ -235,7 +235,7 @@ class ElementContents(Contents):
 class TimestampedContents(ElementContents):
     """All elements as (timestamp, element), for evictors."""
 
-    def __init__(self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None, isolate: Isolate | None) -> None:
+    def __init__(self, keyed: KeyedStateBackend, type_info: TypeInformation | None, isolate: Isolate | None) -> None:
         pair = None if type_info is None else Types.TUPLE([Types.LONG(), type_info])
         super().__init__(keyed, pair, isolate)
 
@@ -243,7 +243,7 @@ class TimestampedContents(ElementContents):
         self._append(row, (timestamp, element if self._isolate is None else self._isolate(element)))
 
 
-def contents_of(operation: WindowOperation, keyed: HashMapKeyedBackend, isolate: Isolate | None) -> Contents:
+def contents_of(operation: WindowOperation, keyed: KeyedStateBackend, isolate: Isolate | None) -> Contents:
     """Return the contents of an operation. They must be the first state that is registered: their columns are fixed."""
     wanted, type_info = operation.contents, operation.stored_type()
     shape = None if type_info is None else type_info.shaper()

@@ -27,8 +27,8 @@ from rekindle.runtime.context import OperatorContext, WatermarkHolder
 from rekindle.runtime.operators.output import Collector
 from rekindle.runtime.operators.windows.namespaces import Namespace
 from rekindle.runtime.operators.windows.window_state import CachedHandles, WindowStateStore
+from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.changes import Row
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.merge_state import merge_state
 from rekindle.runtime.timers import InternalTimers
 
@@ -89,7 +89,7 @@ class TriggerContext(Clocks, Trigger.OnMergeContext):
         super().__init__(context, operator)
         assert context.keyed is not None
         assert context.timers is not None
-        self._keyed: HashMapKeyedBackend = context.keyed
+        self._keyed: KeyedStateBackend = context.keyed
         self._timers: InternalTimers = context.timers
         self._row_of = row_of
         self._handles: dict[str, State] = {}

@@ -14,9 +14,9 @@ from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.windowing.assigners import MergingWindowAssigner
 from rekindle.runtime.operators.windows.namespaces import Namespace
+from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.changes import Row
 from rekindle.runtime.state.handles import RowValueState
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.spec import value_spec
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _STATE_NAME: Final = "merged-window"
 class MergedWindowColumn:
     """The column that names the window to which a row's contents belong."""
 
-    def __init__(self, keyed: HashMapKeyedBackend) -> None:
+    def __init__(self, keyed: KeyedStateBackend) -> None:
         self._keyed = keyed
         self.place = -1
         keyed.register(value_spec(reserved(ValueStateDescriptor(_STATE_NAME, None)), allow_pickle=False), self._over)

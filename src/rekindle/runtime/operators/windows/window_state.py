@@ -20,14 +20,14 @@ from rekindle.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
+from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.changes import Row
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 
 
 class _WindowCalls:
     """Calls methods of a state handle while the window's row is current."""
 
-    def __init__(self, keyed: HashMapKeyedBackend, row: Callable[[], Row]) -> None:
+    def __init__(self, keyed: KeyedStateBackend, row: Callable[[], Row]) -> None:
         self._keyed = keyed
         self._row = row
 
@@ -115,7 +115,7 @@ class _WindowMapState(_WindowState, MapState[Any, Any]):
 class WindowStateStore(KeyedStateStore):
     """Returns state of the window that is being evaluated."""
 
-    def __init__(self, keyed: HashMapKeyedBackend, row: Callable[[], Row], scoped: Callable[[Any], Any]) -> None:
+    def __init__(self, keyed: KeyedStateBackend, row: Callable[[], Row], scoped: Callable[[Any], Any]) -> None:
         self._keyed = keyed
         self._window = _WindowCalls(keyed, row)
         self._scoped = scoped

@@ -1,4 +1,4 @@
-"""What a hostile user does: odd consoles, functions that fail at the end, sources that will not stop."""
+"""Jobs whose console, functions or sources fail: each job ends, with an error that names the cause."""
 
 from __future__ import annotations
 

@@ -13,13 +13,7 @@ import pytest
 
 from rekindle.common import JobStatus, WatermarkStrategy
 from rekindle.datastream import MapFunction, TwoPhaseCommitSinkFunction
-from rekindle.datastream.connectors import (
-    CommittableFile,
-    Committer,
-    CommittingSinkWriter,
-    Sink,
-    SupportsCommitter,
-)
+from rekindle.datastream.connectors import CommittableFile, Committer, CommittingSinkWriter, Sink, SupportsCommitter
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.errors import CheckpointNotFoundError, JobExecutionError
 from tests.environments import checkpointed

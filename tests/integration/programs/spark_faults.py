@@ -1,8 +1,10 @@
-"""Scenes of what Spark may do to a job, on a session of the user's own with Spark's default retry settings.
+"""Scenes in which Spark or a slot fails a job, on a session of the user's own with Spark's default retry settings.
 
-python dangers.py    plays every scene once and prints, for each, its name and its results or error, as a line of JSON.
+    python spark_faults.py
 
-Each scene changes this process (or, through a function's `open`, the slots): nothing in the engine knows of it.
+Plays every scene once. Prints a line of JSON for each: the name of the scene, and its results or its error.
+
+Each scene patches this process, or the slots through a function's `open`. The engine has no code for these scenes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """A program as a user writes it: classes and functions of its own, a module beside it, a file from elsewhere.
 
-python program.py <master> <a file for add_python_file> [key=value ...]   prints what customers spent, as lines of JSON.
+    python spending.py <master> <a file for add_python_file> [key=value ...]
+
+Prints how much each customer spent, as lines of JSON.
 """
 
 from __future__ import annotations

@@ -7,11 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from rekindle.common import Duration, Time, Types, WatermarkStrategy
-from rekindle.datastream import (
-    OutputTag,
-    ProcessFunction,
-    ProcessJoinFunction,
-)
+from rekindle.datastream import OutputTag, ProcessFunction, ProcessJoinFunction
 from rekindle.errors import GraphError, TypeMismatchError
 from rekindle.graph.build import build_plan
 from rekindle.runtime.operators.interval_join_operator import IntervalJoinOperator

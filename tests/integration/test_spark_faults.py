@@ -1,6 +1,6 @@
-"""What Spark may do to a job, on a session with Spark's default retry settings: no data is lost or doubled in silence.
+"""Faults of Spark and of slots, on a session with Spark's default retries: no record is lost or doubled silently.
 
-`programs/dangers.py` plays the scenes, all on one session of its own; each test looks at one of them.
+`programs/spark_faults.py` plays all scenes on one session of its own; each test checks one scene.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EVERY_KEY_50_TIMES = {"0": 50, "1": 50, "2": 50, "3": 50}
 
 @pytest.fixture(scope="module")
 def scenes() -> Iterator[dict[str, Scene]]:
-    with RunningProgram("dangers.py") as program:
+    with RunningProgram("spark_faults.py") as program:
         status = program.wait()
         told = [json.loads(line) for line in program.out]
         assert status == 0, "\n".join(program.errors)

@@ -8,6 +8,7 @@ from collections import defaultdict
 
 import pytest
 
+from rekindle.datastream import MapFunction
 from rekindle.errors import InvalidKeyError
 from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, decode_row, read_header
 from rekindle.runtime.exchange.inbox import Inbox
@@ -28,6 +29,8 @@ from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.watermarks import WatermarkValve
 from rekindle.serde import codec_for
 from rekindle.spark.directories import make_directory
+from rekindle.testing import InProcessJob
+from tests.environments import checkpointed
 
 
 def target(channels: int, source: int = 0, sources: int = 1, chunk_records: int = 1000) -> EdgeTarget:
@@ -275,3 +278,17 @@ def test_no_chunk_is_larger_than_it_may_be():
     chunks = [decode_row(row, read_header(row), codec_for(None)) for _, row in outbox.drain()]
     assert [chunk.records for chunk in chunks] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10]]
     assert [chunk.timestamps for chunk in chunks] == [chunk.records for chunk in chunks]
+
+
+class Where(MapFunction):
+    def open(self, runtime_context):
+        self.subtask = runtime_context.get_index_of_this_subtask()
+
+    def map(self, value):
+        return self.subtask, value
+
+
+def test_the_first_record_of_a_subtask_goes_to_the_next_channel():
+    """I1: round robin begins at channel (i + 1) mod n for subtask i."""
+    stream = checkpointed(3).from_sequence(0, 2).rebalance().map(Where())
+    assert sorted(InProcessJob.of(stream).run()) == [(0, 2), (1, 0), (2, 1)]
