@@ -271,7 +271,7 @@ def _dataclass_encoder(key: Any) -> Encoder:
         raise _refuse(key, "only a frozen dataclass with eq=True can be one: write @dataclass(frozen=True)")
     # Methods that @dataclass generates are compiled from a string; an __eq__ of the user has a file.
     if kind.__eq__.__code__.co_filename != "<string>" or kind.__hash__.__code__.co_filename != "<string>":
-        raise _refuse(key, "its class defines its own __eq__ or __hash__; key by a tuple of what makes it equal")
+        raise _refuse(key, "its class defines its own __eq__ or __hash__; key by a tuple of the values it compares")
     return _fields_encoder(_DATACLASS, kind, tuple(f.name for f in dataclasses.fields(kind) if f.compare))
 
 
@@ -281,7 +281,7 @@ def _struct_encoder(key: msgspec.Struct) -> Encoder:
     if not (config.frozen and config.eq):
         raise _refuse(key, "only a frozen Struct with eq=True can be one: write class …(msgspec.Struct, frozen=True)")
     if kind.__eq__ is not msgspec.Struct.__eq__ or kind.__hash__ is not msgspec.Struct.__hash__:
-        raise _refuse(key, "its class defines its own __eq__ or __hash__; key by a tuple of what makes it equal")
+        raise _refuse(key, "its class defines its own __eq__ or __hash__; key by a tuple of the values it compares")
     return _fields_encoder(_STRUCT, kind, kind.__struct_fields__)
 
 

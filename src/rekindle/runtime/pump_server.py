@@ -86,9 +86,9 @@ class PumpServer:
         return listener
 
     def _listen(self, listener: socket.socket, tls: wire.TlsFiles | None = None) -> None:
-        Reception(listener, self._secret, self._guarded, "pump", tls)
+        Reception(listener, self._secret, self._handle_connection, "pump", tls)
 
-    def _guarded(self, connection: wire.Connection) -> None:
+    def _handle_connection(self, connection: wire.Connection) -> None:
         try:
             self._serve(connection)
         except (OSError, ProtocolError, StageAbortedError) as error:

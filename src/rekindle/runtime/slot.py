@@ -285,7 +285,7 @@ class Slot:
                     f"{user_traceback(error).rstrip()}\n\nclose() of {name} failed." for name, error in failed
                 )
             except TimeoutError:
-                errors.append(f"{thread.task.name} did not end within {timeout_s:.0f} s: it was left as it was.")
+                errors.append(f"{thread.task.name} did not end within {timeout_s:.0f} s: the slot ends without it.")
         if self._uploader is not None:
             self._uploader.close(_CANCELLED_CLOSE_S)
         sys.stdout.flush()

@@ -39,7 +39,7 @@ class WatermarkValve:
         time.watermark = max(time.watermark, watermark)
         time.idle = False
         time.aligned = time.watermark >= self.current
-        return self._moved()
+        return self._advanced()
 
     def active(self, channel: Channel) -> None:
         """Mark a channel active, because a record came: an idle channel counts again."""
@@ -56,7 +56,7 @@ class WatermarkValve:
         last = self._channels[channel]
         last.idle = True
         if not self.all_idle:
-            return self._moved()
+            return self._advanced()
         furthest = max(time.watermark for each, time in self._channels.items() if self._same_input(each, channel))
         if not last.aligned or furthest <= self.current:
             return None
@@ -88,7 +88,7 @@ class WatermarkValve:
             found.setdefault(edge, set()).add(source)
         return found
 
-    def _moved(self) -> int | None:
+    def _advanced(self) -> int | None:
         deciding = [time.watermark for time in self._channels.values() if not time.idle and time.aligned]
         if not deciding or min(deciding) <= self.current:
             return None

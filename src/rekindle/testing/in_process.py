@@ -166,7 +166,7 @@ class InProcessJob:
             collected.extend(self.epoch())
         if self.finished and self._checkpointed:
             collected.extend(self.checkpoint().results)
-            for task in self._from_tail():
+            for task in self._tail_to_head():
                 task.settle()
         self.close()
         return collected
@@ -223,7 +223,7 @@ class InProcessJob:
             return
         if self._base is None or self._base.checkpoint_id < checkpoint.id:
             self._base = manifest
-        for task in self._from_tail():
+        for task in self._tail_to_head():
             task.notify_complete(checkpoint.id)
 
     def abort(self, checkpoint: InProcessCheckpoint) -> None:
@@ -231,10 +231,10 @@ class InProcessJob:
         checkpoint.aborted = True
         for snapshot in checkpoint.snapshots:
             snapshot.cancel()
-        for task in self._from_tail():
+        for task in self._tail_to_head():
             task.notify_aborted(checkpoint.id)
 
-    def _from_tail(self) -> list[Task]:
+    def _tail_to_head(self) -> list[Task]:
         return sorted(self.tasks.values(), key=lambda task: -task.chain.stage)
 
     # -- the end ------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ class ManualClock:
         self._elapsed_ms = 0
 
     def advance(self, milliseconds: int) -> None:
-        """Advance the time by so many milliseconds."""
+        """Advance the time."""
         self._wall_ms += milliseconds
         self._elapsed_ms += milliseconds
 

@@ -27,7 +27,7 @@ class StoreContract:
     >>> StoreContract().test_absent_means_absent(MemoryStore())
     """
 
-    #: Larger than what any store sends in one piece.
+    #: More bytes than any store sends in one piece.
     LARGE_BYTES: ClassVar[int] = 20 * _MEGABYTE
     WRITERS: ClassVar[int] = 4
 
@@ -70,7 +70,7 @@ class StoreContract:
         """If the content's iterator fails, no part of the content appears."""
         store.put("old", b"kept")
         for path in ("old", "new"):
-            error = _error_of(lambda path=path: store.put(path, _breaking_off()))  # type: ignore[misc]
+            error = _error_of(lambda path=path: store.put(path, _failing_blocks()))  # type: ignore[misc]
             assert error is not None, "the put did not fail"
         assert store.read("old") == b"kept"
         assert [entry.path for entry in store.list()] == ["old"]
@@ -249,7 +249,7 @@ class _Thread:
         return self._outcome
 
 
-def _breaking_off() -> Iterator[bytes]:
+def _failing_blocks() -> Iterator[bytes]:
     yield b"x" * _MEGABYTE
     raise ValueError("the content broke off")
 

@@ -129,10 +129,10 @@ def _difference(expected: Sequence[Any], found: Sequence[Any]) -> str:
     wanted, got = Counter(map(repr, expected)), Counter(map(repr, found))
     if wanted == got:
         return ""
-    return f"missing {_some(wanted - got)}, not expected {_some(got - wanted)}"
+    return f"missing {_shortened(wanted - got)}, not expected {_shortened(got - wanted)}"
 
 
-def _some(records: Counter[str], most: int = 5) -> str:
+def _shortened(records: Counter[str], most: int = 5) -> str:
     shown = sorted(records.elements())
     rest = f" and {len(shown) - most} more" if len(shown) > most else ""
     return f"[{', '.join(shown[:most])}]{rest}"

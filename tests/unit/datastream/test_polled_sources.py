@@ -191,4 +191,4 @@ def test_what_poll_must_not_answer_is_told_with_the_source_s_name(answer: Any) -
     stream = env.from_source(Unfit(answer), WatermarkStrategy.no_watermarks(), "unfit")
     with pytest.raises(OperatorFailure, match="unfit") as caught:
         InProcessJob.of(stream).run()
-    assert "poll() gives a list of records, a Batch or None" in str(caught.value.__cause__)
+    assert "poll() must return a list of records, a Batch or None" in str(caught.value.__cause__)

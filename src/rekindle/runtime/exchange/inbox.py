@@ -1,4 +1,4 @@
-"""The inbox of one task: it gives out chunks in the order (edge, source, sequence), in whatever order they came (I1).
+"""The inbox of one task: it yields chunks in the order (edge, source, sequence), in whatever order they came (I1).
 
 Chunks that the task has no time for stay here and come first in the next epoch.
 """

@@ -93,7 +93,7 @@ class EdgeWriter(ABC):
         return counts
 
     def position(self) -> Any:
-        """Return what a restore needs to continue the distribution, for a snapshot; None if it needs nothing."""
+        """Return the position for a snapshot, from which a restore continues; None if there is none."""
         return None
 
     def seek(self, position: Any) -> None:

@@ -197,7 +197,7 @@ class AsyncWaitOperator(FunctionOperator, Timed, Cancellable):
             self._emit_ready(listening=False)
         self._emit_ready(listening=True)
 
-    # -- time that passes by itself -----------------------------------------------------------------------------------
+    # -- processing time ----------------------------------------------------------------------------------------------
 
     def next_due_ms(self) -> int | None:
         """Return 0 (at once) if a result is ready."""

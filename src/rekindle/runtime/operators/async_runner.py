@@ -60,7 +60,7 @@ class AsyncRunner:
         self._cancelled = False
         # Used by the loop's thread only:
         self._running: dict[Element, asyncio.Task[None]] = {}
-        self._sweeper: asyncio.TimerHandle | None = None
+        self._timeout_handle: asyncio.TimerHandle | None = None
         self._will_start = False
 
     # -- the task's side ----------------------------------------------------------------------------------------------
@@ -100,21 +100,21 @@ class AsyncRunner:
         After the deadline wait only while more than `backlog` elements have not started.
         """
         with self._changed:
-            while self._waiting and len(self._ready) < _WAKE_RESULTS and not self._over():
+            while self._waiting and len(self._ready) < _WAKE_RESULTS and not self._has_stopped():
                 left = deadline - monotonic()
                 if left <= 0 and len(self._waiting) <= backlog:
                     return False
                 self._changed.wait(max(left, 0.05))
-            return bool(self._waiting) and not self._over()
+            return bool(self._waiting) and not self._has_stopped()
 
     def wait_for_end(self) -> bool:
         """Wait until all elements are ready, or many results are; True if some elements are not ready."""
         with self._changed:
-            while self._queue and len(self._ready) < _WAKE_RESULTS and not self._over():
+            while self._queue and len(self._ready) < _WAKE_RESULTS and not self._has_stopped():
                 self._changed.wait()
-            return bool(self._queue) and not self._over()
+            return bool(self._queue) and not self._has_stopped()
 
-    def _over(self) -> bool:
+    def _has_stopped(self) -> bool:
         return self._cancelled or self._failed is not None
 
     def in_flight(self) -> list[Item]:
@@ -147,8 +147,8 @@ class AsyncRunner:
             element.deadline = deadline
             record = element.record if isolate is None else isolate(element.record)
             running[element] = create_task(self._run(element, record))
-        if self._timeout_s and self._sweeper is None:
-            self._sweep_in(self._timeout_s)
+        if self._timeout_s and self._timeout_handle is None:
+            self._schedule_timeouts(self._timeout_s)
 
     async def _run(self, element: Element, record: Any) -> None:
         results: list[Any] = []
@@ -194,19 +194,19 @@ class AsyncRunner:
             self._will_start = True  # one start for all elements that complete in this turn of the loop
             self._loop.loop.call_soon(self._start)
 
-    # -- time ---------------------------------------------------------------------------------------------------------
+    # -- timeouts -----------------------------------------------------------------------------------------------------
 
-    def _sweep_in(self, seconds: float) -> None:
-        self._sweeper = self._loop.loop.call_later(seconds, self._sweep)
+    def _schedule_timeouts(self, seconds: float) -> None:
+        self._timeout_handle = self._loop.loop.call_later(seconds, self._time_out_elements)
 
-    def _sweep(self) -> None:
+    def _time_out_elements(self) -> None:
         """Time out the elements whose deadline has passed. All have the same timeout, so one timer is enough."""
-        self._sweeper = None
+        self._timeout_handle = None
         now = monotonic()
         over: list[Element] = []
         for element in self._running:
             if element.deadline > now:
-                self._sweep_in(element.deadline - now)
+                self._schedule_timeouts(element.deadline - now)
                 break
             over.append(element)
         for element in over:

@@ -143,9 +143,11 @@ class IntervalJoinOperator(KeyedOperator, TwoInputs):
         records: list[Any],
         timestamps: list[int] | None,
     ) -> None:
-        self.collector.drain(lambda stamp: self._joined(own, other, pair, (records, timestamps), stamp), stamped=True)
+        self.collector.drain(
+            lambda stamp: self._join_results(own, other, pair, (records, timestamps), stamp), stamped=True
+        )
 
-    def _joined(
+    def _join_results(
         self,
         own: _Side,
         other: _Side,

@@ -88,9 +88,9 @@ class KeyedOperator(FunctionOperator, Timed):
         self._fire(self.timers.due_processing_time(now_ms), TimeDomain.PROCESSING_TIME)
 
     def _fire(self, due: Any, domain: TimeDomain) -> None:
-        self.collector.drain(lambda stamp: self._fired(due, domain, stamp), stamped=True)
+        self.collector.drain(lambda stamp: self._timer_results(due, domain, stamp), stamped=True)
 
-    def _fired(self, due: Any, domain: TimeDomain, stamp: Stamp) -> Iterator[Any]:
+    def _timer_results(self, due: Any, domain: TimeDomain, stamp: Stamp) -> Iterator[Any]:
         context, keyed, on_timer = self.user_context, self.keyed, self._on_timer
         find, load = keyed.front.get, keyed.load_row
         timestamp = NO_TIMESTAMP
@@ -122,11 +122,11 @@ def run_keyed(
 ) -> None:
     """Run a keyed process method over a batch."""
     operator.collector.drain(
-        lambda stamp: _processed(operator, process, selector, records, timestamps, stamp), timestamps is not None
+        lambda stamp: _process_results(operator, process, selector, records, timestamps, stamp), timestamps is not None
     )
 
 
-def _processed(
+def _process_results(
     operator: KeyedOperator,
     process: Callable[[Any, Any], Any],
     selector: Selector,

@@ -136,7 +136,7 @@ class WriterOperator(Operator, SnapshotParticipant, PreparesSnapshot, Committing
         if self._prepare_commit is not None and self._commits is None:
             raise OperatorFailure(self.name) from GraphError(
                 f"The writer of {self.context.task_name} has prepare_commit(), but its sink has no "
-                "create_committer(context): nobody would commit."
+                "create_committer(context): nothing would be committed."
             )
 
     def _new_writer(self, init: WriterInitContext) -> Any:

@@ -40,7 +40,7 @@ class CheckpointLock(AbstractContextManager[None]):
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Take the lock; the arguments are those of `threading.RLock.acquire`."""
         with self._changed:
-            if self._owner != get_ident() and not self._changed.wait_for(self._free, _seconds(blocking, timeout)):
+            if self._owner != get_ident() and not self._changed.wait_for(self._free, _timeout_s(blocking, timeout)):
                 return False
             self._taken()
         return True
@@ -89,7 +89,7 @@ class CheckpointLock(AbstractContextManager[None]):
         self.release()
 
 
-def _seconds(blocking: bool, timeout: float) -> float | None:
+def _timeout_s(blocking: bool, timeout: float) -> float | None:
     if not blocking:
         return 0.0
     return timeout if timeout >= 0 else None

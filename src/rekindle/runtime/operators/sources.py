@@ -172,7 +172,7 @@ def _polled_batch(polled: Any) -> tuple[list[Any], list[int] | None]:
     if isinstance(polled, Batch):
         return polled.records, polled.timestamps
     if polled is not None and not isinstance(polled, list | tuple):
-        raise TypeError(f"poll() gives a list of records, a Batch or None, not a {type(polled).__name__}")
+        raise TypeError(f"poll() must return a list of records, a Batch or None, not a {type(polled).__name__}")
     return polled or [], None  # type: ignore[return-value]  # a tuple is as good as a list
 
 

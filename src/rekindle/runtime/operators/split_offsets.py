@@ -36,7 +36,9 @@ class SplitOffsets:
     def of(state: SourceState, subtask: int, parallelism: int) -> SplitOffsets:
         """Return the offsets after a restore; `state` holds all splits, in the same order for every subtask."""
         restored = {_split_of(each): tagged_loads(each.position) for each in state.splits}
-        return SplitOffsets(restored, {_split_of(each): each.moved_at for each in _kept(state, subtask, parallelism)})
+        return SplitOffsets(
+            restored, {_split_of(each): each.moved_at for each in _saved_by(state, subtask, parallelism)}
+        )
 
     def move(self, offsets: Mapping[Any, Any]) -> None:
         """Advance to these offsets: an epoch has taken the records up to them."""
@@ -72,7 +74,7 @@ def _split_of(state: SplitState) -> Any:
     return None if state.split is None else tagged_loads(state.split)
 
 
-def _kept(state: SourceState, subtask: int, parallelism: int) -> Sequence[SplitState]:
+def _saved_by(state: SourceState, subtask: int, parallelism: int) -> Sequence[SplitState]:
     """Return the splits that a subtask saves: its own positions without a split, and every n-th of the other splits."""
     unsplit = [split for split in state.splits if split.split is None]
     return unsplit + [split for split in state.splits if split.split is not None][subtask::parallelism]

@@ -207,11 +207,12 @@ def run_process(
 ) -> None:
     """Run a process method without keys over a batch; `context.current_timestamp` follows the record."""
     operator.collector.drain(
-        lambda stamp: _processed(operator.name, process, context, records, timestamps, stamp), timestamps is not None
+        lambda stamp: _process_results(operator.name, process, context, records, timestamps, stamp),
+        timestamps is not None,
     )
 
 
-def _processed(
+def _process_results(
     name: str,
     process: Callable[[Any, Any], Any],
     context: Any,

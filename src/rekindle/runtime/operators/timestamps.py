@@ -66,7 +66,7 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
         self._by_clock = context.settings.auto_watermark_by_clock
         self._next_watermark_ms = 0
         self._watermark_waits = False  # until its interval is over
-        self._generated: _CollectedOutput | None = None  # what the generator emitted between two epochs
+        self._generated: _CollectedOutput | None = None  # the output of the generator between two epochs
 
     def open(self) -> None:
         assigner = self._strategy.timestamp_assigner

@@ -74,7 +74,7 @@ class AlignedWindowOperator(WindowOperator, PreparesSnapshot):
             for row in self.keyed.rows_of(group):
                 key, namespace = row[ROW_KEY]
                 if namespace is not SHARED and self.contents.present(row):
-                    pane = self._pane(namespace)
+                    pane = self._find_or_add_pane(namespace)
                     pane.rows[key] = row
                     if (key, namespace) not in waiting:
                         pane.fired.add(key)
@@ -152,7 +152,7 @@ class AlignedWindowOperator(WindowOperator, PreparesSnapshot):
         if not starts or (self.event_time and starts[-1] + size - 1 <= self.current_watermark):
             self._add_late(starts, time, record)
             return *_NO_TIMES, ()
-        panes = tuple(self._pane_from((start, start + size)) for start in starts)
+        panes = tuple(self._scheduled_pane((start, start + size)) for start in starts)
         if any(pane.fired for pane in panes):
             self._add_late(starts, time, record)
             return *_NO_TIMES, ()
@@ -168,7 +168,7 @@ class AlignedWindowOperator(WindowOperator, PreparesSnapshot):
             if self.cleanup_time(end - 1) <= watermark:
                 continue
             taken = True
-            pane = self._pane_from((start, end))
+            pane = self._scheduled_pane((start, end))
             row = pane.rows.get(key)
             if row is None:
                 row = self._open_row(pane, key, record, time)
@@ -183,16 +183,16 @@ class AlignedWindowOperator(WindowOperator, PreparesSnapshot):
         if not taken and self.event_time and time + self.lateness <= watermark:
             self.drop_late(record, time)
 
-    def _pane(self, namespace: Namespace) -> Pane:
+    def _find_or_add_pane(self, namespace: Namespace) -> Pane:
         pane = self._panes.get(namespace)
         if pane is None:
             pane = self._panes[namespace] = Pane(*namespace)
         return pane
 
-    def _pane_from(self, namespace: Namespace) -> Pane:
+    def _scheduled_pane(self, namespace: Namespace) -> Pane:
         pane = self._panes.get(namespace)
         if pane is None:
-            pane = self._pane(namespace)
+            pane = self._find_or_add_pane(namespace)
             end = pane.end - 1
             ended = self.event_time and end <= self.current_watermark
             self._deadlines.add(self.cleanup_time(end) if ended else end, pane)

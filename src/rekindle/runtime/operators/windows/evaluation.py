@@ -50,7 +50,7 @@ def clearing_of(function: Any) -> Callable[[WindowContext], None] | None:
 
 
 def combination_of(contents: WindowContents) -> Callable[[list[Any]], list[Any]]:
-    """Return how to combine the elements that an evictor left into what the window function sees."""
+    """Return how to combine the elements that an evictor left into the input of the window function."""
     function = contents.function
     if contents.kind is ContentsKind.ELEMENTS:
         return list

@@ -34,9 +34,11 @@ class MergedWindowColumn:
     def __init__(self, keyed: KeyedStateBackend) -> None:
         self._keyed = keyed
         self.place = -1
-        keyed.register(value_spec(reserved(ValueStateDescriptor(_STATE_NAME, None)), allow_pickle=False), self._over)
+        keyed.register(
+            value_spec(reserved(ValueStateDescriptor(_STATE_NAME, None)), allow_pickle=False), self._handle_at
+        )
 
-    def _over(self, place: int) -> RowValueState:
+    def _handle_at(self, place: int) -> RowValueState:
         self.place = place
         return RowValueState(self._keyed, place)
 
