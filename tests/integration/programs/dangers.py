@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from rekindle import wire
 from rekindle.common import Configuration, JobStatus, Types, WatermarkStrategy
-from rekindle.coordinator import attempt
+from rekindle.coordinator import epoch_loop
 from rekindle.datastream import (
     KeyedProcessFunction,
     MapFunction,
@@ -357,7 +357,7 @@ def main() -> None:
     spark.sparkContext.setLocalProperty("mine", "kept")
     before = condition_of(spark)
     # Who failed is Spark's word in most scenes here: the slots have nothing to add, and need not be waited for.
-    attempt._EXPLANATION_S = 0.2
+    epoch_loop._SLOT_ERROR_S = 0.2
     play("undisturbed", count_epochs)
     for name, failing in (("source task", SourceTaskFails), ("keyed task", KeyedTaskFails)):
         with with_pump(failing):
