@@ -1,4 +1,4 @@
-"""The life of a job as a table of transitions, and such tables as Mermaid diagrams (`docs/architecture.md`)."""
+"""The transitions between job statuses as a table, and such tables as Mermaid diagrams (`docs/architecture.md`)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from enum import Enum
 
 from rekindle.common.job_status import JobStatus
 
+#: The statuses that may follow each status.
 TRANSITIONS: dict[JobStatus, frozenset[JobStatus]] = {
     JobStatus.CREATED: frozenset({JobStatus.RUNNING, JobStatus.FAILING, JobStatus.CANCELLING, JobStatus.RESTARTING}),
     JobStatus.RUNNING: frozenset({JobStatus.FINISHED, JobStatus.FAILING, JobStatus.CANCELLING, JobStatus.RESTARTING}),
@@ -29,7 +30,7 @@ def may_follow(current: JobStatus, following: JobStatus) -> bool:
 
 
 def state_diagram(transitions: Mapping[Enum, frozenset[Enum]]) -> str:
-    """The table as a diagram: it begins with the table's first state, and what nothing follows is an end.
+    """A table as a Mermaid diagram: the first state is the start, a state without followers is an end.
 
     >>> class Door(Enum):
     ...     OPEN = 1
