@@ -7,6 +7,7 @@ from enum import Enum
 
 from rekindle.common.job_status import JobStatus
 
+#: The statuses that may follow each status.
 JOB_TRANSITIONS: dict[JobStatus, frozenset[JobStatus]] = {
     JobStatus.CREATED: frozenset({JobStatus.RUNNING, JobStatus.FAILING, JobStatus.CANCELLING, JobStatus.RESTARTING}),
     JobStatus.RUNNING: frozenset({JobStatus.FINISHED, JobStatus.FAILING, JobStatus.CANCELLING, JobStatus.RESTARTING}),
@@ -60,7 +61,7 @@ ATTEMPT_TRANSITIONS: dict[AttemptState, frozenset[AttemptState]] = {
 
 
 def state_diagram(transitions: Mapping[Enum, frozenset[Enum]]) -> str:
-    """The table as a diagram: it begins with the table's first state, and what nothing follows is an end.
+    """A table as a Mermaid diagram: the first state is the start, a state without followers is an end.
 
     >>> class Door(Enum):
     ...     OPEN = 1

@@ -122,7 +122,7 @@ class SlotInbox:
 
     @property
     def ready(self) -> bool:
-        """Whether a source has had input since the last call of `next_epoch`."""
+        """Whether a task has had something to do since the last call of `next_epoch`."""
         return self._ready
 
     def next_epoch(self) -> int:
