@@ -173,7 +173,6 @@ class TaskFailed(Message, frozen=True):
     traceback: str
     summary: str
     record: str | None
-    user_code: bool
     #: Set if no restart can heal the failure; then `sentence` says what to do.
     verdict: Verdict | None = None
     sentence: str = ""

@@ -16,6 +16,7 @@ from rekindle.datastream.functions import TwoPhaseCommitSinkFunction
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import CorruptCheckpointError
 from tests.environments import checkpointed
+from tests.listed_checkpoints import list_checkpoints
 
 RECORDS, KEYS, PER_SECOND = 8000, 200, 2000
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
@@ -74,11 +75,11 @@ def cancelled(spark, tmp_path_factory) -> Path:
     _, stream = counts(directory)
     with stream.execute_and_collect("damaged") as results:
         for _ in results:
-            if len(resolve.list_checkpoints(LocalStore(directory), "damaged")) == 3:
+            if len(list_checkpoints(LocalStore(directory), "damaged")) == 3:
                 break
         job = results._job
     job.result().exception()
-    assert len(resolve.list_checkpoints(LocalStore(directory), "damaged")) == 3
+    assert len(list_checkpoints(LocalStore(directory), "damaged")) == 3
     return directory
 
 
@@ -99,7 +100,7 @@ def flip(store: LocalStore, path: str) -> None:
 
 def flip_state(store: LocalStore, folder: str) -> str:
     """Change a byte in a file that only this checkpoint needs. Returns the file's name."""
-    older = [resolve.load(store, each).manifest.files() for each in resolve.list_checkpoints(store, "damaged")[:-1]]
+    older = [resolve.load(store, each).manifest.files() for each in list_checkpoints(store, "damaged")[:-1]]
     loaded = resolve.load(store, folder)
     own = sorted(set(loaded.manifest.files()) - {file for files in older for file in files})
     flip(store, f"{loaded.root}/{own[0]}")
@@ -116,7 +117,7 @@ def first_counts(results) -> dict[int, int]:
 @pytest.mark.parametrize("where", ["metadata", "state"])
 def test_without_a_committing_sink_the_older_one_is_taken(spark, directory, where, caplog):
     store = LocalStore(directory)
-    *_, older, newest = resolve.list_checkpoints(store, "damaged")
+    *_, older, newest = list_checkpoints(store, "damaged")
     damaged = metadata_path(newest) if where == "metadata" else flip_state(store, newest)
     if where == "metadata":
         flip(store, damaged)
@@ -135,7 +136,7 @@ def test_without_a_committing_sink_the_older_one_is_taken(spark, directory, wher
 @pytest.mark.parametrize("where", ["metadata", "state"])
 def test_with_a_committing_sink_it_is_refused_and_the_older_one_offered(spark, directory, where):
     store = LocalStore(directory)
-    *_, older, newest = resolve.list_checkpoints(store, "damaged")
+    *_, older, newest = list_checkpoints(store, "damaged")
     damaged = metadata_path(newest) if where == "metadata" else flip_state(store, newest)
     if where == "metadata":
         flip(store, damaged)

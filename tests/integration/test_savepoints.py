@@ -173,7 +173,7 @@ def test_stopped_with_a_savepoint_while_nobody_reads_the_results(spark, tmp_path
     running = Running(counts(with_savepoints(tmp_path, interval_ms=interval_ms)), "unread")
     job = running.results._job
     deadline = monotonic() + DEADLINE_S
-    while job.has_room():
+    while job._receiver.has_room():
         assert monotonic() < deadline, "the reader was never behind"
         threading.Event().wait(0.02)
     running.client.trigger_savepoint().result(DEADLINE_S)

@@ -69,5 +69,5 @@ def test_a_slot_that_does_not_come_up_has_a_cause(
     launch = SlotLaunch("job", "demo", 1, 0, 1, "127.0.0.1", 1, b"secret", 1000, 5000)
     with pytest.raises(ClusterError) as caught:
         placing._start(launch, own, None)
-    own.let_go()
+    own.release_lock()
     assert said in str(caught.value)

@@ -122,10 +122,10 @@ def test_directories_of_the_killed_are_removed_by_the_next(tmp_path: Path) -> No
     dead, alive = (make_directory("kind-", name, parent) for name in ("dead", "alive"))
     unfinished = tmp_path / "kind-unfinished"
     unfinished.mkdir()
-    dead.let_go()
+    dead.release_lock()
     remove_abandoned("kind-", parent)
     assert [os.path.exists(each) for each in (dead.path, alive.path, unfinished)] == [False, True, True]
-    alive.let_go()
+    alive.release_lock()
     remove_abandoned("kind-", parent)
     assert not os.path.exists(alive.path)
 
@@ -140,7 +140,7 @@ def test_waiting_for_executors_can_be_cancelled() -> None:
     cancelled = threading.Event()
     cancelled.set()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(placing.private, "registered_executors", lambda sc: 0)
+        patch.setattr(placing.internals, "registered_executors", lambda sc: 0)
         with pytest.raises(JobCancelledError):
             placing.wait_for_executors(NoExecutors(), 2, cancelled)  # type: ignore[arg-type]
 

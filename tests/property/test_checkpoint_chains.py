@@ -27,6 +27,7 @@ from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.snapshot import CaptureInput, capture_operator
 from rekindle.runtime.state import capture
+from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.inventory import Inventories
 from rekindle.runtime.state.operator_state import OperatorStateBackend
@@ -44,7 +45,7 @@ times = st.integers(0, 20)
 
 class Subtask:
     def __init__(self) -> None:
-        self.keyed = HashMapKeyedBackend(GROUPS, range(GROUPS), defers=True)
+        self.keyed = HashMapKeyedBackend(GROUPS, range(GROUPS), KeyedStateOptions(defer_reads=True))
         self.keyed.inventories = Inventories(RULES)
         self.timers = InternalTimers(GROUPS, range(GROUPS))
         self.context = SimpleNamespace(

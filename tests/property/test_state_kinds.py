@@ -19,6 +19,7 @@ from rekindle.datastream.state import (
 )
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.operator_state import OperatorStateBackend
+from tests.whole_state import whole_parts
 
 GROUPS = 4
 KEYS = ["a", ("a",), 1, None, (None, "")]
@@ -186,7 +187,7 @@ def test_keyed_state_of_each_kind_and_key_is_a_value_of_its_own(steps: list[Any]
     models = {(place, kind): model() for place in range(len(KEYS)) for kind, (_, model, _) in KEYED.items()}
     for step in steps:
         if step == "restore":
-            keyed, states = backend([(group.key_group, group.encode()) for group in keyed.snapshot_full()])
+            keyed, states = backend(whole_parts(keyed))
         elif step == "forget":
             keyed.forget_changes()
         else:

@@ -20,6 +20,7 @@ from rekindle.datastream.state import (
 from rekindle.key_groups import key_group_range
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from tests.property.collect import Collect
+from tests.whole_state import whole_parts
 
 GROUPS = 8
 # Few of each, so that runs of a few dozen steps meet the same key and field again and again.
@@ -190,7 +191,7 @@ class Snapshots(RuleBasedStateMachine):
 
     @rule(parallelism=st.integers(1, GROUPS))
     def savepoint_and_restart(self, parallelism: int) -> None:
-        savepoint = [(group.key_group, group.encode()) for group in self.backend.keyed.snapshot_full()]
+        savepoint = whole_parts(self.backend.keyed)
         assert self._rescaled(savepoint, parallelism) == self.model
         self.backend = Backend(self.chains[self.completed])
         self.model = copy.deepcopy(self.models[self.completed])

@@ -25,10 +25,12 @@ from rekindle.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
+from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.changes import ROW_COLUMNS
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.testing import ManualClock
 from tests.property.collect import Collect
+from tests.whole_state import whole_parts
 
 GROUPS = 4
 TTL_MS = 8
@@ -92,7 +94,7 @@ class Backend:
     """A backend with one state of each kind."""
 
     def __init__(self, config: StateTtlConfig, clock: ManualClock, parts: Parts) -> None:
-        self.keyed = HashMapKeyedBackend(GROUPS, range(GROUPS), clock=clock)
+        self.keyed = HashMapKeyedBackend(GROUPS, range(GROUPS), KeyedStateOptions(clock=clock))
         self.keyed.restore(parts)
         made: Any = descriptors(config)
         self.value = self.keyed.value_state(made["value"])
@@ -176,7 +178,7 @@ class TimeToLive(RuleBasedStateMachine):
     def rewritten_whole(self) -> None:
         """A checkpoint of full parts, as each key group gets one from time to time."""
         number, self.next_id = self.next_id, self.next_id + 1
-        full = [(group.key_group, group.encode()) for group in self.backend.keyed.snapshot_full()]
+        full = whole_parts(self.backend.keyed)
         self._after_full_snapshot()
         self.backend.keyed.snapshot_delta(number, self.completed)
         self.models[number] = copy.deepcopy(self.model)
@@ -219,7 +221,7 @@ class TimeToLive(RuleBasedStateMachine):
         self._savepoint()
 
     def _savepoint(self) -> Parts:
-        saved = [(group.key_group, group.encode()) for group in self.backend.keyed.snapshot_full()]
+        saved = whole_parts(self.backend.keyed)
         self._after_full_snapshot()
         self._check(Backend(self.config, self.clock, saved), self.model)
         return saved

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rekindle.checkpoint.latest import folders_with, older_checkpoints
+from rekindle.checkpoint.latest import older_checkpoints
 from rekindle.checkpoint.manifest import Manifest, decode
 from rekindle.checkpoint.notes import Beginning
 from rekindle.checkpoint.paths import (
@@ -82,11 +82,6 @@ def locate(url: str, options: Mapping[str, str] | None = None) -> Location:
     begin = max(fixed, len(parts) - depth)
     store = open_store(f"{scheme}{separator}{absolute}{'/'.join(parts[:begin])}" or ".", options)
     return Location(store, "/".join(parts[begin:]))
-
-
-def list_checkpoints(store: Store, job_name: str) -> list[str]:
-    """The folders of a job's complete checkpoints, oldest first: by timeline, then by id."""
-    return [str(found) for found in folders_with(METADATA, store.list(job_folder(job_name)))]
 
 
 def highest_checkpoint_id(store: Store, job_name: str) -> int:

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from rekindle import wire
 from rekindle.common import Configuration, JobStatus, Types, WatermarkStrategy
-from rekindle.coordinator import attempt
+from rekindle.coordinator import epoch_loop
 from rekindle.datastream import (
     KeyedProcessFunction,
     MapFunction,
@@ -359,7 +359,7 @@ def main() -> None:
     spark.sparkContext.setLocalProperty("mine", "kept")
     before = condition_of(spark)
     # Spark reports the failure in most scenes here: the slots send no explanation, so the driver need not wait for one.
-    attempt._EXPLANATION_S = 0.2
+    epoch_loop._SLOT_ERROR_S = 0.2
     play("undisturbed", count_epochs)
     for name, failing in (("source task", SourceTaskFails), ("keyed task", KeyedTaskFails)):
         with with_pump(failing):

@@ -19,7 +19,7 @@ from rekindle.checkpoint.part_formats import (
     holds_union,
 )
 from rekindle.checkpoint.read_state import read_parts, read_subtask
-from rekindle.checkpoint.redistribute import redistribute
+from rekindle.checkpoint.redistribute import operator_share
 from rekindle.checkpoint.rescale import OperatorTarget, SubtaskShare, assign, assign_operator, stored_max_parallelism
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.errors import CorruptCheckpointError, IncompatibleStateError, SerializationError
@@ -187,7 +187,7 @@ def test_one_subtask_at_a_time_gives_what_all_at_once_gives() -> None:
     state = operator(*(SubtaskState(n, operator_state=part, union=True) for n, part in enumerate(parts)))
     for parallelism in (1, 3, 4, 7):
         alone = [read(restore).operator_state for restore in assign_operator(state, target(parallelism))]
-        assert alone == redistribute(parts, parallelism)
+        assert alone == [operator_share(parts, parallelism, subtask) for subtask in range(parallelism)]
 
 
 def test_raw_state_and_committables_go_once_each() -> None:

@@ -14,7 +14,6 @@ from rekindle.checkpoint.parts import OperatorSnapshotFutures
 from rekindle.checkpoint.paths import checkpoint_folder, metadata_path, new_timeline
 from rekindle.checkpoint.resolve import (
     highest_checkpoint_id,
-    list_checkpoints,
     load,
     locate,
     newest_good_before,
@@ -22,6 +21,7 @@ from rekindle.checkpoint.resolve import (
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError
+from tests.listed_checkpoints import list_checkpoints
 from tests.unit.checkpoint.samples import published, take_over, written
 
 

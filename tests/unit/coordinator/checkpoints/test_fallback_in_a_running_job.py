@@ -9,6 +9,7 @@ from rekindle.checkpoint.latest import latest
 from rekindle.coordinator.failure_messages import task_failed
 from rekindle.errors import CorruptCheckpointError, JobExecutionError, StoreError
 from rekindle.protocol import TaskFailed, Verdict
+from tests.listed_checkpoints import list_checkpoints
 from tests.unit.coordinator.checkpoints.test_driver import Driver
 
 ALLOWED = {"rekindle.state-recovery.allow-older-checkpoint": "true", "execution.checkpointing.num-retained": "3"}
@@ -18,7 +19,7 @@ DAMAGE = CorruptCheckpointError("The state file x is damaged.")
 
 def complete(driver):
     order = driver.cut()
-    driver.checkpointing.hear(driver.word(order, b"x" * 10_000))
+    driver.checkpointing.on_message(driver.snapshot(order, b"x" * 10_000))
     return order.id
 
 
@@ -69,7 +70,7 @@ def test_an_older_one_that_the_store_did_not_delete_is_as_good(tmp_path, monkeyp
     assert driver.basis.restored_id == ids[0]
     assert resolve.load(driver.store, latest(driver.store, "shell"), deep=True).manifest.checkpoint_id == ids[0]
     newest = complete(driver)
-    names = [path.rpartition("/")[2] for path in resolve.list_checkpoints(driver.store, "shell")]
+    names = [path.rpartition("/")[2] for path in list_checkpoints(driver.store, "shell")]
     assert names == [f"chk-{newest}"]
 
 
@@ -82,7 +83,7 @@ def test_damage_that_reaches_further_is_passed_over(tmp_path):
     checkpointing = driver.checkpointing
     ids = [complete(driver) for _ in range(3)]
     checkpointing.failed("a slot died")
-    folders = resolve.list_checkpoints(driver.store, "shell")
+    folders = list_checkpoints(driver.store, "shell")
     flip(driver.store, folders[1])
     checkpointing.begin_attempt()
     checkpointing.failed(str(DAMAGE))
@@ -127,9 +128,9 @@ def test_without_a_checkpoint_the_damage_is_somebody_elses(tmp_path):
 
 def test_what_a_slot_says_about_damage_is_not_taken_for_a_failure_of_user_code():
     damage = Verdict.DAMAGED, "The state file x is damaged."
-    told = TaskFailed("task", "operator", 0, "traceback", "summary", None, False, *damage)
+    told = TaskFailed("task", "operator", 0, "traceback", "summary", None, *damage)
     error = task_failed("orders", told)
     assert isinstance(error, CorruptCheckpointError)
     assert str(error) == "The state file x is damaged."
-    other = task_failed("orders", TaskFailed("task", "operator", 0, "traceback", "summary", None, False))
+    other = task_failed("orders", TaskFailed("task", "operator", 0, "traceback", "summary", None))
     assert isinstance(other, JobExecutionError)

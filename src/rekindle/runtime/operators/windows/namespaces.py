@@ -9,13 +9,13 @@ from functools import lru_cache
 from io import BytesIO
 from typing import Any, Final, Protocol
 
-from rekindle.clock import Clock
 from rekindle.common.serializer import TypeSerializer
 from rekindle.common.typeinfo import TypeInformation, Types
 from rekindle.datastream.windowing.operation import NAMESPACES_OPTION, NamespaceKind
 from rekindle.datastream.windowing.windows import CountWindow, GlobalWindow, TimeWindow, Window
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.key_hash import key_group
+from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.serde import value_codec_for
 
@@ -102,7 +102,7 @@ def namespaces_of(kind: NamespaceKind, serializer: TypeSerializer[Any]) -> Names
             return _SerializedNamespaces(serializer)
 
 
-def windowed_backend(node: OperatorNode, key_groups: range, allow_pickle: bool, clock: Clock) -> HashMapKeyedBackend:
+def windowed_backend(node: OperatorNode, key_groups: range, options: KeyedStateOptions) -> KeyedStateBackend:
     """Return the keyed backend of a window operator."""
     kind = NamespaceKind(node.options[NAMESPACES_OPTION])
     max_parallelism = node.max_parallelism
@@ -113,10 +113,9 @@ def windowed_backend(node: OperatorNode, key_groups: range, allow_pickle: bool, 
     return HashMapKeyedBackend(
         max_parallelism,
         key_groups,
-        key_codec=value_codec_for(_row_key_type(kind, node.key_type), allow_pickle=allow_pickle),
-        allow_pickle=allow_pickle,
+        options,
+        key_codec=value_codec_for(_row_key_type(kind, node.key_type), allow_pickle=options.allow_pickle),
         key_group_of=key_group_of,
-        clock=clock,
     )
 
 

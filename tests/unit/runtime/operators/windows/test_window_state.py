@@ -1,4 +1,4 @@
-"""What window functions see: the window, clocks, state of the window and of the key, side outputs, `clear`."""
+"""The context of window functions: the window, clocks, state of the window and of the key, side outputs, `clear`."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_windows_of_a_whole_stream(general):
 
 
 def test_names_of_state_belong_to_those_who_use_them(general):
-    """A trigger's state, a window's and a key's may have one name: none reaches the other."""
+    """State of a trigger, of a window and of a key may have the same name: they stay apart."""
 
     class Counting(ProcessWindowFunction):
         count = ValueStateDescriptor("count", str)

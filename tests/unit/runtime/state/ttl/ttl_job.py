@@ -16,8 +16,10 @@ from rekindle.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
+from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.testing import ManualClock
+from tests.whole_state import whole_parts
 
 GROUPS = 4
 TTL_MS = 10
@@ -90,7 +92,7 @@ class Job:
     ) -> None:
         self.kind = kind
         self.clock = clock or ManualClock(START_MS)
-        self.backend = HashMapKeyedBackend(GROUPS, range(GROUPS), clock=self.clock)
+        self.backend = HashMapKeyedBackend(GROUPS, range(GROUPS), KeyedStateOptions(clock=self.clock))
         self.backend.restore(parts)
         self.state: Any = getattr(self.backend, f"{kind}_state")(descriptor_of(kind, config))
 
@@ -130,7 +132,7 @@ class Job:
         return set(self.backend.keys())
 
     def full(self) -> Parts:
-        return [(group.key_group, group.encode()) for group in self.backend.snapshot_full()]
+        return whole_parts(self.backend)
 
     def delta(self, snapshot_id: int, since: int | None) -> Parts:
         return list(self.backend.snapshot_delta(snapshot_id, since).encode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rekindle.coordinator.results import _WAITING_BATCHES, ResultQueue
+from rekindle.coordinator.results import _WAITING_BATCHES, ResultQueue, ResultReceiver
 
 
 def test_batches_come_in_order_and_end():
@@ -52,3 +52,38 @@ def test_an_abandoned_queue_has_room_and_keeps_nothing():
     queue.put([1])
     queue.end(None)
     assert list(queue.batches()) == []
+
+
+def released(receiver: ResultReceiver) -> list:
+    """The records that the reader would get now, if the results ended here."""
+    receiver.queue.end(None)
+    return [record for batch in receiver.queue.batches() for record in batch]
+
+
+def test_a_record_is_released_with_the_checkpoint_that_contains_it():
+    receiver = ResultReceiver(list, hold_back=True)
+    receiver.deliver([b"1"])
+    receiver.on_cut(7)
+    receiver.deliver([b"2"])
+    receiver.on_cut(8)
+    receiver.deliver([b"3"])
+    receiver.on_completed(8)  # 7 was subsumed
+    assert released(receiver) == [b"1", b"2"]
+
+
+def test_what_no_completed_checkpoint_contains_is_dropped_with_its_attempt():
+    receiver = ResultReceiver(list, hold_back=True)
+    receiver.deliver([b"1"])
+    receiver.on_cut(7)
+    receiver.deliver([b"2"])
+    receiver.drop_held()
+    receiver.on_completed(7)
+    receiver.on_cut(8)
+    receiver.on_completed(8)
+    assert released(receiver) == []
+
+
+def test_without_checkpoints_records_are_not_held_back():
+    receiver = ResultReceiver(list, hold_back=False)
+    receiver.deliver([b"1"])
+    assert released(receiver) == [b"1"]
