@@ -115,7 +115,7 @@ class WithoutFence(MapFunction):
 
 def count(settings: Mapping[str, str] = SETTINGS, fence: bool = True) -> dict[str, int]:
     """The highest count of each key, as the job reports it."""
-    env = environment(settings)
+    env = environment_with(settings)
     numbers = env.from_source(Numbers(), WatermarkStrategy.no_watermarks(), "numbers", int)
     if not fence:
         numbers = numbers.map(WithoutFence(), int)
@@ -127,7 +127,7 @@ def count(settings: Mapping[str, str] = SETTINGS, fence: bool = True) -> dict[st
     return dict(sorted(highest.items()))
 
 
-def environment(settings: Mapping[str, str] = SETTINGS) -> StreamExecutionEnvironment:
+def environment_with(settings: Mapping[str, str] = SETTINGS) -> StreamExecutionEnvironment:
     configuration = Configuration.from_dict(dict(settings))
     return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
 
@@ -285,7 +285,7 @@ class DiesInClose(SinkFunction):
 
 
 def die_in_close() -> None:
-    env = environment()
+    env = environment_with()
     env.from_sequence(1, 10).add_sink(DiesInClose())
     env.execute("held back")
 
@@ -326,7 +326,7 @@ def condition_of(spark: SparkSession) -> dict[str, Any]:
 
 
 def stop_while_a_job_runs(spark: SparkSession) -> None:
-    env = environment()
+    env = environment_with()
     env.add_source(Endless()).rebalance().add_sink(lambda number: None)
     client = env.execute_async("stopped under it")
     result = client.get_job_execution_result()
@@ -375,7 +375,7 @@ def main() -> None:
     play("borrowed", lambda: [before, condition_of(spark)])
     frame = spark.range(10)
     play("stopped", lambda: stop_while_a_job_runs(spark))
-    play("frame of a stopped session", lambda: environment().from_dataframe(frame).execute_and_collect("late"))
+    play("frame of a stopped session", lambda: environment_with().from_dataframe(frame).execute_and_collect("late"))
 
 
 if __name__ == "__main__":

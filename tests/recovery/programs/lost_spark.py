@@ -16,10 +16,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from rekindle.common import Configuration, RestartStrategies, Types
+from rekindle.common import RestartStrategies, Types
 from rekindle.datastream import DataStream, SinkFunction, SourceFunction, StreamExecutionEnvironment
 from rekindle.errors import JavaMissingError, RekindleError
 from rekindle.spark import session
+from tests.environments import checkpointed
 
 
 class Endless(SourceFunction):
@@ -52,23 +53,17 @@ class Witness(SinkFunction):
             print(f"{self.kind}: flowing", flush=True)
 
 
-def environment(directory: str) -> StreamExecutionEnvironment:
-    settings = {
-        "master": "local[2]",
-        "rekindle.progress": "off",
-        "execution.checkpointing.dir": directory,
-        "execution.checkpointing.interval": "100 ms",
-    }
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
-    return env.set_parallelism(1).set_restart_strategy(RestartStrategies.fixed_delay_restart(1000, 10))
+def restarted_often(directory: str) -> StreamExecutionEnvironment:
+    env = checkpointed(1, 100, directory=directory, master="local[2]")
+    return env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1000, 10))
 
 
 def numbers(kind: str, directory: str) -> DataStream:
-    env = environment(directory)
+    env = restarted_often(directory)
     endless = env.add_source(Endless(), "numbers", Types.LONG())
     if kind != "dataframe":
         return endless
-    made = environment(directory).from_collection([1, 2, 3], Types.LONG()).to_dataframe()
+    made = restarted_often(directory).from_collection([1, 2, 3], Types.LONG()).to_dataframe()
     return endless.union(env.from_dataframe(made).map(lambda row: row[0], Types.LONG()))
 
 
