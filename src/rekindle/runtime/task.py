@@ -38,7 +38,7 @@ from rekindle.runtime.operators.roles import (
 )
 from rekindle.runtime.operators.sources import Allowance, SourceOperator
 from rekindle.runtime.raw_streams import RawInputs
-from rekindle.runtime.restore_checks import taking_state, tell_unclaimed, tell_unread
+from rekindle.runtime.restore_checks import restoring_state, warn_unclaimed_state, warn_unread_raw_state
 from rekindle.runtime.slices import LOOK_AROUND_S, LOOK_AROUND_UNALIGNED_S, Slices
 from rekindle.runtime.snapshot import CapturedTask, CaptureInput, SnapshotDeclinedError, capture_operator
 from rekindle.runtime.task_input import TaskInput
@@ -150,7 +150,7 @@ class Task:
             found = restore.subtasks.get(operator.node.uid)
             if found is None:
                 continue
-            with taking_state(operator, SerializationError, TypeMismatchError):
+            with restoring_state(operator, SerializationError, TypeMismatchError):
                 state = self._restore_operator(operator, found, restore)
                 if operator is self._head and state.task is not None and self._seek(state.task, state.finished):
                     self._end.restored(isinstance(operator, SourceOperator), not_ended)
@@ -236,7 +236,7 @@ class Task:
         if self._looks_for_unclaimed:
             self._looks_for_unclaimed = False
             for operator in self._operators.values():
-                tell_unclaimed(operator.context)
+                warn_unclaimed_state(operator.context)
         captured: list[OperatorSnapshotFutures] = []
         try:
             for node_id in reversed(self.chain.nodes):
@@ -310,15 +310,15 @@ class Task:
         for node_id in reversed(self.chain.nodes):
             operator = self._operators[node_id]
             if isinstance(operator, SnapshotParticipant):
-                with taking_state(operator):
+                with restoring_state(operator):
                     operator.initialize_state(restored_id)
-            tell_unread(operator.context)
+            warn_unread_raw_state(operator.context)
 
     def open(self) -> None:
         """Open the operators from tail to head (I2)."""
         for node_id in reversed(self.chain.nodes):
             operator = self._operators[node_id]
-            with taking_state(operator):
+            with restoring_state(operator):
                 operator.open()
 
     def close(self) -> list[tuple[str, BaseException]]:

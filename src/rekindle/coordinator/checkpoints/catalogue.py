@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from rekindle.checkpoint.manifest import FileRef, Manifest, ManifestKind, OperatorState, SubtaskState
-from rekindle.checkpoint.notes import Beginning, note_beginning, note_completion, note_of, note_stop
+from rekindle.checkpoint.notes import Beginning, note_beginning, note_completion, note_stop, stop_note_path
 from rekindle.checkpoint.ownership import Claim, check_owner
 from rekindle.checkpoint.part_formats import SourceState, SplitState
 from rekindle.checkpoint.parts import on_top_of
@@ -23,7 +23,7 @@ from rekindle.checkpoint.paths import (
 )
 from rekindle.checkpoint.publish import publish, put_metadata, remove
 from rekindle.checkpoint.resolve import LoadedCheckpoint
-from rekindle.checkpoint.retention import Removal, abandoned, orphans, outdated, unknown
+from rekindle.checkpoint.retention import Removal, abandoned, orphans, outdated, unreferenced
 from rekindle.checkpoint.store.port import Store, url_of
 from rekindle.coordinator.checkpoints.types import CheckpointKind, CompletedCheckpoint, PendingCheckpoint
 from rekindle.crash_points import CrashPoint, reach
@@ -148,7 +148,7 @@ class CheckpointShelf:
                 place = self.savepoints[checkpoint_id]
                 if place.noted:
                     # Without its savepoint the note would lead nowhere; and a newer driver may have followed it.
-                    remove(self.store, self.claim, Removal(manifests=[note_of(self.claim, checkpoint_id)]))
+                    remove(self.store, self.claim, Removal(manifests=[stop_note_path(self.claim, checkpoint_id)]))
                 place.store.delete(*(entry.path for entry in place.store.list(place.folder)))
                 return
             # A store that failed after it had written `_metadata` has made a checkpoint that nobody knows.
@@ -169,7 +169,7 @@ class CheckpointShelf:
         job_name, timeline = self.owner.job_name, self.owner.timeline
         files = [entry.path for entry in self.store.list(self.root)]
         left_over = orphans(files, self.manifests.values(), job_name, timeline, before_attempt)
-        nobodys = unknown(files, self.manifests.values(), job_name, timeline, self._note())
+        nobodys = unreferenced(files, self.manifests.values(), job_name, timeline, self._note())
         remove(self.store, self.owner, replace(left_over, manifests=nobodys))
 
     def sweep_abandoned(self) -> None:
@@ -185,7 +185,7 @@ class CheckpointShelf:
 
     def _note(self) -> str | None:
         """That of the stop with which the job is ending."""
-        return note_of(self.owner, self.stopped.manifest.checkpoint_id) if self.stopped is not None else None
+        return stop_note_path(self.owner, self.stopped.manifest.checkpoint_id) if self.stopped is not None else None
 
 
 _decode_state = msgspec.msgpack.Decoder(SubtaskState).decode
