@@ -1,4 +1,4 @@
-"""Drives one window operator by hand: elements, watermarks and the clock in, what comes out in order."""
+"""Drives one window operator by hand: elements, watermarks and clock in, output in order."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from tests.whole_state import whole_parts
 
 
 def keyed_stream(type_info: Any = None, key_type: Any = None) -> KeyedStream:
-    """A stream by the first field of its records; the records come from the driver."""
+    """Return a stream keyed by the first field of its records; the driver supplies the records."""
     env = environment(1)
     return env.from_collection([("", 0)], type_info).key_by(lambda record: record[0], key_type)
 
 
 def stream(type_info: Any = None) -> DataStream:
-    """A stream that is not keyed."""
+    """Return a stream that is not keyed."""
     env = environment(1)
     return env.from_collection([0], type_info)
 
@@ -55,14 +55,14 @@ class _Recorder:
             self._events.append(("watermark", watermark))
 
     def emit_idle(self) -> None:
-        """Of no interest here."""
+        """Ignored."""
 
     def emit_end(self) -> None:
-        """Of no interest here."""
+        """Ignored."""
 
 
 class WindowDriver:
-    """One subtask of the window operator that ends `stream`, anew or from a snapshot of another driver."""
+    """One subtask of the window operator at the end of `stream`, new or restored from another driver's snapshot."""
 
     def __init__(
         self,
@@ -113,41 +113,41 @@ class WindowDriver:
         self.operator.open()
 
     def element(self, record: Any, timestamp: int | None = None) -> list[Any]:
-        """One element; what came out because of it."""
+        """Process one element; return its output."""
         return self.batch([(record, timestamp)])
 
     def batch(self, elements: list[tuple[Any, int | None]]) -> list[Any]:
-        """Several elements at once."""
+        """Process several elements in one batch; return their output."""
         timestamps = [timestamp for _, timestamp in elements]
         known = None if None in timestamps else timestamps
         self.operator.process_batch([record for record, _ in elements], known)
         return self.taken()
 
     def watermark(self, watermark: int) -> list[Any]:
-        """Event time advances; what came out because of it, without the watermark itself."""
+        """Advance event time; return the output without the watermark itself."""
         self.operator.process_watermark(watermark)
         assert self.events.pop() == ("watermark", watermark), "results come before the watermark that fired them"
         return self.taken()
 
     def pass_time(self, milliseconds: int) -> list[Any]:
-        """The clock advances, and what is due by then happens."""
+        """Advance the clock and fire what is due; return the output."""
         self.clock.advance(milliseconds)
         self.operator.on_processing_time(self.clock.wall_ms())
         return self.taken()
 
     def taken(self) -> list[Any]:
-        """What came out since this was asked last."""
+        """Return the output since the last call."""
         taken = list(self.events)
         self.events.clear()
         return taken
 
     @property
     def late_dropped(self) -> int:
-        """How many elements came too late for everything."""
+        """Return how many late elements were dropped."""
         return self.metrics.counter(LATE_RECORDS_DROPPED).get_count()
 
     def snapshot(self) -> Snapshot:
-        """State and timers at a cut, as bytes."""
+        """Return state and timers at a cut, encoded."""
         if isinstance(self.operator, PreparesSnapshot):
             self.operator.prepare_snapshot(1)
         timers = list(self.timers.snapshot().encode())
@@ -155,13 +155,13 @@ class WindowDriver:
         return Snapshot(state, timers, self.operator.current_watermark)
 
     def rows(self) -> int:
-        """Rows that hold something once everything that can go has gone."""
+        """Return the number of rows with content after all empty rows are removed."""
         self.keyed.forget_changes()
         return self.keyed.number_of_keys()
 
 
 class Snapshot:
-    """What another driver can go on from."""
+    """A snapshot from which another driver can continue."""
 
     def __init__(self, state: list[tuple[int, bytes]], timers: list[tuple[int, bytes]], watermark: int) -> None:
         self.state = state
@@ -171,7 +171,7 @@ class Snapshot:
 
 @contextmanager
 def general_operator_only() -> Any:
-    """No fast operator is chosen in here."""
+    """Choose the general window operator for every operation inside this block."""
     fast = dict(build_operator._FAST_WINDOW_OPERATORS)
     build_operator._FAST_WINDOW_OPERATORS.clear()
     try:

@@ -31,7 +31,7 @@ SILENCE_S = 30.0
 
 
 class Lookup(AsyncFunction):
-    """A flaky service that answers after a while; in the first attempt it breaks for good at some record."""
+    """A flaky service that answers after a pause; in the first attempt it fails for good at one record."""
 
     def __init__(self, break_at: int | None = None) -> None:
         self.break_at = break_at
@@ -56,7 +56,7 @@ RETRIES = AsyncRetryStrategy.exponential_backoff(20, 1, 10, 2.0, None, lambda er
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_lookups_with_failures_and_a_restart(spark, tmp_path, ordered):
-    """What was in flight is asked again: every record has its answer exactly once, in order if asked for."""
+    """Elements in flight are asked again: every record has its answer exactly once, in order if the mode says so."""
     env = checkpointed(1 if ordered else 2, 200, directory=tmp_path)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(2, 10))
     source = DataGeneratorSource(lambda n: n, 3000, RateLimiterStrategy.per_second(2000))
@@ -69,7 +69,7 @@ def test_lookups_with_failures_and_a_restart(spark, tmp_path, ordered):
 
 
 class ThenSilent(SourceFunction):
-    """Five records, then nothing for a long time."""
+    """Emits five records, then nothing for a long time."""
 
     def run(self, ctx):
         self.over = threading.Event()
@@ -89,7 +89,7 @@ class Slow(AsyncFunction):
 
 @pytest.mark.parametrize("chained", [True, False])
 def test_results_come_although_no_input_does(spark, chained):
-    """I4: what becomes ready between epochs asks for one, in the source's own task and in one that polls nothing."""
+    """I4: a result that becomes ready between epochs asks for one, in the source's task and in a task behind it."""
     numbers = environment(1).add_source(ThenSilent())
     numbers = numbers if chained else numbers.rebalance()
     started = time.monotonic()
@@ -105,7 +105,7 @@ class AnswersOnce(AsyncFunction):
 
 
 def test_a_job_is_cancelled_while_elements_are_in_flight(spark):
-    """While the epoch waits for room, too: there are more elements than the capacity and the backlog take."""
+    """Also while the epoch waits for room: there are more elements than the capacity and the backlog take."""
     stream = environment(2).from_sequence(1, 1_000_000)
     answers = AsyncDataStream.unordered_wait(stream, AnswersOnce(), Time.hours(2), 10).execute_and_collect("one answer")
     assert next(answers) == 1

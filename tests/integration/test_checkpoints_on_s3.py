@@ -1,4 +1,4 @@
-"""A job on Spark whose checkpoints lie on an S3 server: the settings reach the slots, and nobody else."""
+"""A job on Spark whose checkpoints lie on an S3 server: the settings reach the slots, and no other process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""I16 on Spark: damage is refused by name, or left for an older checkpoint, whether the driver finds it or a slot."""
+"""I16 on Spark: the driver or a slot finds damage; the checkpoint is refused by name, or an older one is taken."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Count(KeyedProcessFunction):
 
 
 class Nowhere(TwoPhaseCommitSinkFunction):
-    """A sink that commits, to nobody."""
+    """A sink that commits nothing, but counts as one that commits."""
 
     def begin_transaction(self):
         return "nothing"
@@ -85,7 +85,7 @@ def cancelled(spark, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def directory(cancelled, tmp_path) -> Path:
-    """A copy of it to damage."""
+    """A copy of that directory, to damage."""
     store, copy = LocalStore(cancelled), LocalStore(tmp_path / "checkpoints")
     for entry in store.list():
         copy.put(entry.path, store.read(entry.path))
@@ -99,7 +99,7 @@ def flip(store: LocalStore, path: str) -> None:
 
 
 def flip_state(store: LocalStore, folder: str) -> str:
-    """A byte in a file that this checkpoint alone needs; its name."""
+    """Change a byte in a file that only this checkpoint needs. Returns the file's name."""
     older = [resolve.load(store, each).manifest.files() for each in list_checkpoints(store, "damaged")[:-1]]
     loaded = resolve.load(store, folder)
     own = sorted(set(loaded.manifest.files()) - {file for files in older for file in files})

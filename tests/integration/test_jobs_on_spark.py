@@ -1,4 +1,4 @@
-"""Whole jobs on one shared Spark session: results, life cycle, errors, logs, and what is left behind (nothing)."""
+"""Whole jobs on one shared Spark session: results, life cycle, errors, logs, and that nothing is left behind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import JobCancelledError, JobExecutionError, SerializationError, SlotLostError
 from rekindle.spark import launcher
 from tests.environments import environment
+from tests.slot_processes import slots_of
 from tests.spark_blocks import block_folder, shuffle_files
+from tests.waiting import wait_until
 
 DEADLINE_S = 60.0
 
@@ -36,26 +38,6 @@ DEADLINE_S = 60.0
 def collect(stream, name: str = "test") -> list:
     with stream.execute_and_collect(name) as results:
         return list(results)
-
-
-def slots_of(job_name: str) -> list[psutil.Process]:
-    """Living slot processes of a job, guardians not counted."""
-    found = []
-    for process in psutil.process_iter(["cmdline", "name", "status"]):
-        line = process.info["cmdline"] or []
-        if "rekindle.runtime.slot" in line and job_name in line and process.info["status"] != psutil.STATUS_ZOMBIE:
-            found.append(process)
-    return [process for process in found if process.info["name"] != "rekindle-guard"]
-
-
-def eventually(condition, what: str, deadline_s: float = DEADLINE_S):
-    """Wait for something that another thread or process does."""
-    until = time.monotonic() + deadline_s
-    while time.monotonic() < until:
-        if value := condition():
-            return value
-        threading.Event().wait(0.02)
-    raise AssertionError(f"{what} did not happen within {deadline_s} s")
 
 
 # -- results ----------------------------------------------------------------------------------------------------------
@@ -113,7 +95,7 @@ def test_results_stream_as_they_come(spark):
     with stream.filter(lambda n: n % 1000 == 0).execute_and_collect("streamed") as results:
         first = [next(results) for _ in range(20)]
     assert len(first) == 20
-    eventually(lambda: not slots_of("streamed"), "the slots' end after close()")
+    wait_until(lambda: not slots_of("streamed"), "the slots' end after close()", DEADLINE_S)
 
 
 def test_collect_with_a_limit(spark):
@@ -284,7 +266,7 @@ def test_execute_async_status_cancel_and_close(spark, tmp_path, caplog):
     env.add_source(Endless()).rebalance().add_sink(Touch(str(tmp_path)))
     client = env.execute_async("cancelled")
     assert len(str(client.get_job_id())) == 32
-    eventually(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING")
+    wait_until(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING", DEADLINE_S)
     processes = slots_of("cancelled")
     assert sorted(process.cmdline()[-1] for process in processes) == ["0", "1"]
     client.cancel().result()
@@ -321,9 +303,9 @@ def test_no_spark_job_runs_while_there_is_nothing_to_do(spark):
     client = env.execute_async("quiet")
     tracker = spark.sparkContext.statusTracker()
     group = str(client.get_job_id())
-    eventually(lambda: len(tracker.getJobIdsForGroup(group)) >= 2, "the first epoch")
-    eventually(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING")
-    settled = eventually(lambda: _unchanged(lambda: len(tracker.getJobIdsForGroup(group)), 1.0), "silence")
+    wait_until(lambda: len(tracker.getJobIdsForGroup(group)) >= 2, "the first epoch", DEADLINE_S)
+    wait_until(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING", DEADLINE_S)
+    settled = wait_until(lambda: _unchanged(lambda: len(tracker.getJobIdsForGroup(group)), 1.0), "silence", DEADLINE_S)
     assert settled <= 4, "one job places the slots, one runs the record's epoch, and at most two are empty"
     client.cancel().result()
 
@@ -335,7 +317,7 @@ def _unchanged(value, seconds: float):
 
 
 class Once(SourceFunction):
-    """One record, then silence."""
+    """Emits one record, then nothing."""
 
     def run(self, ctx):
         ctx.collect("only")
@@ -394,7 +376,7 @@ def test_user_errors_come_first_with_operator_subtask_and_record(spark):
     assert "at record 'b'" in message
     assert "rekindle/runtime" not in message, "the engine's frames are not the user's business"
     assert "at org.apache.spark" not in message
-    eventually(lambda: not slots_of("broken"), "the slots' end")
+    wait_until(lambda: not slots_of("broken"), "the slots' end", DEADLINE_S)
 
 
 class BadOpen(MapFunction):
@@ -469,7 +451,7 @@ def test_a_killed_slot_is_named_within_seconds(spark):
     env = environment(2)
     env.add_source(Endless()).rebalance().add_sink(lambda v: None)
     client = env.execute_async("victim")
-    eventually(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING")
+    wait_until(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING", DEADLINE_S)
     victim = next(process for process in slots_of("victim") if process.cmdline()[-1] == "1")
     others = slots_of("victim")
     killed_at = time.monotonic()
@@ -482,7 +464,7 @@ def test_a_killed_slot_is_named_within_seconds(spark):
 
 
 class HoldsTheInterpreter(MapFunction):
-    """Never comes back, and holds the interpreter's lock meanwhile."""
+    """Never returns, and holds the interpreter's lock meanwhile."""
 
     def map(self, value):
         import re
@@ -494,9 +476,9 @@ def test_a_slot_stuck_in_c_code_ends_with_its_job(spark):
     env = environment(1, **{"task.cancellation.timeout": "1 s"})
     env.from_collection([1]).map(HoldsTheInterpreter()).add_sink(lambda v: None)
     client = env.execute_async("stuck")
-    eventually(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING")
+    wait_until(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING", DEADLINE_S)
     [slot] = slots_of("stuck")
-    eventually(lambda: slot.cpu_times().user > 0.5, "the regular expression")
+    wait_until(lambda: slot.cpu_times().user > 0.5, "the regular expression", DEADLINE_S)
     client.cancel().result()
     _gone, alive = psutil.wait_procs([slot], timeout=15)
     assert not alive
@@ -506,7 +488,7 @@ def test_a_kill_on_sparks_page_cancels_the_job(spark):
     env = environment(2)
     env.add_source(Endless()).rebalance().add_sink(lambda v: None)
     client = env.execute_async("killed in Spark")
-    eventually(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING")
+    wait_until(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING", DEADLINE_S)
     tracker = spark.sparkContext.statusTracker()
 
     def kill_a_running_job() -> bool:
@@ -514,7 +496,7 @@ def test_a_kill_on_sparks_page_cancels_the_job(spark):
             spark.sparkContext._jsc.sc().cancelJob(job)
         return client.get_job_status().result().is_terminal_state()
 
-    eventually(kill_a_running_job, "the end")
+    wait_until(kill_a_running_job, "the end", DEADLINE_S)
     assert client.get_job_status().result() is JobStatus.CANCELED
 
 
@@ -549,11 +531,11 @@ def test_nothing_is_left_in_the_temporary_directory(spark, tmp_path):
     env.register_cached_file(str(tmp_path / "words"), "words")
     directories = {Path(each) for each in collect(env.from_sequence(1, 10).map(WhereItsSlotLives()))}
     assert len(directories) == 2
-    eventually(lambda: not any(each.exists() for each in directories), "the slots' directories to go")
+    wait_until(lambda: not any(each.exists() for each in directories), "the slots' directories to go", DEADLINE_S)
 
 
 def test_epochs_leave_no_shuffle_files_threads_or_connections(spark):
-    """Ten minutes in the benchmark, some hundred epochs here: what remains after each is flat."""
+    """Some hundred epochs (the benchmark runs for ten minutes): memory and files after each epoch do not grow."""
     folder = block_folder(spark)
     summaries = []
 

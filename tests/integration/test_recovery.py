@@ -1,4 +1,4 @@
-"""Jobs that fail and come back: every record counted exactly once, whatever died."""
+"""Jobs that fail and restart: every record counts exactly once, whichever process died."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import threading
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from rekindle.checkpoint.paths import BEGUN, COMPLETED
@@ -25,6 +24,7 @@ from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimi
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.errors import JobExecutionError
 from tests.environments import checkpointed
+from tests.slot_processes import slots_of
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 RECORDS, KEYS, PER_SECOND = 6000, 10, 3000
@@ -32,7 +32,7 @@ EXPECTED = sorted((key, count) for key in range(KEYS) for count in range(1, RECO
 
 
 class Count(KeyedProcessFunction):
-    """Counts per key; fails as told."""
+    """Counts per key; fails at the record `fail_at`."""
 
     def __init__(self, fail_at: int | None = None, every_attempt: bool = False):
         self.fail_at = fail_at
@@ -83,15 +83,6 @@ def test_one_that_fails_in_every_attempt_exhausts_the_strategy(spark, tmp_path):
     assert any("used up the 3 restarts" in note for note in caught.value.__notes__)
 
 
-def slots_of(job_name: str) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter(["cmdline", "name"]):
-        line = process.info["cmdline"] or []
-        if "rekindle.runtime.slot" in line and job_name in line and process.info["name"] != "rekindle-guard":
-            found.append(process)
-    return found
-
-
 def test_slots_killed_at_any_moment(spark, tmp_path):
     """SIGKILL, three times, while the job runs: the result is the undisturbed one."""
     killed = []
@@ -121,7 +112,7 @@ def test_finished_jobs_leave_no_checkpoint_files(spark, tmp_path):
 
 
 class Offsets(SourceFunction):
-    """Offsets kept by the engine; hears what is complete."""
+    """The engine keeps its offsets; it notes the checkpoints whose completion it is told."""
 
     def __init__(self, directory: str):
         self.directory = directory
@@ -164,7 +155,7 @@ def test_a_source_functions_offsets(spark, tmp_path):
 
 
 class KeepsItsPlace(SourceFunction, CheckpointedFunction):
-    """S2's source: collects, then notes how far it is; no lock."""
+    """S2's source: collects a record, then notes its position; takes no lock."""
 
     running = True
     last = -1
@@ -252,7 +243,7 @@ class Buffering(SinkFunction, CheckpointedFunction, CheckpointListener):
 
 
 class Words(SourceFunction):
-    """a1 to a12, one by one; a word waits until the checkpoint that the trace has before it is complete."""
+    """Emits a1 to a12; each word waits until the checkpoint before it in the trace is complete."""
 
     AFTER_CHECKPOINT = {3: 1, 8: 2, 9: 3, 12: 4}
 
@@ -299,7 +290,7 @@ def test_the_trace_of_the_buffering_sink(spark, tmp_path):
 
 
 class SlowSnapshot(MapFunction, ListCheckpointed):
-    """Sleeps two seconds in its snapshot and notes when."""
+    """Sleeps two seconds in its snapshot, and notes the times."""
 
     def __init__(self, path: str):
         self.path = path
@@ -370,7 +361,7 @@ def test_cancelled_and_resumed_from_latest_at_another_parallelism(spark, tmp_pat
 
 
 def test_a_dataframe_source_is_read_on_from_its_position(spark, tmp_path):
-    """I10: its position is the set of partitions that the checkpoint does not contain yet."""
+    """I10: the position of a DataFrame is the set of partitions that the checkpoint does not contain yet."""
     frame = spark.range(0, 4000, 1, 40).selectExpr("id")
     env = checkpointed(2, 100, directory=tmp_path, restarts=3)
     numbers = env.from_dataframe(frame).map(slowly, Types.LONG())

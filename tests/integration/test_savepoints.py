@@ -1,4 +1,4 @@
-"""Checkpoints and savepoints by hand, stopping with one, and starting from one that was moved (I17)."""
+"""Checkpoints and savepoints on request, a stop with a savepoint, and a start from a moved one (I17)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXPECTED = sorted((key, count) for key in range(KEYS) for count in range(1, RECO
 
 
 class Count(KeyedProcessFunction):
-    """Counts per key and tells the count; at the end of event time, how far it came, as a negative number."""
+    """Emits the count per key; at the end of event time, the last count as a negative number."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
@@ -45,7 +45,7 @@ class Count(KeyedProcessFunction):
 
 
 class Told(MapFunction, CheckpointListener):
-    """Writes down of which checkpoints it hears."""
+    """Notes the checkpoints whose completion it is told."""
 
     def __init__(self, folder: Path):
         self.folder = str(folder)
@@ -100,20 +100,20 @@ class Running:
         self.seen = []
 
     def read(self, count: int):
-        """Wait for so many results."""
+        """Wait for `count` results."""
         for result in self.results:
             self.seen.append(result)
             if len(self.seen) >= count:
                 return
 
     def rest(self):
-        """Everything, once the job has ended."""
+        """All results, once the job has ended."""
         self.seen.extend(self.results)
         return self.seen
 
 
 def steps(results):
-    """The counts without what the end of event time added."""
+    """The counts without the negative ones from the end of event time."""
     return sorted(each for each in results if each[1] > 0)
 
 
@@ -126,7 +126,7 @@ def test_a_savepoint_moved_elsewhere_restores_at_another_parallelism_while_its_j
     assert folder.parent == tmp_path / "savepoints"
     moved = tmp_path / "elsewhere" / "kept"
     shutil.move(folder, moved)
-    shutil.rmtree(tmp_path / "checkpoints")  # it needs nothing outside its folder
+    shutil.rmtree(tmp_path / "checkpoints")  # a savepoint needs no file outside its folder
     env = with_savepoints(tmp_path, 3, **{"execution.state-recovery.path": str(moved)})
     again = steps(Running(counts(env), "moved").rest())
     for key in range(KEYS):
@@ -138,7 +138,7 @@ def test_a_savepoint_moved_elsewhere_restores_at_another_parallelism_while_its_j
 
 @pytest.mark.parametrize("interval_ms", [300, None])
 def test_stopped_with_a_savepoint_and_continued(spark, tmp_path, interval_ms):
-    """Without drain: what both runs hand out is together exactly the undisturbed result."""
+    """Without drain: the results of both runs together are exactly the undisturbed result."""
     running = Running(counts(with_savepoints(tmp_path, interval_ms=interval_ms)), "stopped")
     running.read(1000)
     path = running.client.stop_with_savepoint(False).result(DEADLINE_S)
@@ -153,7 +153,7 @@ def test_stopped_with_a_savepoint_and_continued(spark, tmp_path, interval_ms):
 
 
 def test_stopped_again_and_again_and_always_started_with_latest(spark, tmp_path):
-    """The checkpoints are older than the savepoint, and what came after them is handed out by now (I16, I17)."""
+    """The checkpoints are older than the savepoint, and results after them have been handed out (I16, I17)."""
     latest = {"execution.state-recovery.path": "latest"}
     seen = []
     for parallelism in (2, 3):
@@ -168,12 +168,12 @@ def test_stopped_again_and_again_and_always_started_with_latest(spark, tmp_path)
 
 @pytest.mark.parametrize("interval_ms", [300, None])
 def test_stopped_with_a_savepoint_while_nobody_reads_the_results(spark, tmp_path, interval_ms, monkeypatch):
-    """The reader who is far behind slows the job, but keeps nobody from stopping it; what waits for him stays."""
+    """A reader who is far behind slows the job, but a stop still works; the waiting results stay for the reader."""
     monkeypatch.setattr(results, "_WAITING_BATCHES", 2)
     running = Running(counts(with_savepoints(tmp_path, interval_ms=interval_ms)), "unread")
     job = running.results._job
     deadline = monotonic() + DEADLINE_S
-    while job.has_room():
+    while job._receiver.has_room():
         assert monotonic() < deadline, "the reader was never behind"
         threading.Event().wait(0.02)
     running.client.trigger_savepoint().result(DEADLINE_S)
@@ -216,7 +216,7 @@ def test_a_savepoint_in_between_is_told_to_no_listener(spark, tmp_path):
 
 
 def test_a_checkpoint_by_hand_and_what_it_took(spark, tmp_path):
-    """Without an interval: one by hand, with figures per task, subtask and operator."""
+    """Without an interval: a checkpoint on request, with figures per task, subtask and operator."""
     running = Running(counts(with_savepoints(tmp_path, interval_ms=None)), "by hand")
     running.read(1000)
     assert running.client.trigger_checkpoint().result(DEADLINE_S) == 1
@@ -297,7 +297,7 @@ def test_state_whose_operator_is_gone_is_refused_unless_that_is_allowed(spark, t
 
 
 class CountAsText(Count):
-    """Another type under the same name."""
+    """Declares another type under the same name."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.STRING()))

@@ -1,4 +1,4 @@
-"""A slot that dies says how: its exit code or the signal, also while it starts."""
+"""The error of a dead slot names its exit code or its signal, also when it dies while it starts."""
 
 from __future__ import annotations
 
@@ -69,5 +69,5 @@ def test_a_slot_that_does_not_come_up_has_a_cause(
     launch = SlotLaunch("job", "demo", 1, 0, 1, "127.0.0.1", 1, b"secret", 1000, 5000)
     with pytest.raises(ClusterError) as caught:
         placing._start(launch, own, None)
-    own.let_go()
+    own.release_lock()
     assert said in str(caught.value)

@@ -1,4 +1,4 @@
-"""Checkpoints come in time however slow a function is (I22), counted in records: seconds depend on the machine."""
+"""Checkpoints complete in time however slow a function is (I22). Counted in records: seconds depend on the machine."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from rekindle.common import JobStatus, Types
 from rekindle.common.checkpoint_statistics import CheckpointStatus
 from rekindle.datastream import MapFunction
 from tests.environments import checkpointed
+from tests.waiting import wait_until
 
 DEADLINE_S = 100.0
 SLOW_S = 0.25
-#: Per subtask, before it becomes slow from one record to the next.
+#: Records per subtask before the function becomes slow from one record to the next.
 QUICK = 200
 INTERVAL_MS = 200
 PARALLELISM = 2
 
 
 class Slow(MapFunction):
-    """Writes down how many slow records it has seen."""
+    """Writes into a file how many slow records it has seen."""
 
     def __init__(self, folder: Path, quick: int, slow_s: float = SLOW_S, fail_after: int | None = None) -> None:
         self.folder, self.quick, self.slow_s, self.fail_after = folder, quick, slow_s, fail_after
@@ -45,19 +46,12 @@ class Slow(MapFunction):
 
 
 def slow_records(folder: Path) -> int:
-    """How many the slower of the subtasks has seen."""
+    """The number of slow records that the slower subtask has seen."""
     return max((int(file.read_text() or 0) for file in folder.iterdir()), default=0)
 
 
 def completed(client) -> int:
     return client.get_checkpoint_statistics().counts.completed
-
-
-def wait_until(condition, what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"within {DEADLINE_S:.0f} s: {what}"
-        time.sleep(0.02)
 
 
 STAGES = {
@@ -72,16 +66,16 @@ STAGES = {
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("unaligned", [False, True])
 def test_a_few_slow_records_lie_between_two_checkpoints(spark, tmp_path, stage, unaligned):
-    """Always slow, or, with unaligned checkpoints, slow from one record to the next in the middle of an epoch."""
+    """The function is always slow, or, with unaligned checkpoints, becomes slow in the middle of an epoch."""
     env = checkpointed(PARALLELISM, INTERVAL_MS, restarts=1, unaligned=unaligned)
     STAGES[stage](env.from_sequence(1, 1_000_000), Slow(tmp_path, QUICK if unaligned else 0)).print()
     client = env.execute_async(f"slow in the {stage} stage")
     try:
-        wait_until(lambda: slow_records(tmp_path) > 0, "a slow record comes")
-        wait_until(lambda: completed(client) >= 2, "two checkpoints are complete")
+        wait_until(lambda: slow_records(tmp_path) > 0, "a slow record comes", DEADLINE_S)
+        wait_until(lambda: completed(client) >= 2, "two checkpoints are complete", DEADLINE_S)
         for _ in range(3):
             records, before = slow_records(tmp_path), completed(client)
-            wait_until(lambda before=before: completed(client) > before, "the next checkpoint completes")
+            wait_until(lambda before=before: completed(client) > before, "the next checkpoint completes", DEADLINE_S)
             assert slow_records(tmp_path) - records <= 2 * (PARALLELISM + 1)
     finally:
         client.cancel().result()

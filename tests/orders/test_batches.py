@@ -90,7 +90,7 @@ def test_a_batch_of_no_events_is_refused():
 
 
 class TestContract(SinkContract):
-    """It promises what the sink inside promises."""
+    """The batch sink keeps the promises of the sink inside it."""
 
     @pytest.fixture
     def sink(self, tmp_path: Path) -> SinkUnderTest:

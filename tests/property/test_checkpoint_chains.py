@@ -1,4 +1,4 @@
-"""Whatever is written, aborted, completed or lost: what is stored restores to the state at the cut, in bounds (I12).
+"""After any writes, aborts, completions and losses, stored files restore the state at the cut, and stay bounded (I12).
 
 One subtask with keyed state and timers goes through real snapshots, files and manifests, with bounds so small that a
 few dozen steps reach all of them.
@@ -36,7 +36,7 @@ from rekindle.runtime.timers import InternalTimers
 GROUPS = 4
 KEYS = ["a", "b", "c", "d", "e", 1, 2, 3]
 RULES = RewriteRules(ripe_deltas=3, most_deltas=6, cycle=6, most_files=10, part_bytes=8, small_bytes=64)
-# state -> key -> what is in it; "timers" -> (time, key)
+# state -> key -> contents; "timers" -> (time, key)
 Model = dict[str, dict[Any, Any]]
 
 keys = st.sampled_from(KEYS)
@@ -152,7 +152,7 @@ class Chains(RuleBasedStateMachine):
 
     @rule(key=keys, length=st.integers(1, 60), time=times)
     def checkpoint(self, key: Any, length: int, time: int) -> None:
-        """A cut; processing goes on before it is written."""
+        """Make a cut; processing goes on before the snapshot is written."""
         model, order = copy.deepcopy(self.model), self._order()
         futures = self.subtask.take(order)
         self.update(key, length)
@@ -166,7 +166,7 @@ class Chains(RuleBasedStateMachine):
 
     @rule(key=keys)
     def checkpoint_that_is_aborted(self, key: Any) -> None:
-        """Before it is written, or after."""
+        """Abort a snapshot before or after it is written."""
         self.subtask.take(self._order()).cancel()
         self.append(key, 5)
         self.subtask.keyed.snapshot_aborted(self.last_id)

@@ -1,4 +1,4 @@
-"""Every kind of state answers as a plain Python value would, whatever is done to it in whatever order."""
+"""Every kind of state equals a plain Python value after any operations in any order."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class MapModel:
 
 
 class SumModel:
-    """What was added; the empty sum is None."""
+    """A sum; the sum of nothing is None."""
 
     def __init__(self) -> None:
         self.added: list[int] = []

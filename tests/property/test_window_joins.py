@@ -1,4 +1,4 @@
-"""Window joins and co-groups over random streams: what a brute-force model gives, whatever comes in whatever order.
+"""Window joins and co-groups over random streams equal a brute-force model, for any elements in any order.
 
 The fast operators and the general one run side by side, with late elements; whole jobs run across a restore.
 """
@@ -44,11 +44,11 @@ def results(first: list[int], second: list[int], join: bool) -> list[Any]:
     return list(product(first, second)) if join else [(first, second)]
 
 
-# -- an operator, an element at a time --------------------------------------------------------------------------------
+# -- one operator, one element at a time -------------------------------------------------------------------------------
 
 
 def of_model(fired: list[Any], join: bool) -> list[Any]:
-    """What a window with these numbers gives: the even ones are of the first stream."""
+    """The results of a window with these numbers: the even ones are of the first stream."""
     out = []
     for each in fired:
         if each[0] == "late":
@@ -98,7 +98,7 @@ def test_the_operator_gives_what_the_model_gives(windows, join, late, steps, typ
     assert [driver.rows() for driver in drivers] == [0, 0]
 
 
-# -- a whole job, everything in order of its time ---------------------------------------------------------------------
+# -- a whole job, all elements in order of time ------------------------------------------------------------------------
 
 Element = tuple[str, int, int]
 

@@ -21,7 +21,7 @@ from tests.environments import checkpointed
 
 START_MS = 1_700_000_000_000
 TTL_MS = 10
-#: What each epoch brings; the clock moves 4 ms after each.
+#: The keys of each epoch; the clock moves 4 ms after each epoch.
 EPOCHS = [["a", "b"], ["a", "c"], ["a", "d"], ["a", "b"], ["b", "c"], ["a", "d"]]
 STEP_MS = 4
 
@@ -85,7 +85,10 @@ def config_of(cleanup: str) -> StateTtlConfig:
 
 
 def expected(pauses: dict[int, int]) -> list[list[tuple[Any, ...]]]:
-    """Per epoch: counts expire 10 ms after the last visit, elements each by itself. Pauses: after which epoch."""
+    """The counts of each epoch: a count expires 10 ms after the last visit, each element by itself.
+
+    `pauses`: milliseconds that pass after an epoch with this number.
+    """
     now = START_MS
     last: dict[str, tuple[int, int]] = {}
     listed: dict[str, list[int]] = {}

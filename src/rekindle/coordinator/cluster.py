@@ -1,4 +1,4 @@
-"""The cluster as a port: what the coordinator asks of whoever runs slots and moves chunks. Spark is one."""
+"""The cluster port: starts slots and runs epochs for the coordinator. `spark.spark_cluster` implements it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rekindle.wire import TlsFiles
 
 @dataclass(frozen=True)
 class SlotAddress:
-    """Where a slot's pump socket listens."""
+    """The address of a slot's pump socket."""
 
     host: str
     boot_id: str
@@ -40,22 +40,22 @@ class EpochRun:
 
 
 class Cluster(Protocol):
-    """Where slots live and epochs run."""
+    """Starts slots and runs epochs."""
 
     def prepare(self) -> None:
-        """Before each attempt: be there. Raises ClusterGoneError when that can never be again."""
+        """Make the cluster usable before an attempt. Raises ClusterGoneError if it has gone for good."""
 
     def driver_host(self) -> str:
         """The address at which slots reach the driver."""
 
     def start_slots(self, launches: Sequence[SlotLaunch]) -> object:
-        """Start the slot processes; they report to the driver on their own."""
+        """Start the slot processes; they connect to the driver on their own."""
 
     def run_epoch(self, run: EpochRun) -> list[bytes]:
-        """Run one epoch to its end and give back the rows that go to the driver."""
+        """Run one epoch to its end. Returns the rows that go to the driver."""
 
     def cancel_epoch(self) -> None:
-        """Stop a running epoch from another thread."""
+        """Cancel a running epoch, from another thread."""
 
     def close(self) -> None:
-        """Give back what was taken."""
+        """Release the cluster's resources: the job has ended."""

@@ -13,7 +13,7 @@ from rekindle.protocol import LogLine
 
 
 def write_log_line(line: LogLine) -> None:
-    """Print with the subtask's name, or hand to the logger of the same name."""
+    """Print a slot's line with the subtask's name, or pass it to the logger of the same name."""
     if line.stream == "log":
         logger = logging.getLogger(line.logger or "rekindle.user")
         logger.log(line.level, "[%s] %s", line.source, line.text)
@@ -31,13 +31,13 @@ def write_log_line(line: LogLine) -> None:
 
 _PLAIN_EVERY_S = 5.0
 _LIVE_EVERY_S = 0.2
-#: Watermarks beyond these are "none yet" and "end of time": a lag means nothing there.
+#: Watermarks beyond these mean "none yet" and "end of time" and have no lag.
 _SANE_MS = 2**62
 _DAY_S = 86_400
 
 
 class Progress:
-    """Follows epochs and shows records in and out per second, the epoch, and how far event time lags."""
+    """Shows records in and out per second, the epoch, and the lag of the watermark."""
 
     def __init__(self, job_name: str, mode: str, clock: Clock, stream: TextIO | None = None) -> None:
         self._job_name = job_name
@@ -52,13 +52,13 @@ class Progress:
         self._total_in = self._total_out = 0
 
     def on_started(self) -> None:
-        """Functions are open, the first epoch follows."""
+        """Begin to measure: functions are open, the first epoch follows."""
         self._started = self._since = monotonic()
         if self._mode == "plain":
             self._write(f"{self._job_name}: running\n")
 
     def on_epoch(self, summary: EpochSummary) -> None:
-        """Count, and show when it is time."""
+        """Count an epoch's records, and show the progress line when it is due."""
         self._epochs = summary.epoch
         self._records_in += summary.records_in
         self._records_out += summary.records_out
@@ -69,7 +69,7 @@ class Progress:
             self._show(summary, elapsed)
 
     def on_ended(self) -> None:
-        """What it came to, in place of the live line."""
+        """Show the totals in place of the live line."""
         if self._mode == "off" or self._started is None:
             return
         before = "\r\x1b[K" if self._mode == "live" else ""

@@ -1,4 +1,4 @@
-"""The driver's end of the control connections: who is there, what they say, and when they go."""
+"""The driver's end of the control connections: accepts slots and guardians, passes their messages on, sends to them."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from rekindle.reception import Reception
 from rekindle.system import refusal
 
 _LOG = logging.getLogger(__name__)
-#: How long a guardian has to say how its slot ended: it needs a moment, and a machine that has gone says nothing.
-_LAST_WORD_S = 5.0
+#: How long to wait for a guardian's message how its slot ended; a machine that has gone sends none.
+_GUARDIAN_S = 5.0
 
 
 @dataclass(frozen=True)
 class ControlIdentity:
-    """Whose slots may connect; anything of an older attempt is refused (fencing)."""
+    """The job and attempt whose slots may connect; slots of an older attempt are refused (fencing)."""
 
     job_id: str
     attempt: int
@@ -59,37 +59,41 @@ class ControlServer:
         self._interval_s, self._timeout_s = heartbeat_ms[0] / 1000, heartbeat_ms[1] / 1000
         self._connections: dict[int, wire.Connection] = {}
         self._lifelines: dict[int, wire.Connection] = {}
-        self._last_words: dict[int, str] = {}
+        self._slots_ended: dict[int, str] = {}  # how, from the guardians
         self._guardians_changed = threading.Condition()
         self._last_seen: dict[int, float] = {}
         self._closed = threading.Event()
-        listener = _listen(host)
-        self.port: int = listener.getsockname()[1]
-        self._reception = Reception(listener, identity.secret, self._serve, "control", identity.tls)
-        threading.Thread(target=self._beat, name="control heartbeat", daemon=True).start()
+        self.host = host
+        with contextlib.ExitStack() as undo:
+            listener = undo.enter_context(_listen(host))
+            self.port: int = listener.getsockname()[1]
+            self._reception = Reception(listener, identity.secret, self._serve, "control", identity.tls)
+            undo.callback(self._reception.close)
+            threading.Thread(target=self._beat, name="control heartbeat", daemon=True).start()
+            undo.pop_all()
 
     def send(self, slot: int, message: Message) -> None:
-        """Tell one slot; one that has gone is reported by its reader."""
+        """Send to one slot; the slot's reader reports if it has gone."""
         connection = self._connections.get(slot)
         if connection is not None:
             with contextlib.suppress(OSError):
                 connection.send(encode(message))
 
     def broadcast(self, message: Message) -> None:
-        """Tell every slot."""
+        """Send to every slot."""
         for slot in list(self._connections):
             self.send(slot, message)
 
     def connected(self) -> set[int]:
-        """The slots that may still have something to say: their reader has not come to the end of the connection."""
+        """The slots that may still send messages: their reader has not come to the end of the connection."""
         return set(self._connections)
 
     def alive(self) -> set[int]:
-        """The slots whose control connection is alive at this moment, asked of the kernel: readers may be late."""
+        """The slots whose control connection is open at this moment, by the kernel: readers may be late."""
         return {slot for slot, connection in list(self._connections.items()) if connection.is_open()}
 
     def close(self) -> None:
-        """Cut every connection: guardians end the slots that are left."""
+        """Close every connection: guardians then end the slots that are left."""
         self._closed.set()
         self._reception.close()
         for connection in [*self._lifelines.values(), *self._connections.values()]:
@@ -97,7 +101,7 @@ class ControlServer:
 
     @property
     def trouble(self) -> str | None:
-        """Why connections could not be taken, if that happened."""
+        """Why connections could not be accepted, if that happened."""
         return self._reception.trouble
 
     # -- threads ------------------------------------------------------------------------------------------------------
@@ -116,11 +120,11 @@ class ControlServer:
             self._last_seen[first.slot] = monotonic()
             self._connections[first.slot] = connection
         if self._closed.is_set():
-            connection.close()  # it came while the others were cut
+            connection.close()  # it came while the others were closed
         elif isinstance(first, Lifeline):
-            self._hear_guardian(first.slot, connection)
+            self._follow_guardian(first.slot, connection)
         elif isinstance(first, SlotHello):
-            self._follow(first, connection)
+            self._follow_slot(first, connection)
 
     def _check(self, first: SlotMessage) -> None:
         if not isinstance(first, SlotHello | Lifeline):
@@ -132,7 +136,7 @@ class ControlServer:
                 f"Slot {first.slot} of attempt {first.attempt} does not belong to attempt {expected.attempt}."
             )
 
-    def _follow(self, hello: SlotHello, connection: wire.Connection) -> None:
+    def _follow_slot(self, hello: SlotHello, connection: wire.Connection) -> None:
         slot = hello.slot
         self._on_message(slot, hello)
         why = None
@@ -142,28 +146,28 @@ class ControlServer:
                 self._last_seen[slot] = monotonic()
                 if not isinstance(message, SlotHeartbeat):
                     self._on_message(slot, message)
-        except Exception as error:  # a reader that ended without a word would leave the job waiting for ever
+        except Exception as error:  # a reader that ended silently would leave the job waiting for ever
             if not isinstance(error, wire.ConnectionClosedError):
                 why = f"its control connection failed ({error})"
         self._connections.pop(slot, None)
         if not self._closed.is_set():
-            self._on_gone(slot, why or self._last_word(slot))
+            self._on_gone(slot, why or self._how_it_ended(slot))
 
-    def _hear_guardian(self, slot: int, lifeline: wire.Connection) -> None:
-        """Its one word, before the connection ends."""
+    def _follow_guardian(self, slot: int, lifeline: wire.Connection) -> None:
+        """Receive the guardian's one message before its connection ends."""
         how: str | None = None
         with contextlib.suppress(OSError, ProtocolError, ValueError):
-            if isinstance(word := decode_from_slot(lifeline.receive()), SlotEnded):
-                how = word.how
+            if isinstance(message := decode_from_slot(lifeline.receive()), SlotEnded):
+                how = message.how
         with self._guardians_changed:
-            self._last_words[slot] = how or "its connections closed, and its machine or container may be gone"
+            self._slots_ended[slot] = how or "its connections closed, and its machine or container may be gone"
             self._guardians_changed.notify_all()
 
-    def _last_word(self, slot: int) -> str:
-        """How the slot ended, from its guardian: the slot's own connection may close before that comes."""
+    def _how_it_ended(self, slot: int) -> str:
+        """Wait for the guardian's message how the slot ended, which may come after the slot's connection closed."""
         with self._guardians_changed:
-            self._guardians_changed.wait_for(lambda: slot in self._last_words, _LAST_WORD_S)
-            return self._last_words.get(slot, "its control connection closed")
+            self._guardians_changed.wait_for(lambda: slot in self._slots_ended, _GUARDIAN_S)
+            return self._slots_ended.get(slot, "its control connection closed")
 
     def _beat(self) -> None:
         while not self._closed.wait(self._interval_s):

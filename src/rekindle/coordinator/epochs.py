@@ -1,4 +1,4 @@
-"""Epochs: how many records one takes, when the next one starts, and whether one counts. Pure."""
+"""Epochs: the number of records of one, the start of the next one, and whether one counts. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rekindle.protocol import EdgeCount, StageReport
 
 @dataclass(frozen=True)
 class EpochLimits:
-    """Settings of the pace."""
+    """The limits of epochs: records, duration and interval."""
 
     initial_records: int
     max_records: int
@@ -22,7 +22,7 @@ class EpochLimits:
     min_interval_ms: float
 
     def within(self, checkpoint_interval_ms: int) -> EpochLimits:
-        """The same with epochs of at most half a checkpoint interval (I22).
+        """The same limits, with epochs of at most half a checkpoint interval (I22).
 
         A checkpoint that is due waits for the epoch under way, and its barrier takes another one.
         """
@@ -31,20 +31,21 @@ class EpochLimits:
         return replace(self, target_ms=min(self.target_ms, checkpoint_interval_ms / 2))
 
 
-#: Below this cap little is known of what a record costs: what the epoch's work took decides, and the cap may leap.
+#: Below this cap the cost of a record is hardly known: the epoch's work time decides, and the cap grows up to `_LEAP`
+#: times.
 _FEW_RECORDS = 1000
 _LEAP = 32
-#: How fast the measured overhead of an epoch may rise again, per epoch.
+#: The factor by which the measured overhead may rise per epoch.
 _OVERHEAD_RISE = 1.1
 
 
 @dataclass(frozen=True)
 class Pace:
-    """The cap on an epoch's records per source subtask; adapts to how long epochs take (I5, I22).
+    """The cap on an epoch's records per source subtask; adapts to the duration of epochs (I5, I22).
 
-    The first epoch has few records, because nobody knows what one costs. An epoch takes a while however few records it
-    has (`overhead_ms`), on a busy machine longer than its target. Fewer records would not make it shorter then, only
-    less worthwhile: the target is at least twice the overhead.
+    The first epoch has few records, because the cost of a record is not known. An epoch has an overhead however few
+    records it has (`overhead_ms`), on a busy machine more than its target. Fewer records would not make it shorter
+    then: the target is at least twice the overhead.
 
     >>> limits = EpochLimits(initial_records=1, max_records=100_000, target_ms=1000, min_interval_ms=100)
     >>> pace = Pace.start(limits)
@@ -57,7 +58,7 @@ class Pace:
 
     limits: EpochLimits
     max_records: int
-    #: The time of an epoch that is not its tasks' work; 0 before the first epoch.
+    #: The duration of an epoch without its tasks' work; 0 before the first epoch.
     overhead_ms: float = 0.0
 
     @staticmethod
@@ -68,13 +69,13 @@ class Pace:
     def after(self, duration_ms: float, work_ms: float, capped: bool, left_over: bool = False) -> Pace:
         """The pace after an epoch.
 
-        `work_ms`: what the slowest task of each stage took, summed over the stages. `capped`: the sources had more than
-        the cap let in. `left_over`: the tasks could not process all of it in the epoch's time.
+        `work_ms`: the time of the slowest task of each stage, summed over the stages. `capped`: the sources had more
+        records than the cap. `left_over`: the tasks could not process all records in the epoch's time.
         """
         pace = replace(self, overhead_ms=self._overhead(duration_ms - work_ms))
         if left_over:
             return pace._times(0.5)
-        if not capped:  # it was not the cap that made the epoch so long, or so short
+        if not capped:  # the cap had no influence on the duration
             return pace
         target_ms = max(self.limits.target_ms, 2 * pace.overhead_ms)
         if duration_ms > target_ms * 1.25:
@@ -82,7 +83,7 @@ class Pace:
         return pace._times(pace._growth(target_ms, duration_ms, work_ms))
 
     def _overhead(self, measured_ms: float) -> float:
-        """The least that was measured, rising slowly: a long epoch now and then says nothing."""
+        """The least measured overhead, rising slowly: a single long epoch has little influence."""
         if self.overhead_ms == 0.0:
             return max(1.0, measured_ms)
         return max(1.0, min(measured_ms, self.overhead_ms * _OVERHEAD_RISE))
@@ -97,13 +98,13 @@ class Pace:
         return replace(self, max_records=max(1, min(self.limits.max_records, int(self.max_records * factor))))
 
     def pause_ms(self, since_last_start_ms: float, backlog: bool) -> float:
-        """How long to wait before the next epoch, so that a trickle of records does not run jobs back to back."""
+        """How long to wait before the next epoch, so that few records do not cause Spark jobs back to back."""
         return 0.0 if backlog else max(0.0, self.limits.min_interval_ms - since_last_start_ms)
 
 
 @dataclass(frozen=True)
 class EpochSummary:
-    """What observers (progress line, tests, pages) learn about an epoch that counted."""
+    """The numbers of an epoch that counted, for observers: progress line, tests, pages."""
 
     epoch: int
     duration_ms: float
@@ -111,16 +112,16 @@ class EpochSummary:
     records_out: int
     watermark: int | None
     more: bool
-    #: What the slowest task of each stage took, summed over the stages.
+    #: The time of the slowest task of each stage, summed over the stages.
     work_ms: float = 0.0
-    #: Records that wait in front of tasks whose time was over (unaligned checkpoints).
+    #: Records in flight: they wait in front of tasks whose time was over (unaligned checkpoints).
     in_flight: int = 0
-    #: What metrics of user functions said, of tasks that told it in this epoch.
+    #: Readings of the metrics of user functions, from the tasks that reported them in this epoch.
     metrics: Sequence[MetricReading] = ()
 
 
 def summarised(plan: JobPlan, epoch: int, duration_ms: float, reports: Sequence[StageReport]) -> EpochSummary:
-    """The epoch's summary; ProtocolError if what was sent and what was received do not balance (I3)."""
+    """The epoch's summary. Raises ProtocolError if the counts of sent and received records differ (I3)."""
     dataframe_edges = {edge.id for edge in plan.edges if plan.nodes[edge.source].kind is OperatorKind.SOURCE_DATAFRAME}
     wrong = imbalance(
         [count for report in reports for count in report.sent],
@@ -154,12 +155,12 @@ def _work_ms(reports: Sequence[StageReport]) -> float:
 
 
 def finished_tasks(reports: Sequence[StageReport]) -> set[tuple[int, int]]:
-    """The tasks, as (chain, subtask), to which nothing will come any more."""
+    """The tasks, as (chain, subtask), that have processed all their input."""
     return {(task.chain, task.subtask) for report in reports for task in report.tasks if task.finished}
 
 
 def imbalance(sent: Iterable[EdgeCount], received: Iterable[EdgeCount]) -> str | None:
-    """A sentence about the channels whose counts differ; None if all agree.
+    """A text that names the channels whose counts differ; None if all agree.
 
     >>> imbalance([EdgeCount(0, 0, 1, 5)], [EdgeCount(0, 0, 1, 5)]) is None
     True

@@ -1,4 +1,4 @@
-"""Failures as a person reads them: their own traceback first, then operator, subtask and record."""
+"""The errors of failed jobs: the user's own traceback first, then operator, subtask and record."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def slot_lost(job_name: str, slot: int, hello: SlotHello | None, why: str) -> Sl
 
 
 def output_closed(job_name: str, stream: str, error: Exception) -> JobExecutionError:
-    """The error when what the functions print can no longer be written: the job's output would be lost."""
+    """The error when the functions' prints can no longer be written: the job's output would be lost."""
     return JobExecutionError(f"Job '{job_name}' cannot write to the program's {stream} any more: {error}.")
 
 
 def close_failed(job_name: str, errors: Sequence[str]) -> JobExecutionError:
-    """The error when a function's close() failed at the end: what it held back until then is lost."""
+    """The error when a function's close() failed at the job's end: records that it held back are lost."""
     more = f" {len(errors) - 1} more close() failed." if len(errors) > 1 else ""
     first = with_own_paths(errors[0])
     return JobExecutionError(f"{first}\n\nJob '{job_name}' failed at its end, when its functions closed.{more}")

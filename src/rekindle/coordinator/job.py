@@ -1,4 +1,4 @@
-"""The job master: a thread that runs attempts of a job, and the handle through which users see it."""
+"""The job master: a thread that runs the attempts of a job, and the handle behind `JobClient`."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ import random
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, Protocol
 
 from rekindle.common.checkpoint_statistics import CheckpointOverview
 from rekindle.common.job_execution_result import JobExecutionResult
 from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
-from rekindle.coordinator.attempt import Attempt, AttemptSettings, Observer, PartitionedInput
-from rekindle.coordinator.checkpoints.driver import Checkpointing
-from rekindle.coordinator.checkpoints.types import CheckpointKind, CompletedCheckpoint
+from rekindle.coordinator.attempt import Attempt
+from rekindle.coordinator.attempt_spec import AttemptObserver, AttemptSettings, AttemptSpec, PartitionedInput
+from rekindle.coordinator.checkpoints.driver import CheckpointDriver
+from rekindle.coordinator.checkpoints.requests import mapped
+from rekindle.coordinator.checkpoints.types import CheckpointKind
 from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.epochs import EpochSummary
 from rekindle.coordinator.lifecycle import may_follow
 from rekindle.coordinator.restart import FailureHistory, GiveUp, RestartStrategy
-from rekindle.coordinator.results import ResultQueue
+from rekindle.coordinator.results import ResultReceiver
 from rekindle.errors import (
     CheckpointNotFoundError,
     ClusterGoneError,
@@ -38,10 +40,8 @@ from rekindle.errors import (
 from rekindle.graph.nodes import JobPlan
 from rekindle.metrics import MetricReading
 
-T = TypeVar("T")
-
 _LOG = logging.getLogger("rekindle.job")
-#: A restart would meet them again, or must not come.
+#: The errors after which a restart would fail again, or must not come.
 _FINAL_ERRORS = (
     JobCancelledError,
     OwnershipLostError,
@@ -53,7 +53,7 @@ _FINAL_ERRORS = (
 
 
 def _is_final(error: BaseException) -> bool:
-    """Whether a restart would only meet it again."""
+    """Whether a restart cannot help."""
     return isinstance(error, _FINAL_ERRORS) or (isinstance(error, StoreError) and not error.retryable)
 
 
@@ -65,67 +65,65 @@ class JobSpec:
     plan: JobPlan
     program: bytes
     settings: AttemptSettings
-    checkpointing: Checkpointing
+    checkpointing: CheckpointDriver
     restart: RestartStrategy
     dataframes: Callable[[], list[PartitionedInput]]
     decode_rows: Callable[[list[bytes]], list[Any]]
 
 
-@dataclass
-class _HeldResults:
-    """Results that no completed checkpoint contains yet."""
+class Observer(AttemptObserver, Protocol):
+    """Is called when an attempt starts, after each epoch, and once when the job ends; must not block."""
 
-    uncut: list[list[Any]] = field(default_factory=list)
-    cut: dict[int, list[list[Any]]] = field(default_factory=dict)
+    def on_ended(self) -> None: ...
+
+
+class LatestMetrics:
+    """The latest reading of each metric of the current or last attempt; readable from any thread."""
+
+    def __init__(self) -> None:
+        self._readings: dict[tuple[str, int, str], MetricReading] = {}  # by uid, subtask and name
 
     def clear(self) -> None:
-        """They will be made again."""
-        self.uncut.clear()
-        self.cut.clear()
+        """Forget all readings: another attempt begins."""
+        self._readings = {}
 
+    def update(self, readings: Iterable[MetricReading]) -> None:
+        """Take newer readings."""
+        newer = {(each.uid, each.subtask, each.name): each for each in readings}
+        if newer:
+            self._readings = self._readings | newer  # a new dict: other threads read the old one meanwhile
 
-def _then(asked: Future[CompletedCheckpoint], take: Callable[[CompletedCheckpoint], T]) -> Future[T]:
-    """The part of an answer that its asker wants."""
-    wanted: Future[T] = Future()
-
-    def settle(answered: Future[CompletedCheckpoint]) -> None:
-        if not wanted.set_running_or_notify_cancel():
-            return
-        if (error := answered.exception()) is not None:
-            wanted.set_exception(error)
-        else:
-            wanted.set_result(take(answered.result()))
-
-    asked.add_done_callback(settle)
-    return wanted
+    def readings(self) -> list[MetricReading]:
+        """The latest reading of each metric."""
+        return list(self._readings.values())
 
 
 class JobMaster:
-    """Runs a job on its own thread. Implements `common.job_client.JobHandle`."""
+    """Runs a job on its own thread. Implements `common.job_client.JobHandle` and `attempt_spec.AttemptObserver`."""
 
     def __init__(self, spec: JobSpec, cluster: Cluster, observer: Observer) -> None:
         self._spec = spec
+        self._checkpointing = spec.checkpointing
         self._cluster = cluster
         self._observer = observer
         self._status = JobStatus.CREATED
         self._lock = threading.Lock()
         self._cancelled = threading.Event()
         self._restarts = 0
-        self._chance = random.Random()
-        self._results_held = _HeldResults()
-        spec.checkpointing.on_cut = self._on_cut
-        spec.checkpointing.on_completed = self._on_completed
-        spec.checkpointing.desk.on_request = self._wake
+        self._random = random.Random()
         self._attempt: Attempt | None = None
         self._future: Future[JobExecutionResult] = Future()
-        self._results = ResultQueue()
-        self._results.on_room = self._wake
         self._accumulators: dict[str, Any] = {}
-        self._metrics: dict[tuple[str, int, str], MetricReading] = {}  # by uid, subtask and name
+        self._metrics = LatestMetrics()
+        self._receiver = ResultReceiver(spec.decode_rows, hold_back=spec.checkpointing.enabled)
+        self._receiver.queue.on_room = self._wake
+        spec.checkpointing.on_cut = self._receiver.on_cut
+        spec.checkpointing.on_completed = self._receiver.on_completed
+        spec.checkpointing.requests.on_request = self._wake
         self._thread = threading.Thread(target=self._run, name=f"job master {spec.plan.job_name}", daemon=True)
 
     def start(self) -> JobMaster:
-        """Begin."""
+        """Start the job's thread."""
         self._thread.start()
         return self
 
@@ -137,7 +135,7 @@ class JobMaster:
         return self._spec.job_id
 
     def status(self) -> JobStatus:
-        """Where in its life the job is."""
+        """The job's status."""
         return self._status
 
     def cancel(self) -> Future[None]:
@@ -145,7 +143,7 @@ class JobMaster:
         self._cancelled.set()
         with self._lock:
             attempt = self._attempt
-        self._results.abandon()
+        self._receiver.queue.abandon()
         if attempt is not None:
             attempt.cancel()
         ended: Future[None] = Future()
@@ -161,56 +159,51 @@ class JobMaster:
         return dict(self._accumulators)
 
     def metrics(self) -> list[MetricReading]:
-        """What the metrics of the current or last attempt said last."""
-        return list(self._metrics.values())
-
-    def _heard(self, readings: Iterable[MetricReading]) -> None:
-        heard = {(each.uid, each.subtask, each.name): each for each in readings}
-        if heard:
-            self._metrics = self._metrics | heard  # a new dict: others read the old one meanwhile
+        """The latest reading of each metric of the current or last attempt."""
+        return self._metrics.readings()
 
     def results(self) -> Iterator[list[Any]]:
-        """What `execute_and_collect` reads, batch by batch, as it comes."""
-        return self._results.batches()
+        """The batches that `execute_and_collect` reads, as they come."""
+        return self._receiver.queue.batches()
 
-    # -- checkpoints by hand ------------------------------------------------------------------------------------------
+    def checkpoint_statistics(self) -> CheckpointOverview:
+        """The statistics of the job's checkpoints."""
+        return self._checkpointing.tracker.overview()
+
+    # -- requested checkpoints ----------------------------------------------------------------------------------------
 
     def trigger_checkpoint(self) -> Future[int]:
-        """A checkpoint now; its id, when it is complete."""
-        asked = self._spec.checkpointing.desk.ask(CheckpointKind.CHECKPOINT)
-        return _then(asked, lambda checkpoint: checkpoint.id)
+        """Make a checkpoint now; its id, when it is complete."""
+        future = self._checkpointing.requests.ask(CheckpointKind.CHECKPOINT)
+        return mapped(future, lambda checkpoint: checkpoint.id)
 
     def trigger_savepoint(self, directory: str | None = None) -> Future[str]:
-        """A savepoint, below `directory` or the configured one; its path, when it is complete. The job goes on."""
-        asked = self._spec.checkpointing.desk.ask(CheckpointKind.SAVEPOINT, directory)
-        return _then(asked, lambda savepoint: savepoint.location)
+        """Make a savepoint below `directory` or the configured one; its path, when it is complete. The job goes on."""
+        future = self._checkpointing.requests.ask(CheckpointKind.SAVEPOINT, directory)
+        return mapped(future, lambda savepoint: savepoint.location)
 
     def stop_with_savepoint(self, drain: bool, directory: str | None = None) -> Future[str]:
-        """A savepoint with which the job ends (I17); its path, when everything is committed and the job has ended."""
-        asked = self._spec.checkpointing.desk.ask(CheckpointKind.STOP, directory, drain)
-        return self._with_the_end(_then(asked, lambda savepoint: savepoint.location), lambda: None)
+        """End the job with a savepoint (I17); its path, when everything is committed and the job has ended."""
+        future = self._checkpointing.requests.ask(CheckpointKind.STOP, directory, drain)
+        return self._at_the_end(mapped(future, lambda savepoint: savepoint.location), lambda: None)
 
     def cancel_with_savepoint(self, directory: str | None = None) -> Future[str]:
-        """A savepoint, then a cancellation; its path, when the job has ended. Without a savepoint the job goes on."""
-        return self._with_the_end(self.trigger_savepoint(directory), self.cancel)
+        """Make a savepoint, then cancel; its path, when the job has ended. Without a savepoint the job goes on."""
+        return self._at_the_end(self.trigger_savepoint(directory), self.cancel)
 
-    def _with_the_end(self, savepoint: Future[str], then: Callable[[], object]) -> Future[str]:
-        """A savepoint's path, when the job has ended because of it."""
+    def _at_the_end(self, savepoint: Future[str], on_success: Callable[[], object]) -> Future[str]:
+        """The path of a savepoint, done when the job has ended; the savepoint's error at once."""
         path: Future[str] = Future()
 
         def made(savepoint: Future[str]) -> None:
             if (error := savepoint.exception()) is not None:
                 path.set_exception(error)
                 return
-            then()
+            on_success()
             self._future.add_done_callback(lambda _: path.set_result(savepoint.result()))
 
         savepoint.add_done_callback(made)
         return path
-
-    def checkpoint_statistics(self) -> CheckpointOverview:
-        """What the checkpoints took."""
-        return self._spec.checkpointing.tracker.overview()
 
     def _wake(self) -> None:
         with self._lock:
@@ -218,13 +211,13 @@ class JobMaster:
         if attempt is not None:
             attempt.wake()
 
-    # -- thread -------------------------------------------------------------------------------------------------------
+    # -- the job's thread ---------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         started = monotonic()
         try:
             error = self._run_attempts()
-        except BaseException as unexpected:  # whoever waits for the job must hear of its end
+        except BaseException as unexpected:  # the job's future must be completed whatever happens
             error = unexpected
         if error is None:
             self._move(JobStatus.FINISHED)
@@ -236,13 +229,13 @@ class JobMaster:
             self._move(JobStatus.FAILED)
         self._observer.on_ended()
         try:
-            for clean_up in (partial(self._spec.checkpointing.job_ended, self._status), self._cluster.close):
+            for clean_up in (partial(self._checkpointing.job_ended, self._status), self._cluster.close):
                 try:
                     clean_up()
                 except Exception as late:
                     _LOG.warning("Job '%s': cleaning up failed: %s", self._spec.plan.job_name, late)
         finally:
-            self._results.end(error)
+            self._receiver.queue.end(error)
             if error is not None:
                 self._future.set_exception(error)
             else:
@@ -250,7 +243,7 @@ class JobMaster:
                 self._future.set_result(JobExecutionResult(self.job_id, runtime_ms, self._accumulators))
 
     def _run_attempts(self) -> BaseException | None:
-        """Attempts until one ends well, somebody cancels, or the strategy gives up; the error that is left."""
+        """Run attempts until one succeeds, the user cancels, or the strategy gives up. Returns the job's error."""
         history = FailureHistory()
         while True:
             try:
@@ -264,12 +257,12 @@ class JobMaster:
                 if self._cancelled.is_set() and not isinstance(error, JobCancelledError):
                     # Functions may fail because they are cancelled; as in Flink the job is cancelled all the same.
                     _LOG.info("Job '%s' failed while it was cancelled: %s", self._spec.plan.job_name, error)
-                    return self._was_cancelled()
+                    return self._cancellation()
                 if _is_final(error):
                     return error
-                self._results_held.clear()
-                self._spec.checkpointing.failed(str(error))
-                decision = self._spec.restart.on_failure(history, monotonic() * 1000, self._chance)
+                self._receiver.drop_held()
+                self._checkpointing.failed(str(error))
+                decision = self._spec.restart.on_failure(history, monotonic() * 1000, self._random)
                 if isinstance(decision, GiveUp):
                     if history.restarts:
                         error.add_note(decision.reason)
@@ -279,64 +272,45 @@ class JobMaster:
                 _LOG.warning("Job '%s' failed, restart in %d ms: %s", name, decision.delay_ms, error)
                 self._move(JobStatus.RESTARTING)
                 if self._cancelled.wait(decision.delay_ms / 1000):
-                    return self._was_cancelled()
+                    return self._cancellation()
             except BaseException as error:
                 return error
 
-    def _was_cancelled(self) -> JobCancelledError:
+    def _cancellation(self) -> JobCancelledError:
         return JobCancelledError(f"Job '{self._spec.plan.job_name}' was cancelled.")
 
     def _go_back(self, damage: CorruptCheckpointError) -> BaseException | None:
-        """From the damaged checkpoint to an older one, at once; the error if that may not be (I16)."""
-        self._results_held.clear()
+        """Let the next attempt restore an older checkpoint. Returns the error if the job may not go back (I16)."""
+        self._receiver.drop_held()
         try:
-            self._spec.checkpointing.failed(str(damage))
-            self._spec.checkpointing.go_back(damage)
+            self._checkpointing.failed(str(damage))
+            self._checkpointing.go_back(damage)
         except RekindleError as refusal:
             return refusal
         self._move(JobStatus.RESTARTING)
         return None
 
     def _run_attempt(self) -> None:
-        spec = self._spec
-        settings = replace(spec.settings, restarts=self._restarts)
-        self._restarts += 1
-        self._metrics = {}
+        self._metrics.clear()
+        attempt = Attempt(self._attempt_spec())
         self._cluster.prepare()
-        attempt = Attempt(spec.plan, spec.checkpointing, spec.program, self._cluster, settings, self, self)
         with self._lock:
             self._attempt = attempt
         if self._cancelled.is_set():
             attempt.cancel()
         try:
-            attempt.run(spec.dataframes())
+            attempt.run(self._spec.dataframes())
         finally:
             self._accumulators = attempt.accumulators
-            self._heard(attempt.last_metrics)
+            self._metrics.update(attempt.last_metrics)
 
-    # -- results: with checkpoints each once, after the checkpoint that contains it -----------------------------------
-
-    def has_room(self) -> bool:
-        """Whether the results' reader keeps up."""
-        return self._results.has_room()
-
-    def deliver(self, rows: list[bytes]) -> None:
-        """Take what an epoch brought."""
-        records = self._spec.decode_rows(rows)
-        if self._spec.checkpointing.enabled:
-            self._results_held.uncut.append(records)
-        else:
-            self._results.put(records)
-
-    def _on_cut(self, checkpoint_id: int) -> None:
-        held = self._results_held
-        held.cut[checkpoint_id], held.uncut = held.uncut, []
-
-    def _on_completed(self, checkpoint_id: int) -> None:
-        held = self._results_held.cut
-        for covered in sorted(each for each in held if each <= checkpoint_id):
-            for records in held.pop(covered):
-                self._results.put(records)
+    def _attempt_spec(self) -> AttemptSpec:
+        spec = self._spec
+        settings = replace(spec.settings, restarts=self._restarts)
+        self._restarts += 1
+        return AttemptSpec(
+            spec.plan, spec.program, settings, spec.checkpointing, self._cluster, observer=self, receiver=self._receiver
+        )
 
     def _move(self, status: JobStatus) -> None:
         assert may_follow(self._status, status), f"{self._status} -> {status}"
@@ -346,14 +320,11 @@ class JobMaster:
     # -- observer of the attempt --------------------------------------------------------------------------------------
 
     def on_started(self) -> None:
-        """Every function is open."""
+        """Every function of the attempt is open."""
         self._move(JobStatus.RUNNING)
         self._observer.on_started()
 
     def on_epoch(self, summary: EpochSummary) -> None:
         """An epoch counted."""
-        self._heard(summary.metrics)
+        self._metrics.update(summary.metrics)
         self._observer.on_epoch(summary)
-
-    def on_ended(self) -> None:
-        """Said once for the job, not for each attempt."""

@@ -1,6 +1,6 @@
-"""Whether and when a failed job is started again. Pure: the history comes in, time and chance are passed.
+"""Restart strategies: whether and when a failed job is restarted. Pure: history, time and randomness are arguments.
 
-The strategies are Flink's, with its arithmetic; `common.restart_strategy` holds what users write.
+The strategies are Flink's, with its arithmetic; `common.restart_strategy` has the users' configuration of them.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from rekindle.common.restart_strategy import (
 from rekindle.common.time import as_millis
 from rekindle.errors import ConfigurationError
 
-#: A delay beyond every maximum: keeps a power of the multiplier inside what a float can hold.
+#: A delay beyond every maximum: keeps a power of the multiplier inside the range of a float.
 _BEYOND_MS = 1e15
 
 
 @dataclass(frozen=True)
 class FailureHistory:
-    """What a strategy remembers of the failures before; bounded, whatever the age of the job."""
+    """The earlier failures of a job, as far as a strategy needs them; bounded."""
 
     restarts: int = 0  # over the whole life of the job
-    streak: int = 0  # since the delay was last the initial one
+    streak: int = 0  # restarts since the delay was last the initial one
     next_restart_ms: float | None = None  # when the restart after the last failure was due
-    recent_ms: tuple[float, ...] = ()  # the last failures, oldest first, as many as a rate needs
+    recent_ms: tuple[float, ...] = ()  # the last failures, oldest first, as many as FailureRate needs
 
 
 @dataclass(frozen=True)
 class Restart:
-    """Start again after `delay_ms`; `history` is what to pass at the next failure."""
+    """Restart after `delay_ms`; pass `history` at the next failure."""
 
     delay_ms: int
     history: FailureHistory
@@ -48,22 +48,22 @@ class Restart:
 
 @dataclass(frozen=True)
 class GiveUp:
-    """The job fails; `reason` is a sentence for people."""
+    """Let the job fail; `reason` is a sentence for people."""
 
     reason: str
 
 
 class RestartStrategy(ABC):
-    """Decides what follows a failure."""
+    """Decides whether a job restarts after a failure."""
 
     @abstractmethod
     def on_failure(self, history: FailureHistory, now_ms: float, chance: random.Random) -> Restart | GiveUp:
-        """What follows a failure at `now_ms` (monotonic), the failures before being `history`."""
+        """Decide about a failure at `now_ms` (monotonic) after the failures in `history`."""
 
 
 @dataclass(frozen=True)
 class NoRestart(RestartStrategy):
-    """The first failure ends the job."""
+    """Never restarts the job."""
 
     def on_failure(self, history: FailureHistory, now_ms: float, chance: random.Random) -> Restart | GiveUp:
         """Always gives up."""
@@ -72,7 +72,7 @@ class NoRestart(RestartStrategy):
 
 @dataclass(frozen=True)
 class FixedDelay(RestartStrategy):
-    """So many restarts over the life of the job, each after the same time.
+    """Restarts the job a fixed number of times over its life, each time after the same delay.
 
     >>> FixedDelay(attempts=1, delay_ms=500).on_failure(FailureHistory(), 0, random.Random(0)).delay_ms
     500
@@ -82,7 +82,7 @@ class FixedDelay(RestartStrategy):
     delay_ms: int
 
     def on_failure(self, history: FailureHistory, now_ms: float, chance: random.Random) -> Restart | GiveUp:
-        """Gives up when the attempts are used up; they never come back."""
+        """Gives up when the restarts are used up."""
         if history.restarts >= self.attempts:
             return GiveUp(f"The job is not started again: it used up the {self.attempts} restarts of 'fixed-delay'.")
         return Restart(self.delay_ms, FailureHistory(restarts=history.restarts + 1))
@@ -90,14 +90,14 @@ class FixedDelay(RestartStrategy):
 
 @dataclass(frozen=True)
 class FailureRate(RestartStrategy):
-    """Restarts while there were no more than so many failures within the interval that ends now."""
+    """Restarts while there were at most `max_failures` within the interval that ends now."""
 
     max_failures: int
     interval_ms: int
     delay_ms: int
 
     def on_failure(self, history: FailureHistory, now_ms: float, chance: random.Random) -> Restart | GiveUp:
-        """Gives up when this failure is one too many within the interval."""
+        """Gives up when this failure exceeds `max_failures`."""
         recent = (*(at for at in history.recent_ms if now_ms - at <= self.interval_ms), now_ms)
         if len(recent) > self.max_failures:
             return GiveUp(
@@ -109,7 +109,7 @@ class FailureRate(RestartStrategy):
 
 @dataclass(frozen=True)
 class ExponentialDelay(RestartStrategy):
-    """Restarts after a time that grows with each failure and begins anew after a quiet while.
+    """Restarts after a delay that grows with each failure, and is the initial one again after a time without failures.
 
     >>> steady = ExponentialDelay(1000, 60_000, 2.0, 3_600_000, jitter=0.0, attempts_before_reset=10)
     >>> first = steady.on_failure(FailureHistory(), 0, random.Random(0))
@@ -125,10 +125,10 @@ class ExponentialDelay(RestartStrategy):
     attempts_before_reset: int
 
     def on_failure(self, history: FailureHistory, now_ms: float, chance: random.Random) -> Restart | GiveUp:
-        """Gives up when there were so many restarts without a quiet while."""
+        """Gives up after `attempts_before_reset` restarts without `reset_threshold_ms` of quiet in between."""
         due = history.next_restart_ms
         if due is not None and now_ms <= due:
-            # The restart after the last failure is still to come: one trouble, one restart.
+            # The restart after the last failure is still to come: it covers this failure too.
             return Restart(math.ceil(due - now_ms), history)
         quiet = due is None or now_ms - due >= self.reset_threshold_ms
         streak = 0 if quiet else history.streak

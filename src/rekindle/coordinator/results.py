@@ -1,6 +1,7 @@
-"""Results on their way to `execute_and_collect`: while its reader is far behind, no epoch brings more (back-pressure).
+"""The results of `execute_and_collect` on their way from the epochs to the user's thread.
 
-Nobody waits here: what is there already is taken, and a job whose reader has gone for a walk can still be stopped.
+The job's thread never blocks here, so a job whose reader is slow or gone can still be stopped. While the reader is far
+behind, no epoch brings more results (back-pressure).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _WAITING_BATCHES = 64
 
 
 class ResultQueue:
-    """Batches from the job's thread to the user's."""
+    """Passes batches of records from the job's thread to the user's."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -22,28 +23,28 @@ class ResultQueue:
         self._ended = False
         self._abandoned = False
         self._error: BaseException | None = None
-        #: Called, from the reader's thread, when there is room again.
+        #: Called from the reader's thread when there is room again.
         self.on_room: Callable[[], None] = lambda: None
 
     def has_room(self) -> bool:
-        """Whether the reader keeps up: if not, nothing that brings more is to be begun."""
+        """Whether the reader keeps up; if not, no epoch that brings more results is to begin."""
         return len(self._batches) < _WAITING_BATCHES
 
     def put(self, batch: list[Any]) -> None:
-        """Hand over a batch."""
+        """Add a batch; never blocks."""
         with self._changed:
             if not self._abandoned:
                 self._batches.append(batch)
                 self._changed.notify_all()
 
     def end(self, error: BaseException | None) -> None:
-        """Nothing follows; the reader gets the error after the batches."""
+        """End the results; the reader gets the error after the last batch."""
         with self._changed:
             self._ended, self._error = True, error
             self._changed.notify_all()
 
     def abandon(self) -> None:
-        """Nobody reads any more."""
+        """Drop all batches, present and future: the job is cancelled."""
         with self._changed:
             self._abandoned = True
             self._batches.clear()
@@ -64,3 +65,44 @@ class ResultQueue:
             if made_room:
                 self.on_room()
             yield batch
+
+
+class ResultReceiver:
+    """Decodes the rows that epochs bring and puts their records into the queue. Implements `attempt_spec.Receiver`.
+
+    With `hold_back` records wait for the checkpoint that contains them, so that the reader gets each record once.
+    """
+
+    def __init__(self, decode_rows: Callable[[list[bytes]], list[Any]], *, hold_back: bool) -> None:
+        self.queue = ResultQueue()
+        self._decode_rows = decode_rows
+        self._hold_back = hold_back
+        self._since_cut: list[list[Any]] = []
+        self._held: dict[int, list[list[Any]]] = {}  # by the checkpoint that contains them
+
+    def has_room(self) -> bool:
+        """Whether the reader of the results keeps up."""
+        return self.queue.has_room()
+
+    def deliver(self, rows: list[bytes]) -> None:
+        """Take the rows of an epoch."""
+        records = self._decode_rows(rows)
+        if self._hold_back:
+            self._since_cut.append(records)
+        else:
+            self.queue.put(records)
+
+    def on_cut(self, checkpoint_id: int) -> None:
+        """Hold the records since the last cut back until this checkpoint is complete."""
+        self._held[checkpoint_id], self._since_cut = self._since_cut, []
+
+    def on_completed(self, checkpoint_id: int) -> None:
+        """Release the records up to this checkpoint's cut."""
+        for covered in sorted(each for each in self._held if each <= checkpoint_id):
+            for records in self._held.pop(covered):
+                self.queue.put(records)
+
+    def drop_held(self) -> None:
+        """Drop the records that no completed checkpoint contains: the next attempt produces them again."""
+        self._since_cut.clear()
+        self._held.clear()

@@ -1,15 +1,14 @@
-"""What the slots of an attempt have said: reader threads write it down, the attempt's thread waits for it."""
+"""The inbox of an attempt: reader threads put in the messages of its slots, the attempt's thread waits for them."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from time import monotonic
 
-from rekindle.coordinator.checkpoints.driver import SlotWord
+from rekindle.coordinator.checkpoints.types import CheckpointMessage
 from rekindle.coordinator.console import write_log_line
-from rekindle.coordinator.failure_messages import output_closed, slot_lost, task_failed
+from rekindle.coordinator.failure_messages import close_failed, output_closed, slot_lost, task_failed
 from rekindle.errors import ClusterError, JobCancelledError, RekindleError
 from rekindle.protocol import (
     CheckpointAcknowledged,
@@ -25,118 +24,223 @@ from rekindle.protocol import (
     TaskFailed,
 )
 
+#: How often `await_closed` looks for slots that have gone.
+_LOOK_EVERY_S = 0.2
 
-@dataclass
-class SlotVoices:
-    """Guarded by one condition, `changed`. The first failure is the story; `on_failure` hears of it at once."""
 
-    job_name: str
-    on_failure: Callable[[], None]
-    changed: threading.Condition = field(default_factory=threading.Condition)
-    hellos: dict[int, SlotHello] = field(default_factory=dict)
-    deployed: set[int] = field(default_factory=set)
-    closed: dict[int, Closed] = field(default_factory=dict)
-    reports: dict[tuple[int, int], StageReport] = field(default_factory=dict)  # (slot, stage) of the current epoch
-    epoch: int = 0
-    ready: bool = False
-    words: list[SlotWord] = field(default_factory=list)  # about checkpoints
-    closing: bool = False
-    cancelled: bool = False
-    failure: RekindleError | None = None
+class SlotInbox:
+    """The messages of an attempt's slots, and the attempt's first failure. Safe from any thread.
+
+    `on_failure` is called once, on a reader's thread, as soon as there is a failure; it must not block.
+    """
+
+    def __init__(self, job_name: str, on_failure: Callable[[], None]) -> None:
+        self._job_name = job_name
+        self._on_failure = on_failure
+        self._changed = threading.Condition()  # guards everything below
+        self._changes = 0
+        self._hellos: dict[int, SlotHello] = {}
+        self._deployed: set[int] = set()
+        self._closed: dict[int, Closed] = {}
+        self._epoch = 0
+        self._reports: dict[tuple[int, int], StageReport] = {}  # of the current epoch, by (slot, stage)
+        self._ready = False
+        self._checkpoint_messages: list[CheckpointMessage] = []
+        self._closing = False
+        self._cancelled = False
+        self._failure: RekindleError | None = None
 
     # -- reader threads -----------------------------------------------------------------------------------------------
 
     def on_message(self, slot: int, message: SlotMessage) -> None:
-        """A slot said something."""
+        """Put in a slot's message."""
         if isinstance(message, LogLine):
             self._write(message)
             return
-        with self.changed:
+        with self._changed:
             match message:
                 case SlotHello():
-                    self.hellos[slot] = message
+                    self._hellos[slot] = message
                 case Deployed():
-                    self.deployed.add(slot)
+                    self._deployed.add(slot)
                 case Ready():
-                    self.ready = True
-                case StageReport() if message.epoch == self.epoch:
-                    self.reports[slot, message.stage] = message
+                    self._ready = True
+                case StageReport() if message.epoch == self._epoch:
+                    self._reports[slot, message.stage] = message
                 case Closed():
-                    self.closed[slot] = message
+                    self._closed[slot] = message
                 case CheckpointAcknowledged() | CheckpointDeclined() | Committed():
-                    self.words.append(message)
+                    self._checkpoint_messages.append(message)
                 case TaskFailed():
-                    self._fail(task_failed(self.job_name, message))
-            self.changed.notify_all()
+                    self._fail(task_failed(self._job_name, message))
+            self._notify()
 
     def on_gone(self, slot: int, why: str) -> None:
-        """A slot's connection has ended."""
-        with self.changed:
-            if not self.closing:
-                self._fail(slot_lost(self.job_name, slot, self.hellos.get(slot), why))
-            self.changed.notify_all()
+        """Record that a slot's connection has ended: a failure, unless the attempt is closing."""
+        with self._changed:
+            self._fail(slot_lost(self._job_name, slot, self._hellos.get(slot), why))
+            self._notify()
 
     def _write(self, line: LogLine) -> None:
         try:
             write_log_line(line)
         except (OSError, ValueError) as error:  # a broken pipe (`| head`), a full disk, a closed stream
-            with self.changed:
-                self._fail(output_closed(self.job_name, line.stream, error))
-                self.changed.notify_all()
+            with self._changed:
+                self._fail(output_closed(self._job_name, line.stream, error))
+                self._notify()
 
     def _fail(self, error: RekindleError) -> None:
-        if self.failure is None and not self.closing:
-            self.failure = error
-            self.on_failure()
+        if self._failure is None and not self._closing:
+            self._failure = error
+            self._on_failure()
 
-    # -- the attempt's thread -----------------------------------------------------------------------------------------
+    def _notify(self) -> None:
+        self._changes += 1
+        self._changed.notify_all()
+
+    # -- start --------------------------------------------------------------------------------------------------------
+
+    def await_hellos(self, count: int, timeout_s: float, trouble: Callable[[], str | None]) -> list[SlotHello]:
+        """Wait until slots 0 to `count` - 1 have connected. Returns their hellos, in this order.
+
+        Raises as `check` does, or ClusterError after `timeout_s`, with the server's `trouble` if it had any.
+        """
+
+        def complaint() -> str:
+            missing = sorted(set(range(count)) - set(self._hellos))
+            why = trouble()
+            return f"slots {missing} did not report" + (f": {why}" if why is not None else "")
+
+        self._wait(lambda: len(self._hellos) == count, timeout_s, complaint)
+        return [self._hellos[slot] for slot in range(count)]
+
+    def await_deployed(self, count: int) -> None:
+        """Wait until `count` slots have restored their state and opened their functions. Raises as `check` does."""
+        self._wait(lambda: len(self._deployed) == count, None, str)
+
+    # -- epochs -------------------------------------------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        """Whether a task has had something to do since the last call of `next_epoch`."""
+        return self._ready
 
     def next_epoch(self) -> int:
-        """From here on reports are about the next epoch."""
-        with self.changed:
-            self.epoch += 1
-            self.ready = False
-            self.reports.clear()
-            return self.epoch
+        """Begin the next epoch: only its reports are kept. Returns its number."""
+        with self._changed:
+            self._epoch += 1
+            self._ready = False
+            self._reports.clear()
+            return self._epoch
 
-    def take_words(self) -> list[SlotWord]:
-        """What was said about checkpoints since the last call."""
-        with self.changed:
-            words, self.words = self.words, []
-        return words
+    def await_reports(self, count: int, timeout_s: float) -> list[StageReport]:
+        """Wait for the current epoch's stage reports. Raises as `check` does, or ClusterError after `timeout_s`."""
+        self._wait(
+            lambda: len(self._reports) == count,
+            timeout_s,
+            lambda: f"only {len(self._reports)} of {count} stage reports of epoch {self._epoch} had come",
+        )
+        return list(self._reports.values())
 
-    def words_about(self) -> set[int]:
-        """The checkpoints about which something was said since the last call of `take_words`."""
-        with self.changed:
-            return {word.checkpoint for word in self.words}
+    def take_checkpoint_messages(self) -> list[CheckpointMessage]:
+        """The messages about checkpoints since the last call."""
+        with self._changed:
+            messages, self._checkpoint_messages = self._checkpoint_messages, []
+        return messages
 
-    def wait(self, done: Callable[[], bool], timeout_s: float | None, complaint: Callable[[], str]) -> None:
-        """Wait until `done`; raises what `check` raises, and a ClusterError with the complaint when time is up."""
+    def checkpoints_with_messages(self) -> set[int]:
+        """The ids of the checkpoints that `take_checkpoint_messages` would return messages about."""
+        with self._changed:
+            return {message.checkpoint for message in self._checkpoint_messages}
+
+    # -- waiting ------------------------------------------------------------------------------------------------------
+
+    def changes(self) -> int:
+        """The number of changes so far: messages, failures, cancellations and calls of `wake`."""
+        with self._changed:
+            return self._changes
+
+    def wait_for_change(self, seen: int, timeout_s: float | None) -> None:
+        """Wait until there are other changes than the `seen` ones, at most `timeout_s`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._changes != seen, timeout_s)
+
+    def await_failure(self, timeout_s: float) -> RekindleError | None:
+        """Wait a while for a failure that a slot reports. Raises JobCancelledError if the attempt is cancelled."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._failure is not None or self._cancelled, timeout_s)
+            if self._failure is None:
+                self.check()
+            return self._failure
+
+    def check(self) -> None:
+        """Raise the attempt's failure, or JobCancelledError if the attempt is cancelled."""
+        if self._failure is not None:
+            raise self._failure
+        if self._cancelled:
+            raise JobCancelledError(f"Job '{self._job_name}' was cancelled.")
+
+    def _wait(self, done: Callable[[], bool], timeout_s: float | None, complaint: Callable[[], str]) -> None:
+        """Wait until `done`. Raises as `check` does, or ClusterError with the complaint after `timeout_s`."""
         deadline = None if timeout_s is None else monotonic() + timeout_s
-        with self.changed:
+        with self._changed:
             while not done():
                 self.check()
                 left = None if deadline is None else deadline - monotonic()
                 if left is not None and left <= 0:
                     raise ClusterError(f"After {timeout_s:.0f} s {complaint()}.")
-                self.changed.wait(left)
+                self._changed.wait(left)
 
-    def check(self) -> None:
-        """Raises the attempt's failure, or JobCancelledError."""
-        if self.failure is not None:
-            raise self.failure
-        if self.cancelled:
-            raise JobCancelledError(f"Job '{self.job_name}' was cancelled.")
+    # -- end ----------------------------------------------------------------------------------------------------------
+
+    def begin_close(self, *, forget_failure: bool = False) -> None:
+        """Begin to close the slots: from now on a slot that goes is no failure."""
+        with self._changed:
+            self._closing = True
+            if forget_failure:
+                self._failure = None
+
+    def await_closed(
+        self, timeout_s: float, connected: Callable[[], set[int]], *, even_if_cancelled: bool
+    ) -> dict[int, Closed]:
+        """Wait until every slot has closed its functions; also ends when no other slot is connected, after a failure
+        or, unless `even_if_cancelled`, a cancellation, and after `timeout_s`. Returns the messages of closed slots.
+        """
+        deadline = monotonic() + timeout_s
+        with self._changed:
+            while len(self._closed) < len(self._hellos) and self._failure is None:
+                left = deadline - monotonic()
+                if left <= 0 or not (connected() - set(self._closed)) or (self._cancelled and not even_if_cancelled):
+                    break
+                self._changed.wait(min(left, _LOOK_EVERY_S))
+            return dict(self._closed)
+
+    def check_closed(self) -> None:
+        """Raise unless every function was closed without an error: a sink may write its last records there."""
+        self.check()
+        if errors := self.close_errors():
+            raise close_failed(self._job_name, errors)
+        for slot in sorted(self._hellos.keys() - self._closed.keys()):
+            raise slot_lost(self._job_name, slot, self._hellos[slot], "it ended before its functions were closed")
+
+    def close_errors(self) -> list[str]:
+        """The errors of functions that failed to close."""
+        return [error for _, closed in sorted(self._closed.items()) for error in closed.errors]
 
     # -- any thread ---------------------------------------------------------------------------------------------------
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._cancelled
+
     def cancel(self) -> None:
-        """The attempt is to end."""
-        with self.changed:
-            self.cancelled = True
-            self.changed.notify_all()
+        """Cancel the attempt: `check` raises from now on."""
+        with self._changed:
+            self._cancelled = True
+            self._notify()
 
     def wake(self) -> None:
-        """Let the attempt's thread look around."""
-        with self.changed:
-            self.changed.notify_all()
+        """Count a change, so that `wait_for_change` returns."""
+        with self._changed:
+            self._notify()

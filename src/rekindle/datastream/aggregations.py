@@ -1,4 +1,7 @@
-"""`sum`, `min`, `max`, `min_by`, `max_by`: reduce functions over one field of tuples, lists, rows, dicts or objects."""
+"""`sum`, `min`, `max`, `min_by`, `max_by`: reduce functions over one field of tuples, lists, rows, dicts, objects.
+
+`check_field` checks the field against the declared type of a stream when the program is built.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,12 @@ class CallableReduceFunction(ReduceFunction):
         self._function = function
 
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """What the callable says."""
+        """Call the callable."""
         return self._function(value1, value2)
 
 
 def read_field(record: Any, field: Field) -> Any:
-    """A record's field by position or name; a plain value is its own field 0.
+    """Return a record's field by position or name. Field 0 of a plain value is the value itself.
 
     >>> read_field(("a", 3), 1), read_field({"n": 3}, "n"), read_field(5, 0)
     (3, 3, 5)
@@ -48,7 +51,7 @@ def read_field(record: Any, field: Field) -> Any:
 
 
 def with_field(record: Any, field: Field, value: Any) -> Any:
-    """A copy of the record with another value in one field.
+    """Return a copy of the record with another value in one field.
 
     >>> with_field(("a", 3), 1, 4), with_field([1, 2], 0, 9), with_field(5, 0, 6)
     (('a', 4), [9, 2], 6)
@@ -88,7 +91,7 @@ def _field_names(record: Any) -> tuple[str, ...]:
 
 
 class FieldSum(ReduceFunction):
-    """The first record with the sum of the field.
+    """Returns the first record, with the sum of the field.
 
     >>> FieldSum(1).reduce(("a", 1), ("a", 2))
     ('a', 3)
@@ -103,7 +106,7 @@ class FieldSum(ReduceFunction):
 
 
 class FieldExtreme(ReduceFunction):
-    """The first record with the smallest (or largest) value of the field, its other fields unchanged.
+    """Returns the first record, with the smallest (or largest) value of the field. Its other fields are unchanged.
 
     >>> FieldExtreme(1, largest=True).reduce(("a", 1), ("b", 2))
     ('a', 2)
@@ -114,14 +117,14 @@ class FieldExtreme(ReduceFunction):
         self._choose: Callable[[Any, Any], Any] = max if largest else min
 
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """Keep the first record, with the more extreme field of both."""
+        """Return the first record with the smaller (or larger) field of the two."""
         held = read_field(value1, self._field)
         chosen = self._choose(held, read_field(value2, self._field))
         return value1 if chosen is held else with_field(value1, self._field, chosen)
 
 
 class ExtremeBy(ReduceFunction):
-    """The whole record with the smallest (or largest) value of the field; the first of equals.
+    """Returns the record with the smallest (or largest) value of the field. Of equal ones, the first.
 
     >>> ExtremeBy(1, largest=False).reduce(("a", 2), ("b", 1))
     ('b', 1)
@@ -132,7 +135,7 @@ class ExtremeBy(ReduceFunction):
         self._largest = largest
 
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """The record with the more extreme field."""
+        """Return the record with the smaller (or larger) field."""
         first, second = read_field(value1, self._field), read_field(value2, self._field)
         replaced = second > first if self._largest else second < first
         return value2 if replaced else value1
@@ -142,7 +145,7 @@ class ExtremeBy(ReduceFunction):
 
 
 def check_field(where: str, type_info: TypeInformation | None, field: int | str, numeric: bool) -> None:
-    """Refuse a field that the declared type does not have, and one that cannot be summed where that is asked for."""
+    """Refuse a field that the declared type does not have and, if `numeric`, a field that cannot be summed."""
     if isinstance(field, bool) or not isinstance(field, int | str):
         raise GraphError(f"{where} takes a field's position or name, not {field!r}.")
     if isinstance(field, int) and field < 0:

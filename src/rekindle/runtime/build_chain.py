@@ -1,4 +1,4 @@
-"""From the plan to one subtask of a chain: its operators with their backends, and the ends of its edges."""
+"""Builds one subtask of a chain from the plan: its operators with their backends, and both ends of its edges."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from rekindle.serde import codec_for, value_codec_for
 
 @dataclass(frozen=True)
 class SlotServices:
-    """What a task needs from the slot it lives in."""
+    """The services of a slot that its tasks use."""
 
     attempt: int
     clock: Clock
@@ -62,7 +62,7 @@ class ChainBuilder:
     outbox: Outbox
 
     def operator(self, node_id: int) -> Operator:
-        """One operator of the chain, with its state backends and its function."""
+        """Build an operator of the chain, with its state backends and its function."""
         plan, services = self.plan, self.services
         node = plan.nodes[node_id]
         groups = key_group_range(node.max_parallelism, node.parallelism, self.subtask)
@@ -102,7 +102,7 @@ class ChainBuilder:
         return build_operator(Blueprint(node, context, function, selectors, self.outbox, services.wake))
 
     def writer(self, edge: StreamEdge) -> EdgeWriter:
-        """The sending end of an edge that leaves the chain."""
+        """Build the writer of an edge that leaves the chain."""
         plan = self.plan
         chain = plan.chain_of(edge.target)
         slots = tuple(plan.placement[chain.id, target] for target in range(chain.parallelism))
@@ -118,9 +118,9 @@ class ChainBuilder:
         return self._writer(edge, target, self.outbox)
 
     def redistributor(self, edge_id: int, outbox: RowOutbox) -> EdgeWriter:
-        """Sends what was in flight to this chain to its subtasks of today, the same in each of them.
+        """Build a writer that redistributes restored in-flight records of an edge to the current subtasks of the chain.
 
-        The outbox gets rows by target subtask.
+        Each subtask builds the same writer. The outbox gets rows by target subtask.
         """
         edge = self.plan.edges[edge_id]
         target = EdgeTarget(
@@ -158,7 +158,7 @@ class ChainBuilder:
                 return CustomWriter(target, outbox, selector, method_or_callable(partitioner, "partition"))
 
     def channels(self, edge: StreamEdge) -> list[tuple[int, int]]:
-        """Who sends to this subtask over an edge: (edge, sender)."""
+        """Return the channels over which this subtask receives from an edge: (edge, sending subtask)."""
         source = self.plan.chain_of(edge.source)
         if self.plan.nodes[edge.source].kind is OperatorKind.SOURCE_DATAFRAME:
             return [(edge.id, partition) for partition in range(self.plan.nodes[edge.source].options["partitions"])]

@@ -1,4 +1,4 @@
-"""Where a job's checkpoints are, and what its user wants it to begin from."""
+"""The store of a job's checkpoints, and the checkpoint or savepoint that the job starts from."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class JobStorage:
     in_memory: bool
     path: str | None
     going_back: GoingBack
-    #: Of object stores, by kind; with secrets.
+    #: Settings of object stores by kind, with secrets.
     options: dict[str, dict[str, str]] = field(repr=False)
 
     @staticmethod
     def of(plan: JobPlan, configuration: Configuration) -> JobStorage:
-        """As the settings of a job say. Nothing is read or written yet."""
+        """The storage that a job's settings describe. Nothing is read or written yet."""
         directory = plan.settings.checkpoint_directory
         path, options = configuration.get(config.RECOVERY_PATH), store_options(configuration)
         if not directory and path == LATEST:
@@ -61,12 +61,12 @@ class JobStorage:
         )
 
     def check(self) -> None:
-        """StoreError, with what to do, when the store cannot be used: before anything runs."""
+        """Check, before anything runs, that the store can be used; StoreError says what to do if not."""
         if not self.in_memory:
             check_usable(self.store)
 
     def recover(self) -> LoadedCheckpoint | None:
-        """What the job begins from; None: it begins anew. A damaged checkpoint is refused, or left for an older one."""
+        """Load the checkpoint that the job starts from, an older one if it is damaged; None: the job starts anew."""
         if self.path is None:
             return None
         return self._latest() if self.path == LATEST else self._at(self.path)
@@ -97,6 +97,9 @@ class JobStorage:
             ) from error
 
     def stored_max_parallelism(self) -> Mapping[str, int]:
-        """Of the operators whose state the job begins with. A path that leads nowhere is told here, by its error."""
+        """The number of key groups of each operator, by uid, in the state that the job starts from.
+
+        A recovery path without a checkpoint raises its error here.
+        """
         found = self.recover()
         return stored_max_parallelism(found.manifest) if found is not None else {}

@@ -1,4 +1,4 @@
-"""What an attempt's thread does while the reader of the results is far behind."""
+"""The epoch loop waits while the reader of the results is far behind."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import threading
 import pytest
 
 from rekindle.checkpoint.store.local import LocalStore
-from rekindle.coordinator.attempt import Attempt, AttemptSettings, LastEpoch
-from rekindle.coordinator.checkpoints.driver import Checkpointing
+from rekindle.coordinator.attempt_spec import AttemptSettings, AttemptSpec
+from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.types import CheckpointKind
+from rekindle.coordinator.control import ControlIdentity
+from rekindle.coordinator.epoch_loop import ConnectedSlots, EpochLoop, LastEpoch
 from rekindle.coordinator.epochs import EpochLimits, Pace
-from rekindle.coordinator.results import _WAITING_BATCHES, ResultQueue
+from rekindle.coordinator.results import _WAITING_BATCHES, ResultReceiver
+from rekindle.coordinator.slot_inbox import SlotInbox
 from rekindle.testing import ManualClock
 from tests.unit.coordinator.checkpoints.test_driver import plan_of
 from tests.unit.coordinator.test_final_errors import Nowhere, Silent
@@ -20,25 +23,25 @@ LIMITS = EpochLimits(1, 1, 1, 1)
 
 
 class Waiting:
-    """An attempt that has a backlog, and a thread that waits for what its next epoch is for."""
+    """An epoch loop that has a backlog, and a thread in which it waits for work."""
 
     def __init__(self, directory) -> None:
-        self.results = ResultQueue()
-        self.checkpointing = Checkpointing(
+        self.receiver = ResultReceiver(list, hold_back=True)
+        self.results = self.receiver.queue
+        self.checkpointing = CheckpointDriver(
             plan_of(), "0" * 32, LocalStore(directory / "own"), ManualClock(1), in_memory=False
         )
         settings = AttemptSettings(LIMITS, 1000, 1000, 0.1, 0.1, True, ())
-        self.attempt = Attempt(self.checkpointing.plan, self.checkpointing, b"", Nowhere(), settings, Silent(), self)
+        plan = self.checkpointing.plan
+        spec = AttemptSpec(plan, b"", settings, self.checkpointing, Nowhere(), Silent(), self.receiver)
+        inbox = SlotInbox(plan.job_name, on_failure=lambda: None)
+        slots = ConnectedSlots(ControlIdentity("0" * 32, 1, plan.slots, b""), (), inbox, alive=set)
+        self.loop = EpochLoop(spec, slots, epoch_thread=None)  # no epoch runs here
+        self.checkpointing.begin_attempt()
         self.checkpointing.started(lambda message: None)
-        self.results.on_room = self.checkpointing.desk.on_request = self.attempt.wake
+        self.results.on_room = self.checkpointing.requests.on_request = inbox.wake
         self.found = threading.Event()
         self.work = None
-
-    def deliver(self, rows):
-        """No epoch runs here."""
-
-    def has_room(self):
-        return self.results.has_room()
 
     def begin(self):
         for number in range(_WAITING_BATCHES):
@@ -47,15 +50,13 @@ class Waiting:
         return self
 
     def _wait(self):
-        self.work = self.attempt._await_work(Pace.start(LIMITS), backlog=True, last=LastEpoch(0.0, 0.0))
+        self.work = self.loop.await_work(Pace.start(LIMITS), backlog=True, last=LastEpoch(0.0, 0.0))
         self.found.set()
 
 
 @pytest.fixture
 def waiting(tmp_path):
-    waiting = Waiting(tmp_path)
-    yield waiting.begin()
-    waiting.attempt._server.close()
+    return Waiting(tmp_path).begin()
 
 
 def test_no_epoch_begins_before_there_is_room(waiting):
@@ -66,7 +67,7 @@ def test_no_epoch_begins_before_there_is_room(waiting):
 
 
 def test_a_savepoint_need_not_wait_for_the_reader(waiting, tmp_path):
-    waiting.checkpointing.desk.ask(CheckpointKind.STOP, str(tmp_path / "savepoints"))
+    waiting.checkpointing.requests.ask(CheckpointKind.STOP, str(tmp_path / "savepoints"))
     assert waiting.found.wait(10)
     assert waiting.work.order.savepoint
-    assert not waiting.has_room()
+    assert not waiting.receiver.has_room()

@@ -62,7 +62,7 @@ def test_a_guardian_says_how_its_slot_ended_also_after_the_slots_own_connection(
 def test_a_guardian_that_goes_without_a_word_is_not_waited_for(
     listening: Listening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "_LAST_WORD_S", 10 * LONG_S)
+    monkeypatch.setattr(control, "_GUARDIAN_S", 10 * LONG_S)
     slot, guardian = listening.connect_slot(), listening.connect(Lifeline("job", 1, 0))
     guardian.close()
     slot.close()
@@ -75,7 +75,7 @@ def test_a_guardian_that_goes_without_a_word_is_not_waited_for(
 def test_a_guardian_that_says_nothing_is_waited_for_a_moment(
     listening: Listening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "_LAST_WORD_S", 0.1)
+    monkeypatch.setattr(control, "_GUARDIAN_S", 0.1)
     guardian = listening.connect(Lifeline("job", 1, 0))
     listening.connect_slot().close()
     assert listening.gone.get(timeout=LONG_S) == (0, "its control connection closed")

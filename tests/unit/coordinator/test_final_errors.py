@@ -11,8 +11,8 @@ from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.open_store import open_store
 from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
-from rekindle.coordinator.attempt import AttemptSettings
-from rekindle.coordinator.checkpoints.driver import Checkpointing
+from rekindle.coordinator.attempt_spec import AttemptSettings
+from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.epochs import EpochLimits
 from rekindle.coordinator.failure_messages import task_failed
 from rekindle.coordinator.job import JobMaster, JobSpec
@@ -68,7 +68,7 @@ class Silent:
         """Of no interest here."""
 
 
-def spec_of(checkpointing: Checkpointing, restarts: int) -> JobSpec:
+def spec_of(checkpointing: CheckpointDriver, restarts: int) -> JobSpec:
     return JobSpec(
         job_id=JobID(),
         plan=checkpointing.plan,
@@ -81,13 +81,15 @@ def spec_of(checkpointing: Checkpointing, restarts: int) -> JobSpec:
     )
 
 
-def end_of(checkpointing: Checkpointing) -> BaseException | None:
+def end_of(checkpointing: CheckpointDriver) -> BaseException | None:
     """With what a job of this plan ends that has restarts left."""
     return JobMaster(spec_of(checkpointing, RESTARTS), Nowhere(), Silent()).start().result().exception(timeout=20)
 
 
-def checkpointing_in(directory, recover=lambda: None) -> Checkpointing:
-    return Checkpointing(plan_of(), "0" * 32, LocalStore(directory), ManualClock(1), in_memory=False, recover=recover)
+def checkpointing_in(directory, recover=lambda: None) -> CheckpointDriver:
+    return CheckpointDriver(
+        plan_of(), "0" * 32, LocalStore(directory), ManualClock(1), in_memory=False, recover=recover
+    )
 
 
 @pytest.mark.parametrize(

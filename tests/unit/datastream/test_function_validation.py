@@ -1,4 +1,4 @@
-"""What users hand in is checked when they do, and refused by name."""
+"""Wrong functions are refused when the program is built, with an error that names the operator."""
 
 from __future__ import annotations
 

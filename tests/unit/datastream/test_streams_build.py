@@ -1,4 +1,4 @@
-"""Streams build records: names, types, settings, partitionings."""
+"""Streams build transformations: names, types, settings, partitionings, side outputs."""
 
 from __future__ import annotations
 
@@ -314,7 +314,7 @@ def test_side_outputs_come_from_process_functions(env: StreamExecutionEnvironmen
         processed.get_side_output(OutputTag("late", str))
 
 
-# -- streams do not travel --------------------------------------------------------------------------------------------
+# -- streams cannot be pickled ----------------------------------------------------------------------------------------
 
 
 def test_environments_and_streams_cannot_be_pickled(env: StreamExecutionEnvironment) -> None:

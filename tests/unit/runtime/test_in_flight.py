@@ -1,6 +1,6 @@
-"""Records in flight: what a task leaves when its time in an epoch is over, in checkpoints and at other parallelisms.
+"""Records in flight: those that a task has not processed when its epoch's time is over. Checkpoints hold them.
 
-Functions turn the clock themselves, so that what a record costs is exact.
+Functions turn the clock themselves, so that each record takes an exact time.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def job_of(stream, **options):
 
 
 def finish(job, leave_after_ms=FIT * RECORD_MS):
-    """To the end of the input, in epochs that are over after their time."""
+    """Run to the end of the input, in epochs that end when their time is over."""
     found = []
     while not job.finished:
         found += job.epoch(leave_after_ms)
@@ -145,7 +145,7 @@ def in_order_per_key(records):
 
 
 def test_the_next_checkpoint_may_come_while_the_restored_records_are_still_in_flight():
-    """Twice, each time at another parallelism: channels of three generations wait."""
+    """Restore twice, each time at another parallelism: records of three generations of channels wait."""
     found, checkpoint = [], None
     for parallelism in (3, 2, 4, 1):
         job = job_of(counts(checkpointed(parallelism, unaligned=True)), restore=checkpoint)
@@ -256,7 +256,7 @@ def connected(env):
 @pytest.mark.parametrize("program", [united, connected])
 @pytest.mark.parametrize(("before", "between", "after"), [(2, 2, 2), (2, 3, 1), (1, 4, 2)])
 def test_several_edges_may_have_records_in_flight(program, before, between, after):
-    """The second checkpoint comes while what the first one brought back still waits."""
+    """The second checkpoint comes while records restored from the first one still wait."""
     undisturbed = job_of(program(checkpointed(2, unaligned=True))).run()
     first = job_of(program(checkpointed(before, unaligned=True)))
     one = first.checkpoint(leave_after_ms=FIT * RECORD_MS)
@@ -276,7 +276,7 @@ class OwnTime(TimestampAssigner):
 
 
 def windowed(env):
-    """Sums per key and second; whatever is late is dropped, and would be missing."""
+    """Sums per key and second. Late records are dropped, so a sum would show them missing."""
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
     numbers = env.from_sequence(0, COUNT - 1)
     timed = numbers.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(OwnTime()))
@@ -379,7 +379,7 @@ def test_what_a_source_function_has_collected_waits_in_the_checkpoint(source, ep
 
 
 def test_records_in_flight_make_a_checkpoint_that_older_versions_refuse():
-    """They would lose them."""
+    """An older version would lose the records in flight."""
     job = job_of(counts(checkpointed(2, unaligned=True)))
     in_flight, savepoint = job.checkpoint(leave_after_ms=1), job.checkpoint(savepoint=True)
     job.kill()

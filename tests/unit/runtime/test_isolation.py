@@ -1,4 +1,4 @@
-"""Emitted is emitted: what a function does to its objects afterwards changes no record."""
+"""An emitted record does not change when the function changes its object afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys that are scalars of NumPy's are those of their Python value, whichever of the two comes first (I11)."""
+"""A NumPy scalar is the same key as its Python value, whichever of the two comes first (I11)."""
 
 from __future__ import annotations
 

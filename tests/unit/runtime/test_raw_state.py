@@ -1,4 +1,4 @@
-"""Raw state (S3): written by the function itself, saved, restored, dealt out; and the errors of a snapshot."""
+"""Raw state (S3): functions write it, checkpoints save it, restores deal it out; and the errors of a snapshot."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MAX_PARALLELISM = {"pipeline.max-parallelism": "16"}
 
 
 class Remembers(MapFunction, CheckpointedFunction):
-    """Each record it saw is a partition of raw operator state."""
+    """Writes each record that it saw as a partition of raw operator state."""
 
     begun: list[list[int]] = []
 
@@ -207,11 +207,11 @@ def test_timers_beside_custom_raw_keyed_state_are_refused_until_they_are_gone():
     assert len(seen) == RECORDS
 
 
-# -- what is refused ---------------------------------------------------------------------------------------------------
+# -- refusals ----------------------------------------------------------------------------------------------------------
 
 
 class Writes(MapFunction, CheckpointedFunction):
-    """Calls what it is given with the snapshot's context."""
+    """Calls the given function with the snapshot's context."""
 
     def __init__(self, write):
         self.write = write

@@ -15,7 +15,7 @@ WORDS = [f"w{number % 7}" for number in range(200)]
 
 
 class Numbered(KeyedProcessFunction):
-    """Counts per key; emits what `of` makes of the key and the count."""
+    """Counts per key; emits the result of `of(key, count)`."""
 
     def __init__(self, of):
         self._of = of

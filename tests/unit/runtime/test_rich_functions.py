@@ -42,12 +42,12 @@ from rekindle.errors import StateAccessError
 from rekindle.testing import InProcessJob
 from tests.environments import checkpointed
 
-#: (name of the task, method) of every call in which a function knew where it is.
+#: (name of the task, method) of every call in which a function had its runtime context.
 SEEN: set[tuple[str, str]] = set()
 
 
 class Everywhere(Function):
-    """Notes in each method that the engine calls in which task it is."""
+    """Notes the task's name in each method that the engine calls."""
 
     def note(self, method: str) -> None:
         SEEN.add((self.get_runtime_context().get_task_name(), method))

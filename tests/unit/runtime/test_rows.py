@@ -162,7 +162,7 @@ class Total(AggregateFunction):
 
 
 class Remembers(KeyedProcessFunction):
-    """Puts rows without names into state of each kind and tells what it finds there."""
+    """Puts rows without names into state of each kind and emits the rows that it reads back."""
 
     def __init__(self, expires: bool) -> None:
         self._expires = expires

@@ -1,4 +1,4 @@
-"""What functions find in their runtime context: metrics, job parameters, cached files."""
+"""The runtime context of functions: metrics, job parameters, cached files."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_metrics_are_told_with_epochs_but_not_with_each():
 
 
 def test_whatever_functions_count_with_can_be_sent():
-    """A metric is no reason to fail a job."""
+    """A metric that fails does not fail the job."""
     group = TaskMetricGroup(ManualClock())
     group.counter("numpy").inc(np.int64(3))
     group.counter("beyond 64 bits").inc(2**70)
@@ -172,7 +172,7 @@ def test_an_empty_directory_is_one(tmp_path):
 
 
 def test_what_a_url_names_is_fetched_by_the_slot(tmp_path):
-    """Any store that checkpoints may lie in; here a directory, by its URL."""
+    """A cached file may lie in any store that checkpoints may lie in; here in a directory, named by its URL."""
     store = open_store(str(tmp_path / "shared"))
     store.put("one.txt", b"1")
     store.put("many/two.txt", b"2")

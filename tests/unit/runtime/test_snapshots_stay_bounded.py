@@ -1,4 +1,4 @@
-"""Nothing grows with the number of checkpoints (I12): parts, files, manifest, and what a slot remembers of them."""
+"""Nothing grows with the number of checkpoints (I12): parts, files, the manifest, a slot's inventory."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_three_hundred_checkpoints() -> None:
         checkpoint = running.checkpoint()
         if number % 10 == 3:
             running.abort(running.checkpoint(complete=False))
-        if number % 100 == 50:  # a restart goes on with the deltas of the life before it
+        if number % 100 == 50:  # a restart goes on with the deltas of the attempt before it
             running.kill()
             running = job(checkpoint)
         manifest = checkpoint.manifest

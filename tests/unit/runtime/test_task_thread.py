@@ -1,4 +1,4 @@
-"""Between epochs a task's thread watches for input, and whatever happens there is told, never swallowed."""
+"""Between epochs a task's thread watches for input; an error there is reported, never swallowed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BUDGET = EpochBudget(max_records=100, target_ms=1000)
 
 
 class QuietReader(SourceReader):
-    """Has nothing, and says that it may have something."""
+    """Returns no record, and says that it may have one."""
 
     def poll(self, max_records):
         return []
@@ -108,12 +108,12 @@ def leave_by_error():
 
 
 def leave_by_return():
-    """Falls back into the engine, as a child does whose author forgot its end."""
+    """Forks, and the child returns into the engine because its author forgot to end it."""
 
 
 @pytest.mark.parametrize(("leave", "status"), [(leave_by_exit, 3), (leave_by_error, 1), (leave_by_return, 0)])
 def test_a_process_that_user_code_forks_does_not_go_on_as_a_second_slot(leave, status):
-    """Else whoever waits for it waits for ever, and it keeps the slot's connections open."""
+    """Otherwise the parent waits for the child for ever, and the child keeps the slot's connections open."""
 
     def forks():
         child = os.fork()

@@ -135,7 +135,7 @@ def test_a_timer_set_by_a_timer_at_a_time_that_has_passed_fires_at_once():
 
 
 class WatermarkSeen(KeyedProcessFunction):
-    """Emits, when a timer fires, what an operator downstream must see before the watermark."""
+    """Emits an element when a timer fires: the operator downstream must see it before the watermark."""
 
     def process_element(self, value, ctx):
         ctx.timer_service().register_event_time_timer(10)
@@ -214,7 +214,7 @@ class EveryBatch(WatermarkGenerator):
 
 
 class OneThenQuiet(SourceFunction):
-    """One element, and then nothing for ever."""
+    """Emits one element, then nothing; never ends."""
 
     def run(self, ctx):
         ctx.collect(("a", 20))

@@ -1,4 +1,4 @@
-"""What a person reads about a failure: their own frames, none of the engine's, and always something."""
+"""The traceback of a failure shows the user's frames, none of the engine's, and is never empty."""
 
 from __future__ import annotations
 

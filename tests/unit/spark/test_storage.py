@@ -37,7 +37,7 @@ def driver(tmp_path: Path) -> Driver:
             "execution.state-recovery.path": "latest",
         },
     )
-    driver.checkpointing.hear(driver.word(driver.cut()))
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
     driver.savepoint = stopped(driver)
     return driver
 
@@ -109,15 +109,15 @@ def test_a_directory_that_becomes_read_only_fails_checkpoints_with_a_sentence(
         "execution.checkpointing.max-concurrent-checkpoints": "2",
     }
     driver = Driver(tmp_path, **several)
-    words = [driver.word(driver.cut()) for _ in range(2)]
+    taken = [driver.snapshot(driver.cut()) for _ in range(2)]
     monkeypatch.setattr(LocalStore, "_create", read_only)
-    driver.checkpointing.hear(words[0])
+    driver.checkpointing.on_message(taken[0])
     sentence = f"The checkpoint directory {tmp_path} cannot be written (read-only file system): make it writable"
     failed = driver.checkpointing.tracker.overview().latest_failed
     assert failed is not None
     assert sentence in str(failed.failure_message)
     with pytest.raises(CheckpointError) as failure:
-        driver.checkpointing.hear(words[1])
+        driver.checkpointing.on_message(taken[1])
     assert sentence in str(failure.value)
     assert "Traceback" not in str(failure.value)
     driver.checkpointing.failed(str(failure.value))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
+import socket
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
 
+from rekindle.checkpoint.latest import is_url
 from rekindle.checkpoint.manifest import FileRef, Manifest, ManifestKind, OperatorState, SubtaskState
 from rekindle.checkpoint.notes import Beginning, note_beginning, note_completion, note_stop, stop_note_path
-from rekindle.checkpoint.ownership import Claim, check_owner
+from rekindle.checkpoint.ownership import Claim, check_owner, claim_first, claim_next
 from rekindle.checkpoint.part_formats import SourceState, SplitState
 from rekindle.checkpoint.parts import on_top_of
 from rekindle.checkpoint.paths import (
@@ -19,11 +22,15 @@ from rekindle.checkpoint.paths import (
     checkpoint_folder,
     job_folder,
     metadata_path,
+    new_savepoint_folder,
     timeline_folder,
 )
 from rekindle.checkpoint.publish import publish, put_metadata, remove
 from rekindle.checkpoint.resolve import LoadedCheckpoint
 from rekindle.checkpoint.retention import Removal, abandoned, orphans, outdated, unreferenced
+from rekindle.checkpoint.statefile import read_blob
+from rekindle.checkpoint.store.open_store import check_usable
+from rekindle.checkpoint.store.options import open_configured
 from rekindle.checkpoint.store.port import Store, url_of
 from rekindle.coordinator.checkpoints.types import CheckpointKind, CompletedCheckpoint, PendingCheckpoint
 from rekindle.crash_points import CrashPoint, reach
@@ -31,46 +38,48 @@ from rekindle.errors import CheckpointError, IncompatibleStateError, OwnershipLo
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.graph.state_layout import state_layout
 from rekindle.protocol import CheckpointAcknowledged
-from rekindle.serde import tagged_dumps
+from rekindle.serde import tagged_dumps, tagged_loads
 
 _LOG = logging.getLogger("rekindle.checkpoint")
 
 
 @dataclass
 class SavepointPlace:
-    """Where a savepoint under way is written."""
+    """The store and folder of a savepoint that is being written."""
 
     store: Store
     folder: str
-    #: Whether `latest` may have found it: the note of a stop leads there.
+    #: Whether the note of a stop names it: `latest` may have found it.
     noted: bool = False
 
     @property
     def url(self) -> str:
-        """What users restore from."""
+        """The URL from which users restore it."""
         return url_of(self.store, self.folder)
 
 
 @dataclass
-class CheckpointShelf:
-    """The checkpoints that the job's driver has published and still knows, and its savepoints under way."""
+class CheckpointCatalogue:
+    """The checkpoints that this driver has published and not deleted, and its savepoints that are being written."""
 
     store: Store
     in_memory: bool
-    #: Of the current attempt; None before the first.
+    #: The claim of the current attempt; None before the first.
     claim: Claim | None = None
     manifests: dict[int, Manifest] = field(default_factory=dict)
+    #: Checkpoints in `manifests` that are to be deleted.
+    given_up: set[int] = field(default_factory=set)
     savepoints: dict[int, SavepointPlace] = field(default_factory=dict)
-    #: The savepoint that the job is ending with.
+    #: The savepoint with which the job is ending.
     stopped: LoadedCheckpoint | None = None
-    #: What the notes of the timeline say (I21).
+    #: The timeline's notes as written so far (I21): its beginning, and whether it has a completed checkpoint.
     begun: Beginning | None = None
     has_completed: bool = False
 
     @property
     def owner(self) -> Claim:
-        """The claim, once there is one."""
-        assert self.claim is not None, "nothing is claimed yet"
+        """The claim; only after `begin`."""
+        assert self.claim is not None, "the job is not claimed yet"
         return self.claim
 
     @property
@@ -79,16 +88,29 @@ class CheckpointShelf:
         return timeline_folder(self.owner.job_name, self.owner.timeline)
 
     def find(self, point: CompletedCheckpoint) -> LoadedCheckpoint | None:
-        """A completed checkpoint of this driver, or the savepoint that the job is ending with."""
+        """The published checkpoint `point`, or the savepoint with which the job is ending."""
         if point.id in self.manifests:
             return LoadedCheckpoint(self.store, self.manifests[point.id], point.location, self.root)
         return self.stopped
 
-    # -- what comes ---------------------------------------------------------------------------------------------------
+    def external_path(self, point: CompletedCheckpoint) -> str | None:
+        """The value for `execution.state-recovery.path`; None: the checkpoint is in this driver's memory."""
+        if is_url(point.location):
+            return point.location
+        return None if self.in_memory else url_of(self.store, point.location)
+
+    # -- claims -------------------------------------------------------------------------------------------------------
+
+    def next_claim(self, job_name: str, job_id: str, now_ms: int) -> Claim:
+        """Claim the job for this driver, or for its next attempt; `begin` keeps the claim."""
+        if self.claim is not None:
+            return claim_next(self.store, self.claim, now_ms)
+        driver = f"{socket.gethostname()}:{os.getpid()}"
+        return claim_first(self.store, job_name, job_id, driver, now_ms)
 
     def begin(self, claim: Claim, beginning: Beginning) -> None:
-        """Note what the run begins from, before it acts, and take the claim. What an older driver publishes from now on
-        counts for nobody; a newer one either finds the note, or is found here (I21).
+        """Write the note of the run's beginning, then keep the claim. From now on publications of an older driver do
+        not count; a newer driver either finds the note, or is found here (I21).
         """
         if beginning != self.begun:
             reach(CrashPoint.BEFORE_BEGINNING)
@@ -97,8 +119,38 @@ class CheckpointShelf:
             reach(CrashPoint.AFTER_BEGINNING)
         self.begun, self.claim = beginning, claim
 
+    def went_back(self, older: LoadedCheckpoint) -> CompletedCheckpoint | None:
+        """Forget the checkpoints of this run that are newer than `older`, without deleting them. Returns `older`, or
+        None if another run made it.
+        """
+        self.stopped = None
+        if self.claim is None or older.manifest.timeline != self.claim.timeline:
+            self.manifests, self.given_up = {}, set()
+            return None
+        id_, timestamp_ms = older.manifest.checkpoint_id, older.manifest.timestamp_ms
+        earlier = {each: manifest for each, manifest in self.manifests.items() if each < id_}
+        self.manifests = earlier | {id_: older.manifest}
+        # `older` stays even if it was given up before and the store did not delete it.
+        self.given_up &= earlier.keys()
+        return CompletedCheckpoint(id_, CheckpointKind.CHECKPOINT, older.path, timestamp_ms)
+
+    # -- publication --------------------------------------------------------------------------------------------------
+
+    def open_savepoint(
+        self, checkpoint_id: int, job_id: str, directory: str | None, options: Mapping[str, Mapping[str, str]]
+    ) -> SavepointPlace:
+        """A new folder for a savepoint below a directory. Raises CheckpointError if it cannot be written."""
+        if not directory:
+            raise CheckpointError(
+                "There is no directory for the savepoint: name one, or set execution.checkpointing.savepoint-dir."
+            )
+        store = open_configured(directory, options)
+        check_usable(store)
+        self.savepoints[checkpoint_id] = SavepointPlace(store, new_savepoint_folder(job_id))
+        return self.savepoints[checkpoint_id]
+
     def publish(self, checkpoint: PendingCheckpoint, manifest: Manifest) -> str:
-        """Complete a checkpoint or savepoint; where it is."""
+        """Complete a checkpoint or savepoint. Returns its location."""
         if checkpoint.kind.is_savepoint:
             return self._publish_savepoint(checkpoint, manifest)
         location = publish(self.store, self.owner, manifest)
@@ -109,7 +161,7 @@ class CheckpointShelf:
         return location
 
     def _publish_savepoint(self, checkpoint: PendingCheckpoint, manifest: Manifest) -> str:
-        """Self-contained: every file that it needs is in its folder (I17)."""
+        """Publish a savepoint, which is self-contained: every file that it needs is in its folder (I17)."""
         place = self.savepoints[checkpoint.id]
         check_owner(self.store, self.owner)
         put_metadata(place.store, place.folder, manifest)
@@ -122,70 +174,85 @@ class CheckpointShelf:
             self.stopped = LoadedCheckpoint(place.store, manifest, place.folder, place.folder)
         return place.url
 
-    # -- what goes ----------------------------------------------------------------------------------------------------
+    # -- deletion -----------------------------------------------------------------------------------------------------
 
-    def keep_only(self, kept: Collection[int]) -> list[int]:
-        """Delete the other checkpoints; which have gone."""
+    def give_up(self, checkpoint_ids: Iterable[int]) -> None:
+        """Mark published checkpoints for deletion."""
+        self.given_up.update(checkpoint_ids)
+
+    def delete_given_up(self, bases: Collection[int]) -> list[int]:
+        """Delete the checkpoints that were given up, except `bases` of pending ones. Returns the deleted ids."""
+        kept = self.manifests.keys() - (self.given_up - set(bases))
         ordered = [self.manifests[id_] for id_ in sorted(self.manifests)]
         removal = outdated(ordered, self.owner.timeline, kept)
         try:
             remove(self.store, self.owner, removal)
         except OwnershipLostError:
             raise
-        except CheckpointError as error:  # they are still known, and go with the next
+        except CheckpointError as error:  # they stay given up: the next call deletes them
             _LOG.warning("The checkpoints %s could not be deleted: %s", removal.checkpoint_ids, error)
             return []
         for id_ in removal.checkpoint_ids:
             del self.manifests[id_]
+        self.given_up.difference_update(removal.checkpoint_ids)
         return removal.checkpoint_ids
 
     def forget(self, checkpoint_id: int, files: Iterable[str] = ()) -> None:
-        """Delete what subtasks wrote for a checkpoint that came to nothing, `files`; no other needs it (I12)."""
+        """Delete the `files` that subtasks wrote for an aborted checkpoint; no other checkpoint needs them (I12)."""
         if self.claim is None:
             return
         try:
             if checkpoint_id in self.savepoints:
                 place = self.savepoints[checkpoint_id]
                 if place.noted:
-                    # Without its savepoint the note would lead nowhere; and a newer driver may have followed it.
+                    # The note must not outlive its savepoint; and a newer driver may have followed it.
                     remove(self.store, self.claim, Removal(manifests=[stop_note_path(self.claim, checkpoint_id)]))
                 place.store.delete(*(entry.path for entry in place.store.list(place.folder)))
                 return
-            # A store that failed after it had written `_metadata` has made a checkpoint that nobody knows.
-            nobodys = metadata_path(checkpoint_folder(self.claim.job_name, self.claim.timeline, checkpoint_id))
-            removal = Removal(manifests=[nobodys], files=[below(self.root, each) for each in sorted(files)])
+            # A store that failed after it had written `_metadata` has made a checkpoint that is not in the catalogue.
+            leftover = metadata_path(checkpoint_folder(self.claim.job_name, self.claim.timeline, checkpoint_id))
+            removal = Removal(manifests=[leftover], files=[below(self.root, each) for each in sorted(files)])
             remove(self.store, self.claim, removal)
-        except CheckpointError as error:  # an older driver finds out at its next claim (I14)
+        except CheckpointError as error:  # including lost ownership, which the next claim finds (I14)
             _LOG.warning("Files of the aborted checkpoint %d could not be deleted: %s", checkpoint_id, error)
 
     def forget_savepoints(self) -> None:
-        """Delete those that were under way when their attempt ended."""
+        """Delete the savepoints that were being written when their attempt ended."""
         for checkpoint_id in list(self.savepoints):
             self.forget(checkpoint_id)
             del self.savepoints[checkpoint_id]
 
     def sweep(self, before_attempt: int) -> None:
-        """Files that attempts have left which ended, or died, before their checkpoint was complete."""
+        """Delete the files of earlier attempts that no kept checkpoint references, and leftover `_metadata`."""
         job_name, timeline = self.owner.job_name, self.owner.timeline
         files = [entry.path for entry in self.store.list(self.root)]
         left_over = orphans(files, self.manifests.values(), job_name, timeline, before_attempt)
-        nobodys = unreferenced(files, self.manifests.values(), job_name, timeline, self._note())
-        remove(self.store, self.owner, replace(left_over, manifests=nobodys))
+        manifests = unreferenced(files, self.manifests.values(), job_name, timeline, self._stop_note())
+        remove(self.store, self.owner, replace(left_over, manifests=manifests))
 
     def sweep_abandoned(self) -> None:
-        """What earlier drivers have left half written: once, when the job is this driver's."""
+        """Delete the half-written files of earlier drivers; once, after this driver's first claim."""
         owner = self.owner
         files = [entry.path for entry in self.store.list(job_folder(owner.job_name))]
         try:
             remove(self.store, owner, abandoned(files, owner.job_name, owner.timeline, owner.attempt))
         except OwnershipLostError:
             raise
-        except CheckpointError as error:  # they are in nobody's way
+        except CheckpointError as error:  # they do no harm
             _LOG.warning("Half-written files of earlier runs could not be deleted: %s", error)
 
-    def _note(self) -> str | None:
-        """That of the stop with which the job is ending."""
+    def _stop_note(self) -> str | None:
+        """The note of the stop with which the job is ending."""
         return stop_note_path(self.owner, self.stopped.manifest.checkpoint_id) if self.stopped is not None else None
+
+
+def completed_checkpoint(restored: LoadedCheckpoint) -> CompletedCheckpoint:
+    """The checkpoint or savepoint that a run restores, as the ledger records it."""
+    manifest = restored.manifest
+    is_savepoint = manifest.kind is ManifestKind.SAVEPOINT
+    kind = CheckpointKind.SAVEPOINT if is_savepoint else CheckpointKind.CHECKPOINT
+    location = url_of(restored.store, restored.path)
+    return CompletedCheckpoint(manifest.checkpoint_id, kind, location, manifest.timestamp_ms)
 
 
 _decode_state = msgspec.msgpack.Decoder(SubtaskState).decode
@@ -249,7 +316,7 @@ class AcknowledgedCheckpoint:
 
 
 def refuse_rescaled_frames(plan: JobPlan, manifest: Manifest) -> None:
-    """Which partitions have ended is known per channel, and channels do not survive a change of parallelism."""
+    """Raise if the parallelism has changed: the ends of partitions are saved per channel, which change with it."""
     saved = {operator.uid: operator.parallelism for operator in manifest.operators}
     for node in plan.nodes:
         old = saved.get(node.uid, node.parallelism)
@@ -268,13 +335,23 @@ def _frames(plan: JobPlan, unread: Mapping[int, Sequence[int]]) -> list[Operator
             plan.nodes[node].name,
             1,
             plan.nodes[node].max_parallelism,
-            [SubtaskState(0, finished=not partitions, source=_partitions_left(partitions))],
+            [SubtaskState(0, finished=not partitions, source=_encode_partitions(partitions))],
         )
         for node, partitions in unread.items()
     ]
 
 
-def _partitions_left(partitions: Sequence[int]) -> bytes:
+def partitions_left(restored: LoadedCheckpoint, uid: str) -> list[int] | None:
+    """The unread partitions of a DataFrame source in a checkpoint; None: the checkpoint does not contain the source."""
+    for operator in restored.manifest.operators:
+        blob = operator.subtasks[0].source
+        if operator.uid == uid and blob is not None:
+            splits = SourceState.decode(read_blob(restored.store, restored.root, blob)).splits
+            return [int(tagged_loads(split.position)) for split in splits]
+    return None
+
+
+def _encode_partitions(partitions: Sequence[int]) -> bytes:
     return SourceState([SplitState(tagged_dumps(str(each)), tagged_dumps(each)) for each in partitions]).encode()
 
 

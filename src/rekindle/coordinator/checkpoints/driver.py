@@ -1,4 +1,4 @@
-"""Carries out what the ledger decides about checkpoints: claims, manifests, the store, and words to the slots.
+"""Carries out the decisions of the checkpoint ledger: claims, manifests, the store, and messages to the slots.
 
 One object per job, over all its attempts; only the job master's thread calls it.
 """
@@ -6,44 +6,34 @@ One object per job, over all its attempts; only the job master's thread calls it
 from __future__ import annotations
 
 import logging
-import os
-import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import monotonic
 
-from rekindle.checkpoint.latest import is_url
-from rekindle.checkpoint.manifest import Manifest, ManifestKind
+from rekindle.checkpoint.manifest import Manifest
 from rekindle.checkpoint.notes import Beginning
-from rekindle.checkpoint.ownership import Claim, claim_first, claim_next
-from rekindle.checkpoint.part_formats import SourceState
-from rekindle.checkpoint.paths import (
-    new_savepoint_folder,
-)
 from rekindle.checkpoint.rescale import SubtaskShare, assign
 from rekindle.checkpoint.resolve import LoadedCheckpoint, highest_checkpoint_id
-from rekindle.checkpoint.statefile import read_blob
-from rekindle.checkpoint.store.open_store import check_usable
-from rekindle.checkpoint.store.options import open_configured
-from rekindle.checkpoint.store.port import Store, url_of
+from rekindle.checkpoint.store.port import Store
 from rekindle.clock import Clock
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.checkpoints.catalogue import (
     AcknowledgedCheckpoint,
     AcknowledgedSubtask,
-    CheckpointShelf,
-    SavepointPlace,
+    CheckpointCatalogue,
+    completed_checkpoint,
+    partitions_left,
     refuse_rescaled_frames,
 )
 from rekindle.coordinator.checkpoints.fallback import GoingBack, choose_restore
 from rekindle.coordinator.checkpoints.ledger import CheckpointLedger, Step
-from rekindle.coordinator.checkpoints.requests import RequestDesk
+from rekindle.coordinator.checkpoints.requests import CheckpointRequests
 from rekindle.coordinator.checkpoints.statistics import CheckpointTracker, flink_type
 from rekindle.coordinator.checkpoints.types import (
     Aborted,
     Answer,
     CheckpointFailureReason,
-    CheckpointKind,
+    CheckpointMessage,
     CheckpointPolicy,
     Completed,
     CompletedCheckpoint,
@@ -56,6 +46,7 @@ from rekindle.coordinator.checkpoints.types import (
     PendingCheckpoint,
     Publish,
     ResumeInput,
+    Subtask,
     Trigger,
 )
 from rekindle.crash_points import CrashPoint, reach
@@ -73,16 +64,13 @@ from rekindle.protocol import (
     Message,
     Storage,
 )
-from rekindle.serde import tagged_loads
 
 _LOG = logging.getLogger("rekindle.checkpoint")
-
-SlotWord = CheckpointAcknowledged | CheckpointDeclined | Committed
 
 
 @dataclass(frozen=True)
 class AttemptBasis:
-    """From where an attempt begins."""
+    """The number of an attempt, where it writes checkpoints, and what its tasks restore."""
 
     attempt: int
     storage: Storage
@@ -94,30 +82,31 @@ class AttemptBasis:
 
 
 @dataclass
-class Checkpointing:
-    """The driver's side of checkpoints."""
+class CheckpointDriver:
+    """Makes, completes, aborts and deletes a job's checkpoints as its ledger decides."""
 
     plan: JobPlan
     job_id: str
     store: Store
     clock: Clock
     in_memory: bool
-    #: Finds what the user wants to start from. Asked after the first claim: what an older driver publishes before it
-    #: sees the claim is then found, and what it publishes later it commits to nobody (I14).
+    #: Finds the checkpoint that the user wants to start from. Called after the first claim: it then finds what an older
+    #: driver published before it saw the claim; later publications of that driver are not committed (I14).
     recover: Callable[[], LoadedCheckpoint | None] = lambda: None
-    #: Of object stores, by kind; with secrets.
+    #: Options of object stores, by kind; with secrets.
     store_options: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
     ledger: CheckpointLedger = field(init=False)
     tracker: CheckpointTracker = field(init=False)
-    shelf: CheckpointShelf = field(init=False)
-    desk: RequestDesk = field(default_factory=RequestDesk)
+    catalogue: CheckpointCatalogue = field(init=False)
+    requests: CheckpointRequests = field(default_factory=CheckpointRequests)
+    #: Whether the job has done its last commit, or has nothing to commit, and its functions can be closed.
     ended: bool = False
     _recovery: LoadedCheckpoint | None = None
-    _acknowledged: dict[int, dict[tuple[int, int], AcknowledgedSubtask]] = field(default_factory=dict)
+    _acknowledged: dict[int, dict[Subtask, AcknowledgedSubtask]] = field(default_factory=dict)
     _bases: dict[int, int | None] = field(default_factory=dict)
     _unread: dict[int, dict[int, tuple[int, ...]]] = field(default_factory=dict)
     _send: Callable[[Message], None] = lambda message: None
-    #: Told when a cut stands and when its checkpoint is complete: results wait in between.
+    #: Called when a cut stands and when its checkpoint is complete: results are held back in between.
     on_cut: Callable[[int], None] = lambda checkpoint_id: None
     on_completed: Callable[[int], None] = lambda checkpoint_id: None
 
@@ -125,65 +114,69 @@ class Checkpointing:
         policy = CheckpointPolicy.from_settings(self.plan.settings)
         self.ledger = CheckpointLedger(policy, frozenset(self.plan.subtasks))
         self.tracker = CheckpointTracker(self.plan)
-        self.shelf = CheckpointShelf(self.store, self.in_memory)
+        self.catalogue = CheckpointCatalogue(self.store, self.in_memory)
 
     @property
     def enabled(self) -> bool:
-        """Whether checkpoints are made without being asked for."""
+        """Whether checkpoints are made periodically."""
         return self.ledger.policy.enabled
 
     @property
-    def _max_memory_bytes(self) -> int:
-        return self.plan.settings.checkpoint_max_memory_bytes
+    def interval_ms(self) -> int:
+        """The interval of periodic checkpoints; -1 without them."""
+        return self.ledger.policy.interval_ms
+
+    @property
+    def holds_input(self) -> bool:
+        """Whether no more input is read, because the job's last checkpoint is under way (I9, I17)."""
+        return self.ledger.holds_input
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
     def begin_attempt(self) -> AttemptBasis:
-        """Claim the next attempt, clean up after the last one, and say what its tasks restore."""
-        now_ms = self.clock.wall_ms()
-        if self.shelf.claim is None:
-            self._take_over(now_ms)
-        else:
-            self.shelf.begin(claim_next(self.store, self.shelf.claim, now_ms), self._beginning())
+        """Claim the next attempt, delete leftovers of the last one, and assign the state that its tasks restore."""
+        first = self.catalogue.claim is None
+        claim = self.catalogue.next_claim(self.plan.job_name, self.job_id, self.clock.wall_ms())
+        if first:
+            # Before the claim is kept: if the store fails here, the restarted attempt has to look again.
+            self._look_for_recovery()
+        self.catalogue.begin(claim, self._beginning())
+        if first:
+            self.catalogue.sweep_abandoned()
         self._acknowledged.clear()
         self._bases.clear()
         self._unread.clear()
-        self._sweep(self.shelf.owner.attempt)
-        return self._basis(self.shelf.owner)
+        self._sweep(claim.attempt)
+        return self._basis(claim.attempt)
 
-    def _take_over(self, now_ms: int) -> None:
-        """The driver's first attempt: claim the job, then look for what to begin from."""
-        driver = f"{socket.gethostname()}:{os.getpid()}"
-        claim = claim_first(self.store, self.plan.job_name, self.job_id, driver, now_ms)
-        # Before the claim is kept: when the store fails here, the restarted attempt has to look again.
+    def _look_for_recovery(self) -> None:
         self._recovery = self.recover()
         if self._recovery is not None:
-            # Above what a dead driver has triggered too, though it never completed it.
-            self.ledger = replace(self.ledger, last_id=highest_checkpoint_id(self.store, self.plan.job_name))
-        self.shelf.begin(claim, self._beginning())
-        self.shelf.sweep_abandoned()
+            # Also above the ids that a dead driver triggered and never completed.
+            self.ledger = self.ledger.numbered_above(highest_checkpoint_id(self.store, self.plan.job_name))
 
     def _beginning(self) -> Beginning:
-        """Of the run, over all its attempts: those that go on from the run's own checkpoints change nothing of it."""
+        """The beginning of the run, the same for all its attempts unless one goes back to an older checkpoint."""
         if self._recovery is None:
-            # Whoever always starts with `latest` wants the final checkpoint kept, and has looked for one.
+            # With `keep_final` the user starts with `latest` each time: then no checkpoint was found.
             return Beginning(on_purpose=not self.ledger.policy.keep_final)
         return self._recovery.beginning(self.store, self.plan.job_name)
 
-    def _basis(self, claim: Claim) -> AttemptBasis:
-        storage = Storage(None if self.in_memory else self.store.url, self.shelf.root, self._max_memory_bytes)
+    def _basis(self, attempt: int) -> AttemptBasis:
+        max_memory_bytes = self.plan.settings.checkpoint_max_memory_bytes
+        storage = Storage(None if self.in_memory else self.store.url, self.catalogue.root, max_memory_bytes)
         source = self._restored()
         if source is None:
-            return AttemptBasis(claim.attempt, storage, store_options=self.store_options)
+            return AttemptBasis(attempt, storage, store_options=self.store_options)
         url = None if self.in_memory and source.store is self.store else source.store.url
         restores = self._assigned(source.manifest)
         restored_id = source.manifest.checkpoint_id
-        return AttemptBasis(claim.attempt, storage, restored_id, url, source.root, restores, self.store_options)
+        return AttemptBasis(attempt, storage, restored_id, url, source.root, restores, self.store_options)
 
     def _restored(self) -> LoadedCheckpoint | None:
-        """Where the next attempt begins: the job's own latest checkpoint, else what the user named."""
+        """The checkpoint that the next attempt restores: the run's own latest one, else the one the user named."""
         point = self.ledger.restore_point
-        own = self.shelf.find(point) if point is not None else None
+        own = self.catalogue.find(point) if point is not None else None
         return own if own is not None else self._recovery
 
     def _assigned(self, manifest: Manifest) -> tuple[SubtaskShare, ...]:
@@ -191,83 +184,77 @@ class Checkpointing:
         assigned = assign(manifest, restore_targets(self.plan), allow_non_restored_state=allow)
         return tuple(restore for restores in assigned.values() for restore in restores)
 
+    def unread_partitions(self, node: int) -> list[int] | None:
+        """The partitions of a DataFrame source that the restored checkpoint does not contain; None: it has none."""
+        source = self._restored()
+        if source is None:
+            return None
+        if source is self._recovery:
+            refuse_rescaled_frames(self.plan, source.manifest)
+        return partitions_left(source, self.plan.nodes[node].uid)
+
     def started(self, send: Callable[[Message], None]) -> None:
-        """Every function is open; `send` speaks to all slots of the attempt."""
+        """Start to make checkpoints: every function is open. `send` sends to all slots of the attempt."""
         self._send = send
         self.ended = False
         restored = self.ledger.restore_point
         if restored is None and self._recovery is not None:
-            manifest, path = self._recovery.manifest, self._recovery.path
-            is_savepoint = manifest.kind is ManifestKind.SAVEPOINT
-            kind = CheckpointKind.SAVEPOINT if is_savepoint else CheckpointKind.CHECKPOINT
-            place = url_of(self._recovery.store, path)
-            restored = CompletedCheckpoint(manifest.checkpoint_id, kind, place, manifest.timestamp_ms)
+            restored = completed_checkpoint(self._recovery)
         if restored is not None:
-            self.tracker.restored(restored, self._external_path(restored), self.clock.wall_ms())
-        self._do(self.ledger.attempt_started(_now_ms(), restored))
+            self.tracker.restored(restored, self.catalogue.external_path(restored), self.clock.wall_ms())
+        self._apply(self.ledger.attempt_started(_now_ms(), restored))
 
     def failed(self, message: str) -> None:
-        """The attempt is over."""
+        """Abort the pending checkpoints: the attempt has failed."""
         self._send = lambda message: None
-        self._do(self.ledger.attempt_failed(message))
+        self._apply(self.ledger.attempt_failed(message))
 
     def go_back(self, damage: CorruptCheckpointError) -> None:
-        """The checkpoint of the last attempt turned out to be damaged: begin the next one from an older one (I16).
+        """Let the next attempt restore an older checkpoint, because the last one's is damaged (I16).
 
-        Raises CorruptCheckpointError when there is none, or when the job may not go back by itself.
+        Raises CorruptCheckpointError when there is no older one, or when the job may not go back by itself.
         """
         damaged = self._restored()
         if damaged is None:
             raise damage
-        # Results are handed out with checkpoints.
-        going_back = GoingBack.of(self.plan, running=bool(self.shelf.manifests))
+        going_back = GoingBack.of(self.plan, results_given_out=bool(self.catalogue.manifests))
         older = choose_restore(damaged.store, damaged.path, damage, going_back)
-        self.shelf.stopped = None
-        if self.shelf.claim is None or older.manifest.timeline != self.shelf.claim.timeline:
-            self.ledger = replace(self.ledger, restore_point=None, completed=())
-            self.shelf.manifests = {}
+        own = self.catalogue.went_back(older)
+        self.ledger = self.ledger.went_back(own)
+        if own is None:
             self._recovery = older
-            return
-        # The job's own, although it may have been given up before: its files are to stay.
-        id_, at = older.manifest.checkpoint_id, older.manifest.timestamp_ms
-        own = CompletedCheckpoint(id_, CheckpointKind.CHECKPOINT, older.path, at)
-        before = tuple(each for each in self.ledger.completed if each.id < id_)
-        self.ledger = replace(self.ledger, restore_point=own, completed=(*before, own))
-        earlier = {each: known for each, known in self.shelf.manifests.items() if each < id_}
-        self.shelf.manifests = earlier | {id_: older.manifest}
 
     def job_ended(self, status: JobStatus) -> None:
-        """The job is over, and so are its slots: keep or remove what the policy says, and what nobody has told of."""
+        """Delete the checkpoints that the policy does not keep, and unreferenced files: job and slots have ended."""
         try:
-            self._do(self.ledger.job_ended(status))
-            if self.shelf.claim is not None:
-                self._sweep(self.shelf.claim.attempt + 1)
+            self._apply(self.ledger.job_ended(status))
+            if self.catalogue.claim is not None:
+                self._sweep(self.catalogue.claim.attempt + 1)
         finally:
-            self.desk.close(f"Job '{self.plan.job_name}' has ended ({status.name}).")
+            self.requests.close(f"Job '{self.plan.job_name}' has ended ({status.name}).")
 
     # -- between epochs -----------------------------------------------------------------------------------------------
 
     def take_requests(self) -> None:
-        """What users asked for meanwhile."""
-        for request in self.desk.take():
-            self._do(self.ledger.request(request))
+        """Pass the users' new requests to the ledger."""
+        for request in self.requests.take():
+            self._apply(self.ledger.request(request))
 
     def hold_back(self, behind: bool) -> None:
-        """Whether the reader of the job's results is far behind: then only what somebody asks for is triggered."""
-        if self.ledger.reader_behind != behind:
-            self.ledger = replace(self.ledger, reader_behind=behind)
+        """Trigger only requested checkpoints while the reader of the job's results is far behind."""
+        self.ledger = self.ledger.with_reader_behind(behind)
 
     def expire(self, spared: Collection[int] = ()) -> None:
-        """Abort the checkpoints whose time is over (I22), except `spared` ones."""
-        self._do(self.ledger.expire(_now_ms(), spared))
+        """Abort the checkpoints that reached their timeout (I22), except `spared` ones."""
+        self._apply(self.ledger.expire(_now_ms(), spared))
 
     def expires_in_ms(self, spared: Collection[int] = ()) -> float | None:
-        """How long until the next checkpoint under way expires, `spared` ones aside; None: none does."""
+        """The time until the next pending checkpoint expires, except `spared` ones; None: none does."""
         expires_ms = self.ledger.next_expiry_ms(spared)
         return None if expires_ms is None else max(0.0, expires_ms - _now_ms())
 
     def waits_for_completion(self) -> bool:
-        """Whether a checkpoint is due and only those under way are in its way."""
+        """Whether a checkpoint is due and waits only for pending ones to complete."""
         return self.ledger.waits_for_completion(_now_ms())
 
     def next_order(self, unread: Mapping[int, Sequence[int]]) -> CheckpointOrder | None:
@@ -292,87 +279,72 @@ class Checkpointing:
                 storage = self._savepoint_storage(trigger)
             except CheckpointError as error:
                 reason = CheckpointFailureReason.IO_EXCEPTION
-                self._do(self.ledger.abort(trigger.id, reason, str(error), _now_ms()))
+                self._apply(self.ledger.abort(trigger.id, reason, str(error), _now_ms()))
                 return None
-        on_top = self.enabled and self.plan.settings.checkpoint_incremental and not trigger.kind.is_savepoint
-        base_id = trigger.base_id if on_top else None
+        incremental = self.enabled and self.plan.settings.checkpoint_incremental and not trigger.kind.is_savepoint
+        base_id = trigger.base_id if incremental else None
         self._bases[trigger.id] = base_id
-        _LOG.info(
-            "Triggering checkpoint %d (type=%s) @ %d for job %s.",
-            trigger.id,
-            flink_type(trigger.kind),
-            trigger.timestamp_ms,
-            self.job_id,
-        )
+        kind, at_ms = flink_type(trigger.kind), trigger.timestamp_ms
+        _LOG.info("Triggering checkpoint %d (type=%s) @ %d for job %s.", trigger.id, kind, at_ms, self.job_id)
         reach(CrashPoint.BEFORE_CUT)
-        return CheckpointOrder(
-            trigger.id, trigger.timestamp_ms, base_id, trigger.kind.is_savepoint, storage=storage, drain=drain
-        )
+        return CheckpointOrder(trigger.id, at_ms, base_id, trigger.kind.is_savepoint, storage=storage, drain=drain)
 
     def _savepoint_storage(self, trigger: Trigger) -> Storage:
-        asked = trigger.request.location if trigger.request is not None else None
-        directory = asked or self.plan.settings.savepoint_directory
-        if not directory:
-            raise CheckpointError(
-                "There is no directory for the savepoint: name one, or set execution.checkpointing.savepoint-dir."
-            )
-        store = open_configured(directory, self.store_options)
-        check_usable(store)
-        place = SavepointPlace(store, new_savepoint_folder(self.job_id))
-        self.shelf.savepoints[trigger.id] = place
-        return Storage(store.url, place.folder, self._max_memory_bytes)
+        requested = trigger.request.location if trigger.request is not None else None
+        directory = requested or self.plan.settings.savepoint_directory
+        place = self.catalogue.open_savepoint(trigger.id, self.job_id, directory, self.store_options)
+        return Storage(place.store.url, place.folder, self.plan.settings.checkpoint_max_memory_bytes)
 
     def cut_stands(self, order: CheckpointOrder, unread: Mapping[int, Sequence[int]]) -> None:
         """The epoch that carried the barrier counted. `unread`: the partitions left of each DataFrame source (I10)."""
         self._unread[order.id] = {node: tuple(partitions) for node, partitions in unread.items()}
         reach(CrashPoint.AFTER_CUT)
         self.on_cut(order.id)
-        self._do(self.ledger.cut_stands(order.id))
+        self._apply(self.ledger.cut_stands(order.id))
 
-    def hear(self, word: SlotWord) -> None:
-        """What a slot said about a checkpoint. A word that comes after the timeout comes too late (I22)."""
+    def on_message(self, message: CheckpointMessage) -> None:
+        """Handle a slot's message about a checkpoint. A message that comes after the timeout is too late (I22)."""
         self.expire()
-        subtask = word.chain, word.subtask
-        match word:
+        subtask = message.chain, message.subtask
+        match message:
             case CheckpointAcknowledged():
-                base_id = self._bases.get(word.checkpoint)
-                whole = AcknowledgedSubtask.on_top(
-                    self.shelf.manifests.get(base_id) if base_id is not None else None, word
-                )
-                self._acknowledged.setdefault(word.checkpoint, {})[subtask] = whole
+                base_id = self._bases.get(message.checkpoint)
+                base = self.catalogue.manifests.get(base_id) if base_id is not None else None
+                whole = AcknowledgedSubtask.on_top(base, message)
+                self._acknowledged.setdefault(message.checkpoint, {})[subtask] = whole
                 self.tracker.acknowledged(whole, _now_ms())
-                self._do(self.ledger.acknowledge(word.checkpoint, subtask))
+                self._apply(self.ledger.acknowledge(message.checkpoint, subtask))
             case CheckpointDeclined():
-                self._decline(word, subtask)
+                self._decline(message, subtask)
             case Committed():
-                self._do(self.ledger.commit_acknowledged(word.checkpoint, subtask))
+                self._apply(self.ledger.commit_acknowledged(message.checkpoint, subtask))
 
-    def _decline(self, word: CheckpointDeclined, subtask: tuple[int, int]) -> None:
-        """The user's own traceback comes first, in the log or in what the job fails with."""
+    def _decline(self, declined: CheckpointDeclined, subtask: Subtask) -> None:
+        """Abort a checkpoint and show the user's own traceback: in the error if the job fails, else in the log."""
         reasons = CheckpointFailureReason
-        reason = reasons.CHECKPOINT_ASYNC_EXCEPTION if word.asynchronous else reasons.CHECKPOINT_DECLINED
-        step = self.ledger.decline(word.checkpoint, subtask, word.message, _now_ms(), reason)
-        traceback, decisions = with_own_paths(word.traceback.rstrip()), step[1]
+        reason = reasons.CHECKPOINT_ASYNC_EXCEPTION if declined.asynchronous else reasons.CHECKPOINT_DECLINED
+        step = self.ledger.decline(declined.checkpoint, subtask, declined.message, _now_ms(), reason)
+        traceback, decisions = with_own_paths(declined.traceback.rstrip()), step[1]
         if traceback and decisions and not any(isinstance(decision, FailJob) for decision in decisions):
             _LOG.warning("%s", traceback)
-        self._do(step, traceback)
+        self._apply(step, traceback)
 
     def input_ended(self) -> None:
-        """Every task has finished: the final checkpoint is due, or, without checkpoints, the end."""
-        self._do(self.ledger.input_ended(_now_ms()))
+        """Make the final checkpoint due, or without checkpoints end the job: every task has finished."""
+        self._apply(self.ledger.input_ended(_now_ms()))
 
     def wait_ms(self) -> float | None:
-        """How long the shell may sleep if nothing happens."""
+        """How long to wait if no event comes before; None: until an event."""
         now = _now_ms()
         wake = self.ledger.next_wake_ms(now)
         return None if wake is None else max(0.0, wake - now)
 
     # -- decisions ----------------------------------------------------------------------------------------------------
 
-    def _do(self, step: Step, traceback: str = "") -> None:
-        """Carry out every decision; that the job fails comes last: whoever waits for an answer gets it before.
+    def _apply(self, step: Step, traceback: str = "") -> None:
+        """Keep the next ledger and carry out its decisions, the job's failure last: every request is answered before.
 
-        `traceback`: the user's own, of what led to all this.
+        `traceback`: that of the user's code, if it led to the decisions.
         """
         self.ledger, decisions = step
         failure: FailJob | None = None
@@ -396,19 +368,42 @@ class Checkpointing:
                 reach(CrashPoint.AFTER_NOTIFY)
             case Aborted():
                 self._abort(decision)
-            case Discard():
-                self._discard()
+            case Discard(checkpoints=checkpoints):
+                self.catalogue.give_up(each.id for each in checkpoints)
+                self._delete_given_up()
             case DiscardLate():
-                self._forget(decision.id)
+                late = self._acknowledged.pop(decision.id)[decision.subtask]
+                self.catalogue.forget(decision.id, late.files_of(decision.id))
             case Answer():
-                self.desk.answer(decision)
+                self.requests.answer(decision)
             case ResumeInput():
                 _LOG.warning("Job '%s' was not stopped and goes on.", self.plan.job_name)
             case EndJob():
                 self.ended = True
 
+    def _publish(self, checkpoint: PendingCheckpoint) -> None:
+        manifest = self._manifest(checkpoint)
+        reach(CrashPoint.BEFORE_PUBLISH)
+        try:
+            location = self.catalogue.publish(checkpoint, manifest)
+        except OwnershipLostError:
+            raise
+        except CheckpointError as error:
+            self._apply(self.ledger.publish_failed(checkpoint.id, str(error), _now_ms()))
+            return
+        reach(CrashPoint.AFTER_PUBLISH)
+        self._acknowledged.pop(checkpoint.id, None)
+        self._apply(self.ledger.published(checkpoint.id, location, _now_ms()))
+
+    def _manifest(self, checkpoint: PendingCheckpoint) -> Manifest:
+        self._bases.pop(checkpoint.id, None)
+        words = list(self._acknowledged[checkpoint.id].values())
+        acknowledged = AcknowledgedCheckpoint(words, self._unread.pop(checkpoint.id, {}))
+        duration_ms = round(_now_ms() - checkpoint.triggered_ms)
+        return acknowledged.manifest(self.plan, self.catalogue.owner, checkpoint, duration_ms)
+
     def _completed(self, done: CompletedCheckpoint) -> None:
-        took = self.tracker.completed(done, self._external_path(done))
+        took = self.tracker.completed(done, self.catalogue.external_path(done))
         size, duration_ms = took.state_size, took.end_to_end_duration_ms
         _LOG.info("Completed checkpoint %d for job %s (%d bytes in %d ms).", done.id, self.job_id, size, duration_ms)
         if done.kind.is_savepoint:
@@ -416,18 +411,12 @@ class Checkpointing:
         if done.kind.is_in_line:
             self.on_completed(done.id)
 
-    def _external_path(self, point: CompletedCheckpoint) -> str | None:
-        """What `execution.state-recovery.path` takes; None: it is in this driver's memory."""
-        if is_url(point.location):
-            return point.location
-        return None if self.in_memory else url_of(self.store, point.location)
-
     def _abort(self, aborted: Aborted) -> None:
         subsumed = aborted.reason is CheckpointFailureReason.CHECKPOINT_SUBSUMED
         _LOG.log(
             logging.INFO if subsumed else logging.WARNING,
             "%s %d was aborted: %s %s",
-            _called(aborted.kind).capitalize(),
+            "Savepoint" if aborted.kind.is_savepoint else "Checkpoint",
             aborted.id,
             aborted.reason.text,
             aborted.message,
@@ -435,65 +424,21 @@ class Checkpointing:
         self.tracker.aborted(aborted, _now_ms())
         self._bases.pop(aborted.id, None)
         self._unread.pop(aborted.id, None)
-        self._send(CheckpointAborted(aborted.id))
-        self._forget(aborted.id)
-        self._discard()  # what it stood on
+        if aborted.notify:
+            self._send(CheckpointAborted(aborted.id))
+        acknowledged = self._acknowledged.pop(aborted.id, {}).values()
+        self.catalogue.forget(aborted.id, {path for each in acknowledged for path in each.files_of(aborted.id)})
+        self._delete_given_up()  # its base may be among them
 
-    def _publish(self, checkpoint: PendingCheckpoint) -> None:
-        manifest = self._manifest(checkpoint)
-        reach(CrashPoint.BEFORE_PUBLISH)
-        try:
-            location = self.shelf.publish(checkpoint, manifest)
-        except OwnershipLostError:
-            raise
-        except CheckpointError as error:
-            self._do(self.ledger.publish_failed(checkpoint.id, str(error), _now_ms()))
-            return
-        reach(CrashPoint.AFTER_PUBLISH)
-        self._acknowledged.pop(checkpoint.id, None)
-        self._do(self.ledger.published(checkpoint.id, location, _now_ms()))
-
-    def _manifest(self, checkpoint: PendingCheckpoint) -> Manifest:
-        self._bases.pop(checkpoint.id, None)
-        words = list(self._acknowledged[checkpoint.id].values())
-        acknowledged = AcknowledgedCheckpoint(words, self._unread.pop(checkpoint.id, {}))
-        duration_ms = round(_now_ms() - checkpoint.triggered_ms)
-        return acknowledged.manifest(self.plan, self.shelf.owner, checkpoint, duration_ms)
-
-    def unread_partitions(self, node: int) -> list[int] | None:
-        """The partitions of a DataFrame source that the restored checkpoint does not contain; None: it has none."""
-        source = self._restored()
-        if source is None:
-            return None
-        if source is self._recovery:
-            refuse_rescaled_frames(self.plan, source.manifest)
-        uid = self.plan.nodes[node].uid
-        for operator in source.manifest.operators:
-            blob = operator.subtasks[0].source
-            if operator.uid == uid and blob is not None:
-                splits = SourceState.decode(read_blob(source.store, source.root, blob)).splits
-                return [int(tagged_loads(split.position)) for split in splits]
-        return None
-
-    # -- what goes ----------------------------------------------------------------------------------------------------
-
-    def _discard(self) -> None:
-        """Delete the checkpoints that the ledger has given up, now or while one under way still stood on them."""
+    def _delete_given_up(self) -> None:
+        """Delete the checkpoints that the ledger has discarded, except the bases of pending ones."""
         bases = {base for base in self._bases.values() if base is not None}
-        self.tracker.discarded(self.shelf.keep_only({each.id for each in self.ledger.completed} | bases))
-
-    def _forget(self, checkpoint_id: int) -> None:
-        words = self._acknowledged.pop(checkpoint_id, {}).values()
-        self.shelf.forget(checkpoint_id, {each for word in words for each in word.files_of(checkpoint_id)})
+        self.tracker.discarded(self.catalogue.delete_given_up(bases))
 
     def _sweep(self, before_attempt: int) -> None:
-        self.shelf.forget_savepoints()
-        self._discard()
-        self.shelf.sweep(before_attempt)
-
-
-def _called(kind: CheckpointKind) -> str:
-    return "savepoint" if kind.is_savepoint else "checkpoint"
+        self.catalogue.forget_savepoints()
+        self._delete_given_up()
+        self.catalogue.sweep(before_attempt)
 
 
 def _now_ms() -> float:

@@ -1,5 +1,5 @@
-"""What to do about a damaged checkpoint (I16): refuse it by name, offer the newest older good one, and take that one
-unasked only where nothing is committed twice by it.
+"""The choice of an older checkpoint in place of a damaged one (I16): the newest older good one is offered, and taken
+without asking only where no output is committed twice by it.
 """
 
 from __future__ import annotations
@@ -22,22 +22,24 @@ _LOG = logging.getLogger("rekindle.checkpoint")
 class GoingBack:
     """Whether a job may begin from an older checkpoint than the one it should have begun from."""
 
-    #: What would commit once more what it has committed since then.
+    #: The names of the operators that would commit their output since then a second time.
     committing: tuple[str, ...] = ()
-    #: The user has allowed it all the same.
+    #: Whether the user has allowed it all the same.
     allowed: bool = False
 
     @staticmethod
-    def of(plan: JobPlan, *, running: bool = False) -> GoingBack:
-        """As a job's sinks and settings say. `running`: it has handed out results, which cannot be taken back."""
-        return GoingBack(tuple(_committing(plan, running)), plan.settings.allow_older_checkpoint)
+    def of(plan: JobPlan, *, results_given_out: bool = False) -> GoingBack:
+        """From a job's sinks and settings. `results_given_out`: the run has given results to `execute_and_collect`,
+        which cannot be taken back.
+        """
+        return GoingBack(tuple(_committing(plan, results_given_out)), plan.settings.allow_older_checkpoint)
 
 
-def _committing(plan: JobPlan, running: bool) -> Iterator[str]:
+def _committing(plan: JobPlan, results_given_out: bool) -> Iterator[str]:
     for node in plan.nodes:
         has_committer = callable(getattr(node.function, "create_committer", None))
         two_phase = isinstance(node.function, TwoPhaseCommitSinkFunction)
-        collected = running and node.kind is OperatorKind.COLLECT
+        collected = results_given_out and node.kind is OperatorKind.COLLECT
         if (node.kind is OperatorKind.SINK and has_committer) or two_phase or collected:
             yield node.name
 
@@ -65,14 +67,14 @@ def decide(damage: str, alternative: str | None, going_back: GoingBack) -> str:
 
 
 def choose_restore(store: Store, path: str, damage: CorruptCheckpointError, going_back: GoingBack) -> LoadedCheckpoint:
-    """What a job begins from when the checkpoint at `path` turned out to be damaged, here or in a slot.
+    """The checkpoint to restore after the driver or a slot found the one at `path` damaged.
 
-    Older ones are read to the last byte before one is taken. CorruptCheckpointError: there is none, or the job may not
-    go back by itself.
+    Older ones are read to the last byte before one is taken. Raises CorruptCheckpointError if there is none, or if the
+    job may not go back by itself.
     """
     older = damage.alternative if damage.path is not None else newest_good_before(store, path, deep=True)
     decide(damage.damage, url_of(store, older) if older is not None else None, going_back)
-    assert older is not None, "nothing was decided upon"
+    assert older is not None, "`decide` raises if there is no older checkpoint"
     _LOG.warning(
         "%s The newest older good checkpoint, %s, is restored instead: what came after it is processed again.",
         damage.damage,
@@ -82,7 +84,7 @@ def choose_restore(store: Store, path: str, damage: CorruptCheckpointError, goin
 
 
 def load_or_older(store: Store, path: str, going_back: GoingBack) -> LoadedCheckpoint:
-    """`resolve.load`, and `choose_restore` if that finds damage."""
+    """Load a checkpoint, or choose an older one if it is damaged."""
     try:
         return load(store, path)
     except CorruptCheckpointError as error:

@@ -1,8 +1,8 @@
-"""Which checkpoint to trigger, publish, abort and forget. Pure: values in, decisions out; the shell carries them out.
+"""Decides which checkpoint to trigger, publish, abort and delete. Pure; `driver.py` carries out the decisions.
 
-A checkpoint is TRIGGERED when its barrier sets out with an epoch, ACKNOWLEDGING once that epoch counted (the cut
-stands, I3), PUBLISHING once every subtask has acknowledged, and COMPLETED once its `_metadata` is there. Until then it
-can be ABORTED; while it is being published only the store's word ends it.
+A checkpoint is TRIGGERED when its barrier is sent with an epoch, ACKNOWLEDGING once that epoch counted (the cut stands,
+I3), PUBLISHING once every subtask has acknowledged, and COMPLETED once its `_metadata` exists. Until then it can be
+ABORTED; while it is PUBLISHING only the store's answer ends it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from rekindle.coordinator.checkpoints.types import (
     Decision,
     Discard,
     DiscardLate,
+    Ending,
     EndJob,
     FailJob,
     NotifyComplete,
@@ -36,25 +37,17 @@ from rekindle.coordinator.checkpoints.types import (
 )
 
 _MAX_REQUESTS = 1000
-#: How many aborted ids are remembered, to tell a late acknowledgement's files from a completed checkpoint's.
+#: The number of aborted ids to remember: the files of a late acknowledgement are deleted, those of a completed
+#: checkpoint are not.
 _REMEMBERED_ABORTS = 64
 
 
 @dataclass(frozen=True)
-class Ending:
-    """The job's last checkpoint is complete; these subtasks have still to say that they committed."""
-
-    checkpoint: CompletedCheckpoint
-    awaiting: frozenset[Subtask]
-    request: CheckpointRequest | None
-
-
-@dataclass(frozen=True)
 class CheckpointLedger:
-    """Everything the driver knows about a job's checkpoints, over all its attempts.
+    """The state of a job's checkpoints, over all its attempts.
 
-    Every method gives the ledger that follows and the decisions, in the order in which to carry them out. Times are
-    monotonic milliseconds; `wall_ms` is what people and user functions see.
+    A method that returns a `Step` gives the next ledger and the decisions, in the order in which to carry them out.
+    Times are monotonic milliseconds; `wall_ms` is the time that people and user functions see.
 
     >>> ledger = CheckpointLedger(CheckpointPolicy(interval_ms=1000), frozenset({(0, 0)}))
     >>> ledger, _ = ledger.attempt_started(now_ms=0)
@@ -65,7 +58,7 @@ class CheckpointLedger:
     >>> ledger, (publish,) = ledger.acknowledge(trigger.id, (0, 0))
     >>> ledger, (completed, notify) = ledger.published(publish.checkpoint.id, "chk-1", now_ms=1010)
     >>> notify
-    NotifyComplete(id=1, subtasks=frozenset({(0, 0)}), acknowledge=False)
+    NotifyComplete(id=1, acknowledge=False)
     """
 
     policy: CheckpointPolicy
@@ -79,22 +72,23 @@ class CheckpointLedger:
     pending: tuple[PendingCheckpoint, ...] = ()
     requests: tuple[CheckpointRequest, ...] = ()
     completed: tuple[CompletedCheckpoint, ...] = ()  # the job's own, oldest first; at most `num_retained`
-    restore_point: CompletedCheckpoint | None = None  # where a restart begins
+    restore_point: CompletedCheckpoint | None = None  # the checkpoint that a restart restores
     aborted_ids: tuple[int, ...] = ()
-    final_due_ms: float | None = None  # the input has ended; the final checkpoint is due then
-    input_over: bool = False  # the input has ended, and only the stop under way keeps the job from its end
-    reader_behind: bool = False  # the results wait for their reader: no epoch brings more unasked
+    final_due_ms: float | None = None  # when the final checkpoint is due; None while there is input
+    input_over: bool = False  # the input has ended while a stop is under way, without periodic checkpoints
+    reader_behind: bool = False  # the results wait for their reader: only requested checkpoints are triggered
     ending: Ending | None = None
     ended: JobStatus | None = None
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
     def attempt_started(self, now_ms: float, restored: CompletedCheckpoint | None = None) -> Step:
-        """Every function is open, its state is that of `restored`. Not while `publishing`: ask the store first.
+        """Every function is open with the state of `restored`. Must not be called while a checkpoint is `publishing`.
 
-        Deltas stand on `restored` only if this job made it: another timeline's files are not its own (I14).
+        Deltas are based on `restored` only if this run made it: files of another timeline are not its own (I14).
         """
         assert not self.publishing, "the outcome of a publication decides from where to restart"
+        assert all(restored and each.id <= restored.id for each in self.completed), "call `went_back` first"
         own = any(each.is_same(restored) for each in self.completed)
         ledger = replace(
             self,
@@ -102,7 +96,6 @@ class CheckpointLedger:
             base_id=restored.id if restored and own else None,
             running=True,
             due_ms=now_ms + self.policy.interval_ms,
-            completed=tuple(each for each in self.completed if restored and each.id <= restored.id),
             restore_point=restored,
             final_due_ms=None,
             input_over=False,
@@ -110,17 +103,30 @@ class CheckpointLedger:
         )
         ending = self.ending if self.ending is not None and self.ending.checkpoint.is_same(restored) else None
         if restored is not None and (restored.kind is CheckpointKind.FINAL or ending is not None):
-            # Only commits are left to do (I9, I17).
+            # Only the commits are left to do (I9, I17).
             return ledger._end_with(restored, ending.request if ending else None)
         return ledger, ()
 
     def attempt_failed(self, message: str = "") -> Step:
-        """The attempt is over, its tasks are gone. What is being published stays until the store has spoken."""
+        """The attempt has failed, its tasks are gone. A checkpoint that is `publishing` stays pending."""
         ledger = replace(self, running=False, final_due_ms=None, input_over=False)
         return ledger._abort_rest(CheckpointFailureReason.JOB_FAILOVER_REGION, message)
 
+    def numbered_above(self, checkpoint_id: int) -> CheckpointLedger:
+        """The ledger whose next checkpoint gets a higher id than this one."""
+        return replace(self, last_id=max(self.last_id, checkpoint_id))
+
+    def went_back(self, older: CompletedCheckpoint | None) -> CheckpointLedger:
+        """The ledger after damage (I16): the next attempt restores `older`, a checkpoint of this run, and newer ones
+        are forgotten. None: the next attempt restores a checkpoint of another run.
+        """
+        if older is None:
+            return replace(self, restore_point=None, completed=())
+        before = tuple(each for each in self.completed if each.id < older.id)
+        return replace(self, restore_point=older, completed=(*before, older))
+
     def job_ended(self, status: JobStatus) -> Step:
-        """The job is over: nothing pends any more, and its checkpoints go unless the policy keeps them."""
+        """Abort pending checkpoints and delete completed ones, unless the policy keeps them: the job has ended."""
         ledger = replace(self, running=False, final_due_ms=None, ended=status)
         ledger, decisions = ledger._abort_rest(CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN, "")
         if ledger.ending is not None and ledger.ending.awaiting and ledger.ending.request is not None:
@@ -129,29 +135,29 @@ class CheckpointLedger:
         return ledger, (*decisions, *more)
 
     def input_ended(self, now_ms: float) -> Step:
-        """Every source is exhausted and every operator finished: the final checkpoint is due (I9)."""
+        """Every source is exhausted and every task finished: the final checkpoint is due (I9)."""
         if self.policy.enabled:
             return replace(self, final_due_ms=now_ms), ()
         if self.holds_input:
-            # With the barrier of a stop: its savepoint still has to be completed.
+            # A stop is under way: its savepoint has to complete first.
             return replace(self, input_over=True), ()
-        return self, (EndJob(None),)
+        return self, (EndJob(),)
 
     # -- triggers -----------------------------------------------------------------------------------------------------
 
     def request(self, request: CheckpointRequest) -> Step:
-        """Somebody asks for a checkpoint or savepoint; `trigger` gives it a turn, neither interval nor pause matter."""
+        """Queue a request for a checkpoint or savepoint; `trigger` takes it regardless of interval and pause."""
         reasons = CheckpointFailureReason
         if not self.running:
-            return self, (_refuse(request, reasons.NOT_ALL_REQUIRED_TASKS_RUNNING),)
+            return self, (request.refused(reasons.NOT_ALL_REQUIRED_TASKS_RUNNING),)
         if self.holds_input or any(each.kind is CheckpointKind.STOP for each in self.requests):
-            return self, (_refuse(request, reasons.CHECKPOINT_COORDINATOR_SUSPEND, "The job is about to end."),)
+            return self, (request.refused(reasons.CHECKPOINT_COORDINATOR_SUSPEND, "The job is about to end."),)
         if len(self.requests) >= _MAX_REQUESTS:
-            return self, (_refuse(request, reasons.TOO_MANY_CHECKPOINT_REQUESTS),)
+            return self, (request.refused(reasons.TOO_MANY_CHECKPOINT_REQUESTS),)
         return replace(self, requests=(*self.requests, request)), ()
 
     def trigger(self, now_ms: float, wall_ms: int) -> Step:
-        """The checkpoint that the next epoch carries, if any: at most one `Trigger`."""
+        """Trigger the checkpoint that the next epoch carries, if one is due: at most one `Trigger`."""
         chosen = self._choose(now_ms)
         if chosen is None:
             return self, ()
@@ -173,35 +179,39 @@ class CheckpointLedger:
             requests=_without(self.requests, request),
         )
         if kind is CheckpointKind.CHECKPOINT and request is None:
-            # A fixed rate: a start that was late does not make the next one late, unless by a whole interval.
+            # A fixed rate: a late start does not delay the next one, unless it was late by a whole interval.
             due_ms = self.due_ms + self.policy.interval_ms
             ledger = replace(ledger, due_ms=due_ms if due_ms > now_ms else now_ms + self.policy.interval_ms)
-        return ledger, (Trigger(checkpoint.id, kind, wall_ms, self.base_id, self.subtasks, request),)
+        return ledger, (Trigger(checkpoint.id, kind, wall_ms, self.base_id, request),)
 
     def next_wake_ms(self, now_ms: float) -> float | None:
-        """When to call `expire` and `trigger` again if nothing happens before; None: when something happens."""
+        """When to call `expire` and `trigger` again if no event comes before; None: only after an event."""
         moments = [moment for moment in (self.next_expiry_ms(), self._next_turn_ms(now_ms)) if moment is not None]
         return max(now_ms, min(moments)) if moments else None
 
     def next_expiry_ms(self, spared: Collection[int] = ()) -> float | None:
-        """When the next checkpoint under way will have taken too long, `spared` ones aside."""
+        """When the next pending checkpoint reaches its timeout, except `spared` ones."""
         moments = [each.triggered_ms + self.policy.timeout_ms for each in self._expiring(spared)]
         return min(moments, default=None)
 
     def waits_for_completion(self, now_ms: float) -> bool:
-        """Whether the next periodic checkpoint is due, but those whose cut stands take up its place."""
+        """Whether a periodic checkpoint is due and waits only for pending ones whose cut stands to complete."""
         full = len(self.pending) >= self.policy.max_concurrent
         cut = all(each.state is not CheckpointState.TRIGGERED for each in self.pending)
         return self.running and not self.holds_input and self.policy.enabled and full and cut and self.due_ms <= now_ms
 
+    def with_reader_behind(self, behind: bool) -> CheckpointLedger:
+        """The ledger for a reader of the results that is far behind, or not: then only requests are triggered."""
+        return self if self.reader_behind == behind else replace(self, reader_behind=behind)
+
     @property
     def holds_input(self) -> bool:
-        """Whether the job stands still: its last checkpoint is under way or being committed (I9, I17)."""
+        """Whether no more input is read: the job's last checkpoint is pending or being committed (I9, I17)."""
         return self.ending is not None or any(each.kind.is_last for each in self.pending)
 
     @property
     def publishing(self) -> tuple[PendingCheckpoint, ...]:
-        """What only the store's word can end."""
+        """The pending checkpoints that only the store's answer ends."""
         return tuple(each for each in self.pending if each.state is CheckpointState.PUBLISHING)
 
     def _choose(self, now_ms: float) -> tuple[CheckpointKind, CheckpointRequest | None] | None:
@@ -214,7 +224,7 @@ class CheckpointLedger:
         return (CheckpointKind.CHECKPOINT if self.final_due_ms is None else CheckpointKind.FINAL), None
 
     def _next_turn_ms(self, now_ms: float) -> float | None:
-        """When the next checkpoint may set out, as far as time alone decides."""
+        """When the next checkpoint may be triggered; None: not before an event."""
         if not self.running or self.holds_input:
             return None
         if self._next_request() is not None:
@@ -229,24 +239,24 @@ class CheckpointLedger:
         return max(self.due_ms, paused_ms)
 
     def _next_request(self) -> CheckpointRequest | None:
-        """Savepoints go first and wait for nothing; checkpoints asked for by hand wait for a free place."""
+        """The first savepoint, else the first requested checkpoint if fewer than `max_concurrent` are pending."""
         savepoints = [each for each in self.requests if each.kind.is_savepoint]
         if savepoints:
             return savepoints[0]
         free = len(self.pending) < self.policy.max_concurrent
         return self.requests[0] if self.requests and free else None
 
-    # -- what the tasks and the clock say -----------------------------------------------------------------------------
+    # -- acknowledgements and timeouts --------------------------------------------------------------------------------
 
     def cut_stands(self, checkpoint_id: int) -> Step:
-        """The epoch that carried the barrier counted (I3); before that no acknowledgement is worth anything."""
+        """The epoch with the barrier counted (I3); only from then on can the checkpoint be published."""
         checkpoint = self._find(checkpoint_id)
         if checkpoint is None:
             return self, ()
         return self._put(checkpoint.moved(CheckpointState.ACKNOWLEDGING))._publish_ready()
 
     def acknowledge(self, checkpoint_id: int, subtask: Subtask) -> Step:
-        """A subtask's snapshot is in the store; late and repeated words change nothing."""
+        """A subtask's snapshot is in the store. A repeated acknowledgement changes nothing; a late one is deleted."""
         checkpoint = self._find(checkpoint_id)
         if checkpoint is None:
             return self, (DiscardLate(checkpoint_id, subtask),) if checkpoint_id in self.aborted_ids else ()
@@ -261,26 +271,26 @@ class CheckpointLedger:
         now_ms: float,
         reason: CheckpointFailureReason = CheckpointFailureReason.CHECKPOINT_DECLINED,
     ) -> Step:
-        """A subtask could not make its snapshot: the checkpoint is aborted."""
+        """Abort the checkpoint: a subtask could not make its snapshot."""
         checkpoint = self._find(checkpoint_id)
         if checkpoint is None or subtask not in checkpoint.awaiting:
             return self, ()
         return self._abort(checkpoint, reason, message, now_ms)
 
     def abort(self, checkpoint_id: int, reason: CheckpointFailureReason, message: str, now_ms: float) -> Step:
-        """Its barrier could not set out (no savepoint directory, no epoch)."""
+        """Abort a checkpoint whose barrier was not sent, for example without a savepoint directory."""
         checkpoint = self._find(checkpoint_id)
         if checkpoint is None or checkpoint.state is CheckpointState.PUBLISHING:
             return self, ()
-        return self._abort(checkpoint, reason, message, now_ms, set_out=False)
+        return self._abort(checkpoint, reason, message, now_ms, barrier_sent=False)
 
     def expire(self, now_ms: float, spared: Collection[int] = ()) -> Step:
-        """Abort what takes longer than the timeout, from its trigger on (I22); not `spared` ones."""
+        """Abort the checkpoints that reached their timeout, counted from the trigger (I22), except `spared` ones."""
         late = [each for each in self._expiring(spared) if now_ms - each.triggered_ms >= self.policy.timeout_ms]
         return self._abort_each(late, CheckpointFailureReason.CHECKPOINT_EXPIRED, "", now_ms)
 
     def commit_acknowledged(self, checkpoint_id: int, subtask: Subtask) -> Step:
-        """A subtask has heard of the job's last checkpoint and committed; of others nobody waits for that."""
+        """A subtask has committed the job's last checkpoint. Commits of other checkpoints are not awaited."""
         ending = self.ending
         if ending is None or ending.checkpoint.id != checkpoint_id or not ending.awaiting:
             return self, ()
@@ -290,19 +300,19 @@ class CheckpointLedger:
     # -- publication --------------------------------------------------------------------------------------------------
 
     def published(self, checkpoint_id: int, location: str, now_ms: float) -> Step:
-        """`_metadata` is there: nothing undoes the checkpoint now, and it subsumes those before it."""
+        """Complete the checkpoint, whose `_metadata` exists; it subsumes those before it and is never undone."""
         pending = self._get(checkpoint_id)
         pending.moved(CheckpointState.COMPLETED)
         done = CompletedCheckpoint(checkpoint_id, pending.kind, location, pending.timestamp_ms)
         ledger = replace(self._drop(pending), last_completion_ms=now_ms)
-        ledger, told = ledger._stand(done, pending.request)
+        ledger, notices = ledger._completed(done, pending.request)
         ledger, subsumed = ledger._subsume(done, now_ms)
         ledger, retired = ledger._retire()
         ledger, ready = ledger._publish_ready()
-        return ledger, (Completed(done), *told, *subsumed, *retired, *ready)
+        return ledger, (Completed(done), *notices, *subsumed, *retired, *ready)
 
     def publish_failed(self, checkpoint_id: int, message: str, now_ms: float) -> Step:
-        """`_metadata` is certainly not there; a store that gave no clear answer must be asked before this is said."""
+        """Abort the checkpoint: its `_metadata` certainly does not exist. If in doubt, ask the store first."""
         pending = self._get(checkpoint_id)
         assert pending.state is CheckpointState.PUBLISHING, f"checkpoint {checkpoint_id} is not being published"
         reason = CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE
@@ -311,7 +321,7 @@ class CheckpointLedger:
         return ledger, (*decisions, *more)
 
     def _publish_ready(self) -> Step:
-        """One at a time in line, lowest first, so that no lower id completes after a higher one."""
+        """Publish acknowledged checkpoints, one at a time in line: no lower id completes after a higher one."""
         ledger, decisions = self, list[Decision]()
         for each in self.pending:
             taken = each.kind.is_in_line and any(other.kind.is_in_line for other in ledger.publishing)
@@ -320,8 +330,8 @@ class CheckpointLedger:
                 decisions.append(Publish(ledger._get(each.id)))
         return ledger, tuple(decisions)
 
-    def _stand(self, done: CompletedCheckpoint, request: CheckpointRequest | None) -> Step:
-        """What a completed checkpoint changes for the job, and who hears of it."""
+    def _completed(self, done: CompletedCheckpoint, request: CheckpointRequest | None) -> Step:
+        """Make a completed checkpoint the restore point and base; notify the tasks and answer its request."""
         answers = () if request is None else (Answer(request.token, done),)
         if not done.kind.is_in_line:
             return self, answers
@@ -330,7 +340,7 @@ class CheckpointLedger:
             ledger = replace(ledger, base_id=done.id, completed=(*ledger.completed, done))
         if done.kind.is_last:
             return ledger._end_with(done, request)
-        notices = (NotifyComplete(done.id, self.subtasks, acknowledge=False),) if self.running else ()
+        notices = (NotifyComplete(done.id, acknowledge=False),) if self.running else ()
         return ledger, (*notices, *answers)
 
     def _end_with(self, last: CompletedCheckpoint, request: CheckpointRequest | None) -> Step:
@@ -338,7 +348,7 @@ class CheckpointLedger:
         ledger = replace(self, ending=ending)
         if not self.running:
             return ledger, ()
-        return ledger, (NotifyComplete(last.id, self.subtasks, acknowledge=True), *_end_of(ending))
+        return ledger, (NotifyComplete(last.id, acknowledge=True), *_end_of(ending))
 
     def _subsume(self, done: CompletedCheckpoint, now_ms: float) -> Step:
         lower = [each for each in self.pending if each.id < done.id and not each.kind.is_savepoint]
@@ -348,7 +358,7 @@ class CheckpointLedger:
         )
 
     def _retire(self) -> Step:
-        """Of the completed ones the newest stay, as the policy says; after the job's end all, the last, or none."""
+        """Keep the newest `num_retained` completed checkpoints; after the job's end all, the last, or none."""
         over = self.ended is not None and self.ended not in RETAINED_AT_END[self.policy.retention]
         final = self.policy.keep_final and self.ended is JobStatus.FINISHED
         kept = () if over and not final else self.completed[-1 if over else -self.policy.num_retained :]
@@ -363,25 +373,24 @@ class CheckpointLedger:
         reason: CheckpointFailureReason,
         message: str,
         now_ms: float,
-        set_out: bool = True,
+        barrier_sent: bool = True,
     ) -> Step:
         checkpoint.moved(CheckpointState.ABORTED)
         ledger = replace(self._drop(checkpoint), aborted_ids=(*self.aborted_ids, checkpoint.id)[-_REMEMBERED_ABORTS:])
-        told = self.subtasks if self.running else frozenset[Subtask]()
-        aborted = Aborted(checkpoint.id, checkpoint.kind, reason, message, told, self.base_id)
+        aborted = Aborted(checkpoint.id, checkpoint.kind, reason, message, notify=self.running)
         request = checkpoint.request
-        answers = () if request is None else (_refuse(request, reason, message),)
+        answers = () if request is None else (request.refused(reason, message),)
         if not self.running:
             return ledger, (aborted, *answers)
         if checkpoint.kind is CheckpointKind.STOP:
-            return ledger, (aborted, *answers, *ledger._not_stopped(checkpoint, reason, message, set_out))
+            return ledger, (aborted, *answers, *ledger._not_stopped(checkpoint, reason, message, barrier_sent))
         ledger, consequences = ledger._after_failure(checkpoint, reason, message, now_ms)
         return ledger, (aborted, *answers, *consequences)
 
     def _after_failure(
         self, checkpoint: PendingCheckpoint, reason: CheckpointFailureReason, message: str, now_ms: float
     ) -> Step:
-        """A savepoint's failure is its caller's; a checkpoint's counts, and enough in a row fail the job."""
+        """Count a checkpoint's failure; enough in a row fail the job. A savepoint's failure only reaches its caller."""
         ledger = self
         if checkpoint.kind is CheckpointKind.FINAL:
             ledger = replace(ledger, final_due_ms=now_ms + self.policy.final_retry_ms)
@@ -389,17 +398,17 @@ class CheckpointLedger:
             return ledger, ()
         if self.failures < self.policy.tolerable_failures:
             return replace(ledger, failures=self.failures + 1), ()
-        text = f"Checkpoint {checkpoint.id} failed: {_sentence(reason, message)}"
+        text = f"Checkpoint {checkpoint.id} failed: {reason.sentence(message)}"
         text = f"Exceeded checkpoint tolerable failure threshold ({self.policy.tolerable_failures}). {text}"
-        return replace(ledger, failures=0), (FailJob(checkpoint.id, reason, text),)
+        return replace(ledger, failures=0), (FailJob(text),)
 
     def _not_stopped(
-        self, stop: PendingCheckpoint, reason: CheckpointFailureReason, message: str, set_out: bool
+        self, stop: PendingCheckpoint, reason: CheckpointFailureReason, message: str, barrier_sent: bool
     ) -> tuple[Decision, ...]:
-        """The job goes on, unless its operators are drained by now (I17) or its input has ended meanwhile."""
-        if set_out and stop.request is not None and stop.request.drain:
-            return (FailJob(stop.id, reason, f"Savepoint {stop.id} failed: {_sentence(reason, message)}"),)
-        return (ResumeInput(stop.id), *((EndJob(None),) if self.input_over else ()))
+        """Let the job go on, unless its operators are drained by now (I17) or its input has ended meanwhile."""
+        if barrier_sent and stop.request is not None and stop.request.drain:
+            return (FailJob(f"Savepoint {stop.id} failed: {reason.sentence(message)}"),)
+        return (ResumeInput(), *((EndJob(),) if self.input_over else ()))
 
     def _abort_each(
         self, doomed: Iterable[PendingCheckpoint], reason: CheckpointFailureReason, message: str, now_ms: float
@@ -411,14 +420,14 @@ class CheckpointLedger:
         return ledger, tuple(decisions)
 
     def _abort_rest(self, reason: CheckpointFailureReason, message: str) -> Step:
-        """The tasks are gone: abort all but what is being published, and say so to those who wait for a turn."""
+        """Abort every pending checkpoint except publishing ones, and refuse the queued requests: the tasks are gone."""
         assert not self.running, "a running attempt aborts with its time"
         doomed = [each for each in self.pending if each.state is not CheckpointState.PUBLISHING]
         ledger, decisions = self._abort_each(doomed, reason, message, 0.0)
-        refused = [_refuse(each, reason, message) for each in self.requests]
+        refused = [each.refused(reason, message) for each in self.requests]
         return replace(ledger, requests=()), (*decisions, *refused)
 
-    # -- the pending ones ---------------------------------------------------------------------------------------------
+    # -- pending checkpoints ------------------------------------------------------------------------------------------
 
     def _expiring(self, spared: Collection[int]) -> list[PendingCheckpoint]:
         return [each for each in self.pending if each.can_expire and each.id not in spared]
@@ -438,7 +447,7 @@ class CheckpointLedger:
         return replace(self, pending=tuple(each for each in self.pending if each.id != checkpoint.id))
 
 
-#: The ledger that follows, and what to do.
+#: The next ledger, and the decisions to carry out.
 Step = tuple[CheckpointLedger, tuple[Decision, ...]]
 
 
@@ -451,19 +460,11 @@ def _without(
     return requests[:at] + requests[at + 1 :]
 
 
-def _sentence(reason: CheckpointFailureReason, message: str) -> str:
-    return f"{reason.text} {message}".rstrip()
-
-
-def _refuse(request: CheckpointRequest, reason: CheckpointFailureReason, message: str = "") -> Answer:
-    return Answer(request.token, None, reason, _sentence(reason, message))
-
-
 def _end_of(ending: Ending) -> tuple[Decision, ...]:
     if ending.awaiting:
         return ()
     answers = () if ending.request is None else (Answer(ending.request.token, ending.checkpoint),)
-    return (*answers, EndJob(ending.checkpoint.id))
+    return (*answers, EndJob())
 
 
 def _half_stopped(request: CheckpointRequest, savepoint: CompletedCheckpoint) -> Answer:

@@ -1,4 +1,4 @@
-"""Checkpoints and savepoints that somebody asks for: any thread asks, the job master's thread takes and answers."""
+"""Requests for checkpoints and savepoints: any thread asks, the job master's thread takes and answers them."""
 
 from __future__ import annotations
 
@@ -6,77 +6,91 @@ import threading
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
+from typing import TypeVar
 
 from rekindle.coordinator.checkpoints.types import Answer, CheckpointKind, CheckpointRequest, CompletedCheckpoint
 from rekindle.errors import CheckpointError
 
+T = TypeVar("T")
 
-class RequestDesk:
-    """Where requests wait for their turn, and their askers for the answer. What comes before the job runs waits too."""
+
+class CheckpointRequests:
+    """The requests that wait to be taken, also before the job runs, and the futures of their callers."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: list[CheckpointRequest] = []
-        self._askers: dict[str, Future[CompletedCheckpoint]] = {}
+        self._futures: dict[str, Future[CompletedCheckpoint]] = {}
         self._closed: str | None = None
-        #: Called, from the asker's thread, when there is something to take.
+        #: Called from the caller's thread when there is a new request.
         self.on_request: Callable[[], None] = lambda: None
 
     def ask(
         self, kind: CheckpointKind, directory: str | None = None, drain: bool = False
     ) -> Future[CompletedCheckpoint]:
-        """Ask for a checkpoint; the future fails with a `CheckpointError` that says why there is none."""
-        asker: Future[CompletedCheckpoint] = Future()
+        """Request a checkpoint; the future fails with a `CheckpointError` that says why there is none."""
+        future: Future[CompletedCheckpoint] = Future()
         request = CheckpointRequest(uuid.uuid4().hex, kind, directory, drain=drain)
         with self._lock:
             if self._closed is not None:
-                asker.set_exception(CheckpointError(self._closed))
-                return asker
+                future.set_exception(CheckpointError(self._closed))
+                return future
             self._waiting.append(request)
-            self._askers[request.token] = asker
+            self._futures[request.token] = future
         self.on_request()
-        return asker
-
-    @property
-    def has_requests(self) -> bool:
-        """Whether `take` would bring something."""
-        return bool(self._waiting)
+        return future
 
     def take(self) -> list[CheckpointRequest]:
-        """The requests that nobody has taken yet."""
+        """The new requests since the last call."""
         with self._lock:
             taken, self._waiting = self._waiting, []
         return taken
 
     def answer(self, answer: Answer) -> None:
-        """Tell who asked."""
+        """Complete the future of a request."""
         with self._lock:
-            asker = self._askers.pop(answer.token, None)
-        if asker is None:
+            future = self._futures.pop(answer.token, None)
+        if future is None:
             return
         if answer.checkpoint is not None and answer.reason is None:
-            _settle(asker, answer.checkpoint)
+            _settle(future, answer.checkpoint)
         else:
-            _settle(asker, CheckpointError(answer.message))
+            _settle(future, CheckpointError(answer.message))
 
     def close(self, why: str) -> None:
-        """The job is over: nobody will answer any more."""
+        """Fail every open request, and every later one: the job has ended."""
         with self._lock:
             self._closed = why
             self._waiting.clear()
-            askers, self._askers = list(self._askers.values()), {}
-        for asker in askers:
-            _settle(asker, CheckpointError(why))
+            futures, self._futures = list(self._futures.values()), {}
+        for future in futures:
+            _settle(future, CheckpointError(why))
 
 
-def _settle(asker: Future[CompletedCheckpoint], outcome: CompletedCheckpoint | CheckpointError) -> None:
-    """Who gave up waiting (`cancel`) is not told."""
-    if not asker.set_running_or_notify_cancel():
+def mapped(future: Future[CompletedCheckpoint], take: Callable[[CompletedCheckpoint], T]) -> Future[T]:
+    """A future with one part of a checkpoint, or with the same error."""
+    part: Future[T] = Future()
+
+    def settle(done: Future[CompletedCheckpoint]) -> None:
+        if not part.set_running_or_notify_cancel():
+            return
+        if (error := done.exception()) is not None:
+            part.set_exception(error)
+        else:
+            part.set_result(take(done.result()))
+
+    future.add_done_callback(settle)
+    return part
+
+
+def _settle(future: Future[CompletedCheckpoint], outcome: CompletedCheckpoint | CheckpointError) -> None:
+    """Complete a future, unless its caller has cancelled it."""
+    if not future.set_running_or_notify_cancel():
         return
     try:
         if isinstance(outcome, CheckpointError):
-            asker.set_exception(outcome)
+            future.set_exception(outcome)
         else:
-            asker.set_result(outcome)
+            future.set_result(outcome)
     except InvalidStateError:
         pass

@@ -29,7 +29,7 @@ from rekindle.coordinator.checkpoints.types import Aborted, CheckpointKind, Comp
 from rekindle.graph.nodes import JobPlan
 
 DEFAULT_HISTORY = 10
-#: Percentiles look at so many of the last completed checkpoints; minimum, maximum and average at all.
+#: Percentiles cover this many of the last completed checkpoints; minimum, maximum and average cover all.
 _WINDOW = 10_000
 
 
@@ -45,7 +45,7 @@ def flink_type(kind: CheckpointKind) -> CheckpointType:
 
 
 class _Running:
-    """A summary that grows; bounded."""
+    """A summary of values as they come; bounded."""
 
     def __init__(self) -> None:
         self._count = self._sum = self._min = self._max = 0
@@ -69,7 +69,7 @@ _Latest = Literal["completed", "savepoint", "failed"]
 
 
 class CheckpointRecorder:
-    """Collects the statistics of a job; what it remembers is bounded. Not safe for threads: call it under a lock.
+    """Records the statistics of a job's checkpoints; bounded. Not thread-safe.
 
     >>> recorder = CheckpointRecorder({"vertex": 1})
     >>> recorder.triggered(1, CheckpointKind.CHECKPOINT, now_ms=100, wall_ms=5000)
@@ -85,7 +85,7 @@ class CheckpointRecorder:
         self._parallelism = dict(parallelism)
         self._limit = history
         self._counts = CheckpointCounts()
-        self._started_ms: dict[int, float] = {}  # in progress -> when it was triggered, monotonic
+        self._started_ms: dict[int, float] = {}  # of checkpoints in progress; monotonic
         self._in_progress: dict[int, CheckpointStatistics] = {}
         self._history: dict[int, CheckpointStatistics] = {}  # oldest first
         self._latest: dict[_Latest, CheckpointStatistics] = {}
@@ -96,7 +96,7 @@ class CheckpointRecorder:
     def triggered(
         self, checkpoint_id: int, kind: CheckpointKind, now_ms: float, wall_ms: int, savepoint_format: str | None = None
     ) -> None:
-        """A checkpoint sets out."""
+        """A checkpoint was triggered."""
         tasks = tuple(TaskStatistics(vertex, (None,) * count) for vertex, count in self._parallelism.items())
         self._started_ms[checkpoint_id] = now_ms
         self._keep(
@@ -107,7 +107,7 @@ class CheckpointRecorder:
         self._count(total=1, in_progress=1)
 
     def acknowledged(self, checkpoint_id: int, vertex_id: str, snapshot: SubtaskSnapshot, now_ms: float) -> None:
-        """A subtask has acknowledged; for a checkpoint that is over this means nothing."""
+        """A subtask has acknowledged; ignored unless the checkpoint is in progress."""
         checkpoint = self._in_progress.get(checkpoint_id)
         if checkpoint is None:
             return
@@ -117,7 +117,7 @@ class CheckpointRecorder:
         self._keep(replace(checkpoint, tasks=tasks))
 
     def completed(self, checkpoint_id: int, external_path: str | None) -> CheckpointStatistics:
-        """Its `_metadata` is published; `external_path`: what a recovery takes."""
+        """A checkpoint is published. `external_path`: the path from which a job restores it."""
         checkpoint = self._over(
             replace(self._in_progress[checkpoint_id], status=CheckpointStatus.COMPLETED, external_path=external_path)
         )
@@ -134,7 +134,7 @@ class CheckpointRecorder:
         return checkpoint
 
     def failed(self, checkpoint_id: int, message: str, now_ms: float) -> None:
-        """It was aborted."""
+        """A checkpoint was aborted."""
         checkpoint = self._in_progress[checkpoint_id]
         failed = replace(
             checkpoint,
@@ -145,17 +145,13 @@ class CheckpointRecorder:
         self._now_latest("failed", self._over(failed))
         self._count(in_progress=-1, failed=1)
 
-    def refused(self) -> None:
-        """A request came to nothing before there was a checkpoint."""
-        self._count(total=1, failed=1)
-
     def restored(self, checkpoint_id: int, is_savepoint: bool, external_path: str | None, wall_ms: int) -> None:
-        """An attempt begins with this checkpoint."""
+        """An attempt has restored this checkpoint."""
         self._restored = RestoredCheckpoint(checkpoint_id, wall_ms, is_savepoint, external_path)
         self._count(restored=1)
 
     def discarded(self, checkpoint_ids: Iterable[int]) -> None:
-        """These were deleted."""
+        """These checkpoints were deleted."""
         for checkpoint_id in checkpoint_ids:
             if checkpoint_id in self._history:
                 self._history[checkpoint_id] = replace(self._history[checkpoint_id], discarded=True)
@@ -164,7 +160,7 @@ class CheckpointRecorder:
                     self._latest[name] = replace(latest, discarded=True)
 
     def overview(self) -> CheckpointOverview:
-        """Everything as it is now."""
+        """The statistics as of now."""
         return CheckpointOverview(
             counts=self._counts,
             summary=CompletedSummary(
@@ -185,7 +181,7 @@ class CheckpointRecorder:
         return max(0, round(now_ms - self._started_ms[checkpoint_id]))
 
     def _keep(self, checkpoint: CheckpointStatistics) -> None:
-        """In the history as long as there is room; the oldest go first, whatever they are."""
+        """Update the history, which drops its oldest entries, in progress or not."""
         self._in_progress[checkpoint.id] = checkpoint
         newest = max(self._history, default=0)
         if checkpoint.id in self._history or checkpoint.id > newest:
@@ -199,7 +195,7 @@ class CheckpointRecorder:
         return checkpoint
 
     def _now_latest(self, name: _Latest, checkpoint: CheckpointStatistics) -> None:
-        """The latest is the one with the highest id: a savepoint may take longer than the next one."""
+        """Update the latest, the one with the highest id: a savepoint may complete after the next one."""
         known = self._latest.get(name)
         if known is None or known.id < checkpoint.id:
             self._latest[name] = checkpoint
@@ -210,7 +206,7 @@ class CheckpointRecorder:
 
 
 class CheckpointTracker:
-    """The statistics of a job's checkpoints; tasks are named by the uid of their chain's head."""
+    """The thread-safe recorder of a plan's checkpoints; names each task by the uid of its chain's head."""
 
     def __init__(self, plan: JobPlan) -> None:
         self._lock = threading.Lock()
@@ -220,12 +216,12 @@ class CheckpointTracker:
         self._recorder = CheckpointRecorder({uid: parallelism[chain] for chain, uid in self._vertices.items()})
 
     def overview(self) -> CheckpointOverview:
-        """Everything as it is now."""
+        """The statistics as of now."""
         with self._lock:
             return self._recorder.overview()
 
     def triggered(self, trigger: Trigger, now_ms: float) -> None:
-        """A checkpoint sets out."""
+        """A checkpoint was triggered."""
         format_type = trigger.request.format_type if trigger.request is not None else None
         with self._lock:
             self._recorder.triggered(trigger.id, trigger.kind, now_ms, trigger.timestamp_ms, format_type)
@@ -257,21 +253,21 @@ class CheckpointTracker:
             self._recorder.acknowledged(word.checkpoint, self._vertices[word.chain], snapshot, now_ms)
 
     def completed(self, checkpoint: CompletedCheckpoint, external_path: str | None) -> CheckpointStatistics:
-        """Its `_metadata` is published; `external_path`: what a recovery takes."""
+        """A checkpoint is published. `external_path`: the path from which a job restores it."""
         with self._lock:
             return self._recorder.completed(checkpoint.id, external_path)
 
     def aborted(self, aborted: Aborted, now_ms: float) -> None:
-        """It came to nothing."""
+        """A checkpoint was aborted."""
         with self._lock:
-            self._recorder.failed(aborted.id, f"{aborted.reason.text} {aborted.message}".rstrip(), now_ms)
+            self._recorder.failed(aborted.id, aborted.reason.sentence(aborted.message), now_ms)
 
     def restored(self, checkpoint: CompletedCheckpoint, external_path: str | None, wall_ms: int) -> None:
-        """An attempt begins with it."""
+        """An attempt has restored this checkpoint."""
         with self._lock:
             self._recorder.restored(checkpoint.id, checkpoint.kind.is_savepoint, external_path, wall_ms)
 
     def discarded(self, checkpoint_ids: Sequence[int]) -> None:
-        """These were deleted."""
+        """These checkpoints were deleted."""
         with self._lock:
             self._recorder.discarded(checkpoint_ids)

@@ -1,4 +1,4 @@
-"""Types of the checkpoint ledger: kinds, failure reasons, states, policy, requests and decisions. Pure."""
+"""Types of the checkpoint ledger: kinds, failure reasons, states, policy, requests, messages and decisions. Pure."""
 
 from __future__ import annotations
 
@@ -10,26 +10,37 @@ from rekindle.common.job_status import JobStatus
 from rekindle.config_parsers import in_millis
 from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from rekindle.graph.settings import JobSettings
+from rekindle.protocol import CheckpointAcknowledged, CheckpointDeclined, Committed
 
-#: (chain, subtask): who acknowledges.
+#: A task that acknowledges checkpoints: (chain id, subtask index).
 Subtask = tuple[int, int]
+#: What a slot sends about a checkpoint.
+CheckpointMessage = CheckpointAcknowledged | CheckpointDeclined | Committed
 
 
 class CheckpointFailureReason(Enum):
-    """Why a checkpoint, or a request for one, came to nothing: Flink's names and texts.
+    """Why a checkpoint, or a request for one, failed: Flink's names and texts.
 
     >>> CheckpointFailureReason.CHECKPOINT_EXPIRED.text
     'Checkpoint expired before completing.'
     """
 
     text: str
-    counts: bool  # against the tolerable failures
+    counts: bool  # against `tolerable_failures`
 
     def __new__(cls, text: str, counts: bool) -> CheckpointFailureReason:
         reason = object.__new__(cls)
         reason._value_ = reason.text = text
         reason.counts = counts
         return reason
+
+    def sentence(self, message: str = "") -> str:
+        """The reason's text, followed by a message if there is one.
+
+        >>> CheckpointFailureReason.CHECKPOINT_DECLINED.sentence("The disk is full.")
+        'Checkpoint was declined. The disk is full.'
+        """
+        return f"{self.text} {message}".rstrip()
 
     TOO_MANY_CHECKPOINT_REQUESTS = ("The maximum number of queued checkpoint requests exceeded", False)
     NOT_ALL_REQUIRED_TASKS_RUNNING = ("Not all required tasks are currently running.", False)
@@ -47,31 +58,31 @@ class CheckpointFailureReason(Enum):
 
 
 class CheckpointKind(Enum):
-    """What a checkpoint is for."""
+    """The purpose of a checkpoint."""
 
-    CHECKPOINT = "CHECKPOINT"  # periodic, or asked for by hand
+    CHECKPOINT = "CHECKPOINT"  # periodic, or requested by the user
     FINAL = "FINAL"  # the last one of a bounded job (I9)
     SAVEPOINT = "SAVEPOINT"
     STOP = "SYNC_SAVEPOINT"  # stop with savepoint (I17)
 
     @property
     def is_savepoint(self) -> bool:
-        """Whether it belongs to the user: self-contained, never subsumed, never deleted by the job."""
+        """Whether the user owns it: self-contained, never subsumed, never deleted by the job."""
         return self in (CheckpointKind.SAVEPOINT, CheckpointKind.STOP)
 
     @property
     def is_last(self) -> bool:
-        """Whether the job ends with it: input is held, and every commit is awaited."""
+        """Whether the job ends with it: no more input is read, and every commit is awaited."""
         return self in (CheckpointKind.FINAL, CheckpointKind.STOP)
 
     @property
     def is_in_line(self) -> bool:
-        """Whether it subsumes the lower ones, is told to listeners, and may be where a restart begins."""
+        """Whether it subsumes checkpoints with lower ids, notifies the tasks, and may be restored by a restart."""
         return self is not CheckpointKind.SAVEPOINT
 
 
 class CheckpointState(Enum):
-    """Where a checkpoint is in its life."""
+    """The state of a checkpoint between its trigger and its end."""
 
     TRIGGERED = "TRIGGERED"
     ACKNOWLEDGING = "ACKNOWLEDGING"
@@ -80,7 +91,7 @@ class CheckpointState(Enum):
     ABORTED = "ABORTED"
 
 
-#: The life of a checkpoint; the diagram in `docs/architecture.md` is drawn from it.
+#: The states that may follow each state; the diagram in `docs/architecture.md` is generated from this table.
 TRANSITIONS: dict[CheckpointState, frozenset[CheckpointState]] = {
     CheckpointState.TRIGGERED: frozenset({CheckpointState.ACKNOWLEDGING, CheckpointState.ABORTED}),
     CheckpointState.ACKNOWLEDGING: frozenset({CheckpointState.PUBLISHING, CheckpointState.ABORTED}),
@@ -89,10 +100,10 @@ TRANSITIONS: dict[CheckpointState, frozenset[CheckpointState]] = {
     CheckpointState.ABORTED: frozenset(),
 }
 
-#: The ends of a job after which its checkpoints stay whatever the user asked for: it is not done, and whoever starts it
-#: again must not commit its output once more (I21).
+#: The job's end states after which its checkpoints stay whatever the user configured: the job is not done, and the next
+#: run must not commit its output a second time (I21).
 _NOT_DONE = frozenset({JobStatus.FAILED, JobStatus.SUSPENDED})
-#: The ends of a job after which its checkpoints stay, by what the user asked for.
+#: The job's end states after which its checkpoints stay, by the user's setting.
 RETAINED_AT_END: dict[ExternalizedCheckpointRetention, frozenset[JobStatus]] = {
     ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION: _NOT_DONE | {JobStatus.CANCELED},
     ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION: _NOT_DONE,
@@ -102,7 +113,7 @@ RETAINED_AT_END: dict[ExternalizedCheckpointRetention, frozenset[JobStatus]] = {
 
 @dataclass(frozen=True)
 class CheckpointPolicy:
-    """The settings of checkpoints; an interval of -1: none but those asked for by hand."""
+    """The settings of checkpoints. With an interval of -1 only requested checkpoints are made."""
 
     interval_ms: int = -1
     timeout_ms: int = in_millis(config.CHECKPOINT_TIMEOUT.default)
@@ -111,13 +122,13 @@ class CheckpointPolicy:
     tolerable_failures: int = config.CHECKPOINT_TOLERABLE_FAILURES.default
     num_retained: int = config.CHECKPOINT_NUM_RETAINED.default
     retention: ExternalizedCheckpointRetention = ExternalizedCheckpointRetention[config.CHECKPOINT_RETENTION.default]
-    #: Who starts the program again and again with `latest` must find that it had ended: the last checkpoint stays.
+    #: Keep the final checkpoint: a program started with `latest` each time must find that the job had ended.
     keep_final: bool = False
-    final_retry_ms: int = 1000  # so that a store that fails at once is not asked in a loop
+    final_retry_ms: int = 1000  # the pause after a failed final checkpoint: a failing store is not asked in a busy loop
 
     @property
     def enabled(self) -> bool:
-        """Whether checkpoints are made without being asked for."""
+        """Whether checkpoints are made periodically."""
         return self.interval_ms > 0
 
     @staticmethod
@@ -137,13 +148,17 @@ class CheckpointPolicy:
 
 @dataclass(frozen=True)
 class CheckpointRequest:
-    """A checkpoint that somebody asked for; `token` says to whom the `Answer` goes."""
+    """A request for a checkpoint or savepoint; `token` identifies the caller that gets the `Answer`."""
 
     token: str
     kind: CheckpointKind
     location: str | None = None  # savepoints: the directory to write into
     format_type: str | None = None  # savepoints: CANONICAL or NATIVE
     drain: bool = False  # STOP: end event time and finish the operators first
+
+    def refused(self, reason: CheckpointFailureReason, message: str = "") -> Answer:
+        """The answer that there is no checkpoint, and why."""
+        return Answer(self.token, None, reason, reason.sentence(message))
 
 
 @dataclass(frozen=True)
@@ -160,19 +175,19 @@ class PendingCheckpoint:
     request: CheckpointRequest | None = None
 
     def moved(self, state: CheckpointState) -> PendingCheckpoint:
-        """The same in another state."""
+        """The same checkpoint in another state."""
         assert state in TRANSITIONS[self.state], f"checkpoint {self.id}: {self.state} -> {state}"
         return replace(self, state=state)
 
     @property
     def can_expire(self) -> bool:
-        """Whether a subtask, or its epoch, is still waited for."""
+        """Whether its epoch, or the acknowledgement of a subtask, is still awaited."""
         return self.state is CheckpointState.TRIGGERED or bool(self.awaiting)
 
 
 @dataclass(frozen=True)
 class CompletedCheckpoint:
-    """A checkpoint that exists."""
+    """A checkpoint whose `_metadata` is published."""
 
     id: int
     kind: CheckpointKind
@@ -180,67 +195,73 @@ class CompletedCheckpoint:
     timestamp_ms: int
 
     def is_same(self, other: CompletedCheckpoint | None) -> bool:
-        """Whether both are the same files: ids alone repeat over timelines."""
+        """Whether both are the same files: the same id may exist in two timelines."""
         return other is not None and (self.id, self.location) == (other.id, other.location)
 
 
 @dataclass(frozen=True)
+class Ending:
+    """The job's last checkpoint is complete; the commits of the subtasks in `awaiting` are outstanding."""
+
+    checkpoint: CompletedCheckpoint
+    awaiting: frozenset[Subtask]
+    request: CheckpointRequest | None
+
+
+@dataclass(frozen=True)
 class Trigger:
-    """Send this barrier with the next epoch. `base_id`: the last completed checkpoint, on which deltas stand (I12)."""
+    """Send this barrier with the next epoch. `base_id`: the last completed checkpoint, the base of deltas (I12)."""
 
     id: int
     kind: CheckpointKind
     timestamp_ms: int
     base_id: int | None
-    subtasks: frozenset[Subtask]
     request: CheckpointRequest | None
 
 
 @dataclass(frozen=True)
 class Publish:
-    """Every subtask has acknowledged: write `_metadata`, then say `published` or `publish_failed`."""
+    """Every subtask has acknowledged: write `_metadata`, then call `published` or `publish_failed`."""
 
     checkpoint: PendingCheckpoint
 
 
 @dataclass(frozen=True)
 class Completed:
-    """The checkpoint exists."""
+    """The checkpoint is published: record it and release the results that it covers."""
 
     checkpoint: CompletedCheckpoint
 
 
 @dataclass(frozen=True)
 class NotifyComplete:
-    """Tell these subtasks; they commit and, when the job ends with it, say so (`commit_acknowledged`)."""
+    """Notify every task, which then commits. `acknowledge`: the job ends with it, and each task reports its commit."""
 
     id: int
-    subtasks: frozenset[Subtask]
     acknowledge: bool
 
 
 @dataclass(frozen=True)
 class Aborted:
-    """The checkpoint is as if never triggered: tell these subtasks, delete what they wrote."""
+    """The checkpoint has failed: delete the files written for it and, with `notify`, tell every task."""
 
     id: int
     kind: CheckpointKind
     reason: CheckpointFailureReason
     message: str
-    subtasks: frozenset[Subtask]
-    base_id: int | None
+    notify: bool
 
 
 @dataclass(frozen=True)
 class Discard:
-    """Delete these completed checkpoints; nothing needs them any more."""
+    """Delete these completed checkpoints, each once no checkpoint under way is based on it."""
 
     checkpoints: tuple[CompletedCheckpoint, ...]
 
 
 @dataclass(frozen=True)
 class DiscardLate:
-    """Delete what this subtask wrote for a checkpoint that was aborted before it acknowledged."""
+    """Delete the files of a subtask that acknowledged a checkpoint after its abort."""
 
     id: int
     subtask: Subtask
@@ -248,7 +269,7 @@ class DiscardLate:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a request came to: the checkpoint, or the reason why there is none."""
+    """The outcome of a request: the checkpoint, or the reason why there is none."""
 
     token: str
     checkpoint: CompletedCheckpoint | None = None
@@ -258,25 +279,19 @@ class Answer:
 
 @dataclass(frozen=True)
 class FailJob:
-    """The attempt fails; the restart strategy has the next word."""
+    """Fail the attempt with this message; the restart strategy decides about the job."""
 
-    id: int
-    reason: CheckpointFailureReason
     message: str
 
 
 @dataclass(frozen=True)
 class ResumeInput:
-    """A stop with savepoint came to nothing: the job goes on (I17)."""
-
-    id: int
+    """A stop with savepoint has failed: the job goes on (I17)."""
 
 
 @dataclass(frozen=True)
 class EndJob:
-    """Everything is committed: close the functions; the job is FINISHED."""
-
-    id: int | None
+    """Every commit is done: close the functions; the job is FINISHED."""
 
 
 Decision = (

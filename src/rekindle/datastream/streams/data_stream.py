@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class DataStream(SinkableStream):
-    """A stream of records of one type. Each method adds an operator or a partitioning and returns a new stream.
+    """A stream of records of one type. Its methods add operators or partitionings and return new streams.
 
     >>> from rekindle.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -84,7 +84,7 @@ class DataStream(SinkableStream):
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """Set how long, in ms, the operator's records may wait in a buffer. With -1, they wait until it is full."""
+        """Accepted without effect: the environment's buffer timeout applies to all operators."""
         operator = self._settable("set_buffer_timeout()")
         if not isinstance(timeout_millis, int) or timeout_millis < -1:
             raise GraphError(f"'{operator.name}': a buffer timeout is -1, 0 or more ms, not {timeout_millis!r}.")

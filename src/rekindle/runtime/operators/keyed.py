@@ -1,4 +1,4 @@
-"""Operators on keyed streams: the current key is set before user code runs, timers fire by key."""
+"""Operators on keyed streams: they set the current key before user code runs, and fire timers by key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Selector = Callable[[Any], Any]
 
 
 class KeyedContext(KeyedProcessFunction.OnTimerContext):
-    """What a keyed process function sees beside the record; one object per operator."""
+    """The context of a keyed process function; one object per operator."""
 
     def __init__(self, service: KeyedTimerService, keyed: KeyedStateBackend) -> None:
         self._service = service
@@ -45,7 +45,7 @@ class KeyedContext(KeyedProcessFunction.OnTimerContext):
 
 
 class KeyedOperator(FunctionOperator, Timed):
-    """A function with keyed state and timers."""
+    """An operator whose function has keyed state and timers."""
 
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, selectors: list[Selector]) -> None:
         super().__init__(node, context, function)
@@ -58,7 +58,7 @@ class KeyedOperator(FunctionOperator, Timed):
         self.user_context: Any = self.make_context()
 
     def make_context(self) -> Any:
-        """The context object handed to the function."""
+        """Return the context object that the function gets."""
         return KeyedContext(self.service, self.keyed)
 
     def open(self) -> None:
@@ -66,7 +66,7 @@ class KeyedOperator(FunctionOperator, Timed):
         super().open()
 
     def process_watermark(self, watermark: int) -> None:
-        """Fire what is due in event time, then pass the watermark on."""
+        """Fire the event-time timers that are due, then pass the watermark on."""
         self.current_watermark = watermark
         self.keyed.clear_current_key()
         if self.context.ends_batch(watermark):
@@ -78,19 +78,19 @@ class KeyedOperator(FunctionOperator, Timed):
         self.output.emit_watermark(watermark)
 
     def next_due_ms(self) -> int | None:
-        """The earliest processing-time timer; in BATCH mode they wait for the end of the input."""
+        """Return when the earliest processing-time timer is due; in BATCH mode they wait for the end of the input."""
         return None if self.context.batch else self.timers.next_processing_time()
 
     def on_processing_time(self, now_ms: int) -> None:
-        """Fire what is due in processing time."""
+        """Fire the processing-time timers that are due."""
         if self.context.batch:
             return
         self._fire(self.timers.due_processing_time(now_ms), TimeDomain.PROCESSING_TIME)
 
     def _fire(self, due: Any, domain: TimeDomain) -> None:
-        self.collector.drain(lambda stamp: self._fired(due, domain, stamp), stamped=True)
+        self.collector.drain(lambda stamp: self._timer_results(due, domain, stamp), stamped=True)
 
-    def _fired(self, due: Any, domain: TimeDomain, stamp: Stamp) -> Iterator[Any]:
+    def _timer_results(self, due: Any, domain: TimeDomain, stamp: Stamp) -> Iterator[Any]:
         context, keyed, on_timer = self.user_context, self.keyed, self._on_timer
         find, load = keyed.front.get, keyed.load_row
         timestamp = NO_TIMESTAMP
@@ -122,11 +122,11 @@ def run_keyed(
 ) -> None:
     """Run a keyed process method over a batch."""
     operator.collector.drain(
-        lambda stamp: _processed(operator, process, selector, records, timestamps, stamp), timestamps is not None
+        lambda stamp: _process_results(operator, process, selector, records, timestamps, stamp), timestamps is not None
     )
 
 
-def _processed(
+def _process_results(
     operator: KeyedOperator,
     process: Callable[[Any, Any], Any],
     selector: Selector,
@@ -134,7 +134,7 @@ def _processed(
     timestamps: list[int] | None,
     stamp: Stamp,
 ) -> Iterator[Any]:
-    """This loop is the engine's hottest."""
+    """Yield the results of a batch. This is the engine's hottest loop."""
     keyed, context = operator.keyed, operator.user_context
     find, load = keyed.front.get, keyed.load_row
     remaining = iter(records)
@@ -155,7 +155,7 @@ def _processed(
 
 
 class KeyedProcessOperator(KeyedOperator):
-    """`KeyedProcessFunction`."""
+    """Runs a `KeyedProcessFunction`."""
 
     def open(self) -> None:
         self._process = method_or_callable(self.function, "process_element")
@@ -166,7 +166,7 @@ class KeyedProcessOperator(KeyedOperator):
 
 
 def with_current_key(keyed: KeyedStateBackend, selector: Selector, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A map, filter, flat_map or sink function on a keyed stream: its state is that of the record's key."""
+    """Make the record's key current before each call of a map, filter, flat_map or sink function."""
 
     def call(record: Any, *context: Any) -> Any:
         keyed.set_current_key(selector(record))
@@ -176,13 +176,13 @@ def with_current_key(keyed: KeyedStateBackend, selector: Selector, function: Cal
 
 
 class ReduceOperator(KeyedOperator):
-    """Rolling reduce: every record gives the new value; in BATCH mode only the last value per key, at the end."""
+    """Rolling reduce: emits the new value for every record; in BATCH mode only the last value per key, at the end."""
 
     yields_tagged = False
 
     def open(self) -> None:
         self._state = self.keyed.value_state(reserved(ValueStateDescriptor("reduce", self.node.output_type)))
-        # A state's None is "no value"; here it may be the value.
+        # None in a value state means "no value", but a reduce function may return None: this state tells them apart.
         self._none = self.keyed.value_state(reserved(ValueStateDescriptor("reduce-is-none", Types.BOOLEAN())))
         self._reduce = method_or_callable(self.function, "reduce")
         super().open()

@@ -1,4 +1,4 @@
-"""The roles that only some operators have, each a small protocol; `Operator` itself holds what all of them do.
+"""The roles that only some operators have, each a small protocol; `Operator` itself has only the common methods.
 
 An operator names its roles as base classes. `OperatorRoles` sorts the operators of a chain by role once, when the task
 is built, so that no loop of the task asks for a role again.
@@ -29,7 +29,7 @@ class TwoInputs(Protocol):
 
 @runtime_checkable
 class SnapshotParticipant(Protocol):
-    """An operator with state of its own, or of its function, that hears of every checkpoint."""
+    """An operator with state of its own, or of its function; it is notified of every checkpoint."""
 
     def initialize_state(self, restored_id: int | None) -> None:
         """Take over the state, restored or empty; called before `open`."""
@@ -38,10 +38,10 @@ class SnapshotParticipant(Protocol):
         """Write the function's state into the snapshot."""
 
     def notify_complete(self, checkpoint_id: int) -> None:
-        """Hear that the checkpoint is durable."""
+        """Notify the operator that the checkpoint is complete: it is durable."""
 
     def notify_aborted(self, checkpoint_id: int) -> None:
-        """Hear that the checkpoint was aborted: treat it as if it had never been triggered."""
+        """Notify the operator that the checkpoint was aborted, as if it had never been triggered."""
 
 
 @runtime_checkable
@@ -124,6 +124,6 @@ def refuse_committables(context: OperatorContext, stored: Sequence[Iterator[byte
     if stored and not context.settings.allow_non_restored_state:
         raise OperatorFailure(context.node.name) from IncompatibleStateError(
             f"The checkpoint holds {len(stored)} committables for {context.task_name}, which commits nothing "
-            "in this program: give it its committer back, or allow that they are dropped "
+            "in this program: give the sink its committer back, or allow that the committables are dropped "
             "(allow_non_restored_state)."
         )

@@ -18,7 +18,7 @@ from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.open_store import open_store
 from rekindle.common import Configuration, JobStatus, Types
 from rekindle.coordinator.checkpoints import driver as shell
-from rekindle.coordinator.checkpoints.driver import Checkpointing
+from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.types import CheckpointKind
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import CheckpointError, CheckpointNotFoundError, OwnershipLostError, StoreError
@@ -46,7 +46,7 @@ def plan_of(**settings: str):
 
 
 class Driver:
-    """A `Checkpointing` and the one task of its job, played by the test."""
+    """A `CheckpointDriver` and the one task of its job, played by the test."""
 
     def __init__(self, directory, recover=None, **settings: str) -> None:
         self.plan = plan_of(**settings)
@@ -54,7 +54,7 @@ class Driver:
         keys = Configuration.from_dict({**settings, "execution.checkpointing.dir": str(directory)})
         recover = recover or JobStorage.of(plan_of(**keys.to_dict()), keys).recover
         self.told: list = []
-        self.checkpointing = Checkpointing(
+        self.checkpointing = CheckpointDriver(
             self.plan, "0" * 32, self.store, ManualClock(1), in_memory=False, recover=recover
         )
         self.begin()
@@ -72,7 +72,7 @@ class Driver:
         self.checkpointing.cut_stands(order, {})
         return order
 
-    def word(self, order, data: bytes = b"state") -> CheckpointAcknowledged:
+    def snapshot(self, order, data: bytes = b"state") -> CheckpointAcknowledged:
         """The task's snapshot, in the store."""
         (chain,) = self.plan.chains
         operators = []
@@ -102,7 +102,7 @@ def driver(tmp_path) -> Driver:
 def test_complete_when_published_and_told_afterwards(driver):
     order = driver.cut()
     assert not driver.told
-    driver.checkpointing.hear(driver.word(order))
+    driver.checkpointing.on_message(driver.snapshot(order))
     assert driver.told == [CheckpointCompleted(1, False)]
     loaded = resolve.load(driver.store, latest(driver.store, "shell"))
     assert loaded.manifest.checkpoint_id == 1
@@ -116,9 +116,9 @@ def test_complete_when_published_and_told_afterwards(driver):
 def test_the_paths_in_the_statistics_are_what_a_recovery_takes(tmp_path):
     """As they are: of a checkpoint, of a savepoint, and of what an attempt restored."""
     driver = Driver(tmp_path / "checkpoints", **{"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")})
-    driver.checkpointing.hear(driver.word(driver.cut()))
-    driver.checkpointing.desk.ask(CheckpointKind.SAVEPOINT)
-    driver.checkpointing.hear(driver.word(driver.cut()))
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
+    driver.checkpointing.requests.ask(CheckpointKind.SAVEPOINT)
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
     overview = driver.checkpointing.tracker.overview()
     for statistics, checkpoint_id in ((overview.latest_completed, 1), (overview.latest_savepoint, 2)):
         path = statistics.external_path
@@ -129,17 +129,17 @@ def test_the_paths_in_the_statistics_are_what_a_recovery_takes(tmp_path):
 
 def test_a_checkpoint_in_memory_has_no_path(tmp_path):
     driver = Driver(tmp_path)
-    driver.checkpointing.in_memory = True
-    driver.checkpointing.hear(driver.word(driver.cut()))
+    driver.checkpointing.catalogue.in_memory = True
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
     assert driver.checkpointing.tracker.overview().latest_completed.external_path is None
 
 
 def test_the_log_says_what_is_triggered_and_completed(driver, caplog):
     """In the words of the texts (S1)."""
     caplog.set_level("INFO", "rekindle.checkpoint")
-    driver.checkpointing.hear(driver.word(driver.cut()))
-    driver.checkpointing.desk.ask(CheckpointKind.SAVEPOINT)
-    driver.checkpointing.hear(driver.word(driver.cut()))
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
+    driver.checkpointing.requests.ask(CheckpointKind.SAVEPOINT)
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
     said = [re.sub(r"in \d+ ms", "in 46 ms", record.getMessage()) for record in caplog.records]
     assert said[:3] == [
         f"Triggering checkpoint 1 (type=CHECKPOINT) @ 1 for job {'0' * 32}.",
@@ -154,7 +154,7 @@ def test_the_log_says_what_is_triggered_and_completed(driver, caplog):
 def test_a_checkpoint_stands_on_the_last_one_only_if_they_are_incremental(tmp_path, incremental):
     """I12: without, every one is written whole."""
     driver = Driver(tmp_path / "checkpoints", **{"execution.checkpointing.incremental": str(incremental)})
-    driver.checkpointing.hear(driver.word(driver.cut()))
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
     assert driver.cut().base_id == (1 if incremental else None)
 
 
@@ -166,12 +166,12 @@ def test_slots_know_how_large_state_in_the_drivers_memory_may_be(tmp_path):
 def test_what_an_aborted_checkpoint_wrote_is_deleted_also_when_it_comes_late(driver):
     """Nothing grows: an abort leaves no file, whoever was faster (I19)."""
     order = driver.cut()
-    late = driver.word(order)
+    late = driver.snapshot(order)
     declined = CheckpointDeclined(order.id, late.chain, 0, "on purpose", False)
     with pytest.raises(CheckpointError, match="tolerable"):
-        driver.checkpointing.hear(declined)
+        driver.checkpointing.on_message(declined)
     assert driver.told == [CheckpointAborted(1)]
-    driver.checkpointing.hear(late)
+    driver.checkpointing.on_message(late)
     assert driver.files() == []
     assert driver.checkpointing.tracker.overview().counts.failed == 1
 
@@ -188,20 +188,20 @@ def test_a_snapshot_that_fails_in_user_code_shows_the_users_traceback(tmp_path, 
     declined = CheckpointDeclined(order.id, chain.id, 0, "Could not complete snapshot 1.", False, TRACEBACK)
     if tolerable == "0":
         with pytest.raises(CheckpointError) as failure:
-            driver.checkpointing.hear(declined)
+            driver.checkpointing.on_message(declined)
         assert str(failure.value).startswith(f"{TRACEBACK}\n\nExceeded checkpoint tolerable failure threshold (0).")
         assert TRACEBACK not in caplog.text
     else:
-        driver.checkpointing.hear(declined)
-        driver.checkpointing.hear(declined)  # late: it is over
+        driver.checkpointing.on_message(declined)
+        driver.checkpointing.on_message(declined)  # late: it is over
         assert caplog.text.count(TRACEBACK) == 1
 
 
 def finish(driver, order) -> None:
     """The last checkpoint is complete and committed, and the job is over."""
-    driver.checkpointing.hear(driver.word(order, b"x" * 5000))
+    driver.checkpointing.on_message(driver.snapshot(order, b"x" * 5000))
     (chain,) = driver.plan.chains
-    driver.checkpointing.hear(Committed(order.id, chain.id, 0))
+    driver.checkpointing.on_message(Committed(order.id, chain.id, 0))
     assert driver.checkpointing.ended
     driver.checkpointing.job_ended(JobStatus.FINISHED)
 
@@ -209,12 +209,12 @@ def finish(driver, order) -> None:
 def test_a_finished_job_leaves_nothing_though_its_last_two_checkpoints_overlapped(driver):
     """Both stand on the same one, which has to stay for the second when the first is complete (I12, I19)."""
     large = b"x" * 5000
-    driver.checkpointing.hear(driver.word(driver.cut(), large))
+    driver.checkpointing.on_message(driver.snapshot(driver.cut(), large))
     second = driver.cut()
     driver.checkpointing.input_ended()
     final = driver.cut()
     assert (second.base_id, final.base_id) == (1, 1)
-    driver.checkpointing.hear(driver.word(second, large))
+    driver.checkpointing.on_message(driver.snapshot(second, large))
     assert len(list_checkpoints(driver.store, "shell")) == 2, "the final one still stands on the first"
     finish(driver, final)
     assert driver.files() == []
@@ -224,9 +224,9 @@ def test_a_base_goes_at_the_end_when_what_stood_on_it_came_to_nothing(tmp_path):
     """A kept checkpoint is kept alone."""
     retain = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
     driver = Driver(tmp_path, **retain, **{"execution.checkpointing.max-concurrent-checkpoints": "2"})
-    driver.checkpointing.hear(driver.word(driver.cut()))
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
     second, _third = driver.cut(), driver.cut()
-    driver.checkpointing.hear(driver.word(second))
+    driver.checkpointing.on_message(driver.snapshot(second))
     driver.checkpointing.job_ended(JobStatus.FAILED)
     assert [path.rpartition("/")[2] for path in list_checkpoints(driver.store, "shell")] == ["chk-2"]
 
@@ -234,28 +234,28 @@ def test_a_base_goes_at_the_end_when_what_stood_on_it_came_to_nothing(tmp_path):
 def test_a_store_that_does_not_delete_for_a_moment_is_no_failure_of_the_job(driver, monkeypatch, caplog):
     """What should have gone goes with the next (I19)."""
     large = b"x" * 5000
-    driver.checkpointing.hear(driver.word(driver.cut(), large))
+    driver.checkpointing.on_message(driver.snapshot(driver.cut(), large))
 
     def refuse(*paths):
         raise StoreError("the network is gone for a moment")
 
     with monkeypatch.context() as patched:
         patched.setattr(driver.store, "delete", refuse)
-        driver.checkpointing.hear(driver.word(driver.cut(), large))
+        driver.checkpointing.on_message(driver.snapshot(driver.cut(), large))
     assert driver.told[-1] == CheckpointCompleted(2, False)
     assert "[1] could not be deleted: the network is gone" in caplog.text
     assert len(list_checkpoints(driver.store, "shell")) == 2
-    driver.checkpointing.hear(driver.word(driver.cut(), large))
+    driver.checkpointing.on_message(driver.snapshot(driver.cut(), large))
     assert [path.rpartition("/")[2] for path in list_checkpoints(driver.store, "shell")] == ["chk-3"]
     assert {StateFileName.parse(path).checkpoint_id for path in driver.files() if path.endswith(".state")} == {3}
 
 
 def test_a_savepoint_is_answered_with_its_place_and_told_to_nobody(driver, tmp_path):
     """I17: it neither notifies nor becomes the place to restart from."""
-    asked = driver.checkpointing.desk.ask(CheckpointKind.SAVEPOINT)
+    asked = driver.checkpointing.requests.ask(CheckpointKind.SAVEPOINT)
     order = driver.cut()
     assert order.savepoint
-    driver.checkpointing.hear(driver.word(order))
+    driver.checkpointing.on_message(driver.snapshot(order))
     savepoint = asked.result(0)
     assert savepoint.location.startswith(f"file://{tmp_path}/savepoints/savepoint-")
     assert driver.told == []
@@ -265,11 +265,11 @@ def test_a_savepoint_is_answered_with_its_place_and_told_to_nobody(driver, tmp_p
 
 
 def test_a_stop_ends_when_the_commit_is_acknowledged_and_restarts_from_its_savepoint(driver):
-    asked = driver.checkpointing.desk.ask(CheckpointKind.STOP, drain=True)
+    asked = driver.checkpointing.requests.ask(CheckpointKind.STOP, drain=True)
     order = driver.cut()
     assert order.drain
     driver.checkpointing.input_ended()
-    driver.checkpointing.hear(driver.word(order))
+    driver.checkpointing.on_message(driver.snapshot(order))
     assert driver.told == [CheckpointCompleted(1, True)]
     assert not driver.checkpointing.ended
     assert not asked.done()
@@ -279,14 +279,14 @@ def test_a_stop_ends_when_the_commit_is_acknowledged_and_restarts_from_its_savep
     assert driver.basis.restore_root.startswith("savepoint-")
     assert driver.told[-1] == CheckpointCompleted(1, True), "only the commits are left to do"
     (chain,) = driver.plan.chains
-    driver.checkpointing.hear(Committed(1, chain.id, 0))
+    driver.checkpointing.on_message(Committed(1, chain.id, 0))
     assert driver.checkpointing.ended
     assert asked.result(0).id == 1
 
 
 def stopped(driver) -> str:
     """The job is stopped with a savepoint and over; its URL."""
-    asked = driver.checkpointing.desk.ask(CheckpointKind.STOP)
+    asked = driver.checkpointing.requests.ask(CheckpointKind.STOP)
     finish(driver, driver.cut())
     return asked.result(0).location
 
@@ -297,24 +297,24 @@ def test_latest_is_the_savepoint_that_the_job_was_stopped_with(tmp_path, path):
     settings = {"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")}
     keys = settings | ({"execution.state-recovery.path": path} if path else {})
     driver = Driver(tmp_path / "checkpoints", **keys)
-    driver.checkpointing.hear(driver.word(driver.cut()))
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
     assert latest(driver.store, "shell").endswith("/chk-1")
     savepoint = stopped(driver)
     assert latest(driver.store, "shell") == savepoint
     again = Driver(tmp_path / "checkpoints", **settings, **{"execution.state-recovery.path": "latest"})
     assert again.basis.restored_id == 2
     assert latest(driver.store, "shell") == savepoint, "until there is something newer"
-    again.checkpointing.hear(again.word(again.cut()))
+    again.checkpointing.on_message(again.snapshot(again.cut()))
     assert latest(driver.store, "shell") == f"{again.basis.storage.root}/chk-3"
 
 
 def test_where_a_job_was_stopped_is_known_before_anything_is_committed(driver):
     """Killed in between, it goes on from the savepoint; and a restart that only commits does not forget it."""
-    driver.checkpointing.desk.ask(CheckpointKind.STOP)
+    driver.checkpointing.requests.ask(CheckpointKind.STOP)
     known_when_told = []
     driver.checkpointing.started(lambda message: known_when_told.append(driver_stop(driver)))
     order = driver.cut()
-    driver.checkpointing.hear(driver.word(order))
+    driver.checkpointing.on_message(driver.snapshot(order))
     assert known_when_told == [driver_stop(driver)] != [None]
     driver.checkpointing.failed("killed while it committed")
     driver.begin()
@@ -327,9 +327,9 @@ def driver_stop(driver) -> str | None:
 
 def test_a_stop_that_fails_with_its_note_leaves_neither_note_nor_savepoint(driver, tmp_path, monkeypatch):
     """The store did write it, and gave no answer: the job goes on, and `latest` is its last checkpoint."""
-    driver.checkpointing.hear(driver.word(driver.cut()))
-    asked = driver.checkpointing.desk.ask(CheckpointKind.STOP)
-    word = driver.word(driver.cut())
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
+    asked = driver.checkpointing.requests.ask(CheckpointKind.STOP)
+    taken = driver.snapshot(driver.cut())
     put = driver.store.put_if_absent
 
     def put_then_fail(path, data):
@@ -338,7 +338,7 @@ def test_a_stop_that_fails_with_its_note_leaves_neither_note_nor_savepoint(drive
 
     with monkeypatch.context() as patched:
         patched.setattr(driver.store, "put_if_absent", put_then_fail)
-        driver.checkpointing.hear(word)
+        driver.checkpointing.on_message(taken)
     with pytest.raises(CheckpointError, match="the network is gone"):
         asked.result(0)
     assert not driver.checkpointing.ended
@@ -347,9 +347,9 @@ def test_a_stop_that_fails_with_its_note_leaves_neither_note_nor_savepoint(drive
 
 
 def test_the_files_of_a_savepoint_that_died_with_its_attempt_go(driver, tmp_path):
-    asked = driver.checkpointing.desk.ask(CheckpointKind.SAVEPOINT)
+    asked = driver.checkpointing.requests.ask(CheckpointKind.SAVEPOINT)
     order = driver.cut()
-    driver.word(order)
+    driver.snapshot(order)
     driver.checkpointing.failed("a slot was killed")
     with pytest.raises(CheckpointError, match="restarting"):
         asked.result(0)
@@ -360,7 +360,7 @@ def test_the_files_of_a_savepoint_that_died_with_its_attempt_go(driver, tmp_path
 def test_who_asked_is_answered_although_the_job_fails_in_the_same_moment(driver, monkeypatch):
     """A checkpoint and a savepoint expire together: the first fails the job, the second has somebody who waits."""
     driver.cut()
-    asked = driver.checkpointing.desk.ask(CheckpointKind.SAVEPOINT)
+    asked = driver.checkpointing.requests.ask(CheckpointKind.SAVEPOINT)
     driver.cut()
     much_later_ms = monotonic() * 1000 + 10 * driver.checkpointing.ledger.policy.timeout_ms
     monkeypatch.setattr(shell, "_now_ms", lambda: much_later_ms)
@@ -376,39 +376,39 @@ def test_who_asked_is_answered_although_the_job_fails_in_the_same_moment(driver,
 
 def test_a_drain_into_a_directory_that_cannot_be_written_lets_the_job_go_on(driver, tmp_path):
     (tmp_path / "taken").write_text("a file where the directory should be")
-    asked = driver.checkpointing.desk.ask(CheckpointKind.STOP, str(tmp_path / "taken"), drain=True)
+    asked = driver.checkpointing.requests.ask(CheckpointKind.STOP, str(tmp_path / "taken"), drain=True)
     driver.checkpointing.take_requests()
     assert driver.checkpointing.next_order({}) is None
     with pytest.raises(CheckpointError, match="taken"):
         asked.result(0)
-    driver.checkpointing.hear(driver.word(driver.cut()))
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
     assert driver.told[-1] == CheckpointCompleted(2, False)
 
 
 def test_what_nobody_told_of_goes_when_the_job_ends(driver, tmp_path):
-    """A subtask's file was written, and its word for it did not come any more; what is retained stays whole."""
+    """A subtask's file was written, and its acknowledgement never came; what is retained stays whole."""
     large = bytes(100_000)  # small state is in the manifest
-    driver.checkpointing.hear(driver.word(driver.cut(), large))
+    driver.checkpointing.on_message(driver.snapshot(driver.cut(), large))
     kept = set(driver.files())
-    driver.word(driver.cut(), large)
+    driver.snapshot(driver.cut(), large)
     assert set(driver.files()) > kept
     driver.checkpointing.job_ended(JobStatus.SUSPENDED)
     assert set(driver.files()) == kept
 
 
 def test_who_asks_after_the_end_is_told_so(driver):
-    waiting = driver.checkpointing.desk.ask(CheckpointKind.CHECKPOINT)
+    waiting = driver.checkpointing.requests.ask(CheckpointKind.CHECKPOINT)
     driver.checkpointing.job_ended(JobStatus.CANCELED)
     with pytest.raises(CheckpointError, match="has ended"):
         waiting.result(0)
     with pytest.raises(CheckpointError, match="has ended"):
-        driver.checkpointing.desk.ask(CheckpointKind.CHECKPOINT).result(0)
+        driver.checkpointing.requests.ask(CheckpointKind.CHECKPOINT).result(0)
 
 
 def test_who_gave_up_waiting_does_no_harm(driver):
-    asked = driver.checkpointing.desk.ask(CheckpointKind.CHECKPOINT)
+    asked = driver.checkpointing.requests.ask(CheckpointKind.CHECKPOINT)
     assert asked.cancel()
-    driver.checkpointing.hear(driver.word(driver.cut()))
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
     assert driver.told == [CheckpointCompleted(1, False)]
 
 
@@ -422,7 +422,7 @@ def test_the_latest_is_looked_for_after_the_claim(tmp_path):
     def recover():
         # The claim stands: from here on the older driver can publish, but not complete.
         with pytest.raises(OwnershipLostError):
-            older.checkpointing.hear(older.word(order))
+            older.checkpointing.on_message(older.snapshot(order))
         found.append(older.told)
         path = latest(older.store, "shell")
         return None if path is None else resolve.load(older.store, path)
@@ -435,18 +435,18 @@ def test_the_latest_is_looked_for_after_the_claim(tmp_path):
 
 def test_an_older_driver_cannot_complete_a_savepoint(driver, tmp_path):
     """I14: the fence holds for savepoints too."""
-    driver.checkpointing.desk.ask(CheckpointKind.SAVEPOINT)
+    driver.checkpointing.requests.ask(CheckpointKind.SAVEPOINT)
     order = driver.cut()
     claim_first(driver.store, "shell", "1" * 32, "another:1", 0)
     with pytest.raises(OwnershipLostError, match="another:1"):
-        driver.checkpointing.hear(driver.word(order))
+        driver.checkpointing.on_message(driver.snapshot(order))
     assert not list((tmp_path / "savepoints").rglob("_metadata"))
 
 
 def test_a_store_that_fails_after_it_has_published_leaves_no_damaged_checkpoint(driver, monkeypatch):
     """I16: the checkpoint counts as failed and its files go, so its `_metadata` must not stay behind as the latest."""
-    driver.checkpointing.hear(driver.word(driver.cut()))
-    word = driver.word(driver.cut())
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
+    taken = driver.snapshot(driver.cut())
     listed, published = driver.store.list, driver.store.put_if_absent
     faults = []
 
@@ -458,15 +458,15 @@ def test_a_store_that_fails_after_it_has_published_leaves_no_damaged_checkpoint(
     monkeypatch.setattr(driver.store, "put_if_absent", put_then_fail)
     monkeypatch.setattr(driver.store, "list", lambda *prefix: listed(*prefix) if not faults else raised(faults.pop()))
     with pytest.raises(CheckpointError, match="tolerable"):
-        driver.checkpointing.hear(word)
+        driver.checkpointing.on_message(taken)
     assert driver.told[-1] == CheckpointAborted(2)
     assert resolve.load(driver.store, latest(driver.store, "shell"), deep=True).manifest.checkpoint_id == 1
 
 
 def test_what_a_failed_publication_left_goes_with_the_next_attempt(driver, monkeypatch):
     """I16: the store writes `_metadata`, and answers neither that nor the removal: no damaged checkpoint is left."""
-    driver.checkpointing.hear(driver.word(driver.cut(), b"x" * 5000))
-    word = driver.word(driver.cut(), b"x" * 5000)
+    driver.checkpointing.on_message(driver.snapshot(driver.cut(), b"x" * 5000))
+    taken = driver.snapshot(driver.cut(), b"x" * 5000)
     published = driver.store.put_if_absent
 
     def put_then_fall_silent(path, data):
@@ -477,7 +477,7 @@ def test_what_a_failed_publication_left_goes_with_the_next_attempt(driver, monke
     with monkeypatch.context() as patched:
         patched.setattr(driver.store, "put_if_absent", put_then_fall_silent)
         with pytest.raises(CheckpointError, match="tolerable"):
-            driver.checkpointing.hear(word)
+            driver.checkpointing.on_message(taken)
         driver.checkpointing.failed("the store failed")
     assert len(list_checkpoints(driver.store, "shell")) == 2
     driver.begin()
@@ -488,7 +488,7 @@ def test_what_a_failed_publication_left_goes_with_the_next_attempt(driver, monke
 
 def test_a_restart_looks_again_for_the_checkpoint_that_the_store_did_not_give(driver, tmp_path):
     """A job that is to go on from `latest` never begins anew because the store failed for a moment."""
-    driver.checkpointing.hear(driver.word(driver.cut()))
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
     answers = [StoreError("the network is gone for a moment")]
 
     def recover():
@@ -496,7 +496,9 @@ def test_a_restart_looks_again_for_the_checkpoint_that_the_store_did_not_give(dr
             raise answers.pop()
         return resolve.load(driver.store, latest(driver.store, "shell"))
 
-    checkpointing = Checkpointing(driver.plan, "1" * 32, driver.store, ManualClock(1), in_memory=False, recover=recover)
+    checkpointing = CheckpointDriver(
+        driver.plan, "1" * 32, driver.store, ManualClock(1), in_memory=False, recover=recover
+    )
     with pytest.raises(StoreError):
         checkpointing.begin_attempt()
     checkpointing.failed("the store failed")
@@ -514,8 +516,8 @@ def resumed(directory, **settings: str) -> Driver:
 
 def test_ids_grow_over_drivers_also_above_what_was_never_completed(tmp_path):
     driver = Driver(tmp_path)
-    driver.checkpointing.hear(driver.word(driver.cut()))
-    driver.word(driver.cut(), b"x" * 1_000_000)  # the driver dies before it completes checkpoint 2
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
+    driver.snapshot(driver.cut(), b"x" * 1_000_000)  # the driver dies before it completes checkpoint 2
     again = resumed(tmp_path)
     assert again.basis.restored_id == 1
     assert again.cut().id == 3
@@ -526,7 +528,7 @@ def test_a_job_that_is_started_with_latest_is_found_ended(tmp_path, path):
     """I9: a driver that dies just after its job's end does not begin it once more; others clean up, as in Flink, and
     whoever looks for the latest then is refused (I21)."""
     driver = Driver(tmp_path, **({"execution.state-recovery.path": path} if path else {}))
-    driver.checkpointing.hear(driver.word(driver.cut()))
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
     driver.checkpointing.input_ended()
     order = driver.cut()
     finish(driver, order)

@@ -23,7 +23,7 @@ from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.open_store import open_store
 from rekindle.common import Configuration, JobStatus, Types
-from rekindle.coordinator.checkpoints.driver import Checkpointing
+from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.types import CheckpointKind
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import CheckpointError
@@ -62,7 +62,7 @@ class Life:
         self.savepoints = LocalStore(directory / "savepoints")
         self.plan = plan_of(self.chance, directory / "savepoints")
         self.store = LocalStore(directory / "checkpoints")
-        self.checkpointing = Checkpointing(
+        self.checkpointing = CheckpointDriver(
             self.plan, "0" * 32, self.store, ManualClock(1), in_memory=False, recover=lambda: None
         )
         self.subtasks = [(chain.id, subtask) for chain in self.plan.chains for subtask in range(chain.parallelism)]
@@ -77,7 +77,7 @@ class Life:
 
     def trigger(self) -> None:
         checkpointing = self.checkpointing
-        checkpointing.desk.ask(self.chance.choice([CheckpointKind.CHECKPOINT] * 3 + [CheckpointKind.SAVEPOINT]))
+        checkpointing.requests.ask(self.chance.choice([CheckpointKind.CHECKPOINT] * 3 + [CheckpointKind.SAVEPOINT]))
         checkpointing.take_requests()
         order = checkpointing.next_order({})
         if order is not None:
@@ -90,22 +90,22 @@ class Life:
     def acknowledge(self) -> None:
         if self.awaited:
             first = self.chance.randrange(min(4, len(self.awaited)))
-            self.checkpointing.hear(self.word(*self.awaited.pop(first)))
+            self.checkpointing.on_message(self.snapshot(*self.awaited.pop(first)))
 
     def write_and_say_nothing(self) -> None:
         if self.awaited:
-            self.word(*self.awaited[-1])
+            self.snapshot(*self.awaited[-1])
 
     def decline(self) -> None:
         if self.awaited:
             order, chain, subtask = self.awaited.pop()
-            self.checkpointing.hear(CheckpointDeclined(order.id, chain, subtask, "on purpose", asynchronous=True))
+            self.checkpointing.on_message(CheckpointDeclined(order.id, chain, subtask, "on purpose", asynchronous=True))
 
     def die(self) -> None:
         self.checkpointing.failed("on purpose")
         self.begin()
 
-    def word(self, order: CheckpointOrder, chain: int, subtask: int) -> CheckpointAcknowledged:
+    def snapshot(self, order: CheckpointOrder, chain: int, subtask: int) -> CheckpointAcknowledged:
         """Everything, or what changed since the base; in a file of its own."""
         operators = []
         for node in (self.plan.nodes[number] for number in self.plan.chains[chain].nodes):
@@ -139,7 +139,7 @@ class Life:
                 else:
                     last = self.checkpointing.ledger.ending.checkpoint.id
                     for subtask in self.subtasks:
-                        self.checkpointing.hear(Committed(last, *subtask))
+                        self.checkpointing.on_message(Committed(last, *subtask))
         self.checkpointing.job_ended(status)
         return status
 

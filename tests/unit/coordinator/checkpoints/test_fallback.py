@@ -119,14 +119,14 @@ def plan(sink=None, allow=False):
 )
 def test_the_sinks_that_commit(sink, committing):
     assert GoingBack.of(plan(sink)) == GoingBack(committing)
-    assert GoingBack.of(plan(sink), running=True) == GoingBack(committing)
+    assert GoingBack.of(plan(sink), results_given_out=True) == GoingBack(committing)
     assert GoingBack.of(plan(sink, allow=True)).allowed
 
 
 def test_results_that_were_handed_out_cannot_be_taken_back():
     """A running `execute_and_collect` is like a sink that commits; one that is started anew has handed out nothing."""
     assert GoingBack.of(plan()).committing == ()
-    assert len(GoingBack.of(plan(), running=True).committing) == 1
+    assert len(GoingBack.of(plan(), results_given_out=True).committing) == 1
 
 
 # -- with a store ------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ DAMAGE = CorruptCheckpointError("The state file x is damaged.")
 
 def complete(driver):
     order = driver.cut()
-    driver.checkpointing.hear(driver.word(order, b"x" * 10_000))
+    driver.checkpointing.on_message(driver.snapshot(order, b"x" * 10_000))
     return order.id
 
 

@@ -82,15 +82,15 @@ def test_a_bounded_job_ends_with_a_final_checkpoint_and_every_commit():
     assert driver.ledger.holds_input
     assert driver.trigger(10**6) is None, "nothing follows the last"
     done = driver.publish(2)
-    assert NotifyComplete(2, BOTH, acknowledge=True) in done
+    assert NotifyComplete(2, acknowledge=True) in done
     assert driver.commit(1) == [], "an earlier one's commits end nothing"
-    assert driver.commit(2) == [EndJob(2)]
+    assert driver.commit(2) == [EndJob()]
     assert driver.did(driver.ledger.commit_acknowledged(2, A)) == [], "said once"
 
 
 def test_without_checkpointing_the_job_just_ends():
     driver = Driver(interval_ms=-1)
-    assert driver.did(driver.ledger.input_ended(5)) == [EndJob(None)]
+    assert driver.did(driver.ledger.input_ended(5)) == [EndJob()]
 
 
 def test_the_final_checkpoint_subsumes_what_was_under_way_and_needs_no_free_place():
@@ -111,7 +111,7 @@ def test_it_is_retried_until_it_completes():
     assert driver.ledger.next_wake_ms(299) == 300
     assert driver.trigger(300) == (2, Kind.FINAL)
     driver.publish(2)
-    assert driver.commit(2) == [EndJob(2)]
+    assert driver.commit(2) == [EndJob()]
 
 
 def test_or_until_the_job_fails():
@@ -130,15 +130,15 @@ def test_a_restart_while_committing_only_commits():
     driver.trigger(0)
     driver.publish(1)
     driver.did(driver.ledger.commit_acknowledged(1, A))
-    assert driver.restart(2000) == [NotifyComplete(1, BOTH, acknowledge=True)]
+    assert driver.restart(2000) == [NotifyComplete(1, acknowledge=True)]
     assert driver.trigger(10**6) is None
-    assert driver.commit(1) == [EndJob(1)]
+    assert driver.commit(1) == [EndJob()]
 
 
 def test_a_restore_by_hand_from_a_final_checkpoint_only_commits():
     driver = Driver(CompletedCheckpoint(7, Kind.FINAL, "at-7", 0))
-    assert driver.first == [NotifyComplete(7, BOTH, acknowledge=True)]
-    assert driver.commit(7) == [EndJob(7)]
+    assert driver.first == [NotifyComplete(7, acknowledge=True)]
+    assert driver.commit(7) == [EndJob()]
 
 
 def test_a_restart_before_the_final_checkpoint_completes_waits_for_the_end_of_the_input_again():
@@ -163,9 +163,9 @@ def test_a_stop_holds_the_input_until_every_commit_is_acknowledged(request_: Che
     assert driver.ledger.holds_input
     assert driver.trigger(10**6) is None
     done = driver.publish(1)
-    assert NotifyComplete(1, BOTH, acknowledge=True) in done
+    assert NotifyComplete(1, acknowledge=True) in done
     assert not [each for each in done if isinstance(each, Answer)], "the caller hears when the job has stopped"
-    assert driver.commit(1) == [Answer(request_.token, driver.ledger.restore_point), EndJob(1)]
+    assert driver.commit(1) == [Answer(request_.token, driver.ledger.restore_point), EndJob()]
 
 
 def test_a_stop_that_fails_without_drain_lets_the_job_go_on():
@@ -175,7 +175,7 @@ def test_a_stop_that_fails_without_drain_lets_the_job_go_on():
     aborted, answer, resume = driver.decline(1)
     assert isinstance(aborted, Aborted)
     assert answer == Answer("stop", None, Reason.CHECKPOINT_DECLINED, "Checkpoint was declined. no")
-    assert resume == ResumeInput(1)
+    assert resume == ResumeInput()
     assert driver.trigger(1000) == (2, Kind.CHECKPOINT)
 
 
@@ -200,7 +200,7 @@ def test_a_stop_whose_barrier_never_set_out_has_drained_nothing_and_lets_the_job
     _, answer, resume = driver.did(driver.ledger.abort(1, Reason.IO_EXCEPTION, "There is no directory.", 11))
     assert isinstance(answer, Answer)
     assert answer.message.endswith("There is no directory.")
-    assert resume == ResumeInput(1)
+    assert resume == ResumeInput()
     assert driver.trigger(1000) == (2, Kind.CHECKPOINT)
 
 
@@ -213,12 +213,12 @@ def test_a_stop_that_fails_when_the_input_has_ended_with_it_lets_the_job_end(int
     assert driver.did(driver.ledger.cut_stands(1)) == []
     assert driver.did(driver.ledger.input_ended(11)) == []
     _, _, resume, *more = driver.decline(1)
-    assert resume == ResumeInput(1)
+    assert resume == ResumeInput()
     if interval_ms > 0:
         assert more == []
         assert driver.trigger(12) == (2, Kind.FINAL)
     else:
-        assert more == [EndJob(None)]
+        assert more == [EndJob()]
 
 
 def test_a_restart_forgets_that_the_input_had_ended():
@@ -250,9 +250,9 @@ def test_a_restart_after_the_savepoint_completed_finishes_the_stop_from_it():
     driver.trigger(1001)
     driver.publish(2)
     driver.did(driver.ledger.commit_acknowledged(2, B))
-    assert driver.restart(5000) == [NotifyComplete(2, BOTH, acknowledge=True)], "what was committed is not replayed"
+    assert driver.restart(5000) == [NotifyComplete(2, acknowledge=True)], "what was committed is not replayed"
     assert driver.ledger.base_id is None
-    assert driver.commit(2) == [Answer("stop", driver.ledger.restore_point), EndJob(2)]
+    assert driver.commit(2) == [Answer("stop", driver.ledger.restore_point), EndJob()]
 
 
 def test_a_job_that_ends_half_stopped_says_where_the_savepoint_is():

@@ -245,7 +245,7 @@ def test_requests_are_bounded_and_refused_while_no_task_runs():
 def test_while_the_reader_is_behind_only_what_is_asked_for_sets_out():
     """An epoch brings results: nobody asked for those of a checkpoint by timer. The final one brings the end."""
     driver = Driver()
-    driver.ledger = replace(driver.ledger, reader_behind=True)
+    driver.ledger = driver.ledger.with_reader_behind(True)
     assert driver.trigger(at=5000) is None
     assert driver.ledger.next_wake_ms(5000) is None, "it would look again and again"
     driver.did(driver.ledger.request(SAVEPOINT))
@@ -261,7 +261,7 @@ def test_the_shell_is_told_when_to_look_again():
     checkpoint = driver.must_trigger(1000)
     assert driver.ledger.next_wake_ms(1001) == 1700, "the timeout; no place for another"
     driver.acknowledge_all(checkpoint)
-    assert driver.ledger.next_wake_ms(1002) is None, "only the store's word counts now"
+    assert driver.ledger.next_wake_ms(1002) is None, "only the store's answer counts now"
     driver.did(driver.ledger.published(checkpoint, "chk-1", 1003))
     assert driver.ledger.next_wake_ms(1004) == 2000
     assert driver.ledger.next_wake_ms(5000) == 5000, "never in the past"
@@ -282,7 +282,7 @@ def test_it_is_published_when_the_cut_stands_and_all_have_acknowledged_in_either
     second = driver.must_trigger(2000)
     assert driver.did(driver.ledger.cut_stands(second)) == []
     assert driver.did(driver.ledger.acknowledge(second, A)) == []
-    assert driver.did(driver.ledger.acknowledge(second, A)) == [], "a repeated word changes nothing"
+    assert driver.did(driver.ledger.acknowledge(second, A)) == [], "a repeated acknowledgement changes nothing"
     assert len(driver.did(driver.ledger.acknowledge(second, B))) == 1
 
 
@@ -292,7 +292,7 @@ def test_a_completion_is_told_to_every_subtask_and_becomes_the_base_of_deltas():
     assert trigger is not None
     assert (trigger.id, trigger.base_id, trigger.timestamp_ms) == (1, None, 6000)
     done = driver.complete(1)
-    assert only(done, NotifyComplete) == [NotifyComplete(1, BOTH, acknowledge=False)]
+    assert only(done, NotifyComplete) == [NotifyComplete(1, acknowledge=False)]
     following = driver.trigger(2000)
     assert following is not None
     assert (following.id, following.base_id) == (2, 1)
@@ -313,8 +313,7 @@ def test_completing_subsumes_lower_checkpoints_but_no_savepoint():
     fast = driver.must_trigger(2000)
     done = driver.complete(fast)
     (aborted,) = only(done, Aborted)
-    assert (aborted.id, aborted.reason, aborted.subtasks) == (slow, Reason.CHECKPOINT_SUBSUMED, BOTH)
-    assert aborted.base_id == fast
+    assert (aborted.id, aborted.reason, aborted.notify) == (slow, Reason.CHECKPOINT_SUBSUMED, True)
     assert [each.id for each in driver.ledger.pending] == [savepoint]
     assert driver.did(driver.ledger.acknowledge(slow, A)) == [DiscardLate(slow, A)]
     assert driver.ledger.failures == 0
@@ -447,7 +446,8 @@ def test_a_damaged_checkpoint_is_forgotten_when_an_older_one_is_restored():
     for n in (1, 2, 3):
         driver.complete(driver.must_trigger(1000 * n))
     driver.did(driver.ledger.attempt_failed())
-    driver.did(driver.ledger.attempt_started(5000, driver.ledger.completed[1]))
+    driver.ledger = driver.ledger.went_back(driver.ledger.completed[1])
+    driver.did(driver.ledger.attempt_started(5000, driver.ledger.restore_point))
     assert [each.id for each in driver.ledger.completed] == [1, 2]
     assert (driver.ledger.base_id, driver.ledger.last_id) == (2, 3)
 
@@ -459,7 +459,7 @@ def test_a_failed_attempt_aborts_what_is_pending_and_tells_no_task():
     savepoint = driver.must_trigger(1001)
     decisions = driver.did(driver.ledger.attempt_failed("slot 1 died"))
     assert [each.id for each in only(decisions, Aborted)] == [checkpoint, savepoint]
-    assert all(not each.subtasks and each.reason is Reason.JOB_FAILOVER_REGION for each in only(decisions, Aborted))
+    assert all(not each.notify and each.reason is Reason.JOB_FAILOVER_REGION for each in only(decisions, Aborted))
     assert [each.token for each in only(decisions, Answer)] == ["s"]
     assert only(decisions, FailJob) == []
     assert driver.trigger(10**6) is None

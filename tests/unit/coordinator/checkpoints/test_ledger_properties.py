@@ -71,6 +71,7 @@ class Checkpoints(RuleBasedStateMachine):
         self.completed: list[int] = []
         self.last_completion = -(10**6)
         self.aborted: dict[int, CheckpointFailureReason] = {}
+        self.last_aborted: int | None = None
         self.notified: list[int] = []
         self.kept: list[int] = []
         self.base: int | None = None
@@ -124,7 +125,6 @@ class Checkpoints(RuleBasedStateMachine):
         assert notify.id in self.completed, "after the fact"
         assert self.kinds[notify.id].is_in_line, "savepoints in between do not notify (I17)"
         assert notify.acknowledge is self.kinds[notify.id].is_last
-        assert notify.subtasks == SUBTASKS
         self.notified.append(notify.id)
 
     def do_Aborted(self, aborted: Aborted) -> None:
@@ -134,8 +134,9 @@ class Checkpoints(RuleBasedStateMachine):
         if aborted.reason is Reason.CHECKPOINT_SUBSUMED:
             assert not self.kinds[aborted.id].is_savepoint
             assert any(each > aborted.id and self.kinds[each].is_in_line for each in self.completed)
-        assert bool(aborted.subtasks) is self.ledger.running
+        assert aborted.notify is self.ledger.running
         self.aborted[aborted.id] = aborted.reason
+        self.last_aborted = aborted.id
         if aborted.reason.counts and not self.kinds[aborted.id].is_savepoint and self.ledger.running:
             self.failures += 1
 
@@ -152,22 +153,24 @@ class Checkpoints(RuleBasedStateMachine):
         self.answers[answer.token] = answer
 
     def do_FailJob(self, failure: FailJob) -> None:
-        assert failure.id in self.aborted
-        if self.kinds[failure.id] is Kind.STOP:
+        assert f" {self.last_aborted} failed: " in failure.message
+        if self.kinds[self.last_aborted] is Kind.STOP:
             assert not self.ledger.holds_input
         else:
             assert self.failures == self.policy.tolerable_failures + 1
             self.failures = 0
 
     def do_ResumeInput(self, resume: ResumeInput) -> None:
-        assert self.kinds[resume.id] is Kind.STOP
+        assert self.kinds[self.last_aborted] is Kind.STOP
         assert not self.ledger.holds_input
 
     def do_EndJob(self, end: EndJob) -> None:
-        if end.id is not None:
-            assert self.kinds[end.id].is_last
-            assert end.id in self.completed
-            assert end.id in self.notified
+        if self.ledger.ending is not None:
+            last = self.ledger.ending.checkpoint.id
+            assert not self.ledger.ending.awaiting
+            assert self.kinds[last].is_last
+            assert last in self.completed
+            assert last in self.notified
         else:
             assert not self.policy.enabled
         self.job_over = True

@@ -22,13 +22,13 @@ MODES = ["NO_EXTERNALIZED_CHECKPOINTS", "DELETE_ON_CANCELLATION", "RETAIN_ON_CAN
 
 def complete(driver: Driver) -> int:
     order = driver.cut()
-    driver.checkpointing.hear(driver.word(order))
+    driver.checkpointing.on_message(driver.snapshot(order))
     return order.id
 
 
 def publish_after(driver: Driver, monkeypatch: pytest.MonkeyPatch, meanwhile) -> None:
     """The driver looks at its claim, `meanwhile` happens, and then it writes: it finds out afterwards."""
-    word = driver.word(driver.cut())
+    taken = driver.snapshot(driver.cut())
     put = driver.store.put_if_absent
 
     def put_late(path: str, data: bytes) -> bool:
@@ -39,7 +39,7 @@ def publish_after(driver: Driver, monkeypatch: pytest.MonkeyPatch, meanwhile) ->
     with monkeypatch.context() as patched:
         patched.setattr(driver.store, "put_if_absent", put_late)
         with pytest.raises(OwnershipLostError):
-            driver.checkpointing.hear(word)
+            driver.checkpointing.on_message(taken)
 
 
 def test_what_the_successor_began_from_counts_and_not_what_came_late(tmp_path, monkeypatch):
@@ -59,7 +59,7 @@ def test_what_the_successor_began_from_counts_and_not_what_came_late(tmp_path, m
 def test_also_when_nothing_had_completed_and_when_it_is_a_stop(tmp_path, monkeypatch):
     settings = {"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")}
     first = Driver(tmp_path / "checkpoints", **settings)
-    first.checkpointing.desk.ask(CheckpointKind.STOP)
+    first.checkpointing.requests.ask(CheckpointKind.STOP)
     publish_after_note(first, monkeypatch, lambda: resumed(tmp_path / "checkpoints"))
     assert list((tmp_path / "checkpoints").rglob("_stopped")), "nothing came late"
     assert resumed(tmp_path / "checkpoints").basis.restored_id is None
@@ -67,7 +67,7 @@ def test_also_when_nothing_had_completed_and_when_it_is_a_stop(tmp_path, monkeyp
 
 def publish_after_note(driver: Driver, monkeypatch: pytest.MonkeyPatch, meanwhile) -> None:
     """The same with a stop: its savepoint is written, and only then its note."""
-    word = driver.word(driver.cut())
+    taken = driver.snapshot(driver.cut())
     put = driver.store.put_if_absent
 
     def put_late(path: str, data: bytes) -> bool:
@@ -77,15 +77,15 @@ def publish_after_note(driver: Driver, monkeypatch: pytest.MonkeyPatch, meanwhil
     with monkeypatch.context() as patched:
         patched.setattr(driver.store, "put_if_absent", put_late)
         with pytest.raises(OwnershipLostError):
-            driver.checkpointing.hear(word)
+            driver.checkpointing.on_message(taken)
 
 
 def test_a_savepoint_that_comes_late_is_taken_back(tmp_path):
     """Nobody was told of it, and its transactions may be gone."""
     driver = Driver(tmp_path / "checkpoints", **{"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")})
-    asked = driver.checkpointing.desk.ask(CheckpointKind.SAVEPOINT)
-    word = driver.word(driver.cut())
-    place = next(iter(driver.checkpointing.shelf.savepoints.values()))
+    asked = driver.checkpointing.requests.ask(CheckpointKind.SAVEPOINT)
+    taken = driver.snapshot(driver.cut())
+    place = next(iter(driver.checkpointing.catalogue.savepoints.values()))
     put = place.store.put_if_absent
 
     def put_late(path: str, data: bytes) -> bool:
@@ -94,7 +94,7 @@ def test_a_savepoint_that_comes_late_is_taken_back(tmp_path):
 
     place.store.put_if_absent = put_late
     with pytest.raises(OwnershipLostError):
-        driver.checkpointing.hear(word)
+        driver.checkpointing.on_message(taken)
     driver.checkpointing.job_ended(JobStatus.FAILED)
     assert asked.exception(0) is not None
     assert not [path for path in (tmp_path / "savepoints").rglob("*") if path.is_file()]

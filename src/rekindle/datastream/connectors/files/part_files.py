@@ -1,6 +1,6 @@
-"""Files in progress: records wait in memory and are written in large pieces; finished, a file is whole on the disk.
+"""Files in progress: records are buffered in memory and written in large pieces, durably when the file is finished.
 
-A file of rows is opened for each piece and closed again: so a sink may have thousands of buckets at once.
+A file of rows is opened and closed again for each piece, so that a sink may have thousands of buckets at once.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any, BinaryIO
 
 from rekindle.common.serialization import BulkWriter, BulkWriterFactory, Encoder
 from rekindle.datastream.connectors.files.folders import disk_faults
-from rekindle.datastream.connectors.files.names import Writing
+from rekindle.datastream.connectors.files.names import WriterId
 
-#: Memory of all files of a writer together, before pieces are written.
+#: The limits of the buffers of all files of a writer together: bytes of row files, records of bulk files.
 _ROW_BYTES = 64 << 20
 _BULK_RECORDS = 1 << 18
-#: Of one file: what is written at once.
+#: The limits of the buffer of one file, which is written in one piece.
 _PIECE_BYTES = 1 << 20
 _PIECE_RECORDS = 1 << 16
 
@@ -25,35 +25,35 @@ _PIECE_RECORDS = 1 << 16
 class Part(ABC):
     """One file in progress."""
 
-    def __init__(self, folder: str, name: str, writing: Writing, now_ms: int) -> None:
+    def __init__(self, folder: str, name: str, writer_id: WriterId, now_ms: int) -> None:
         self.folder = folder
         self.name = name
-        self.staging = writing.staging_name(name)
+        self.staging = writer_id.staging_name(name)
         self.path = os.path.join(folder, self.staging)
         self.begun_ms = self.written_ms = now_ms
-        #: Whether a record came since `written_ms` was looked at.
+        #: Whether a record was added since `written_ms` was last set.
         self.touched = True
-        #: Bytes that were written to the disk.
+        #: The number of bytes written to the disk.
         self.size = 0
 
     @abstractmethod
     def add(self, element: Any) -> int:
-        """Take a record; how much waits in memory now, in the unit of `piece`."""
+        """Add a record. Returns the size of the buffer, in bytes (rows) or records (bulk)."""
 
     @abstractmethod
     def write_out(self) -> None:
-        """Write what waits."""
+        """Write the buffer to the file."""
 
     @abstractmethod
     def finish(self) -> None:
-        """Write everything, durably, and close; `size` is then the file's."""
+        """Write the buffer, sync and close the file. Afterwards `size` is the file's size."""
 
     def total(self) -> int:
-        """Bytes of the file, as far as they are known."""
+        """Return the file's size with its buffer in bytes, as far as it is known."""
         return self.size
 
     def discard(self) -> None:
-        """It will never be committed."""
+        """Delete the file, which will never be committed."""
         with suppress(OSError):
             os.unlink(self.path)
 
@@ -62,22 +62,22 @@ class Part(ABC):
 
 
 class RowPart(Part):
-    """A file of records that are encoded one by one."""
+    """A file whose records are encoded one by one."""
 
-    def __init__(self, folder: str, name: str, writing: Writing, now_ms: int, encoder: Encoder) -> None:
-        super().__init__(folder, name, writing, now_ms)
+    def __init__(self, folder: str, name: str, writer_id: WriterId, now_ms: int, encoder: Encoder) -> None:
+        super().__init__(folder, name, writer_id, now_ms)
         self._encode = encoder.encode
-        self._waiting: list[bytes] = [encoder.header] if encoder.header else []
+        self._buffer: list[bytes] = [encoder.header] if encoder.header else []
         self._bytes = len(encoder.header)
 
     @staticmethod
     def piece(parts: int) -> int:
-        """How many bytes of one file may wait, with so many files."""
+        """Return how many bytes of one file may be buffered while there are `parts` files."""
         return max(4096, min(_PIECE_BYTES, _ROW_BYTES // parts))
 
     def add(self, element: Any) -> int:
         data = self._encode(element)
-        self._waiting.append(data)
+        self._buffer.append(data)
         self._bytes += len(data)
         return self._bytes
 
@@ -94,43 +94,43 @@ class RowPart(Part):
         with disk_faults(self.path):
             opened = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC) if self.size else self._create()
             try:
-                waiting = memoryview(b"".join(self._waiting))
-                while waiting:
-                    waiting = waiting[os.write(opened, waiting) :]
+                unwritten = memoryview(b"".join(self._buffer))
+                while unwritten:
+                    unwritten = unwritten[os.write(opened, unwritten) :]
                 self.size += self._bytes
                 if sync:
                     os.fsync(opened)
             finally:
                 os.close(opened)
-        self._waiting, self._bytes = [], 0
+        self._buffer, self._bytes = [], 0
 
 
 class BulkPart(Part):
-    """A file of records that are written many at a time, and complete only when it is finished."""
+    """A file whose records are written many at a time. It is readable only after it is finished."""
 
-    def __init__(self, folder: str, name: str, writing: Writing, now_ms: int, factory: BulkWriterFactory) -> None:
-        super().__init__(folder, name, writing, now_ms)
+    def __init__(self, folder: str, name: str, writer_id: WriterId, now_ms: int, factory: BulkWriterFactory) -> None:
+        super().__init__(folder, name, writer_id, now_ms)
         self._factory = factory
-        self._waiting: list[Any] = []
+        self._buffer: list[Any] = []
         self._file: BinaryIO | None = None
         self._writer: BulkWriter | None = None
 
     @staticmethod
     def piece(parts: int) -> int:
-        """How many records of one file may wait, with so many files."""
+        """Return how many records of one file may be buffered while there are `parts` files."""
         return max(256, min(_PIECE_RECORDS, _BULK_RECORDS // parts))
 
     def add(self, element: Any) -> int:
-        self._waiting.append(element)
-        return len(self._waiting)
+        self._buffer.append(element)
+        return len(self._buffer)
 
     def write_out(self) -> None:
         with disk_faults(self.path):
             if self._writer is None:
                 self._file = os.fdopen(self._create(), "wb")
                 self._writer = self._factory.create(self._file)
-            self._writer.add_elements(self._waiting)
-        self._waiting = []
+            self._writer.add_elements(self._buffer)
+        self._buffer = []
 
     def finish(self) -> None:
         self.write_out()
@@ -145,7 +145,7 @@ class BulkPart(Part):
 
     def discard(self) -> None:
         super().discard()
-        with suppress(Exception):  # after a failure a writer may be in any state
+        with suppress(Exception):  # after a failure the writer may be in any state
             if self._writer is not None:
                 self._writer.finish()
         with suppress(OSError):

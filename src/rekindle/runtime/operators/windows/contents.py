@@ -1,9 +1,9 @@
-"""What is kept of a window's elements: one reduced value, one accumulator, or the elements themselves.
+"""The contents of a window: one reduced value, one accumulator, or the elements themselves.
 
-Contents lie in the first column of a row. None is a value like any other there: a second column says that it is one.
+Contents lie in the first column of a row. There None is a value like any other: a second column tells it from no value.
 
-A row that a fast operator has just made is *young*: the backend does not know it, and never will if the window goes
-before the next snapshot. Otherwise `adopt` moves its contents to a row of the backend.
+A row that a fast operator has just made is *young*: the backend does not know it, and never will if the window is
+cleaned up before the next snapshot. Otherwise `adopt` moves its contents to a row of the backend.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_KEY, WHOLE, Row
 from rekindle.runtime.state.handles import AggregateLike
 from rekindle.runtime.state.shaped import shaped_aggregate, shaped_reduce
 
-#: Where contents are in a row, and the mark beside them.
+#: The columns of the contents and of their change mark.
 CONTENTS: Final = ROW_COLUMNS
 CONTENTS_MARK: Final = CONTENTS + 1
 _IS_NONE: Final = CONTENTS + 2
 
 
 class _Young:
-    """The mark of a young row."""
+    """The change mark of a young row."""
 
 
 YOUNG: Final = _Young()
@@ -43,56 +43,56 @@ def is_young(row: Row) -> bool:
 
 
 class Contents(ABC):
-    """Reads and writes the contents of a row, whoever's turn it is."""
+    """Reads and writes the contents of any row."""
 
     def __init__(self, keyed: KeyedStateBackend) -> None:
         self._keyed = keyed
 
     def young(self, element: Any, timestamp: int) -> Row:
-        """A row with the first element of a window."""
+        """Return a young row with the first element of a window."""
         row: Row = [None, None, None, YOUNG, None, YOUNG]
         self.add(row, element, timestamp)
         return row
 
     def adopt(self, young: Row, key: Any, namespace: Any) -> Row:
-        """The contents of a young row in a row of the backend."""
+        """Move the contents of a young row to a row of the backend, and return that row."""
         row = self._keyed.load_row((key, namespace))
         self.put(row, self.raw(young))
         return row
 
     @abstractmethod
     def add(self, row: Row, element: Any, timestamp: int) -> None:
-        """One more element."""
+        """Add an element."""
 
     @abstractmethod
     def present(self, row: Row) -> bool:
-        """Whether there are any contents."""
+        """Whether the row has contents."""
 
     def raw(self, row: Row) -> Any:
-        """Contents that are present, as they are kept."""
+        """Return the contents of a row as they are stored; the row must have some."""
         return row[CONTENTS]
 
     @abstractmethod
     def put(self, row: Row, raw: Any) -> None:
-        """Other contents."""
+        """Replace the contents."""
 
     @abstractmethod
     def evaluated(self, row: Row) -> list[Any]:
-        """What a window function sees of contents that are present."""
+        """Return the contents as the window function sees them; the row must have some."""
 
     @abstractmethod
     def clear(self, row: Row) -> None:
-        """Throw them away."""
+        """Remove the contents."""
 
     @abstractmethod
     def merge(self, target: Row, raw: Any) -> None:
-        """Add contents of another row to those of a row."""
+        """Add the contents of another row."""
 
 
 class ValueContents(Contents):
-    """One value."""
+    """Contents of one value."""
 
-    #: (element, value) to the next value.
+    #: (element, value) -> the next value.
     combine: Callable[[Any, Any], Any]
 
     def __init__(self, keyed: KeyedStateBackend, type_info: TypeInformation | None) -> None:
@@ -102,15 +102,15 @@ class ValueContents(Contents):
 
     @abstractmethod
     def first(self, element: Any) -> Any:
-        """The value after the first element."""
+        """Return the value of the first element."""
 
     @abstractmethod
     def result(self, value: Any) -> Any:
-        """What a value stands for."""
+        """Return the result of a value."""
 
     @abstractmethod
     def merged(self, value: Any, other: Any) -> Any:
-        """Two values as one."""
+        """Merge two values."""
 
     def add(self, row: Row, element: Any, timestamp: int) -> None:
         value = self.combine(element, row[CONTENTS]) if self.present(row) else self.first(element)
@@ -189,7 +189,7 @@ class AggregatedContents(ValueContents):
 
 
 class ElementContents(Contents):
-    """All elements."""
+    """All elements of a window."""
 
     def __init__(self, keyed: KeyedStateBackend, type_info: TypeInformation | None, isolate: Isolate | None) -> None:
         super().__init__(keyed)
@@ -233,7 +233,7 @@ class ElementContents(Contents):
 
 
 class TimestampedContents(ElementContents):
-    """All elements with their timestamps, as evictors want them: (timestamp, element)."""
+    """All elements as (timestamp, element), for evictors."""
 
     def __init__(self, keyed: KeyedStateBackend, type_info: TypeInformation | None, isolate: Isolate | None) -> None:
         pair = None if type_info is None else Types.TUPLE([Types.LONG(), type_info])
@@ -244,7 +244,7 @@ class TimestampedContents(ElementContents):
 
 
 def contents_of(operation: WindowOperation, keyed: KeyedStateBackend, isolate: Isolate | None) -> Contents:
-    """The contents that an operation asks for. They must be the first that is registered."""
+    """Return the contents of an operation. They must be the first state that is registered: their columns are fixed."""
     wanted, type_info = operation.contents, operation.stored_type()
     shape = None if type_info is None else type_info.shaper()
     if operation.evictor is not None:

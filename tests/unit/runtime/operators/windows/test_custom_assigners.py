@@ -1,4 +1,4 @@
-"""Assigners and windows of one's own, merging ones included."""
+"""Custom assigners and windows, including merging ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SeasonSerializer(TypeSerializer):
 
 
 class Seasons(WindowAssigner):
-    """Every element is in the season of its time; those of a hundred also in the one before."""
+    """Assigns each element to the season of its time; elements at a multiple of a hundred also to the season before."""
 
     def assign_windows(self, element, timestamp, context):
         year, day = divmod(timestamp, 100)
@@ -129,7 +129,7 @@ def test_a_subclass_of_a_built_in_assigner_is_asked():
 
 
 class Neighbours(MergingWindowAssigner):
-    """Windows of ten that become one where they touch, unless they would be longer than thirty."""
+    """Windows of ten that merge where they touch, unless the merged window would be longer than thirty."""
 
     longest = 30
 

@@ -1,4 +1,4 @@
-"""Evictors: before, after, with incremental functions, of one's own."""
+"""Evictors: before and after the function, with incremental functions, and custom ones."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from rekindle.datastream.window import (
     TimeEvictor,
     TumblingEventTimeWindows,
 )
+from tests.unit.runtime.operators.windows.window_samples import values
 from tests.window_driver import WindowDriver, keyed_stream
 
 
@@ -30,10 +31,6 @@ def every_second(evictor, **settings):
     return WindowDriver(windowed.process(Numbers()), **settings)
 
 
-def values(events):
-    return [value for value, _ in events]
-
-
 def fired(windows, numbers):
     return [each for number in numbers for each in values(windows.element(("a", number), number))]
 
@@ -44,7 +41,7 @@ def test_count_keeps_the_last_ones():
 
 
 def test_count_after_the_function():
-    """The function sees all of them; what is evicted afterwards is gone the next time."""
+    """The function sees all elements; those evicted afterwards are gone the next time."""
     assert fired(every_second(CountEvictor.of(1, True)), range(1, 7)) == [[1, 2], [2, 3, 4], [4, 5, 6]]
 
 
@@ -102,7 +99,7 @@ def evicted(evaluate, evictor):
 
 
 def test_incremental_functions_see_what_is_left():
-    """With an evictor the elements are kept: sums are computed when the window fires."""
+    """With an evictor the window keeps its elements: sums are computed when it fires."""
     assert evicted(lambda windowed: windowed.reduce(lambda a, b: (a[0], a[1] + b[1])), CountEvictor.of(2)) == [("a", 8)]
     assert evicted(lambda windowed: windowed.aggregate(Average()), CountEvictor.of(3)) == [(10, 3)]
     assert evicted(lambda windowed: windowed.sum(1), CountEvictor.of(4)) == [("a", 11)]

@@ -62,7 +62,7 @@ def test_results_come_before_the_watermark_that_fired_them(general):
 
 
 def test_the_watermark_after_a_window_reaches_the_next_one():
-    """Windows of windows: results are not late for the window they go into."""
+    """Windows of windows: results are not late for the next window."""
     env = environment(1)
     records = [("a", time) for time in range(0, 40, 3)]
     summed = (
@@ -81,7 +81,7 @@ def test_the_watermark_after_a_window_reaches_the_next_one():
 
 @both
 def test_a_window_fires_once_per_pane(general):
-    """At its end, not with every watermark after it, and not again at its clean-up."""
+    """A window fires at its end, not with every later watermark, and not again at its clean-up."""
     windowed = keyed_stream().window(TEN).allowed_lateness(20)
     windows = WindowDriver(windowed.process(Numbers()), general=general)
     windows.batch([(("a", 1), 1), (("b", 2), 11)])
@@ -116,7 +116,7 @@ class Silent(SourceFunction):
 
 
 def test_an_idle_input_of_a_union_does_not_hold_windows_back():
-    """As long as an input may still send something, windows wait for it; an idle one is not waited for."""
+    """Windows wait for every input that may still send elements, but not for an idle one."""
     clock = ManualClock(0)
     env = environment(1)
     idle = WatermarkStrategy.no_watermarks().with_idleness(Duration.of_millis(50))

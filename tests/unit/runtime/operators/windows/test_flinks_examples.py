@@ -135,13 +135,13 @@ class WithStart(ProcessWindowFunction):
 
 
 def test_the_smallest_reading_and_the_start_of_its_window():
-    """Incremental aggregation with a reduce function, and a process window function for the rest."""
+    """A reduce function aggregates incrementally, a process window function adds the window."""
     smallest = readings().reduce(lambda r1, r2: r2 if r1[2] > r2[2] else r1, WithStart())
     assert results(smallest) == [("a", 0, ("a", 2, 10.0)), ("a", 5, ("a", 7, 40.0)), ("b", 0, ("b", 3, 5.0))]
 
 
 def test_the_average_with_its_key():
-    """Incremental aggregation with an aggregate function, and a process window function for the rest."""
+    """An aggregate function aggregates incrementally, a process window function adds the key."""
     pair = Types.TUPLE([Types.DOUBLE(), Types.LONG()])
     averages = readings().aggregate(Average(), WithStart(), accumulator_type=pair)
     assert results(averages) == [("a", 0, 20.0), ("a", 5, 40.0), ("b", 0, 5.0)]
@@ -194,7 +194,7 @@ def test_days_in_china():
 
 
 def test_purchases_of_one_hour():
-    """The order system's windows: what each customer bought in an hour, late orders included while they are allowed."""
+    """The order system's windows: purchases per customer and hour, with late orders while allowed."""
     purchases = [
         ("ann", 10 * 60_000, 20),
         ("bob", 30 * 60_000, 5),

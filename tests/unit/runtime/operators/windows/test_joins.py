@@ -1,4 +1,4 @@
-"""Window joins and co-groups: Flink's documented examples, and what else their windows can do."""
+"""Window joins and co-groups: Flink's documented examples, triggers, evictors, lateness and checkpoints."""
 
 from __future__ import annotations
 
@@ -36,14 +36,12 @@ from rekindle.graph.build import build_plan
 from rekindle.serde import codec_for, value_codec_for
 from rekindle.testing import InProcessJob, ManualClock
 from tests.environments import environment
+from tests.unit.runtime.operators.windows.window_samples import TEN, both
 from tests.window_driver import WindowDriver
 
 ITSELF = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value)
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
-TEN = TumblingEventTimeWindows.of(10)
 ONE, TWO = TaggedUnion.one, TaggedUnion.two
-
-both = pytest.mark.parametrize("general", [False, True], ids=["fast", "general"])
 
 
 def times(env, numbers, typed=True) -> DataStream:
@@ -110,7 +108,7 @@ class WithComma(JoinFunction):
     ids=["tumbling", "sliding", "session"],
 )
 def test_flinks_examples(assigner, orange, green, expected, parallelism, typed):
-    """Pairs of a key and window as in an inner join; what has no partner in its window is not emitted."""
+    """Pairs of a key and window as in an inner join; an element without a partner in its window is not emitted."""
     env = environment(parallelism)
     first, second = times(env, orange, typed), times(env, green, typed)
     pairs = first.join(second).where(lambda _: "all", str).equal_to(lambda _: "all", str).window(assigner)
@@ -188,7 +186,7 @@ def test_a_function_is_opened_has_state_of_its_key_and_is_closed():
 
 
 def test_a_function_takes_part_in_checkpoints():
-    """As any other function: its operator state is in the snapshot and comes back."""
+    """The operator state of the join function is in the snapshot and is restored."""
 
     class Counting(JoinFunction):
         seen = 0
@@ -249,7 +247,7 @@ def test_elements_of_both_streams_make_one_session(general):
 
 @both
 def test_a_late_element_of_one_stream_fires_with_all_of_the_other(general):
-    """Accumulating: the pairs before it come again."""
+    """The window accumulates: the earlier pairs are emitted again."""
     windows = WindowDriver(joined().allowed_lateness(5).apply(lambda one, two: (one[1], two[1])), general=general)
     windows.batch([(ONE(("a", 1)), 1), (TWO(("a", 2)), 2)])
     assert windows.watermark(9) == [((1, 2), 9)]
@@ -332,7 +330,7 @@ class LateOrder(Order):
     ],
 )
 def test_tagged_elements_come_back_from_the_wire_and_from_state(one, two, elements):
-    """None as an element, too: which stream it came from is still known."""
+    """Even None as an element keeps the stream from which it came."""
     for type_info, tagged in ((TaggedUnionTypeInfo(one, two), ONE), (TaggedUnionTypeInfo(two, one), TWO)):
         records = [tagged(element) for element in elements]
         codec, values = codec_for(type_info), value_codec_for(type_info, allow_pickle=True)
@@ -342,7 +340,7 @@ def test_tagged_elements_come_back_from_the_wire_and_from_state(one, two, elemen
 
 
 def test_known_types_stay_known():
-    """Then tagged elements travel and are kept without pickle, and need no copies."""
+    """Tagged elements of known types are sent and stored without pickle, and need no copies."""
     one, two = two_streams()
     windows = by_key(one.join(two)).window(TEN).apply(lambda a, b: 0)
     operation = windows._upstreams[0].transformation.function
@@ -379,7 +377,7 @@ def test_none_is_an_element_like_any_other():
 
 
 def test_tags_are_given_where_the_elements_come_from():
-    """They chain to what is before them, so that a join costs one exchange."""
+    """The tagging operators chain to the operators before them, so that a join costs one exchange."""
     env = environment(2)
     three = env.from_sequence(1, 9).map(str).set_parallelism(3)
     two = env.from_sequence(1, 9).map(str).key_by(len)

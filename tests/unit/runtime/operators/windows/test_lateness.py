@@ -6,17 +6,12 @@ import pytest
 
 from rekindle.common.watermark_strategy import MAX_WATERMARK
 from rekindle.datastream import OutputTag, ProcessWindowFunction
-from rekindle.datastream.window import (
-    EventTimeSessionWindows,
-    SlidingEventTimeWindows,
-    TumblingEventTimeWindows,
-    TumblingProcessingTimeWindows,
-)
+from rekindle.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingProcessingTimeWindows
 from rekindle.errors import GraphError, MissingTimestampError
 from rekindle.runtime.operators.output import OperatorFailure
+from tests.unit.runtime.operators.windows.window_samples import TEN
 from tests.window_driver import WindowDriver, keyed_stream
 
-TEN = TumblingEventTimeWindows.of(10)
 LATE = OutputTag("late")
 
 pytestmark = pytest.mark.parametrize("general", [False, True], ids=["fast", "general"])
@@ -71,7 +66,7 @@ def test_a_late_element_may_open_a_window(general):
 
 
 def test_a_window_of_an_element_before_the_watermark_may_still_be_open(general):
-    """Late is who comes after the end of the window, not who comes after the watermark."""
+    """An element is late if it comes after the end of its window, not if it comes after the watermark."""
     windows = driver(TEN, general=general)
     windows.watermark(7)
     assert windows.element(("a", 1), 2) == []
@@ -129,7 +124,7 @@ def test_a_lateness_without_end_keeps_windows_for_ever(general):
 
 
 def test_lateness_survives_a_restore(general):
-    """What was late stays late (I6), and what has fired does not fire again."""
+    """Late elements stay late (I6), and windows that have fired do not fire again."""
     stream = keyed_stream().window(TEN).allowed_lateness(5).process(Numbers())
     windows = WindowDriver(stream, general=general)
     windows.element(("a", 1), 5)
@@ -145,7 +140,7 @@ def test_lateness_survives_a_restore(general):
 
 
 def test_a_restore_to_an_earlier_watermark_fires_nothing_twice(general):
-    """At another parallelism the watermark is the minimum of all: windows that have fired may lie before them."""
+    """At another parallelism the watermark is the minimum of all subtasks: windows that have fired may end after it."""
     stream = keyed_stream().window(TEN).allowed_lateness(50).process(Numbers())
     windows = WindowDriver(stream, general=general)
     windows.batch([(("a", 1), 5), (("b", 2), 5)])

@@ -1,4 +1,4 @@
-"""Windows by the clock, and who looks at it."""
+"""Processing-time windows, and the epochs that they ask for."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_sliding(general):
 
 
 def test_the_end_of_the_input_does_not_make_the_clock_go_faster(general):
-    """As in Flink, windows of processing time that have not ended by then are not evaluated."""
+    """As in Flink, processing-time windows that have not ended at the end of the input are not evaluated."""
     windows = driver(TumblingProcessingTimeWindows.of(10), general)
     windows.element(("a", 1))
     assert windows.watermark(MAX_WATERMARK) == []
@@ -86,7 +86,7 @@ def test_windows_by_the_clock_survive_a_restore(general):
 
 
 def test_a_task_asks_for_an_epoch_when_a_window_ends(general):
-    """I4: no record need come for a window of processing time to end."""
+    """A processing-time window ends without a further record (I4)."""
     clock = ManualClock(1_000)
     env = environment(1)
     stream = env.from_collection([("a", 1), ("a", 2), ("a", 3)]).key_by(lambda record: record[0])

@@ -16,6 +16,7 @@ from rekindle.datastream.window import (
 )
 from rekindle.errors import GraphError, StateAccessError
 from rekindle.runtime.operators.output import OperatorFailure
+from tests.unit.runtime.operators.windows.window_samples import values
 from tests.window_driver import WindowDriver, keyed_stream
 
 GAP = EventTimeSessionWindows.with_gap(Time.milliseconds(5))
@@ -39,10 +40,6 @@ class Total(AggregateFunction):
 
     def merge(self, acc_a, acc_b):
         return [acc_a[0] + acc_b[0]]
-
-
-def values(events):
-    return [value for value, _ in events]
 
 
 @pytest.mark.parametrize("general", [False, True], ids=["fast", "general"])

@@ -1,4 +1,4 @@
-"""Each trigger, on its own and around another."""
+"""Each trigger, alone and around another trigger."""
 
 from __future__ import annotations
 
@@ -23,20 +23,13 @@ from rekindle.datastream.window import (
     PurgingTrigger,
     Trigger,
     TriggerResult,
-    TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
 from rekindle.errors import GraphError
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.windows.general import GeneralWindowOperator
+from tests.unit.runtime.operators.windows.window_samples import TEN, Numbers, values
 from tests.window_driver import WindowDriver, keyed_stream
-
-TEN = TumblingEventTimeWindows.of(10)
-
-
-class Numbers(ProcessWindowFunction):
-    def process(self, key, context, elements):
-        yield key, [number for _, number in elements]
 
 
 def driver(assigner, trigger=None, **settings):
@@ -44,10 +37,6 @@ def driver(assigner, trigger=None, **settings):
     if trigger is not None:
         windowed = windowed.trigger(trigger)
     return WindowDriver(windowed.process(Numbers()), **settings)
-
-
-def values(events):
-    return [value for value, _ in events]
 
 
 def test_event_time_fires_at_the_end_of_the_window():
@@ -145,7 +134,7 @@ def test_purging_empties_the_window_that_fired():
 
 
 def test_purging_around_event_time():
-    """An empty window does not fire, and its late elements are on their own."""
+    """An empty window does not fire, and a late element fires alone after a purge."""
     windowed = keyed_stream().window(TEN).allowed_lateness(5).trigger(PurgingTrigger.of(EventTimeTrigger.create()))
     windows = WindowDriver(windowed.process(Numbers()))
     windows.element(("a", 1), 3)
@@ -218,7 +207,7 @@ def test_processing_timeout_can_begin_anew_with_each_element_and_leave_the_count
 
 
 class FireOnStop(Trigger):
-    """Fires on "stop", remembers how much it saw, and shows what it is given."""
+    """Fires on "stop", counts its elements in trigger state, and records its arguments."""
 
     seen = ReducingStateDescriptor("seen", lambda a, b: a + b, int)
     cleared: list = []
@@ -265,7 +254,7 @@ def test_a_trigger_of_ones_own():
 
 
 def test_the_state_of_a_trigger_of_ones_own_merges_and_is_cleared():
-    """State and timers of merged sessions merge, `clear` is called for each window that goes."""
+    """State and timers of merged sessions merge, and `clear` is called for each window that is removed."""
     FireOnStop.cleared.clear()
     windowed = keyed_stream().window(EventTimeSessionWindows.with_gap(5)).trigger(FireOnStop())
     windows = WindowDriver(windowed.process(Words()))

@@ -94,7 +94,7 @@ def test_the_state_of_one_key_never_reaches_another(general):
 
 @both
 def test_windows_that_share_an_element_do_not_share_what_happens_to_it(general):
-    """A reduce function may change its first argument: the same element in another window is another one."""
+    """A reduce function may change its first argument: each window has its own copy of an element."""
 
     def add_up(total, element):
         total[1] += element[1]
@@ -108,7 +108,7 @@ def test_windows_that_share_an_element_do_not_share_what_happens_to_it(general):
 
 @both
 def test_what_was_emitted_does_not_change_any_more(general):
-    """A late firing shows the accumulator again, with more in it: what was emitted before stays as it was."""
+    """A late firing emits the accumulator again with more elements: results emitted before do not change."""
 
     class Growing(AggregateFunction):
         def create_accumulator(self):
@@ -148,7 +148,7 @@ def test_incremental_windows_keep_one_value_and_never_the_elements(general, assi
 
 
 def test_windows_that_come_and_go_between_snapshots_leave_no_trace():
-    """Neither in memory nor in the delta: what a checkpoint never saw need not be removed from it."""
+    """Neither memory nor the delta holds such windows: no checkpoint has seen them."""
     windows = WindowDriver(keyed_stream(key_type=str).window(TEN).sum(1))
     windows.keyed.snapshot_delta(1, None)
     for time in range(0, 10_000, 10):
@@ -172,7 +172,7 @@ def test_a_purged_global_window_leaves_nothing_behind():
 
 
 def test_count_windows_leave_nothing_behind_but_the_count():
-    """A full window goes with everything that belongs to it; only how many elements there were is kept per key."""
+    """A full window is removed with all its state; only the number of elements per key is kept."""
     windows = WindowDriver(keyed_stream().count_window(10, 5).sum(1))
     results = [event for number in range(100) for event in windows.element(("a", number))]
     assert len(results) == 19

@@ -1,4 +1,4 @@
-"""What window functions see: the window, clocks, state of the window and of the key, side outputs, `clear`."""
+"""The context of window functions: the window, clocks, state of the window and of the key, side outputs, `clear`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ from rekindle.datastream.state import (
 )
 from rekindle.datastream.window import CountTrigger, GlobalWindows, TumblingEventTimeWindows
 from rekindle.testing import ManualClock
+from tests.unit.runtime.operators.windows.window_samples import TEN
 from tests.window_driver import WindowDriver, keyed_stream, stream
-
-TEN = TumblingEventTimeWindows.of(10)
 
 pytestmark = pytest.mark.parametrize("general", [False, True], ids=["fast", "general"])
 
@@ -224,7 +223,7 @@ def test_windows_of_a_whole_stream(general):
 
 
 def test_names_of_state_belong_to_those_who_use_them(general):
-    """A trigger's state, a window's and a key's may have one name: none reaches the other."""
+    """State of a trigger, of a window and of a key may have the same name: they stay apart."""
 
     class Counting(ProcessWindowFunction):
         count = ValueStateDescriptor("count", str)

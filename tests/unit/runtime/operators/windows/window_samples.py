@@ -1,4 +1,4 @@
-"""Windows that several test files use."""
+"""Windows and functions that several tests of windows use."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ both = pytest.mark.parametrize("general", [False, True], ids=["fast", "general"]
 class Numbers(ProcessWindowFunction):
     def process(self, key, context, elements):
         yield key, [number for _, number in elements]
+
+
+def values(events):
+    """The values of (value, timestamp) pairs."""
+    return [value for value, _ in events]
