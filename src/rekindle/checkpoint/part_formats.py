@@ -14,7 +14,7 @@ FORMAT_VERSION: Final = 1
 
 
 class Distribution(StrEnum):
-    """How the elements of a list are shared out among the subtasks of a restored operator."""
+    """The way in which the elements of a list are shared out among the subtasks of a restored operator."""
 
     SPLIT = "split"
     UNION = "union"

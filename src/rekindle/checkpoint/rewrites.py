@@ -90,7 +90,7 @@ def _file_of(part: KeyedPart) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Inventory:
-    """What is stored of a subtask at a completed checkpoint, and what was spent on rewriting it."""
+    """The stored chains of a subtask at a completed checkpoint, and the bytes spent on rewriting."""
 
     keyed: Mapping[int, Chain] = field(default_factory=dict)
     timers: Mapping[int, Chain] = field(default_factory=dict)
@@ -165,7 +165,7 @@ def _needed_bytes(*kinds: Mapping[int, Chain]) -> Counter[str]:
 
 @dataclass(frozen=True)
 class Rewrites:
-    """What the next checkpoint writes whole; the rest is a delta on top of its base."""
+    """The key groups and timers that the next checkpoint writes whole; the rest is a delta on top of its base."""
 
     key_groups: list[int]
     timers: bool

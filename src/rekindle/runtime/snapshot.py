@@ -156,7 +156,7 @@ class InitializationContext(StateInitializationContext):
 
 @dataclass
 class CaptureInput:
-    """Where an operator's snapshot comes from: its context, the user's method, and the engine's own parts."""
+    """The sources of an operator's snapshot: its context, the user's method, and the engine's own parts."""
 
     uid: str
     name: str
