@@ -189,7 +189,7 @@ class LogLine(Message, frozen=True):
 
 
 class WrittenOperator(msgspec.Struct, frozen=True, array_like=True):
-    """One operator's part of a snapshot: its encoded `checkpoint.manifest.SubtaskState`, and the time it took."""
+    """One operator's written snapshot: its encoded `checkpoint.manifest.SubtaskState`, and the time that it took."""
 
     uid: str
     state: bytes
@@ -210,7 +210,7 @@ class CheckpointAcknowledged(Message, frozen=True):
 
 
 class CheckpointDeclined(Message, frozen=True):
-    """A task could not make its snapshot; processing goes on (I19)."""
+    """A task's snapshot failed; processing goes on (I19)."""
 
     checkpoint: int
     chain: int

@@ -231,7 +231,7 @@ class Slot:
         try:
             snapshot = task.snapshot(order)
         except SnapshotDeclinedError as error:
-            answer = error.in_words(), False, own_traceback(error.__cause__ or error)
+            answer = error.full_message(), False, own_traceback(error.__cause__ or error)
             self.send(CheckpointDeclined(order.id, task.chain.id, task.subtask, *answer))
             return
         self._uploader.put(snapshot, float(start_delay_ms), (monotonic() - started) * 1000)

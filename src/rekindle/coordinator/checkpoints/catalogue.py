@@ -12,7 +12,7 @@ import msgspec
 
 from rekindle.checkpoint.latest import is_url
 from rekindle.checkpoint.manifest import FileRef, Manifest, ManifestKind, OperatorState, SubtaskState
-from rekindle.checkpoint.notes import Beginning, note_beginning, note_completion, note_of, note_stop
+from rekindle.checkpoint.notes import Beginning, note_beginning, note_completion, note_stop, stop_note_path
 from rekindle.checkpoint.ownership import Claim, check_owner, claim_first, claim_next
 from rekindle.checkpoint.part_formats import SourceState, SplitState
 from rekindle.checkpoint.parts import on_top_of
@@ -27,7 +27,7 @@ from rekindle.checkpoint.paths import (
 )
 from rekindle.checkpoint.publish import publish, put_metadata, remove
 from rekindle.checkpoint.resolve import LoadedCheckpoint
-from rekindle.checkpoint.retention import Removal, abandoned, orphans, outdated, unknown
+from rekindle.checkpoint.retention import Removal, abandoned, orphans, outdated, unreferenced
 from rekindle.checkpoint.statefile import read_blob
 from rekindle.checkpoint.store.open_store import check_usable
 from rekindle.checkpoint.store.options import open_configured
@@ -206,7 +206,7 @@ class CheckpointCatalogue:
                 place = self.savepoints[checkpoint_id]
                 if place.noted:
                     # The note must not outlive its savepoint; and a newer driver may have followed it.
-                    remove(self.store, self.claim, Removal(manifests=[note_of(self.claim, checkpoint_id)]))
+                    remove(self.store, self.claim, Removal(manifests=[stop_note_path(self.claim, checkpoint_id)]))
                 place.store.delete(*(entry.path for entry in place.store.list(place.folder)))
                 return
             # A store that failed after it had written `_metadata` has made a checkpoint that is not in the catalogue.
@@ -227,8 +227,8 @@ class CheckpointCatalogue:
         job_name, timeline = self.owner.job_name, self.owner.timeline
         files = [entry.path for entry in self.store.list(self.root)]
         left_over = orphans(files, self.manifests.values(), job_name, timeline, before_attempt)
-        unreferenced = unknown(files, self.manifests.values(), job_name, timeline, self._stop_note())
-        remove(self.store, self.owner, replace(left_over, manifests=unreferenced))
+        manifests = unreferenced(files, self.manifests.values(), job_name, timeline, self._stop_note())
+        remove(self.store, self.owner, replace(left_over, manifests=manifests))
 
     def sweep_abandoned(self) -> None:
         """Delete the half-written files of earlier drivers; once, after this driver's first claim."""
@@ -243,7 +243,7 @@ class CheckpointCatalogue:
 
     def _stop_note(self) -> str | None:
         """The note of the stop with which the job is ending."""
-        return note_of(self.owner, self.stopped.manifest.checkpoint_id) if self.stopped is not None else None
+        return stop_note_path(self.owner, self.stopped.manifest.checkpoint_id) if self.stopped is not None else None
 
 
 def completed_checkpoint(restored: LoadedCheckpoint) -> CompletedCheckpoint:
@@ -260,19 +260,19 @@ _decode_state = msgspec.msgpack.Decoder(SubtaskState).decode
 
 @dataclass(frozen=True)
 class AcknowledgedSubtask:
-    """What a subtask said about a checkpoint; `states`: by operator uid, whole, with what the deltas stand on."""
+    """A subtask's acknowledgement of a checkpoint; `states`: by operator uid, whole, with the parts of the base."""
 
-    word: CheckpointAcknowledged
+    message: CheckpointAcknowledged
     states: Sequence[tuple[str, SubtaskState]]
 
     @classmethod
-    def on_top(cls, base: Manifest | None, word: CheckpointAcknowledged) -> AcknowledgedSubtask:
-        """A word whose deltas stand on a completed checkpoint, or on nothing (I12)."""
+    def on_top(cls, base: Manifest | None, message: CheckpointAcknowledged) -> AcknowledgedSubtask:
+        """The acknowledgement, with its deltas put on top of the base checkpoint's parts, if there is a base (I12)."""
         states = []
-        for operator in word.operators:
+        for operator in message.operators:
             state = _decode_state(operator.state)
             states.append((operator.uid, on_top_of(_base_of(base, operator.uid, state.subtask), state)))
-        return cls(word, states)
+        return cls(message, states)
 
     def files_of(self, checkpoint_id: int) -> set[str]:
         """The state files that the subtask wrote for this checkpoint, as references."""
@@ -283,17 +283,17 @@ class AcknowledgedSubtask:
 
 @dataclass(frozen=True)
 class AcknowledgedCheckpoint:
-    """Everything that every subtask said about a checkpoint."""
+    """A checkpoint that every subtask has acknowledged."""
 
-    words: Sequence[AcknowledgedSubtask]
+    subtasks: Sequence[AcknowledgedSubtask]
     #: The partitions left of each DataFrame source (I10).
     unread: Mapping[int, Sequence[int]]
 
     def manifest(self, plan: JobPlan, claim: Claim, checkpoint: PendingCheckpoint, duration_ms: int) -> Manifest:
         """The checkpoint as it will be published."""
         states: dict[str, list[SubtaskState]] = {}
-        for word in self.words:
-            for uid, state in word.states:
+        for subtask in self.subtasks:
+            for uid, state in subtask.states:
                 states.setdefault(uid, []).append(state)
         return Manifest(
             kind=ManifestKind.SAVEPOINT if checkpoint.kind.is_savepoint else ManifestKind.CHECKPOINT,

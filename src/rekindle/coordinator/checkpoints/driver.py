@@ -397,8 +397,8 @@ class CheckpointDriver:
 
     def _manifest(self, checkpoint: PendingCheckpoint) -> Manifest:
         self._bases.pop(checkpoint.id, None)
-        words = list(self._acknowledged[checkpoint.id].values())
-        acknowledged = AcknowledgedCheckpoint(words, self._unread.pop(checkpoint.id, {}))
+        subtasks = list(self._acknowledged[checkpoint.id].values())
+        acknowledged = AcknowledgedCheckpoint(subtasks, self._unread.pop(checkpoint.id, {}))
         duration_ms = round(_now_ms() - checkpoint.triggered_ms)
         return acknowledged.manifest(self.plan, self.catalogue.owner, checkpoint, duration_ms)
 
