@@ -1,4 +1,4 @@
-"""Drives one window operator by hand: elements, watermarks and the clock in, what comes out in order."""
+"""Drives one window operator by hand with elements, watermarks and the clock, and returns its output in order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rekindle.testing import ManualClock
 
 
 def keyed_stream(type_info: Any = None, key_type: Any = None) -> KeyedStream:
-    """A stream by the first field of its records; the records come from the driver."""
+    """A stream keyed by the first field of its records; the driver supplies the records."""
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     return env.from_collection([("", 0)], type_info).key_by(lambda record: record[0], key_type)
 
@@ -57,7 +57,7 @@ class _Recorder:
 
 
 class WindowDriver:
-    """One subtask of the window operator that ends `stream`, anew or from a snapshot of another driver."""
+    """One subtask of the window operator at the end of `stream`, new or from a snapshot of another driver."""
 
     def __init__(
         self,
@@ -108,37 +108,37 @@ class WindowDriver:
         self.operator.open()
 
     def element(self, record: Any, timestamp: int | None = None) -> list[Any]:
-        """One element; what came out because of it."""
+        """Process one element; returns the output."""
         return self.batch([(record, timestamp)])
 
     def batch(self, elements: list[tuple[Any, int | None]]) -> list[Any]:
-        """Several elements at once."""
+        """Process several elements as one batch; returns the output."""
         timestamps = [timestamp for _, timestamp in elements]
         known = None if None in timestamps else timestamps
         self.operator.process_batch([record for record, _ in elements], known)
         return self.taken()
 
     def watermark(self, watermark: int) -> list[Any]:
-        """Event time advances; what came out because of it, without the watermark itself."""
+        """Advance event time; returns the output without the watermark itself."""
         self.operator.process_watermark(watermark)
         assert self.events.pop() == ("watermark", watermark), "results come before the watermark that fired them"
         return self.taken()
 
     def pass_time(self, milliseconds: int) -> list[Any]:
-        """The clock advances, and what is due by then happens."""
+        """Advance the clock and fire the due timers; returns the output."""
         self.clock.advance(milliseconds)
         self.operator.on_processing_time(self.clock.wall_ms())
         return self.taken()
 
     def taken(self) -> list[Any]:
-        """What came out since this was asked last."""
+        """The output since the last call."""
         taken = list(self.events)
         self.events.clear()
         return taken
 
     @property
     def late_dropped(self) -> int:
-        """How many elements came too late for everything."""
+        """The number of elements that were too late for every window."""
         return self.metrics.counter(LATE_RECORDS_DROPPED).get_count()
 
     def snapshot(self) -> Snapshot:
@@ -149,13 +149,13 @@ class WindowDriver:
         return Snapshot(state, timers, self.operator.current_watermark)
 
     def rows(self) -> int:
-        """Rows that hold something once everything that can go has gone."""
+        """The number of rows that still hold something after cleanup."""
         self.keyed.forget_changes()
         return self.keyed.number_of_keys()
 
 
 class Snapshot:
-    """What another driver can go on from."""
+    """State, timers and watermark of a driver, from which another driver can continue."""
 
     def __init__(self, state: list[tuple[int, bytes]], timers: list[tuple[int, bytes]], watermark: int) -> None:
         self.state = state
@@ -165,7 +165,7 @@ class Snapshot:
 
 @contextmanager
 def general_operator_only() -> Any:
-    """No fast operator is chosen in here."""
+    """Choose no specialized operator inside the block."""
     fast = dict(build._FAST)
     build._FAST.clear()
     try:
