@@ -297,8 +297,8 @@ def test_ids_grow_over_drivers_also_above_checkpoints_that_never_completed(tmp_p
 
 @pytest.mark.parametrize("path", ["latest", None])
 def test_a_job_that_is_started_with_latest_keeps_its_final_checkpoint(tmp_path, path):
-    """I9: a program that starts with `latest` each time must find that the job had ended. Others delete their checkpoints
-    at the end, as in Flink, and `latest` is refused then (I21).
+    """I9: a program that starts with `latest` each time must find that the job had ended. Other jobs delete their
+    checkpoints at the end, as in Flink, and `latest` is refused then (I21).
     """
     driver = Driver(tmp_path, **({"execution.state-recovery.path": path} if path else {}))
     driver.checkpointing.on_message(driver.snapshot(driver.cut()))
