@@ -1,13 +1,13 @@
-"""What checkpointing every second costs: the keyed count with it and without it, in turn, in one session.
+"""The cost of a checkpoint every second: the keyed count with and without checkpoints, in turn, in one session.
 
     python -m benchmarks.checkpoint_cost             # 1,000 and 100,000 keys, five pairs of runs each: some ten minutes
-    python -m benchmarks.checkpoint_cost --quick     # 1,000 keys, one pair: shows that all works
+    python -m benchmarks.checkpoint_cost --quick     # 1,000 keys, one pair: shows that the benchmark works
 
-Each pair is one run without and one with checkpoints into a local directory, the order changing from pair to pair. The
-cost of a pair is 1 - (records per second with) / (records per second without); the table shows the median of these.
-Beside it stands the processor time of all processes of the job that a checkpoint costs, as a share of what all cores
-have in an interval: other programs on the machine disturb that less (they only make runs longer, with more checkpoints
-for the same records), but it does not see time that is spent waiting, for a disk for example.
+Each pair is one run without and one with checkpoints into a local directory, in alternating order. The cost of a pair
+is 1 - (records per second with) / (records per second without); the table shows the median over the pairs. The table
+also shows the processor time of a checkpoint, over all processes of the job, as a share of the time of all cores in an
+interval. Other programs on the machine disturb this figure less (they only make runs longer, with more checkpoints for
+the same records), but it does not include time spent waiting, for a disk for example.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Pairs:
 
     @property
     def cpu_costs(self) -> list[float]:
-        """Processor time of a checkpoint, as a share of what all cores have in an interval."""
+        """Processor time of a checkpoint, as a share of the time of all cores in an interval."""
         available_us = self.interval_seconds * 1e6 * (os.cpu_count() or 1)
         pairs = zip(self.without, self.with_checkpoints, strict=True)
         return [
@@ -72,11 +72,11 @@ class Pairs:
         ]
 
 
-# -- one run, in a process of its own ----------------------------------------------------------------------------------
+# -- one run, in a process of its own ---------------------------------------------------------------------------------
 
 
 class CpuMarks(Marks):
-    """Notes the processor time of this process and all below it as well."""
+    """Also records the processor time of this process and its descendants."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class CpuMarks(Marks):
 
 
 def cpu_seconds() -> float:
-    """Of the driver, its JVM, Spark's workers and the slots."""
+    """Processor time of the driver, its JVM, Spark's workers and the slots."""
     total = 0.0
     driver = psutil.Process()
     for process in [driver, *driver.children(recursive=True)]:
@@ -104,7 +104,7 @@ def cpu_seconds() -> float:
 
 
 def run_once(keys: int, records: int, interval_seconds: float | None, directory: str) -> dict[str, Any]:
-    """The keyed count, as `benchmarks.keyed_count.engine` writes it."""
+    """Run the keyed count of `benchmarks.keyed_count.engine` once."""
     settings = {"master": f"local[{PARALLELISM}]", "rekindle.progress": "off"}
     if interval_seconds is not None:
         interval = f"{round(interval_seconds * 1000)} ms"
@@ -130,7 +130,7 @@ def run_once(keys: int, records: int, interval_seconds: float | None, directory:
     }
 
 
-# -- pairs of runs -----------------------------------------------------------------------------------------------------
+# -- pairs of runs ----------------------------------------------------------------------------------------------------
 
 
 def run(keys: int, records: int, interval_seconds: float | None) -> Run:
@@ -179,7 +179,7 @@ def shown(interval_seconds: float, results: list[Pairs]) -> Table:
 
 
 def main() -> None:
-    """Run, and print one table."""
+    """Run the benchmark and print one table."""
     first_line = __doc__.partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.checkpoint_cost", description=first_line)
     parser.add_argument("--keys", default="1000,100000", help="numbers of keys, comma-separated (default: %(default)s)")

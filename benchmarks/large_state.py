@@ -1,12 +1,12 @@
 """Large keyed state: the synchronous parts of its checkpoints, the size of an increment, the time of a restore.
 
     python -m benchmarks.large_state                # 10 million keys, about 1 GB: some ten minutes, 10 GB of memory
-    python -m benchmarks.large_state --quick        # 200,000 keys: shows that all works, in less than a minute
+    python -m benchmarks.large_state --quick        # 200,000 keys: shows that it works, in less than a minute
 
 A job of two slots on Spark fills its state, one tuple of a number and a text per key, and then changes 1 % of the keys,
-chosen at random, between two checkpoints. Then come a savepoint (everything is written: it shows what a full snapshot
-costs), and a restore from the last checkpoint, with the deltas on top of its base. Every figure is what the job itself
-reports (`JobClient.get_checkpoint_statistics`), or what psutil sees of the slots.
+chosen at random, between two checkpoints. Then come a savepoint, which writes everything and so shows the cost of a
+full snapshot, and a restore from the last checkpoint, with deltas on top of its base. The figures come from the job
+itself (`JobClient.get_checkpoint_statistics`), and from psutil for the slots.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True)
 class Workload:
-    """What the job does."""
+    """The sizes and rates of the job."""
 
     keys: int
     text_bytes: int
@@ -63,7 +63,7 @@ class Workload:
 
 
 class KeysSource(Source[str]):
-    """Every key once, as fast as the job takes them; then keys at random, so many per second."""
+    """Every key once, as fast as the job takes them; then random keys at a fixed rate."""
 
     def __init__(self, workload: Workload) -> None:
         self._workload = workload
@@ -170,7 +170,7 @@ class Watch:
             raise SystemExit("The job ended too early.")
 
     def until(self, wanted: int, beyond: int = 0) -> list[CheckpointStatistics]:
-        """Wait for so many completed checkpoints with an id above `beyond`."""
+        """Wait for `wanted` completed checkpoints with an id above `beyond`."""
         while True:
             self.look()
             found = [each for number, each in sorted(self.checkpoints.items()) if number > beyond]
@@ -196,7 +196,7 @@ def slot_bytes() -> list[int]:
 
 
 def sync_ms(checkpoint: CheckpointStatistics) -> int:
-    """The synchronous parts of the slot in which they took longest; its tasks take them one after the other."""
+    """The longest synchronous time of a slot: the sum over its tasks, which run one after the other."""
     by_slot = [0] * PARALLELISM
     for subtask in checkpoint.acknowledged:
         by_slot[subtask.snapshot.index] += subtask.snapshot.sync_duration_ms
@@ -204,12 +204,12 @@ def sync_ms(checkpoint: CheckpointStatistics) -> int:
 
 
 def async_ms(checkpoint: CheckpointStatistics) -> int:
-    """The asynchronous part that took longest."""
+    """The longest asynchronous part."""
     return max(subtask.snapshot.async_duration_ms for subtask in checkpoint.acknowledged)
 
 
 def launched(workload: Workload, directory: Path, recover: str | None) -> tuple[JobMaster, Progress, float]:
-    """The job, running, and the seconds until every function was open."""
+    """Start the job; returns it, its progress, and the seconds until every function was open."""
     settings = {
         "master": f"local[{PARALLELISM}]",
         "rekindle.progress": "off",
@@ -240,7 +240,7 @@ def ended(job: JobMaster) -> None:
 
 @dataclass
 class Figures:
-    """What was measured."""
+    """The measured figures."""
 
     fill_seconds: float
     filling: list[CheckpointStatistics]
@@ -254,7 +254,7 @@ class Figures:
 
 
 def measure(workload: Workload, checkpoints: int, directory: Path, console: Console) -> Figures:
-    # The first job of a session pays for Spark's start.
+    # The first job of a session includes Spark's start, so its start time does not count.
     ended(launched(workload, directory, None)[0])
     job, progress, start_seconds = launched(workload, directory, None)
     watch = Watch(job)
@@ -264,7 +264,7 @@ def measure(workload: Workload, checkpoints: int, directory: Path, console: Cons
         time.sleep(POLL_SECONDS)
     fill_seconds = time.monotonic() - begun
     console.print(f"filled in {fill_seconds:.0f} s", highlight=False)
-    # The next one still holds the end of the filling, and the one after it rewrites as much as that one wrote.
+    # The next checkpoint still holds the end of the filling, and the one after it may rewrite as many bytes.
     watch.until(2, beyond=watch.last_id)
     filling = watch.until(1)
     steady = watch.until(checkpoints, beyond=filling[-1].id)
@@ -328,7 +328,7 @@ def shown(workload: Workload, figures: Figures) -> Table:
 
 
 def main() -> None:
-    """Run, and print one table."""
+    """Run the benchmark and print one table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.large_state", description=__doc__.partition("\n")[0])
     parser.add_argument("--keys", type=int, default=10_000_000)
     parser.add_argument("--text-bytes", type=int, default=78, help="size of the text in each value")

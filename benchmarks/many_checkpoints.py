@@ -1,14 +1,14 @@
-"""Thousands of checkpoints of a small job, with a slot killed now and then: does anything grow?
+"""Thousands of checkpoints of a small job, with a slot killed every few hundred: shows whether anything grows.
 
     python -m benchmarks.many_checkpoints --checkpoints 2000 --kill-every 250
 
 Two subtasks, 1,000 keys whose values change all the time, a checkpoint as often as the epochs allow, and a SIGKILL for
-a slot every so many checkpoints. Measured: files and bytes of the checkpoint directory; resident memory of the driver's
-Python, its JVM and the slots; threads, open files and processes. It prints a line when checkpoint 100, 1,000 and 2,000
-are complete, and how much each figure grew from the first line to the last.
+a slot every `--kill-every` checkpoints. Measured: files and bytes of the checkpoint directory; resident memory of the
+driver's Python, its JVM and the slots; threads, open files and processes. It prints a line when checkpoint 100, 1,000
+and 2,000 are complete, and how much each figure grew from the first line to the last.
 
-A JVM takes all the memory that it may before it collects, so its resident memory says little: `jvm_live_mib` is what it
-holds after a full collection.
+A JVM uses all memory that it may before it collects garbage, so its resident memory says little: `jvm_live_mib` is the
+memory in use after a full collection.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SLOT_MODULE = "rekindle.runtime.slot"
 
 @dataclass(frozen=True)
 class Sample:
-    """One look at the checkpoint directory and at all processes."""
+    """Figures of the checkpoint directory and of all processes at one moment."""
 
     checkpoint: int
     files: int
@@ -70,7 +70,7 @@ class Totals(KeyedProcessFunction):
 
 
 class ManyCheckpoints:
-    """The job while it runs, what is measured about it, and who kills its slots."""
+    """Runs the job, samples it, and kills its slots."""
 
     def __init__(self, directory: Path, interval_ms: int, seed: int = 7) -> None:
         self.directory = directory
@@ -91,30 +91,30 @@ class ManyCheckpoints:
         self.client: JobClient = env.execute_async(JOB_NAME)
 
     def newest_checkpoint(self) -> int:
-        """The newest one that is complete; its number counts the aborted ones, too."""
+        """The number of the newest completed checkpoint; aborted checkpoints have numbers too."""
         found = self.directory.glob("*/*/chk-*/_metadata")
         return max((int(path.parent.name[4:]) for path in found), default=0)
 
     def wait_for(self, checkpoint: int, deadline_s: float = 600.0) -> None:
-        """Until a checkpoint of this number or a higher one is complete."""
+        """Wait until a checkpoint of this number or a higher one is complete."""
         until = time.monotonic() + deadline_s
         pause = threading.Event()
         while self.newest_checkpoint() < checkpoint:
             ended = self.client.get_job_execution_result()
             if ended.done():
-                ended.result()  # raises what the job ended with
+                ended.result()  # raises the job's error
             if time.monotonic() > until:
                 raise TimeoutError(f"checkpoint {checkpoint} was not complete after {deadline_s:.0f} s")
             pause.wait(0.02)
 
     def kill_a_slot(self) -> None:
-        """Some slot, without a warning."""
+        """Send SIGKILL to a random slot."""
         if slots := [each for each in _family() if _is_slot(each)]:
             self._chance.choice(slots).send_signal(signal.SIGKILL)
             self.kills += 1
 
     def run(self, checkpoints: int, kill_every: int, sample_at: Sequence[int]) -> Iterator[Sample]:
-        """Go on until so many checkpoints are complete; a sample when each of `sample_at` is."""
+        """Run until `checkpoints` are complete; yields a sample when each of `sample_at` is."""
         kills = list(range(kill_every, checkpoints, kill_every)) if kill_every else []
         for checkpoint in sorted({*kills, *sample_at}):
             self.wait_for(checkpoint)
@@ -124,7 +124,7 @@ class ManyCheckpoints:
                 self.kill_a_slot()
 
     def sample(self) -> Sample:
-        """Look at this process, everything below it, and the checkpoint directory."""
+        """Sample this process, its descendants, and the checkpoint directory."""
         driver, family = psutil.Process(), _family()
         slots = [each for each in family if _is_slot(each)]
         jvms = [each for each in family if _name(each) == "java"]
@@ -148,7 +148,7 @@ class ManyCheckpoints:
 
 
 def _live_heap() -> int:
-    """Bytes of the driver's JVM that are in use after a full collection."""
+    """Bytes in use in the driver's JVM after a full collection."""
     context = SparkContext._active_spark_context
     assert context is not None, "the job has no Spark session"
     jvm = context._jvm
@@ -158,7 +158,7 @@ def _live_heap() -> int:
 
 
 def _family() -> list[psutil.Process]:
-    """Everything below this process, also what has ended and is still in the process table."""
+    """All descendants of this process, also those that have ended and are still in the process table."""
     return psutil.Process().children(recursive=True)
 
 

@@ -1,4 +1,4 @@
-"""How far apart checkpoints complete when functions are slow: for each cost of a record and each stage.
+"""The time between completed checkpoints when functions are slow, for each cost of a record and each stage.
 
     python -m benchmarks.slow_functions                   # all cases, about ten minutes
     python -m benchmarks.slow_functions --costs 250 --stages middle --seconds 20
@@ -21,14 +21,14 @@ from rekindle.datastream import MapFunction, SinkFunction, StreamExecutionEnviro
 PARALLELISM = 2
 INTERVAL_MS = 1000
 STAGES = ("first", "middle", "last")
-#: The first costs a tenth of a millisecond for so many records, then a second.
+#: This cost is a tenth of a millisecond for the first `SUDDEN_AFTER` records, then a second.
 SUDDEN = "sudden"
 SUDDEN_AFTER = 4000
 
 
 @dataclass(frozen=True)
 class Case:
-    """A function that takes so long per record, in one of the three stages of a job."""
+    """A function with a cost per record, in one of the three stages of a job."""
 
     stage: str
     cost: str  # milliseconds per record, or `SUDDEN`
@@ -36,17 +36,17 @@ class Case:
 
     @property
     def slowest_ms(self) -> float:
-        """What a record takes at most."""
+        """The longest time of a record."""
         return 1000.0 if self.cost == SUDDEN else float(self.cost)
 
     @property
     def bound_ms(self) -> float:
-        """How far apart two completions may be."""
+        """The longest time allowed between two completions."""
         return 2 * INTERVAL_MS + (PARALLELISM + 1) * self.slowest_ms
 
 
 class Slow(MapFunction):
-    """Takes its time."""
+    """Sleeps for the cost of each record."""
 
     def __init__(self, cost: str) -> None:
         self._cost = cost
@@ -78,14 +78,14 @@ def build(case: Case) -> StreamExecutionEnvironment:
 
 
 class Nothing(SinkFunction):
-    """A sink."""
+    """A sink that drops its records."""
 
     def invoke(self, value: int, context: object) -> None:
-        """Drop it."""
+        """Drop the record."""
 
 
 def gaps_ms(case: Case, seconds: float) -> list[float]:
-    """The times between completions, of a job that runs so long."""
+    """The times between completed checkpoints of a job that runs for `seconds`."""
     client = build(case).execute_async(f"slow {case.stage} {case.cost}")
     time.sleep(seconds)
     history = client.get_checkpoint_statistics().history
@@ -110,7 +110,7 @@ def main() -> None:
     for mode in arguments.modes:
         for cost in arguments.costs:
             if cost == SUDDEN and mode == "aligned":
-                continue  # only unaligned checkpoints promise something there
+                continue  # only unaligned checkpoints have a bound there
             for stage in arguments.stages:
                 case = Case(stage, cost, mode == "unaligned")
                 gaps = gaps_ms(case, arguments.seconds or 15 + 15 * case.slowest_ms / 1000)

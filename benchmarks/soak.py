@@ -1,4 +1,4 @@
-"""Small epochs for a long time: what is on disk, in memory, and how many threads and files, as the job gets older.
+"""Small epochs for a long time: disk, memory, threads and open files as the job gets older.
 
     python -m benchmarks.soak --minutes 10
 

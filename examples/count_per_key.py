@@ -3,9 +3,9 @@
     python -m examples.count_per_key --words 20000 --rate 2000 --directory counts
     python -m examples.count_per_key --words 20000 --directory counts --resume     # after it was killed
 
-While it runs, kill what you like (`kill -9`): a slot, and the job restarts by itself; or this program, and you run it
-again with `--resume`, if you like with another `--parallelism`. In the end the counts are compared with those that
-plain Python finds: of each word 1, 2, 3, ... and no number twice.
+While it runs, kill a process (`kill -9`). After a slot is killed, the job restarts by itself. After this program is
+killed, run it again with `--resume`, also with another `--parallelism`. At the end the counts are compared with those
+of plain Python: for each word 1, 2, 3, ... and no number twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COUNTED = Types.TUPLE([Types.STRING(), Types.LONG()])
 
 @dataclass(frozen=True)
 class Words:
-    """Word number n of a seed: the same in every run and every process, so a source can begin again anywhere.
+    """Word number n of a seed: the same in every run and every process, so that a source can continue anywhere.
 
     >>> Words(7)(12) == Words(7)(12)
     True
@@ -41,7 +41,7 @@ class Words:
 
 
 class CountPerKey(RichMapFunction):
-    """Counts the records of each key, whatever they are."""
+    """Counts the records of each key."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         descriptor = ValueStateDescriptor("my-count", Types.LONG())
@@ -57,7 +57,7 @@ class CountPerKey(RichMapFunction):
 def build(
     env: StreamExecutionEnvironment, seed: int, words: int, limit: RateLimiterStrategy | None = None
 ) -> DataStream:
-    """The words, numbered."""
+    """The stream of the words, each with its count so far."""
     source = DataGeneratorSource(Words(seed), words, limit or RateLimiterStrategy.no_op())
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "words", Types.STRING()).uid("words")
     keyed = stream.key_by(lambda word: word, Types.STRING())
@@ -65,7 +65,7 @@ def build(
 
 
 def expected(words: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """The words, numbered by plain Python.
+    """The words with their counts so far, in plain Python.
 
     >>> list(expected(["to", "be", "to"]))
     [('to', 1), ('be', 1), ('to', 2)]

@@ -1,11 +1,11 @@
-"""The demo: a shop's order system runs on embedded Spark, is broken four times, and gives the result it should.
+"""The demo: a shop's order system runs on embedded Spark, is broken four times, and still gives the right result.
 
     make demo                                          # or: python -m examples.demo
     make demo ARGS="--orders 50000 --rate 5000 --seed 8"
 
 The job (`examples/orders`) is a program of its own. While it runs, a function raises, a slot is killed (SIGKILL), the
-program itself is killed and started again, and it is stopped and goes on with another parallelism. In the end what it
-has written is compared, row by row, with what a model in plain Python finds for the same orders: a model without
+program itself is killed and started again, and it is stopped and continued with another parallelism. At the end its
+output is compared, row by row, with the results of a model in plain Python for the same orders: a model without
 streams, state or checkpoints, which shares no code with the job.
 """
 
@@ -37,16 +37,16 @@ from examples.orders.show.screens import Screen, screen_for
 PARALLELISM, RESCALED = 2, 3
 _POLL_S = 0.1
 _DEADLINE_S = 180.0
-#: A fault comes when so many checkpoints are complete since the last one.
+#: The number of completed checkpoints between two faults.
 _CHECKPOINTS_BETWEEN = 2
 
 
 class DemoError(Exception):
-    """The demo cannot go on."""
+    """The demo cannot continue."""
 
 
 def main() -> int:
-    """Run the job, break it, compare; 0 if every branch is equal."""
+    """Run the job, break it, compare its output; the exit code is 0 if every branch is equal."""
     arguments = parse_arguments()
     signal.signal(signal.SIGTERM, _terminate)
     console = Console()
@@ -63,7 +63,7 @@ def main() -> int:
 
 
 class Model:
-    """Computes what is expected, beside the job."""
+    """Computes the expected rows on a thread while the job runs."""
 
     def __init__(self, settings: Settings, feed: Feed) -> None:
         self._rows: dict[str, list[Row]] = {}
@@ -74,7 +74,7 @@ class Model:
         self._rows = expected(settings, feed)
 
     def events(self) -> int | None:
-        """How many events the job will have, once that is known."""
+        """The number of events of the job; None until the model has computed it."""
         return len(self._rows["batches"]) if self._rows else None
 
     def rows(self) -> dict[str, list[Row]]:
@@ -84,7 +84,7 @@ class Model:
 
 
 class Demo:
-    """One run: the program, what is done to it, and what is shown."""
+    """One run of the demo: the program, the faults, and the screen."""
 
     def __init__(self, console: Console, folder: Path, feed: Feed) -> None:
         settings = Settings(
@@ -111,7 +111,7 @@ class Demo:
         self._read = 0  # lines of the journal
 
     def run(self) -> int:
-        """Everything; the exit code."""
+        """Run the whole demo; returns the exit code."""
         try:
             with self._screen:
                 self._break_it()
@@ -120,7 +120,7 @@ class Demo:
         verdicts = compare(self._program.output, self._model.rows(), self._settings.batch_size, RESCALED)
         return self._conclude(verdicts)
 
-    # -- what is done to it -------------------------------------------------------------------------------------------
+    # -- the faults ---------------------------------------------------------------------------------------------------
 
     def _break_it(self) -> None:
         record = max(50, int(self._feed.rate or 0) // (4 * PARALLELISM))
@@ -182,7 +182,7 @@ class Demo:
         act.state = state
         self._screen.act(act)
 
-    # -- what it tells ------------------------------------------------------------------------------------------------
+    # -- following the journal ----------------------------------------------------------------------------------------
 
     def _wait(self, what: str, happened: Callable[[], bool], may_end: bool = False) -> None:
         deadline = monotonic() + _DEADLINE_S + (self._feed.orders or 0) * 5 / (self._feed.rate or 1000)
@@ -239,7 +239,7 @@ class Demo:
 
 
 def results_table(verdicts: list[Verdict]) -> Table:
-    """What the job wrote beside what the model says."""
+    """A table of the job's rows beside the model's."""
     by_stream = {verdict.stream: verdict for verdict in verdicts}
     title = "Rows written by the broken job, and those of an undisturbed run (plain Python)"
     table = Table(title=title, title_justify="left")
@@ -273,7 +273,7 @@ def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def _given(name: str) -> Callable[[str], Any]:
-    """A setting of the feed; the demo has an end, so none is no answer."""
+    """A parser for a setting of the feed that refuses `none`: the demo needs a feed with an end."""
     read = parser_of(Feed, name)
 
     def parse(text: str) -> Any:

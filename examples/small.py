@@ -1,4 +1,4 @@
-"""What the small programs share: their options, an environment that survives, results in files that are compared."""
+"""Shared parts of the small programs: options, an environment with restarts, result files and their comparison."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _encode = msgspec.json.encode
 
 
 def parser_of(description: str) -> argparse.ArgumentParser:
-    """The options that every small program has."""
+    """A parser with the options of every small program."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rate", type=at_least_1, default=None, help="records per second at most (default: no limit)")
     parser.add_argument("--seed", type=int, default=7, help="the generator's seed (default 7)")
@@ -34,7 +34,7 @@ def parser_of(description: str) -> argparse.ArgumentParser:
 
 
 def at_least_1(text: str) -> int:
-    """A number on the command line."""
+    """A positive whole number on the command line."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is too little, it must be 1 or more")
@@ -45,17 +45,17 @@ at_least_1.__name__ = "int"  # argparse names it in errors
 
 
 def rate_of(arguments: argparse.Namespace) -> RateLimiterStrategy:
-    """How fast the source may go."""
+    """The rate limit of the source."""
     return RateLimiterStrategy.no_op() if arguments.rate is None else RateLimiterStrategy.per_second(arguments.rate)
 
 
 def directory_of(arguments: argparse.Namespace) -> str:
-    """Where checkpoints and results are."""
+    """The directory of checkpoints and results."""
     return os.path.abspath(arguments.directory or tempfile.mkdtemp(prefix="rekindle-"))
 
 
 def environment_of(arguments: argparse.Namespace, directory: str) -> StreamExecutionEnvironment:
-    """Checkpoints in the directory, kept when the program is killed; as many restarts as it takes."""
+    """An environment with checkpoints in the directory, kept when the program is killed, and up to 1000 restarts."""
     settings = {
         "execution.checkpointing.dir": os.path.join(directory, "checkpoints"),
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
@@ -72,7 +72,7 @@ def environment_of(arguments: argparse.Namespace, directory: str) -> StreamExecu
 
 
 def write(stream: DataStream, directory: str) -> None:
-    """A JSON value per line and record, each exactly once: a file shows when its checkpoint is complete."""
+    """Write each record exactly once, as a line of JSON: a file becomes visible when its checkpoint is complete."""
     sink = (
         FileSink.for_row_format(os.path.join(directory, "results"), Encoder.json_lines_encoder())
         .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
@@ -82,7 +82,7 @@ def write(stream: DataStream, directory: str) -> None:
 
 
 def report(directory: str, expected: Iterable[Any]) -> int:
-    """Compare what was written with what plain Python expects, say so, and give the program's exit status."""
+    """Compare the written results with those of plain Python, print the outcome, and return the exit status."""
     found, wanted = _results(Path(directory, "results")), Counter(map(_encode, expected))
     missing, unexpected = (wanted - found).total(), (found - wanted).total()
     print(f"{found.total():,} results in {directory}/results")
@@ -94,5 +94,5 @@ def report(directory: str, expected: Iterable[Any]) -> int:
 
 
 def _results(folder: Path) -> Counter[bytes]:
-    files = [path for path in folder.glob("*") if not path.name.startswith(".")]  # hidden ones are not finished
+    files = [path for path in folder.glob("*") if not path.name.startswith(".")]  # hidden files are not finished
     return Counter(line for path in files for line in path.read_bytes().splitlines())

@@ -3,9 +3,9 @@
     python -m examples.temperature_alarm --readings 20000 --rate 2000 --directory alarms
     python -m examples.temperature_alarm --readings 20000 --directory alarms --resume     # after it was killed
 
-While it runs, kill what you like (`kill -9`): a slot, and the job restarts by itself; or this program, and you run it
-again with `--resume`, if you like with another `--parallelism`. In the end the alarms are compared with those that
-plain Python finds in the same readings.
+While it runs, kill a process (`kill -9`). After a slot is killed, the job restarts by itself. After this program is
+killed, run it again with `--resume`, also with another `--parallelism`. At the end the alarms are compared with those
+that plain Python finds in the same readings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SENSORS = 20
 
 @dataclass(frozen=True)
 class Reading:
-    """What a sensor has measured."""
+    """A temperature that a sensor measured."""
 
     sensor: str
     celsius: float
@@ -43,7 +43,7 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Readings:
-    """Reading number n of a seed: the same in every run and every process, so a source can begin again anywhere.
+    """Reading number n of a seed: the same in every run and every process, so that a source can continue anywhere.
 
     >>> Readings(7)(12) == Readings(7)(12)
     True
@@ -57,7 +57,7 @@ class Readings:
 
 
 class TemperatureAlarm(RichFlatMapFunction):
-    """Keeps each sensor's last temperature, and tells when the next one is too far from it."""
+    """Keeps each sensor's last temperature, and emits an alarm when the next one is too far from it."""
 
     def __init__(self, threshold: float) -> None:
         self._threshold = threshold
@@ -80,7 +80,7 @@ def build(
     threshold: float,
     limit: RateLimiterStrategy | None = None,
 ) -> DataStream:
-    """The alarms. One subtask reads, so that a sensor's readings stay in their order whatever the parallelism is."""
+    """The stream of alarms. One subtask reads, so that a sensor's readings keep their order at any parallelism."""
     source = DataGeneratorSource(Readings(seed), readings, limit or RateLimiterStrategy.no_op())
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "readings", Reading)
     keyed = stream.uid("readings").set_parallelism(1).key_by(lambda reading: reading.sensor, Types.STRING())

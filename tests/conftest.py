@@ -15,10 +15,9 @@ import hypothesis.configuration
 import psutil
 import pytest
 
+from tests.slot_processes import RUN_VARIABLE, slots_of_run
+
 REPOSITORY = Path(__file__).resolve().parents[1]
-SLOT_MODULE = "rekindle.runtime.slot"
-# Every process that a test starts, however deep, inherits this: so a run knows its own slots from another run's.
-RUN_VARIABLE = "REKINDLE_TEST_RUN"
 LEFTOVER_DEADLINE_S = 30.0
 # Most JVMs of the tests live for seconds: the optimizing compiler would take half of their time and give nothing back.
 SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -102,17 +101,6 @@ def _slots_after_deadline(run: str) -> list[str]:
         if not alive or time.monotonic() > deadline:
             return [f"{process.pid} {' '.join(process.info['cmdline'])}" for process in alive]
         psutil.wait_procs(alive, timeout=0.2)
-
-
-def slots_of_run(run: str) -> list[psutil.Process]:
-    """The living slot processes (and their guardians) that were started by the test run with this id."""
-    return [
-        process
-        for process in psutil.process_iter(["cmdline", "environ", "status"])
-        if any(SLOT_MODULE in argument for argument in process.info["cmdline"] or ())
-        and (process.info["environ"] or {}).get(RUN_VARIABLE) == run
-        and process.info["status"] != psutil.STATUS_ZOMBIE
-    ]
 
 
 @pytest.fixture(scope="session")

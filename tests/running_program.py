@@ -19,11 +19,12 @@ from typing import IO
 
 import psutil
 
+from tests.slot_processes import SLOT_MODULE
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROGRAMS = REPOSITORY / "tests" / "integration" / "programs"
 #: Every process that a program starts, however deep, inherits this variable.
 PROGRAM_VARIABLE = "REKINDLE_TEST_PROGRAM"
-SLOT_MODULE = "rekindle.runtime.slot"
 DEADLINE_S = 150.0
 
 

@@ -70,6 +70,21 @@ def test_links_and_paths_lead_somewhere(page: Path) -> None:
     assert missing == []
 
 
+def engine_packages() -> list[str]:
+    """Every package of the engine, and every module that stands beside them."""
+    source = REPOSITORY / "src" / "rekindle"
+    packages = [path.parent for path in source.rglob("__init__.py") if path.parent != source]
+    modules = [path for path in source.glob("*.py") if path.name != "__init__.py"]
+    return sorted(path.relative_to(REPOSITORY).as_posix() for path in [*packages, *modules])
+
+
+@pytest.mark.parametrize("package", engine_packages())
+def test_the_architecture_page_links_every_package(package: str) -> None:
+    page = REPOSITORY / "docs" / "architecture.md"
+    linked = {(page.parent / target).resolve() for target in LINK.findall(page.read_text(encoding="utf-8"))}
+    assert REPOSITORY / package in linked
+
+
 def test_the_fence_reader_finds_lines_flags_and_indented_fences(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A\n\n```python\nx = 1\n```\n- b\n  ```python no-run\n  y = 2\n  ```\n```sh\nls\n```\n")

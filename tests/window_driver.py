@@ -1,4 +1,4 @@
-"""Drives one window operator by hand: elements, watermarks and the clock in, what comes out in order."""
+"""Drives one window operator by hand: elements, watermarks and clock in, output in order."""
 
 from __future__ import annotations
 
@@ -7,31 +7,36 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
-from rekindle.datastream import DataStream, KeyedStream, StreamExecutionEnvironment
+from rekindle.datastream import DataStream, KeyedStream
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import OperatorKind
 from rekindle.key_groups import key_group_range
 from rekindle.runtime.context import Accumulators, OperatorContext
 from rekindle.runtime.metrics import TaskMetricGroup
-from rekindle.runtime.operators.factory import selector_function
-from rekindle.runtime.operators.windows import choose_operator as build
+from rekindle.runtime.operators import build_operator
+from rekindle.runtime.operators.build_operator import selector_function, window_operator_class
+from rekindle.runtime.operators.roles import PreparesSnapshot
+from rekindle.runtime.operators.windows.general import GeneralWindowOperator
+from rekindle.runtime.operators.windows.namespaces import windowed_backend
 from rekindle.runtime.operators.windows.window_operator import LATE_RECORDS_DROPPED, WindowOperator
-from rekindle.runtime.operators.windows.window_rows import windowed_backend
+from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 from rekindle.serde import cloud_dumps
 from rekindle.testing import ManualClock
+from tests.environments import environment
+from tests.whole_state import whole_parts
 
 
 def keyed_stream(type_info: Any = None, key_type: Any = None) -> KeyedStream:
-    """A stream by the first field of its records; the records come from the driver."""
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    """Return a stream keyed by the first field of its records; the driver supplies the records."""
+    env = environment(1)
     return env.from_collection([("", 0)], type_info).key_by(lambda record: record[0], key_type)
 
 
 def stream(type_info: Any = None) -> DataStream:
-    """A stream that is not keyed."""
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    """Return a stream that is not keyed."""
+    env = environment(1)
     return env.from_collection([0], type_info)
 
 
@@ -50,14 +55,14 @@ class _Recorder:
             self._events.append(("watermark", watermark))
 
     def emit_idle(self) -> None:
-        """Of no interest here."""
+        """Ignored."""
 
     def emit_end(self) -> None:
-        """Of no interest here."""
+        """Ignored."""
 
 
 class WindowDriver:
-    """One subtask of the window operator that ends `stream`, anew or from a snapshot of another driver."""
+    """One subtask of the window operator at the end of `stream`, new or restored from another driver's snapshot."""
 
     def __init__(
         self,
@@ -74,7 +79,7 @@ class WindowDriver:
         assert node.kind is OperatorKind.WINDOW
         self.clock = clock or ManualClock()
         groups = key_group_range(node.max_parallelism, 1, 0)
-        keyed = windowed_backend(node, groups, True, self.clock)
+        keyed = windowed_backend(node, groups, KeyedStateOptions(clock=self.clock))
         timers = InternalTimers(node.max_parallelism, groups)
         self.metrics = TaskMetricGroup(self.clock, ())
         context = OperatorContext(
@@ -93,7 +98,7 @@ class WindowDriver:
         own_copy: Callable[[Any], Any] = lambda value: pickle.loads(cloud_dumps(value))  # noqa: E731
         selectors = [selector_function(own_copy(selector)) for selector in node.key_selectors]
         operation = own_copy(node.function)
-        chosen = build.GeneralWindowOperator if general else build.operator_class(operation)
+        chosen = GeneralWindowOperator if general else window_operator_class(operation)
         self.operator: WindowOperator = chosen(node, context, operation, selectors[0])
         self.keyed, self.timers = keyed, timers
         self.events: list[Any] = []
@@ -108,54 +113,55 @@ class WindowDriver:
         self.operator.open()
 
     def element(self, record: Any, timestamp: int | None = None) -> list[Any]:
-        """One element; what came out because of it."""
+        """Process one element; return its output."""
         return self.batch([(record, timestamp)])
 
     def batch(self, elements: list[tuple[Any, int | None]]) -> list[Any]:
-        """Several elements at once."""
+        """Process several elements in one batch; return their output."""
         timestamps = [timestamp for _, timestamp in elements]
         known = None if None in timestamps else timestamps
         self.operator.process_batch([record for record, _ in elements], known)
         return self.taken()
 
     def watermark(self, watermark: int) -> list[Any]:
-        """Event time advances; what came out because of it, without the watermark itself."""
+        """Advance event time; return the output without the watermark itself."""
         self.operator.process_watermark(watermark)
         assert self.events.pop() == ("watermark", watermark), "results come before the watermark that fired them"
         return self.taken()
 
     def pass_time(self, milliseconds: int) -> list[Any]:
-        """The clock advances, and what is due by then happens."""
+        """Advance the clock and fire what is due; return the output."""
         self.clock.advance(milliseconds)
         self.operator.on_processing_time(self.clock.wall_ms())
         return self.taken()
 
     def taken(self) -> list[Any]:
-        """What came out since this was asked last."""
+        """Return the output since the last call."""
         taken = list(self.events)
         self.events.clear()
         return taken
 
     @property
     def late_dropped(self) -> int:
-        """How many elements came too late for everything."""
+        """Return how many late elements were dropped."""
         return self.metrics.counter(LATE_RECORDS_DROPPED).get_count()
 
     def snapshot(self) -> Snapshot:
-        """State and timers at a cut, as bytes."""
-        self.operator.prepare_snapshot(1)
+        """Return state and timers at a cut, encoded."""
+        if isinstance(self.operator, PreparesSnapshot):
+            self.operator.prepare_snapshot(1)
         timers = list(self.timers.snapshot().encode())
-        state = [(group.key_group, group.encode()) for group in self.keyed.snapshot_full() if group]
+        state = whole_parts(self.keyed)
         return Snapshot(state, timers, self.operator.current_watermark)
 
     def rows(self) -> int:
-        """Rows that hold something once everything that can go has gone."""
+        """Return the number of rows with content after all empty rows are removed."""
         self.keyed.forget_changes()
         return self.keyed.number_of_keys()
 
 
 class Snapshot:
-    """What another driver can go on from."""
+    """A snapshot from which another driver can continue."""
 
     def __init__(self, state: list[tuple[int, bytes]], timers: list[tuple[int, bytes]], watermark: int) -> None:
         self.state = state
@@ -165,10 +171,10 @@ class Snapshot:
 
 @contextmanager
 def general_operator_only() -> Any:
-    """No fast operator is chosen in here."""
-    fast = dict(build._FAST)
-    build._FAST.clear()
+    """Choose the general window operator for every operation inside this block."""
+    fast = dict(build_operator._FAST_WINDOW_OPERATORS)
+    build_operator._FAST_WINDOW_OPERATORS.clear()
     try:
         yield
     finally:
-        build._FAST.update(fast)
+        build_operator._FAST_WINDOW_OPERATORS.update(fast)

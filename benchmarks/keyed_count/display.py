@@ -1,4 +1,4 @@
-"""What a session prints: the table, the settings, the latency of an empty epoch, the targets."""
+"""Prints a session: the table, the settings, the latency of an empty epoch, the targets."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Rekindle's side: read-modify-write of one value of keyed state per record, through `KeyedProcessFunction`.
 
 Records carry timestamps, watermarks are generated and travel with them, changes of state are tracked: nothing is
-switched off. The source hands out slices of the block that was made before the clock starts, with timestamps; every
-record passes through Spark's shuffle. Progress is noted at the end of every epoch, as the job master sees it.
+switched off. The source emits slices, with timestamps, of the block that was made before the clock starts; every record
+passes through Spark's shuffle. Progress is recorded at the end of every epoch, by the job master's observer.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class BlockSource(Source[tuple[str, int]]):
 
 
 class BlockReader(SourceReader[tuple[str, int]]):
-    """Slices of the block, again and again."""
+    """Emits slices of the block, again and again."""
 
     def __init__(self, share: list[tuple[str, int]], records: int, splits: list[SourceSplit]) -> None:
         self._share = share
@@ -72,7 +72,7 @@ class BlockReader(SourceReader[tuple[str, int]]):
 
 
 class Count(KeyedProcessFunction):
-    """Counts a key's records; the count leaves when event time has reached its end."""
+    """Counts a key's records, and emits the count at the end of event time."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
@@ -92,7 +92,7 @@ class Count(KeyedProcessFunction):
 
 
 class Marks:
-    """Notes the time and the records processed at the end of each epoch."""
+    """Records the time and the number of processed records at the end of each epoch."""
 
     def __init__(self) -> None:
         self.marks: list[Mark] = []
@@ -108,7 +108,7 @@ class Marks:
 
 
 def main() -> None:
-    """One run; prints one JSON line."""
+    """Do one run and print one JSON line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keys", type=int, default=1000)
     parser.add_argument("--records", type=int, default=8_000_000)

@@ -1,4 +1,4 @@
-"""The latency of an epoch with next to nothing in it, beside that of the same Spark job with trivial Python tasks.
+"""The latency of an almost empty epoch, beside that of the same Spark job with trivial Python tasks.
 
 Both run in one session, in turn: an epoch through slots, then the plain job of as many stages (`parallelize`, then per
 exchange a `mapPartitions` and a `partitionBy`, then `collect`), written as a PySpark user would write it.
@@ -31,7 +31,7 @@ def trivial(rows: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
 
 
 def plain_job_ms(spark_context: Any, stages: int) -> float:
-    """One Spark job with trivial Python tasks."""
+    """Run one Spark job with trivial Python tasks; returns its time."""
     started = time.perf_counter()
     rows = spark_context.parallelize(range(2), 2).mapPartitions(trivial)
     for _ in range(stages - 1):
@@ -41,7 +41,7 @@ def plain_job_ms(spark_context: Any, stages: int) -> float:
 
 
 class InTurn:
-    """After every epoch, a plain job of as many stages."""
+    """Runs, after every epoch, a plain job of as many stages."""
 
     def __init__(self, spark_context: Any, stages: int) -> None:
         self._spark_context = spark_context
@@ -63,7 +63,7 @@ class InTurn:
 
 
 def measure(stages: int, epochs: int) -> InTurn:
-    """Run a job of that many stages, one record per subtask and epoch."""
+    """Run a job of `stages` stages, with one record per subtask and epoch."""
     settings = {"master": "local[2]", "rekindle.progress": "off", "execution.buffer-timeout.interval": "0 ms"}
     settings |= {"rekindle.epoch.initial-records": "1", "rekindle.epoch.max-records": "1"}
     configuration = Configuration.from_dict(settings)

@@ -20,7 +20,7 @@ LATENCY_MODULE = "benchmarks.keyed_count.epoch_latency"
 
 
 def run_contender(contender: Contender, keys: int, scale: float) -> Run | Failure:
-    """Run ``contender`` once; what goes wrong is a result too."""
+    """Run ``contender`` once; an error is a result too."""
     try:
         interpreter = interpreter_for(contender)
         records = contender.records(keys, scale)
@@ -32,7 +32,7 @@ def run_contender(contender: Contender, keys: int, scale: float) -> Run | Failur
 
 
 def measure_epoch_latency() -> list[dict[str, Any]] | str:
-    """Return the lines about empty epochs, or why there are none."""
+    """Return the lines about empty epochs, or the reason why there are none."""
     try:
         require_module(LATENCY_MODULE)
         return json_lines(Path(sys.executable), LATENCY_MODULE, [])
@@ -77,12 +77,12 @@ def json_lines(
         raise
     lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     if process.returncode or not lines:
-        raise NotAvailable(f"it failed: {said_last(errors) or said_last(output) or 'without a word'}")
+        raise NotAvailable(f"it failed: {last_line(errors) or last_line(output) or 'without a message'}")
     return lines
 
 
 def environment(interpreter: Path) -> dict[str, str]:
-    """Return the variables of a run: its interpreter first on the PATH, the clone importable, no other Spark's."""
+    """Return the variables of a run: its interpreter first on the PATH, the clone importable, none of other engines."""
     foreign = ("PYSPARK_", "SPARK_", "FLINK_", "PYTHON", "PATHWAY_", "VIRTUAL_ENV")
     variables = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     variables["PATH"] = f"{interpreter.parent}{os.pathsep}{variables.get('PATH', os.defpath)}"
@@ -90,6 +90,6 @@ def environment(interpreter: Path) -> dict[str, str]:
     return variables
 
 
-def said_last(text: str) -> str:
+def last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""

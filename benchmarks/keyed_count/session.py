@@ -1,4 +1,4 @@
-"""One session: Rekindle, a peer, Rekindle, a peer, …, so that the machine's moods meet everyone."""
+"""One session: Rekindle, a peer, Rekindle, a peer, …, so that changes of the machine's speed affect all engines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Paired:
 
     @property
     def ratio(self) -> float | None:
-        """How many times as fast Rekindle was in the same minutes."""
+        """Rekindle's speed in the same minutes, as a multiple of the peer's."""
         if not self.neighbours:
             return None
         return mean(run.records_per_second for run in self.neighbours) / self.run.records_per_second
@@ -52,7 +52,7 @@ class Row:
 
 @dataclass(slots=True)
 class Session:
-    """Runs everything in turn and keeps what came out, in order."""
+    """Runs all contenders in turn and keeps the outcomes in order."""
 
     run: Runner
     said: Callable[[Run | Failure], None]
@@ -61,7 +61,7 @@ class Session:
     log: list[Run | Failure] = field(default_factory=list)
 
     def measure(self, contenders: Sequence[Contender], keys: int) -> None:
-        """Run each contender as often as it wants, in rounds, with a run of Rekindle before, between and after."""
+        """Run each contender `runs` times, in rounds, with a run of Rekindle before, between and after."""
         rounds = 1 if self.quick else max((contender.runs for contender in contenders), default=0)
         turns = [one for number in range(rounds) for one in contenders if number < one.runs]
         engine_answers = self.once(TYPED, keys)

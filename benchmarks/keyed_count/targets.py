@@ -1,4 +1,4 @@
-"""What was promised, and whether this session reached it: computed from its rows, never written down."""
+"""The promised targets, and whether this session reached them, computed from its rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LATENCY_STAGES = 3
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A promise and what was measured; ``reached`` is None when there was nothing to measure."""
+    """A promise and its measurement; ``reached`` is None when nothing could be measured."""
 
     promise: str
     measured: str
@@ -27,7 +27,7 @@ class Target:
 def ratio_target(
     rows: Sequence[Row], family: Family, title: str, keys: int, least: float, goal: float | None = None
 ) -> Target:
-    """Rekindle against the quickest form of a peer, whichever that was in this session."""
+    """Compare Rekindle with the form of a peer that was the fastest in this session."""
     promise = f"≥ {least:g}× {title}'s best at {keys:,} keys" + (f" (goal {goal:g}×)" if goal else "")
     candidates = [
         row

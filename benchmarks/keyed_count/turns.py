@@ -14,7 +14,7 @@ AnyContender = TypeVar("AnyContender", bound=Contender)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A peer's run, and how many times as fast Rekindle was right before and right after it."""
+    """A peer's run, and Rekindle's speed right before and right after it as a multiple of the peer's."""
 
     outcome: Run | Failure
     ratio: float | None

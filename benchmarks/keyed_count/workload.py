@@ -1,9 +1,9 @@
-"""The input that every engine counts, and the clock that every engine is measured with.
+"""The input that every engine counts, and the clock with which every engine is measured.
 
 Plain Python without dependencies: each peer imports this module in an environment of its own.
 
 Record ``i`` is ``(key, 1)``. The keys are pseudo-random and the same in every engine; a block of a million records is
-made before the clock starts and handed out again and again, so that no engine is measured while it makes strings.
+made before the clock starts and emitted again and again, so that no engine is measured while it makes strings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WARM_UP_SHARE = 0.2
 """The clock starts when this share of the records has been processed: first touches of keys and JIT are over."""
 
 LEAST_SECONDS = 0.2
-"""A timed part shorter than this is no measurement."""
+"""A shorter timed part is too short to measure."""
 
 _TWO_32 = 2**32
 
@@ -62,7 +62,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """What was timed: ``records`` in ``seconds``, after the warm-up."""
+    """The timed part of a run: ``records`` in ``seconds``, after the warm-up."""
 
     records: int
     seconds: float
@@ -73,7 +73,7 @@ class Steady:
 
 
 def steady(marks: Sequence[Mark]) -> Steady:
-    """Return the part after the warm-up of a run whose progress was noted in ``marks``.
+    """Return the part after the warm-up of a run with the progress ``marks``.
 
     >>> steady([Mark(7.0, 100), Mark(8.0, 300), Mark(10.0, 1100)])
     Steady(records=800, seconds=2.0)
@@ -88,7 +88,7 @@ def steady(marks: Sequence[Mark]) -> Steady:
 
 
 def merged(subtasks: Iterable[Sequence[Mark]]) -> list[Mark]:
-    """Return the progress of several subtasks as one: at each moment the sum of what each had processed.
+    """Return the progress of several subtasks as one: at each moment the sum of their records.
 
     >>> merged([[Mark(1.0, 10), Mark(3.0, 30)], [Mark(2.0, 5)]])
     [Mark(seconds=1.0, records=10), Mark(seconds=2.0, records=15), Mark(seconds=3.0, records=35)]

@@ -40,7 +40,7 @@ class OrderContender(Contender):
 def contenders(
     events: int, checkpoint_ms: int, *, all_events: bool = False
 ) -> tuple[OrderContender, list[OrderContender]]:
-    """Return Rekindle and its peers; those that would take half an hour get a share of the events."""
+    """Return Rekindle and its peers; peers that would take half an hour get only a share of the events."""
 
     def one(name: str, family: Family, *arguments: str, share: float = 1, information: bool = False) -> OrderContender:
         given = events if all_events else int(events * share)
@@ -56,14 +56,14 @@ def contenders(
 
 
 def chosen(peers: Sequence[OrderContender], words: Sequence[str]) -> list[OrderContender]:
-    """Return the peers whose name has one of the words; without words, all but those that are only for information."""
+    """Return the peers whose name has one of the words; without words, all that are not only for information."""
     if not words:
         return [peer for peer in peers if not peer.information]
     return [peer for peer in peers if any(word.lower() in peer.name.lower() for word in words)]
 
 
 def run_once(contender: OrderContender) -> Run | Failure:
-    """Run a contender over its events; what goes wrong is a result too."""
+    """Run a contender over its events; an error is a result too."""
     events = contender.records_few_keys
     try:
         folder = prepared(events)
@@ -108,7 +108,7 @@ def ratio_of(lines: Sequence[Line], name: str) -> float | None:
 
 
 def target(family: Family, lines: Sequence[Line]) -> Target:
-    """The promise against a peer, measured against its quickest form in this session."""
+    """The promise against a peer, measured against its fastest form in this session."""
     title, least = LEAST_TIMES[family]
     promise = f"≥ {least}× {title}'s best"
     forms = {line.outcome.contender.name for line in lines if line.outcome.contender.family == family}

@@ -1,7 +1,7 @@
 """Rekindle's side: the job of `examples/orders/job.py` as it is, from a source of prepared events to sinks that count.
 
-Every subtask of the source loads its share of the events before it hands out the first. Every stream of results ends
-in a sink that counts its rows and adds their fields up. Checkpoints can be switched on with `--checkpoint-ms`.
+Every subtask of the source loads its share of the events before it emits the first. Every stream of results ends in a
+sink that counts its rows and adds up their fields. Checkpoints can be switched on with `--checkpoint-ms`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class PreparedOrders(Source[OrderEvent]):
 
 
 class PreparedReader(SourceReader[OrderEvent]):
-    """Slices of a list."""
+    """Emits slices of a list."""
 
     def __init__(self, events: list[OrderEvent], split: SourceSplit) -> None:
         self._events = events
@@ -85,7 +85,7 @@ def load(folder: Path, share: int, shares: int) -> list[OrderEvent]:
 
 
 class CountingSink(Sink[Any]):
-    """Counts the rows of a stream and adds their fields up; the sums are written when the stream has ended."""
+    """Counts the rows of a stream and adds up their fields; the sums are written at the end of the stream."""
 
     def __init__(self, stream: str, directory: str) -> None:
         self._stream = stream
@@ -97,7 +97,7 @@ class CountingSink(Sink[Any]):
 
 
 class RowCounter(SinkWriter[Any]):
-    """One subtask's rows."""
+    """Counts one subtask's rows."""
 
     def __init__(self, stream: str, path: Path) -> None:
         self._stream = stream
@@ -115,7 +115,7 @@ class RowCounter(SinkWriter[Any]):
 
 
 class BatchCounter(RowCounter):
-    """One subtask's batches: the events inside count."""
+    """Counts the events in one subtask's batches."""
 
     def write(self, element: OrderBatch, context: SinkWriter.Context) -> None:
         self._rows += len(element.events)
@@ -123,7 +123,7 @@ class BatchCounter(RowCounter):
 
 
 def value_of(stream: str) -> Callable[[Any], int]:
-    """Return what a row adds to the sum of its stream.
+    """Return a function from a row to the value that it adds to the sum of its stream.
 
     >>> from examples.orders.records import Status
     >>> value_of("statuses")(OrderStatus("o1", Status.PAID, 3, 5))
@@ -156,7 +156,7 @@ def run(folder: Path, parallelism: int, checkpoint_ms: int, settings: dict[str, 
 
 
 def main() -> None:
-    """One run; prints one JSON line."""
+    """Do one run and print one JSON line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.orders.engine", description=__doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--parallelism", type=int, default=2)

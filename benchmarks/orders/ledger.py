@@ -1,7 +1,7 @@
-"""What a function has emitted, in a file that is mapped into memory: it is there however its process ends.
+"""A ledger of a function's emitted rows, in a file mapped into memory, which survives any end of its process.
 
-Plain Python without dependencies. PyFlink's workers may be killed at the end of a job before their functions close; a
-number that was only in their memory would be lost.
+Plain Python without dependencies. PyFlink's workers may be killed at the end of a job before their functions close;
+numbers that were only in their memory would be lost.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class Ledger:
         self._worked[0] = time.time()
 
     def worked(self) -> None:
-        """Something was done that emits nothing."""
+        """Record the time of work that emits nothing."""
         self._worked[0] = time.time()
 
     def mark(self) -> None:
-        """An event has come in; every so often that is written down with its time."""
+        """Count an incoming event; every few events a mark with the time is written."""
         self._events += 1
         if self._events % RECORDS_PER_MARK == 0:
             with self._marks_path.open("a") as file:
@@ -62,19 +62,19 @@ class Ledger:
 
 
 def read(path: Path) -> tuple[Tallies, float]:
-    """Return what a ledger says, and when its function worked last."""
+    """Return the content of a ledger, and the time of its function's last work."""
     content = memoryview(path.read_bytes())
     numbers, times = content[: 8 * _TIMES].cast("q"), content[8 * _TIMES :].cast("d")
     return {stream: (numbers[place], numbers[place + 1]) for stream, place in _PLACE.items()}, times[0]
 
 
 def tallies(ledgers: Iterable[tuple[Tallies, float]]) -> Tallies:
-    """Return what all functions together have emitted."""
+    """Return the rows and sums of all functions together."""
     return added(found for found, _ in ledgers)
 
 
 def progress(directory: str, events: int) -> list[Mark]:
-    """Return the marks of all functions as one, and one for the end: when the last function did its last work."""
+    """Return the marks of all functions as one, with a final mark at the last work of the last function."""
     lines = [path.read_text().splitlines() for path in Path(directory).glob("*.marks")]
     marks = merged([Mark(float(line.split()[0]), int(line.split()[1])) for line in each] for each in lines)
     last = max(worked for _, worked in map(read, Path(directory).glob("*.ledger")))

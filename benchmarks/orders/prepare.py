@@ -1,4 +1,4 @@
-"""Makes the events of a run once, and what the example's model says of them; both stay in the benchmarks' cache.
+"""Makes the events of a run, and the example model's results for them, once; both stay in the benchmarks' cache.
 
 A folder has the events as tuples (for Rekindle and PyFlink), as Parquet files in the order of arrival (for Spark), and
 the expected rows and sums of every stream of results.
@@ -43,7 +43,7 @@ from examples.orders.settings import Feed, Settings, millis
 from examples.orders.source import OrderReader, OrderSource
 
 FORMAT = 1
-"""Goes into the folder's name: folders of another format are not read."""
+"""Part of the folder's name: folders of another format are not read."""
 
 _FIRST_FILE_S = 1_700_000_000
 EVENT_FIELDS = (
@@ -75,7 +75,7 @@ SCHEMA = pa.schema(
 
 
 def prepared(events: int) -> Path:
-    """Return the folder of so many events, made now if it is not there."""
+    """Return the folder of this number of events; make it if it does not exist."""
     name = hashlib.sha256(repr((FORMAT, FEED, SHOP)).encode()).hexdigest()[:8]
     folder = CACHE / "orders" / f"{events}-{name}"
     if folder.exists():
@@ -144,7 +144,7 @@ def _write_parquet(folder: Path, events: Sequence[EventTuple]) -> None:
 
 
 def expected_tallies(events: Sequence[EventTuple], shop: Settings) -> Tallies:
-    """Return what the example's model makes of the events."""
+    """Return the results of the example's model for the events."""
     unique, dropped = without_duplicates([_row(event) for event in events])
     statuses, rejected, accepted = tracked(unique, shop)
     stock, low_stock, back_orders = stocked(accepted, shop)
@@ -163,7 +163,7 @@ def expected_tallies(events: Sequence[EventTuple], shop: Settings) -> Tallies:
 
 
 def tally(rows: Iterable[Row], fields: Sequence[str]) -> tuple[int, int]:
-    """Return the number of rows and the sum of their fields; what is absent counts as nothing.
+    """Return the number of rows and the sum of their fields; a missing value counts as 0.
 
     >>> tally([{"level": 5}, {"level": None}], ["level"])
     (2, 5)
@@ -186,7 +186,7 @@ def _blocks(events: Sequence[EventTuple]) -> Iterable[Sequence[EventTuple]]:
 
 
 def main() -> None:
-    """Make the events; print what the model expects."""
+    """Make the events and print the expected results."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.orders.prepare", description=__doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
     folder = prepared(parser.parse_args().events)

@@ -1,7 +1,7 @@
-"""The input of the order benchmark and what every engine must make of it.
+"""The input of the order benchmark, and the results that every engine must have.
 
 Plain Python without dependencies: each peer imports this module in an environment of its own. The events are those of
-the example's feed, made once by `prepare.py` into a folder: no engine is measured while orders are made up.
+the example's feed; `prepare.py` writes them into a folder once, so that no engine is measured while it makes orders.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ FEED = Feed(rate=None, users=2_000, products=2_000)
 """Five percent duplicates, a fifth out of order, a tenth of the orders cancelled: as the example's. More variety."""
 
 SHOP = Settings(initial_stock=500)
-"""A million events empty the shelves of the products that sell best: warnings and back-orders come all along."""
+"""A million events use up the stock of the best-selling products: there are warnings and back-orders all the time."""
 
 BLOCK_EVENTS = 10_000
-"""Events are stored in blocks of so many."""
+"""The number of events in a stored block."""
 
 END = "END"
 """The event that ends Spark's input: a query has no end, and this one's time lets the watermark pass all others."""
@@ -50,7 +50,7 @@ DIGESTS: dict[str, tuple[str, ...]] = {
     "back-orders": ("quantity", "level"),
     "batches": ("amount_cents",),
 }
-"""Of each stream of results the rows are counted and these fields added up; of batches, the events inside."""
+"""For each stream of results: the fields that are added up, beside counting rows; for batches, those of the events."""
 
 Tallies = dict[str, tuple[int, int | None]]
 """Per stream of results: how many rows, and the sum of their fields; None if an engine only counts the rows."""
@@ -76,7 +76,7 @@ def read_events(folder: Path, share: int = 0, shares: int = 1) -> Iterator[Event
 
 
 def share_of(order_id: str, shares: int) -> int:
-    """Return which share of the input an order belongs to.
+    """Return the share of the input to which an order belongs.
 
     >>> share_of("order-00000013", 2)
     1
@@ -85,12 +85,12 @@ def share_of(order_id: str, shares: int) -> int:
 
 
 def expected(folder: Path) -> Tallies:
-    """Return what the example's model says, as `prepare.py` has noted it."""
+    """Return the results of the example's model, which `prepare.py` wrote."""
     return as_tallies(json.loads((folder / "expected.json").read_text()))
 
 
 def as_tallies(noted: Mapping[str, Iterable[Any]]) -> Tallies:
-    """Return noted tallies with their types.
+    """Return tallies read from JSON with their types.
 
     >>> as_tallies({"stock": [2, 17]})
     {'stock': (2, 17)}
@@ -99,7 +99,7 @@ def as_tallies(noted: Mapping[str, Iterable[Any]]) -> Tallies:
 
 
 def added(tallies: Iterable[Tallies]) -> Tallies:
-    """Return the sum of the tallies of several subtasks; streams that nobody saw are empty.
+    """Return the sum of the tallies of several subtasks; streams in none of them are empty.
 
     >>> added([{"stock": (2, 17)}, {"stock": (1, 3)}])["stock"]
     (3, 20)
@@ -117,7 +117,7 @@ def _plus(one: int | None, other: int | None) -> int | None:
 
 
 def differences(found: Tallies, wanted: Tallies) -> list[str]:
-    """Return a sentence per stream that is not what the model says.
+    """Return a sentence for each stream that differs from the model's.
 
     >>> differences({"stock": (3, 20)}, {"stock": (3, 21)})
     ['stock has 3 rows that add up to 20, not 3 that add up to 21']

@@ -2,7 +2,7 @@
 
 python -m benchmarks.recovery                        # some six minutes
 python -m benchmarks.recovery --only driver --runs 5
-python -m benchmarks.recovery --quick                # 10 MB, one run: shows that all works
+python -m benchmarks.recovery --quick                # 10 MB, one run: shows that the benchmark works
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Results = dict[Fault, list[Recovery]]
 
 @contextlib.contextmanager
 def running(console: Console, load: Load, state_bytes: float, kept: Path | None) -> Iterator[Session]:
-    """The job with its state; from a folder that an earlier run has kept, or filled first."""
+    """Start the job with its state, from a folder that an earlier run kept, or after filling it."""
     with contextlib.ExitStack() as stack:
         folder = kept
         if folder is None:
@@ -60,7 +60,7 @@ def running(console: Console, load: Load, state_bytes: float, kept: Path | None)
 
 
 def break_it(console: Console, session: Session, faults: Sequence[Fault], runs: int) -> Results:
-    """Every fault, so many times."""
+    """Run every fault `runs` times."""
     results: Results = {}
     master, parallelism = LOCAL, PARALLELISM
     for fault in faults:
@@ -131,7 +131,7 @@ def steps_table(results: Results) -> Table:
 
 
 def main() -> None:
-    """Run, and print two tables."""
+    """Run the benchmark and print two tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recovery", description=__doc__.partition("\n")[0])
     parser.add_argument("--state-mb", type=float, default=100.0, help="the size of a checkpoint before the first fault")
     parser.add_argument("--runs", type=int, default=3, help="how often each fault comes")

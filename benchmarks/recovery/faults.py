@@ -1,4 +1,4 @@
-"""The faults: each breaks the running job once and says when; what is measured goes from there to a new record."""
+"""The faults: each breaks the running job once and returns the time; measured is the time from then to a new record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.recovery.session import Session
 
 PARALLELISM, RESCALED = 2, 3
 LOCAL, CLUSTER = "local[2]", "local-cluster[2,1,1024]"
-#: What the log says when a step is over, in this order; a fault shows those that it has.
+#: The log lines at the end of each step, in this order; not every fault has all of them.
 STEPS = (
     ("noticed", ("has failed and shuts down",)),
     ("old slots gone", ("failed, restart in", "damaged")),
@@ -37,10 +37,10 @@ class Fault:
 
 @dataclass(frozen=True)
 class Recovery:
-    """One fault and what followed."""
+    """The measured recovery from one fault."""
 
     seconds: float
-    #: Of all processes that lived at the end, since the fault.
+    #: Processor time since the fault of all processes that were alive at the end.
     processor_seconds: float
     #: (step, seconds that it took), the last one ends with the new record.
     steps: tuple[tuple[str, float], ...]
@@ -90,7 +90,7 @@ def measure(session: Session, fault: Fault, pause_s: float) -> Recovery:
 
 
 def steps_between(lines: Sequence[dict[str, Any]], at: float, new: float) -> tuple[tuple[str, float], ...]:
-    """How long each step took that the log tells of, and the rest until the new record."""
+    """The time of each step in the log, and the rest until the new record."""
     found: list[tuple[str, float]] = []
     before = at
     for name, signs in STEPS:

@@ -1,8 +1,8 @@
-"""The generated orders as a live source: events come when their time has come, whether anybody reads them or not.
+"""The generated orders as a live source: events become available by the wall clock, whether a reader runs or not.
 
-Up to a certain arrival everything is there from the beginning, a backlog that fills the state. What comes after it
-becomes available by the wall clock. A reader that was away finds what has come meanwhile, as it would in Kafka; with
-the rate limiter of the demo it would wait for its own replay.
+A backlog, which fills the state, is available from the beginning; later events become available one by one. A reader
+that was away finds the events that came meanwhile, as it would in Kafka; with the demo's rate limiter it would have to
+wait for its own replay.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EVENTS_PER_ORDER = 4.2
 
 @dataclass(frozen=True)
 class LiveClock:
-    """Up to which arrival events are there: all of the first `backlog_orders`, then `events_per_second`."""
+    """The last available arrival: all of the first `backlog_orders`, then `events_per_second`."""
 
     backlog_orders: int
     orders_per_hour: int
@@ -31,7 +31,7 @@ class LiveClock:
     since: Path
 
     def begin(self) -> None:
-        """From now on events come; after a pause they go on where they were."""
+        """Start the live part; after a pause, continue it where it was."""
         since = time.time()
         if self._paused.exists():
             since -= float(self._paused.read_text())
@@ -41,7 +41,7 @@ class LiveClock:
         unfinished.rename(self.since)
 
     def pause(self) -> None:
-        """Nobody runs any more: the time from here to the next `begin` does not count."""
+        """Stop the clock: the time from here to the next `begin` does not count."""
         if self.since.exists():
             self._paused.write_text(str(time.time() - float(self.since.read_text())))
 
@@ -50,7 +50,7 @@ class LiveClock:
         return self.since.with_suffix(".paused")
 
     def arrival_ms(self, since: float | None) -> int:
-        """The last arrival that is there now."""
+        """The last arrival that is available now."""
         arrived_ms = START_MS + self.backlog_orders * 3_600_000 // self.orders_per_hour
         if since is None:
             return arrived_ms
@@ -59,7 +59,7 @@ class LiveClock:
 
 
 class LiveOrderSource(OrderSource):
-    """Reads a feed as far as the clock has come."""
+    """The source of a feed, up to the clock's time."""
 
     def __init__(self, feed: Feed, out_of_orderness_ms: int, clock: LiveClock) -> None:
         super().__init__(feed, out_of_orderness_ms)

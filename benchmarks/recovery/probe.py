@@ -1,4 +1,4 @@
-"""What tells new records from repeated ones: a sink that notes each record with its time, and who reads that."""
+"""A probe that tells new records from repeated ones: a sink that writes each record with its time, and its reader."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rekindle.datastream.connectors.sink_api import Sink, SinkWriter, WriterInit
 
 
 class OrderedFailureError(RuntimeError):
-    """Raised in user code because the benchmark said so."""
+    """Raised in user code by order of the benchmark."""
 
 
 class Seen(NamedTuple):
@@ -54,7 +54,7 @@ class _Writer(SinkWriter[OrderStatus]):
         raise OrderedFailureError("A function fails, as the benchmark asked.")
 
     def flush(self, end_of_input: bool) -> None:
-        """Nothing is held back."""
+        """Do nothing: each record is written at once."""
 
     def close(self) -> None:
         os.close(self._descriptor)
@@ -70,13 +70,13 @@ class Observed:
         self._old: set[int] = set()
 
     def mark(self) -> None:
-        """Now a fault comes: what processes of today have written, now or later, is not new."""
+        """Mark the fault: records written by processes that exist now, also later, are not new."""
         for seen in self._read():
             self._known.add(seen.record)
             self._old.add(seen.process)
 
     def new_records(self) -> list[Seen]:
-        """What processes that came after the mark have written and none before them; each is told once."""
+        """Records that processes started after the mark have written and no earlier process; each only once."""
         seen = sorted(self._read(), key=lambda each: each.process not in self._old)
         found = []
         for each in seen:

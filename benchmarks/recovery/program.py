@@ -31,7 +31,7 @@ YEAR_S = 365 * 86_400.0
 
 @dataclass(frozen=True)
 class Load:
-    """What the job has to carry."""
+    """The size of the job's input."""
 
     backlog_orders: int
     events_per_second: float
@@ -45,7 +45,7 @@ class Load:
         return LiveClock(self.backlog_orders, per_hour, self.events_per_second, folder / "live-since")
 
     def settings(self, folder: Path) -> Settings:
-        """As the demo runs it, but nothing is ever forgotten: that is how the state becomes large."""
+        """The demo's settings, but no state is ever forgotten, so that it becomes large."""
         return Settings(
             directory=str(folder),
             checkpoint_interval_s=self.checkpoint_interval_s,
@@ -67,7 +67,7 @@ class Load:
 
 
 class _LogToJournal(logging.Handler):
-    """What the engine logs, with its time: the steps of a recovery are among it."""
+    """Writes the engine's log messages, with their time, to the journal: they include the steps of a recovery."""
 
     def __init__(self, journal: Journal) -> None:
         super().__init__(logging.INFO)

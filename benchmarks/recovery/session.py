@@ -1,4 +1,4 @@
-"""One folder with the job's checkpoints, and the lives of the program in it: started, broken, stopped, resumed."""
+"""One folder with the job's checkpoints, in which the program is started, broken, stopped and resumed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 EXECUTOR_JVM = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 DEADLINE_S = 900.0
 _POLL_S = 0.02
-#: Every process of the program inherits it, however deep it is.
+#: Every descendant of the program inherits this variable.
 _FAMILY_VARIABLE = "REKINDLE_RECOVERY_BENCHMARK"
 _GONE_S = 30.0
 
@@ -37,10 +37,10 @@ class Session:
         self._process: subprocess.Popen[bytes] | None = None
         load.write(folder)
 
-    # -- its lives ----------------------------------------------------------------------------------------------------
+    # -- starting, breaking and stopping the program ------------------------------------------------------------------
 
     def start(self, parallelism: int, master: str = "local[2]", resume: str | None = None) -> float:
-        """Run the program; the time at which that began."""
+        """Start the program; returns the time of the start."""
         words = [sys.executable, "-m", "benchmarks.recovery.program", str(self.folder)]
         words += ["--parallelism", str(parallelism), "--master", master]
         words += ["--resume", resume] if resume is not None else []
@@ -58,7 +58,7 @@ class Session:
         return began
 
     def kill_driver(self) -> float:
-        """SIGKILL to the program; the time of it."""
+        """Send SIGKILL to the program; returns the time."""
         assert self._process is not None
         at = time.time()
         self._process.kill()
@@ -66,16 +66,16 @@ class Session:
         return at
 
     def kill_slot(self) -> float:
-        """SIGKILL to the slot with the highest process id."""
+        """Send SIGKILL to the slot with the highest process id; returns the time."""
         return _kill(max(self._slots(), key=lambda each: each.pid))
 
     def kill_executor(self) -> float:
-        """SIGKILL to the executor's JVM above one of the slots."""
+        """Send SIGKILL to the executor's JVM of one of the slots; returns the time."""
         above = self._slots()[-1].parents()
         return _kill(next(each for each in above if EXECUTOR_JVM in " ".join(each.cmdline())))
 
     def raise_in_user_code(self) -> float:
-        """Lets a function raise; the time at which it did."""
+        """Make a function raise; returns the time at which it did."""
         failed = self.folder / "failed"
         failed.unlink(missing_ok=True)
         (self.folder / "fail").touch()
@@ -83,7 +83,7 @@ class Session:
         return float(failed.read_text())
 
     def stop(self) -> tuple[float, str]:
-        """Stops with a savepoint: when that was asked for, and where the savepoint is, once the program has ended."""
+        """Stop the program with a savepoint; returns the time of the request and the savepoint's path."""
         assert self._process is not None
         at = time.time()
         self._process.send_signal(signal.SIGTERM)
@@ -92,7 +92,7 @@ class Session:
         return at, [line["savepoint"] for line in self.journal() if line["what"] == "stopped"][-1]
 
     def close(self) -> None:
-        """Leave no process behind."""
+        """End the program with all its processes."""
         if self._process is not None and self._process.poll() is None:
             family = psutil.Process(self._process.pid).children(recursive=True)
             self.kill_driver()
@@ -106,7 +106,7 @@ class Session:
         return [each for each in psutil.Process(self._process.pid).children(recursive=True) if _is_slot(each)]
 
     def processor_seconds(self) -> dict[tuple[int, float], float]:
-        """What each living process of the program has used so far, by its id and start."""
+        """The processor time of each living process of the program, by its id and start."""
         used = {}
         for each in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
@@ -115,22 +115,22 @@ class Session:
                     used[each.pid, each.create_time()] = times.user + times.system
         return used
 
-    # -- what it tells ------------------------------------------------------------------------------------------------
+    # -- journal, log and measurements --------------------------------------------------------------------------------
 
     def journal(self, since: float = 0.0) -> list[dict[str, Any]]:
-        """Everything that it has written down, over all its lives."""
+        """The journal's lines, over all starts of the program."""
         return [line for line in read_journal(self.folder / "journal") if line["at"] >= since]
 
     def log(self) -> str:
-        """The end of what it printed."""
+        """The end of the program's output."""
         return (self.folder / "log").read_text(errors="replace")[-4000:]
 
     def checkpoints(self, since: float) -> list[dict[str, Any]]:
-        """The checkpoints that were completed since then."""
+        """The journal's lines of checkpoints that were completed since a time."""
         return [line for line in self.journal(since) if line["what"] == "checkpoint"]
 
     def wait(self, done: Callable[[], Any], what: str) -> None:
-        """Until that is so; the program must be alive."""
+        """Wait until a condition holds, while the program is alive."""
         assert self._process is not None
         until = time.monotonic() + DEADLINE_S
         while not done():

@@ -33,7 +33,7 @@ class WindowContender(Contender):
 
 
 def contenders(kind: str) -> tuple[WindowContender, list[WindowContender]]:
-    """Return Rekindle and its peers; so many records that each takes some ten seconds on two cores."""
+    """Return Rekindle and its peers, with enough records for some ten seconds each on two cores."""
     over = ("--kind", kind)
 
     def one(name: str, family: str, records: int, *arguments: str, java: bool = False) -> WindowContender:
@@ -66,7 +66,7 @@ def measure(
 
 
 def target(kind: str, lines: Sequence[Line]) -> Target:
-    """The promise against PyFlink, measured against its quickest mode."""
+    """The promise against PyFlink, measured against its fastest mode."""
     promise = f"≥ {LEAST_TIMES_PYFLINK}× PyFlink's best, {kind} windows"
     ratios = [line.ratio for line in lines if line.outcome.contender.family == "pyflink" and line.ratio is not None]
     if not ratios:

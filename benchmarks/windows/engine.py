@@ -1,8 +1,7 @@
 """Rekindle's side: an aggregate function over windows, the program that a PyFlink user would write.
 
-The source hands out records that are put together as they are asked for; their timestamps are read by a timestamp
-assigner in Python, as PyFlink's are. Every record passes through Spark's shuffle. Checkpoints can be switched on with
-`--checkpoint-ms`.
+The source makes records on demand; a timestamp assigner in Python reads their timestamps, as in PyFlink. Every record
+passes through Spark's shuffle. Checkpoints can be switched on with `--checkpoint-ms`.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Events(Source[Event]):
 
 
 class EventReader(SourceReader[Event]):
-    """Keys of the block, again and again, with times that go on."""
+    """Emits the keys of the block again and again, with increasing times."""
 
     def __init__(self, keys: list[str], times: list[int], records: int, splits: list[SourceSplit]) -> None:
         self._keys, self._times, self._records = keys, times, records
@@ -70,7 +69,7 @@ class EventReader(SourceReader[Event]):
 
 
 class Total(AggregateFunction):
-    """How many records, and the sum of their values."""
+    """Aggregates to the number of records and the sum of their values."""
 
     def create_accumulator(self) -> tuple[int, int]:
         return 0, 0
@@ -86,7 +85,7 @@ class Total(AggregateFunction):
 
 
 def main() -> None:
-    """One run; prints one JSON line."""
+    """Do one run and print one JSON line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kind", choices=KINDS, default="tumbling")
     parser.add_argument("--keys", type=int, default=10_000)

@@ -16,7 +16,7 @@ WINDOW_MS = 10_000
 GAP_MS = 2_000
 RECORDS_PER_SECOND_OF_EVENT_TIME = RECORDS_PER_MS * 1_000
 BUSY_SHARE = 10
-"""In the sessions' input, one key in so many is busy at a time."""
+"""In the sessions' input, one key in this many is busy at a time."""
 
 
 def key_of(index: int, keys: int, kind: str) -> str:
@@ -43,6 +43,6 @@ def block_of_keys(keys: int, kind: str) -> list[str]:
 
 
 def records(keys: int, kind: str, count: int) -> list[tuple[str, int, int]]:
-    """Return the first records, all at once: for engines that take no generator."""
+    """Return the first records as one list, for engines that take no generator."""
     block = block_of_keys(keys, kind)
     return [(block[index % BLOCK_RECORDS], 1, timestamp_of(index)) for index in range(count)]

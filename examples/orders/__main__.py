@@ -4,9 +4,9 @@
     python -m examples.orders --sink files --directory shop     # writes each result once, into files below shop/output
     python -m examples.orders --sink files --directory shop --resume latest --parallelism 3
 
-Ctrl-C cancels the job; its last checkpoint stays, and `--resume latest` goes on from there. SIGTERM stops it with a
-savepoint and prints the path; `--resume` takes that, and `latest` finds it. The settings of a resumed job may differ,
-also its parallelism; its feed may not.
+Ctrl-C cancels the job; its last checkpoint stays, and `--resume latest` continues from it. SIGTERM stops the job with a
+savepoint and prints its path; `--resume PATH` and `--resume latest` continue from it. A resumed job may have other
+settings, also another parallelism, but must have the same feed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STOP_DEADLINE_S = 600
 
 
 class StopRequested(BaseException):
-    """Somebody sent SIGTERM."""
+    """The program received SIGTERM."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -55,7 +55,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def wait_for_end(client: JobClient, journal: Journal) -> int:
-    """The exit code; a job that fails raises its error."""
+    """Wait for the end of the job and return the exit code; a job that fails raises its error."""
     try:
         client.get_job_execution_result().result()
     except StopRequested:
@@ -76,7 +76,7 @@ def _request_stop(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """The program's options: every setting, and what belongs to one run."""
+    """The program's options: every setting, and those of a single run."""
     parser = argparse.ArgumentParser(
         prog="python -m examples.orders",
         description=__doc__,

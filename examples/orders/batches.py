@@ -1,7 +1,7 @@
-"""Branch 5: events are written on in batches, by any sink; a partial batch survives a restart.
+"""Branch 5: events are written in batches, by any sink; a partial batch survives a restart.
 
 The partial batch is the state of the sink's writer. The engine keeps it as operator list state, one event per element:
-it belongs to no key, it is part of every checkpoint, and with another parallelism the elements are dealt out anew.
+it belongs to no key, is part of every checkpoint, and is redistributed over the writers at another parallelism.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from rekindle.datastream.connectors.sink_api import (
 
 
 class BatchSink(Sink[OrderEvent], SupportsWriterState[OrderEvent, OrderEvent], SupportsCommitter[Any]):
-    """Hands `size` events at a time to another sink, as one `OrderBatch`. The last batch may be smaller.
+    """Passes `size` events at a time to another sink, as one `OrderBatch`. The last batch may be smaller.
 
-    What the other sink promises holds for batches: with one that commits, each event is in one visible batch.
+    The guarantees of the other sink hold for batches: if it commits, each event is in exactly one visible batch.
     """
 
     def __init__(self, sink: Sink[OrderBatch], size: int) -> None:
@@ -40,7 +40,7 @@ class BatchSink(Sink[OrderEvent], SupportsWriterState[OrderEvent, OrderEvent], S
         return self.restore_writer(context, [])
 
     def restore_writer(self, context: WriterInitContext, recovered_state: list[OrderEvent]) -> BatchWriter:
-        """A writer that goes on with the events that it gets: those of one partial batch, or parts of several."""
+        """A writer that continues with restored events: those of one partial batch, or of parts of several."""
         return BatchWriter(self._sink.create_writer(context), self._size, recovered_state)
 
     def get_writer_state_serializer(self) -> TypedSerializer:
@@ -48,7 +48,7 @@ class BatchSink(Sink[OrderEvent], SupportsWriterState[OrderEvent, OrderEvent], S
         return TypedSerializer(OrderEvent)
 
     def create_committer(self, context: CommitterInitContext) -> Committer[Any]:
-        """The other sink's; one that commits nothing, if it has none."""
+        """The other sink's committer; if it has none, one that commits nothing."""
         return self._sink.create_committer(context) if isinstance(self._sink, SupportsCommitter) else NoCommitter()
 
 
@@ -63,18 +63,18 @@ class BatchWriter(StatefulSinkWriter[OrderEvent, OrderEvent], CommittingSinkWrit
     def write(self, element: OrderEvent, context: SinkWriter.Context) -> None:
         """Add an event; write the batch when it is full."""
         self._batch.append(element)
-        # More than one batch, when a restored writer got parts of several.
+        # A restored writer may hold events of several partial batches, more than one full batch.
         while len(self._batch) >= self._size:
             self._write_batch(self._size, context)
 
     def flush(self, end_of_input: bool) -> None:
-        """A checkpoint leaves the partial batch alone; after the last event it is written as it is."""
+        """At a checkpoint the partial batch stays; at the end of the input it is written as it is."""
         while end_of_input and self._batch:
             self._write_batch(self._size, _NoContext())
         self._writer.flush(end_of_input)
 
     def prepare_commit(self) -> list[Any]:
-        """What the other writer has staged."""
+        """The committables of the other writer."""
         return self._writer.prepare_commit() if isinstance(self._writer, CommittingSinkWriter) else []
 
     def snapshot_state(self, checkpoint_id: int) -> list[OrderEvent]:
@@ -91,7 +91,7 @@ class BatchWriter(StatefulSinkWriter[OrderEvent, OrderEvent], CommittingSinkWrit
 
 
 class _NoContext(SinkWriter.Context):
-    """After the last event there is no current one."""
+    """The context after the last event, without a current event."""
 
     def timestamp(self) -> int | None:
         return None
@@ -104,5 +104,5 @@ class NoCommitter(Committer[Any]):
     """For a sink whose output is visible at once."""
 
     def commit(self, requests: list[Any]) -> None:
-        """Nothing was handed over."""
-        assert not requests, "a writer without commits has handed something over"
+        """Check that there is nothing to commit."""
+        assert not requests, "a writer without commits has committables"

@@ -1,4 +1,4 @@
-"""Branch 1: the same event of the same order again goes no further."""
+"""Branch 1: drops events that an order has had before."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ DROPPED = OutputTag("dropped", Dropped)
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The events of an order that have passed, and until when they are remembered."""
+    """The events of an order so far, and the time until which they are remembered."""
 
     events: tuple[tuple[EventType, int], ...]
     until_ms: int
 
 
 class Deduplicate(KeyedProcessFunction):
-    """Keyed by order. An event is known by its type and its time: a second payment at another time is another event.
+    """Keyed by order. Type and time identify an event: a second payment at another time is another event.
 
     State is bounded. An order is remembered until `horizon_ms` after its last event, in event time, so that a job that
-    was down for a day has not forgotten anything meanwhile. An event that is older than the horizon cannot be told from
-    a duplicate any more, and is dropped with that reason.
+    was down for a day has forgotten nothing meanwhile. An event older than the horizon may be a duplicate of a
+    forgotten one, and is dropped with that reason.
     """
 
     def __init__(self, horizon_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""Where the results go: each stream of results to the sink of its name. Another kind of end is a function more."""
+"""The sinks of the job: each stream of results goes to the sink of its name. A new kind of sink is a new function."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STREAMS = (
 
 
 def ends(kind: str, directory: str) -> Ends:
-    """The sinks of a kind that `--sink` names.
+    """The sinks of the kind that `--sink` names.
 
     >>> ends("print", "")("stock")
     PrintSink('stock')
@@ -43,7 +43,7 @@ def ends(kind: str, directory: str) -> Ends:
 
 
 def file_sink(directory: str) -> FileSink[Any]:
-    """A JSON object per line, each once: files are hidden until the checkpoint that they belong to is complete."""
+    """A sink of JSON lines, each exactly once: a file is hidden until its checkpoint is complete."""
     return (
         FileSink.for_row_format(directory, Encoder.json_lines_encoder())
         .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
@@ -52,13 +52,13 @@ def file_sink(directory: str) -> FileSink[Any]:
 
 
 class PrintSink(Sink[Any]):
-    """Prints each record after the stream's name. After a failure, those since the last checkpoint come again."""
+    """Prints each record after the stream's name. After a failure, records since the last checkpoint are repeated."""
 
     def __init__(self, stream: str) -> None:
         self._stream = stream
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Prints one subtask's records."""
+        """A writer that prints one subtask's records."""
         return _Printer(PrintSinkFunction.prefix(self._stream, context.subtask, context.parallelism))
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Failures on purpose: a function that raises at a record, as one would put into a job to see it recover."""
+"""Simulated failures: a function that raises at a chosen record, to see the job recover."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from rekindle.datastream import CheckpointListener, MapFunction, RuntimeContext
 
-#: Where a function can be made to fail: before the branch of that name.
+#: The branches before which a function can be made to fail.
 BRANCHES = ("deduplication", "tracking", "purchases", "stock", "batches")
 
 
@@ -17,9 +17,10 @@ class SimulatedError(RuntimeError):
 
 @dataclass(frozen=True)
 class Fault:
-    """Before a branch, a function raises at its `record`-th record: in attempt `attempt`, or in every one (None).
+    """A function before a branch raises at its `record`-th record, in attempt `attempt`, or in every attempt (None).
 
-    With `checkpoints` it begins to count when so many are complete in this attempt: so it goes back to one of them.
+    With `checkpoints` it starts to count once that many are complete in the attempt, so that the job has a checkpoint
+    to go back to.
 
     >>> Fault.parse("tracking:100"), Fault.parse("stock:5:always").attempt
     (Fault(branch='tracking', record=100, attempt=0, checkpoints=0), None)
@@ -32,7 +33,7 @@ class Fault:
 
     @staticmethod
     def parse(text: str) -> Fault:
-        """From `branch:record[:attempt[:checkpoints]]`; the first attempt is 0, `always` is every one."""
+        """Parse `branch:record[:attempt[:checkpoints]]`; the first attempt is 0, `always` is every attempt."""
         branch, *numbers = text.split(":")
         if branch not in BRANCHES or not 1 <= len(numbers) <= 3:
             raise ValueError(
@@ -43,7 +44,7 @@ class Fault:
 
 
 class FailAt(MapFunction, CheckpointListener):
-    """Hands every record on, except the one at which it fails. Each subtask counts its own, from 1 in each attempt."""
+    """Passes every record on, except the one at which it fails. Each subtask counts its own, from 1 in each attempt."""
 
     def __init__(self, faults: tuple[Fault, ...]) -> None:
         self._faults = faults

@@ -1,4 +1,4 @@
-"""The orders of a shop, made from a seed: what happens to order number n is a function of the feed and n alone."""
+"""Generates the orders of a shop from a seed: the events of order number n depend on the feed and n alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from examples.orders.settings import Feed
 START_MS = 1_704_067_200_000
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
-#: From an order's creation to the last arrival of any of its events, at most (the out-of-orderness comes on top).
+#: The longest time from an order's creation to the last arrival of its events, without the out-of-orderness.
 LONGEST_LIFE_MS = 140 * MINUTE_MS
 
 _PAY_MS, _SHIP_MS, _DELIVER_MS = 10 * MINUTE_MS, 30 * MINUTE_MS, 60 * MINUTE_MS
@@ -26,7 +26,7 @@ _Steps = list[tuple[EventType, int]]
 
 
 class Arrival(NamedTuple):
-    """An event and when it reaches us. Arrivals of a feed are unique and sorted by their first three fields."""
+    """An event and its time of arrival. The first three fields are unique in a feed, and sort its arrivals."""
 
     arrival_ms: int
     order: int
@@ -36,13 +36,13 @@ class Arrival(NamedTuple):
 
 @dataclass(frozen=True)
 class OrderLives:
-    """Computes the life of each order of a feed."""
+    """Computes the events of each order of a feed."""
 
     feed: Feed
     out_of_orderness_ms: int
 
     def created_ms(self, order: int) -> int:
-        """When an order is created: they come evenly spaced.
+        """The time at which an order is created: orders are evenly spaced.
 
         >>> OrderLives(Feed(orders_per_hour=60), 0).created_ms(2) - START_MS
         120000
@@ -50,11 +50,11 @@ class OrderLives:
         return START_MS + order * HOUR_MS // self.feed.orders_per_hour
 
     def first_alive_ms(self, arrival_ms: int) -> int:
-        """An order that was created before has no more arrivals after `arrival_ms`."""
+        """A time such that orders created before it have no arrivals after `arrival_ms`."""
         return arrival_ms - LONGEST_LIFE_MS - self.out_of_orderness_ms
 
     def arrivals(self, order: int) -> list[Arrival]:
-        """Everything that arrives of an order, duplicates included, in no order."""
+        """All arrivals of an order, duplicates included, unsorted."""
         feed, bound_ms = self.feed, self.out_of_orderness_ms
         draw = Random(feed.seed * 1_000_000_007 + order)
         chance = draw.random
@@ -74,7 +74,7 @@ class OrderLives:
 
     def _items(self, draw: Random) -> tuple[OrderItem, ...]:
         chance, products = draw.random, self.feed.products
-        # Squared, so that the first products sell best and run out.
+        # The chance is squared, so that the first products sell best and run out.
         chosen = {int(chance() ** 2 * products): None for _ in range(1 + int(chance() * 3))}
         return tuple(_item(product, 1 + int(chance() * 3)) for product in chosen)
 
@@ -94,7 +94,7 @@ class OrderLives:
 
 
 def _spoil(steps: _Steps, draw: Random) -> None:
-    """Let one event not fit: one that comes after the end, one that is missing, or two in the wrong order."""
+    """Make one event invalid: add one after the end, leave one out, or swap two."""
     kind = int(draw.random() * 3)
     last_ms = steps[-1][1] + 1 + int(draw.random() * _MISFIT_MS)
     if kind == 0:

@@ -5,7 +5,7 @@
                                                ├─(by user)─── purchases per hour
                                                └─(by product)─ stock, low-stock warnings, back-orders
 
-What a branch sets aside is a stream of its own: duplicates, events that do not fit, purchases that come too late.
+Duplicates, events that do not fit and purchases that come too late are side outputs, each with a sink of its own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rekindle.datastream.window import TumblingEventTimeWindows
 
 
 def environment(settings: Settings, **more: str) -> StreamExecutionEnvironment:
-    """An environment with the settings of checkpoints, restarts and state; `more`: further configuration."""
+    """An environment with the settings for checkpoints, restarts and state; `more` is further configuration."""
     folder = os.path.abspath(settings.directory)
     keys = {
         "execution.checkpointing.dir": os.path.join(folder, "checkpoints"),
@@ -63,7 +63,7 @@ def environment(settings: Settings, **more: str) -> StreamExecutionEnvironment:
 
 
 def build(env: StreamExecutionEnvironment, settings: Settings, feed: Feed, faults: Sequence[Fault] = ()) -> None:
-    """Put the job into an environment. Operators with state have a uid: their state is found again by it."""
+    """Put the job into an environment. Operators with state have a uid, by which a restore finds their state."""
     source = _source(settings.source, feed, millis(settings.out_of_orderness_s))
     sinks = ends(settings.sink, os.path.join(os.path.abspath(settings.directory), "output"))
     connect(order_events(env, settings, source), settings, sinks, faults)
@@ -105,7 +105,7 @@ def deduplicated(events: DataStream, settings: Settings, sinks: Ends) -> DataStr
 
 
 def tracked(events: DataStream, settings: Settings, sinks: Ends) -> DataStream:
-    """Branch 2. The events come from the deduplication, so those of an order are at one subtask already."""
+    """Branch 2. The deduplication is keyed by order, so an order's events are at one subtask already."""
     function = TrackOrders(millis(settings.order_retention_s), millis(settings.order_lifetime_s))
     by_order = DataStreamUtils.reinterpret_as_keyed_stream(events, _order_id, Types.STRING())
     statuses = by_order.process(function, OrderStatus)
@@ -149,7 +149,7 @@ def _write(stream: DataStream, sinks: Ends, name: str) -> None:
 
 
 def _failing(stream: DataStream, branch: str, faults: Sequence[Fault]) -> DataStream:
-    """The same stream, through a function that fails if a fault says so."""
+    """The stream through a function that fails, if there are faults for this branch."""
     due = tuple(fault for fault in faults if fault.branch == branch)
     return stream.map(FailAt(due), stream.get_type()).name(f"fault before {branch}") if due else stream
 

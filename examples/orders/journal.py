@@ -1,4 +1,4 @@
-"""What happens to a running job, as lines of JSON: whoever started the program can follow it."""
+"""The journal of a running job, as lines of JSON, for the program that started it to follow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _POLL_S = 0.05
 
 
 class Journal:
-    """A file that lines are added to.
+    """A file to which lines are appended.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -30,7 +30,7 @@ class Journal:
         self._path = path
 
     def write(self, what: str, **details: Any) -> None:
-        """Add a line, in one write; without a file nothing happens."""
+        """Append a line, in one write; do nothing without a file."""
         if self._path is None:
             return
         line = json.dumps({"at": time.time(), "what": what, **details})
@@ -39,14 +39,14 @@ class Journal:
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:
-    """All lines so far; a last one that is not whole yet is left out."""
+    """All complete lines so far."""
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
 class Watch:
-    """While it is open, a thread writes down each change of a job's status and each checkpoint that completes."""
+    """A thread that writes each change of a job's status and each completed checkpoint to the journal."""
 
     def __init__(self, client: JobClient, journal: Journal) -> None:
         self._client = client

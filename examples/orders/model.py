@@ -1,7 +1,7 @@
-"""What the job must give for a feed, in plain Python: no streams, no state, no checkpoints, no code of the job.
+"""The expected results for a feed, in plain Python: no streams, no state, no checkpoints, no code of the job.
 
-It takes the feed's events, forgets when they arrived, sorts them and folds them, branch by branch. Results are plain
-dicts, as the job's files hold them. Only the events come from where the job's come from.
+The model ignores when events arrived; it sorts and folds them, branch by branch. Results are plain dicts, as in the
+job's files. The model shares only the events with the job.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from examples.orders.source import all_events
 
 Row = dict[str, Any]
 _STEPS = ["CREATED", "PAYMENT_COMPLETED", "SHIPPED", "DELIVERED", "CANCELLED"]
-#: (status, event) -> (status after it, name of its time). What is not here does not fit.
+#: (status, event) -> (status after it, name of its time). All other events do not fit.
 _FLOW = {
     (None, "CREATED"): ("CREATED", "created_ms"),
     ("CREATED", "PAYMENT_COMPLETED"): ("PAID", "paid_ms"),
@@ -30,7 +30,7 @@ _TIMES = ("created_ms", "paid_ms", "shipped_ms", "delivered_ms", "cancelled_ms")
 
 
 def expected(settings: Settings, feed: Feed) -> dict[str, list[Row]]:
-    """The rows of every stream of results; of the batches, the events that they hold together."""
+    """The expected rows of every stream of results; for batches, all their events."""
     events = [_plain(event) for event in all_events(feed, round(settings.out_of_orderness_s * 1000))]
     unique, dropped = without_duplicates(events)
     statuses, rejected, accepted = tracked(unique, settings)
@@ -56,7 +56,7 @@ def _plain(event: Any) -> Row:
 
 
 def without_duplicates(events: Iterable[Row]) -> tuple[list[Row], list[Row]]:
-    """The first of each (order, event, time), and the rest."""
+    """The first event of each (order, type, time), and all others."""
     known: set[tuple[str, str, int]] = set()
     unique, dropped = [], []
     for event in events:
@@ -78,7 +78,7 @@ def _in_time(rows: Iterable[Row]) -> list[Row]:
 
 
 def tracked(events: Iterable[Row], settings: Settings) -> tuple[list[Row], list[Row], list[Row]]:
-    """Statuses, events that do not fit, and those that do, with `paid`: whether they come after a payment."""
+    """Statuses, rejected events, and accepted events with `paid`: whether the order was paid before."""
     by_order: dict[str, list[Row]] = defaultdict(list)
     for event in events:
         by_order[event["order_id"]].append(event)

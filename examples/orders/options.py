@@ -1,4 +1,4 @@
-"""Makes a command-line option of every setting."""
+"""Makes command-line options of dataclasses of settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def add_options(parser: argparse.ArgumentParser, kind: type, title: str, **defaults: Any) -> None:
-    """One option per field of a dataclass of settings; `defaults` replace those of the fields.
+    """Add one option per field of a dataclass of settings; `defaults` replace those of the fields.
 
     >>> from examples.orders.settings import Settings
     >>> parser = argparse.ArgumentParser()
@@ -26,7 +26,7 @@ def add_options(parser: argparse.ArgumentParser, kind: type, title: str, **defau
 
 
 def chosen(kind: Callable[..., T], arguments: argparse.Namespace) -> T:
-    """The settings that were given."""
+    """The settings with the values of the command line."""
     return kind(**{each.name: getattr(arguments, each.name) for each in fields(kind)})  # type: ignore[arg-type]
 
 
@@ -41,7 +41,7 @@ def _add_option(group: Any, each: Field[Any], hint: Any, default: Any) -> None:
 
 
 def parser_of(kind: type, name: str) -> Callable[[str], Any]:
-    """How one setting is read from the command line; argparse says what is wrong with it.
+    """The parser of one setting on the command line; argparse reports its errors.
 
     >>> from examples.orders.settings import Feed
     >>> parser_of(Feed, "rate")("2500")
@@ -62,7 +62,7 @@ def _parser(each: Field[Any], hint: Any) -> Callable[[str], Any]:
         if text == "none" and kind is not hint:
             return None
         value = kind(text)
-        if least is not None and not value >= least:  # not a number is not enough either
+        if least is not None and not value >= least:  # also refuses NaN
             raise argparse.ArgumentTypeError(f"{text} is too little, it must be {least:g} or more")
         if most is not None and value > most:
             raise argparse.ArgumentTypeError(f"{text} is too much, it must be {most:g} or less")

@@ -1,4 +1,4 @@
-"""A key's records in the order of event time, whatever order they came in."""
+"""Sorts the records of each key by event time."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class Timed(Protocol):
 
 
 def in_order(record: Timed) -> tuple[int, str, int]:
-    """Sorts by event time, order id and step."""
+    """Sort key: event time, order id and step."""
     return record.timestamp_ms, record.order_id, _RANK[record.event_type]
 
 
 class InEventTimeOrder(KeyedProcessFunction):
-    """Keeps records back until the watermark says that nothing earlier will come, then applies them in order.
+    """Holds records back until the watermark reaches their time, then applies them in order.
 
-    The result then depends on the records alone, not on how several streams happened to interleave. Records wait in
+    So the result depends on the records alone, not on how several streams happened to interleave. Records wait in
     keyed state, by their time, with one timer per time: both are part of every checkpoint. A record that comes after
-    the watermark has passed its time is applied as soon as the watermark moves.
+    the watermark has passed its time is applied at the next watermark.
     """
 
-    #: What waits; subclasses name their type.
+    #: The type of the waiting records, set by subclasses.
     record_type: type
 
     def open(self, runtime_context: RuntimeContext) -> None:
@@ -48,7 +48,7 @@ class InEventTimeOrder(KeyedProcessFunction):
 
     @abstractmethod
     def apply(self, record: Any, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any]:
-        """Take the next record; what it gives back is emitted."""
+        """Process the next record; returns the records to emit."""
 
     def process_element(self, value: Timed, ctx: KeyedProcessFunction.Context) -> None:
         time = value.timestamp_ms

@@ -1,4 +1,4 @@
-"""Branch 3: what each user bought, hour by hour of event time."""
+"""Branch 3: the purchases of each user per hour of event time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LATE_PURCHASES = OutputTag("late purchases", Purchase)
 
 
 def purchases_of(step: Step) -> Iterator[Purchase]:
-    """A payment is a purchase; a cancellation after it is a refund, which counts when it happens."""
+    """A payment is a purchase; a cancellation after it is a refund, in the window of its own time."""
     event = step.event
     paid = event.event_type is EventType.PAYMENT_COMPLETED
     if paid or (event.event_type is EventType.CANCELLED and step.was_paid):
@@ -30,7 +30,7 @@ def purchases_of(step: Step) -> Iterator[Purchase]:
 
 @dataclass(slots=True)
 class PurchaseTotals:
-    """The accumulator of a window: a few sums, however many purchases there are."""
+    """The accumulator of a window: a few sums, for any number of purchases."""
 
     orders: int = 0
     total_cents: int = 0
@@ -41,7 +41,7 @@ class PurchaseTotals:
 
 
 class SumPurchases(AggregateFunction):
-    """Adds purchases up as they come."""
+    """Adds up purchases as they arrive."""
 
     def create_accumulator(self) -> PurchaseTotals:
         return PurchaseTotals()
@@ -76,7 +76,7 @@ class SumPurchases(AggregateFunction):
 
 
 class DescribeWindow(ProcessWindowFunction[PurchaseTotals, UserPurchases, str, TimeWindow]):
-    """Puts the user and the window beside the sums."""
+    """Adds the user and the window to the sums."""
 
     def process(
         self, key: str, context: ProcessWindowFunction.Context[TimeWindow], elements: Iterable[PurchaseTotals]
@@ -98,7 +98,7 @@ class DescribeWindow(ProcessWindowFunction[PurchaseTotals, UserPurchases, str, T
 
 
 def average_cents(total_cents: int, orders: int) -> int:
-    """To the nearest cent, without a detour through floats.
+    """The average order to the nearest cent, computed without floats.
 
     >>> average_cents(1001, 2), average_cents(100, 3), average_cents(0, 0)
     (501, 33, 0)

@@ -1,4 +1,4 @@
-"""Everything that flows through the job. Records are frozen: one that was emitted can no longer change.
+"""The records of the job. They are frozen, so that an emitted record cannot change.
 
 Money is in cents and time in milliseconds since 1970, both whole numbers, so that sums are exact.
 """
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class EventType(StrEnum):
-    """What can happen to an order."""
+    """The kinds of events of an order."""
 
     CREATED = "CREATED"
     PAYMENT_COMPLETED = "PAYMENT_COMPLETED"
@@ -20,7 +20,7 @@ class EventType(StrEnum):
 
 
 class Status(StrEnum):
-    """Where an order is."""
+    """The status of an order."""
 
     CREATED = "CREATED"
     PAID = "PAID"
@@ -29,7 +29,7 @@ class Status(StrEnum):
     CANCELLED = "CANCELLED"
 
 
-# -- what comes in ----------------------------------------------------------------------------------------------------
+# -- input ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class OrderItem:
 
 @dataclass(frozen=True, slots=True)
 class OrderEvent:
-    """Something happened to an order at `timestamp_ms`. Every event carries the whole order."""
+    """An event of an order at `timestamp_ms`. Every event carries the whole order."""
 
     order_id: str
     user_id: str
@@ -61,7 +61,7 @@ class OrderEvent:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """An event that went no further, and why."""
+    """An event that was dropped, and the reason."""
 
     order_id: str
     event_type: EventType
@@ -87,7 +87,7 @@ class OrderStatus:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """An event that does not fit the state of its order, and why."""
+    """An event that does not fit the status of its order, and the reason."""
 
     order_id: str
     event_type: EventType
@@ -97,7 +97,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An event that did fit. Purchases and stock follow these, not the events."""
+    """An accepted event. Purchases and stock are computed from steps, not from events."""
 
     event: OrderEvent
     #: Whether the order had been paid before.
@@ -122,7 +122,7 @@ class Purchase:
 
 @dataclass(frozen=True, slots=True)
 class UserPurchases:
-    """What a user bought, and got back, within one window of event time."""
+    """A user's purchases and refunds within one window of event time."""
 
     user_id: str
     window_start_ms: int
@@ -143,7 +143,7 @@ class UserPurchases:
 
 @dataclass(frozen=True, slots=True)
 class StockMove:
-    """An order wants `quantity` of a product, or gives it back."""
+    """An order takes `quantity` of a product from the stock, or gives it back."""
 
     product_id: str
     order_id: str
@@ -167,7 +167,7 @@ class StockUpdate:
 
 @dataclass(frozen=True, slots=True)
 class LowStock:
-    """A product has fallen below the low-stock level. The next one comes when it has recovered and falls again."""
+    """A product has fallen below the low-stock level. It must recover before it can be reported again."""
 
     product_id: str
     level: int
@@ -177,7 +177,7 @@ class LowStock:
 
 @dataclass(frozen=True, slots=True)
 class BackOrder:
-    """There was not enough of a product: this part of the order waits, and has taken nothing from the stock."""
+    """The stock of a product was too low: this part of the order waits, and has taken nothing from the stock."""
 
     order_id: str
     product_id: str
@@ -191,6 +191,6 @@ class BackOrder:
 
 @dataclass(frozen=True, slots=True)
 class OrderBatch:
-    """Events that are written on together."""
+    """Events that are written together."""
 
     events: tuple[OrderEvent, ...]

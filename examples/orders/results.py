@@ -1,4 +1,4 @@
-"""What the job has written, and whether it is what the model says."""
+"""Reads the job's output and compares it with the model's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def visible_files(directory: Path) -> list[Path]:
-    """What a reader sees: files in progress are hidden."""
+    """The files that a reader sees: files in progress are hidden."""
     return sorted(path for path in directory.glob("*") if path.is_file() and not path.name.startswith("."))
 
 
@@ -37,19 +37,19 @@ def rows_of(directory: Path) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One stream beside the model's."""
+    """The comparison of one stream with the model's."""
 
     stream: str
     rows: int
     expected: int
     missing: int
     unexpected: int
-    #: What is wrong although all rows are there.
+    #: An error beside missing and unexpected rows, such as a wrong batch size.
     complaint: str = ""
 
     @property
     def equal(self) -> bool:
-        """Whether nothing is missing, nothing is twice, and nothing is wrong."""
+        """Whether no row is missing or unexpected, and there is no other error."""
         return not (self.missing or self.unexpected or self.complaint)
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class Verdict:
 
 
 def compare(output: Path, expected: Mapping[str, Iterable[Row]], batch_size: int, partial: int) -> list[Verdict]:
-    """Each stream of results as a multiset of rows; at most `partial` batches may be smaller than the others."""
+    """Compare each stream as a multiset of rows; at most `partial` batches may be smaller than the others."""
     verdicts = []
     for stream in STREAMS:
         rows = list(rows_of(output / stream))

@@ -7,13 +7,13 @@ from typing import Any
 
 
 def setting(default: Any, explanation: str, least: float | None = None, most: float | None = None) -> Any:
-    """A field with a default, a sentence for `--help`, and what it may be."""
+    """A field with a default, a text for `--help`, and limits of its value."""
     return field(default=default, metadata={"help": explanation, "least": least, "most": most})
 
 
 @dataclass(frozen=True)
 class Feed:
-    """What the generated orders are like. Equal feeds give equal orders, on every machine and in every run.
+    """Settings of the generated orders. Equal feeds give equal orders, on every machine and in every run.
 
     >>> Feed(seed=7) == Feed(seed=7)
     True
@@ -35,18 +35,18 @@ class Feed:
 
 @dataclass(frozen=True)
 class Settings:
-    """How the job runs and what the shop wants.
+    """Settings of the job and of the shop's rules.
 
     >>> Settings().checkpoint_interval_s, Settings().batch_size
     (30.0, 100)
     """
 
-    directory: str = setting("orders-data", "where checkpoints, savepoints and output files are")
+    directory: str = setting("orders-data", "the directory of checkpoints, savepoints and output files")
     job_name: str = setting("orders", "the job's name; checkpoints are found again by it")
     parallelism: int = setting(2, "subtasks per operator", least=1)
 
     checkpoint_interval_s: float = setting(30.0, "time between the starts of two checkpoints", least=0.01)
-    checkpoint_timeout_s: float = setting(600.0, "a checkpoint that takes longer is given up", least=0.01)
+    checkpoint_timeout_s: float = setting(600.0, "a checkpoint that takes longer is aborted", least=0.01)
     checkpoint_pause_s: float = setting(30.0, "the shortest time from the end of a checkpoint to the next one", least=0)
     concurrent_checkpoints: int = setting(1, "checkpoints that may be under way at a time", least=1)
     retain_checkpoints: bool = setting(True, "keep the last checkpoint when the job is cancelled")
@@ -56,19 +56,19 @@ class Settings:
 
     out_of_orderness_s: float = setting(5.0, "how late an event may come", least=0)
     window_s: float = setting(3600.0, "the length of the windows of purchases", least=0.001)
-    initial_stock: int = setting(1000, "what there is of each product in the beginning")
-    low_stock: int = setting(10, "a product with less than this is worth a warning")
-    batch_size: int = setting(100, "events that are written on together", least=1)
-    duplicate_horizon_s: float = setting(86_400.0, "how long after an event it is known again; older ones are dropped")
+    initial_stock: int = setting(1000, "the stock of each product at the beginning")
+    low_stock: int = setting(10, "a stock below this gives a warning")
+    batch_size: int = setting(100, "events that are written together", least=1)
+    duplicate_horizon_s: float = setting(86_400.0, "how long duplicates are recognized; older events are dropped")
     order_retention_s: float = setting(86_400.0, "how long an order is remembered after its end")
-    order_lifetime_s: float = setting(90 * 86_400.0, "after so long an order is forgotten even if it has not ended")
+    order_lifetime_s: float = setting(90 * 86_400.0, "an older order is forgotten even if it has not ended")
 
     source: str = setting("generator", "where orders come from: generator")
     sink: str = setting("print", "where results go: print, files")
 
 
 def millis(seconds: float) -> int:
-    """As the API takes times.
+    """Seconds in whole milliseconds, the API's unit.
 
     >>> millis(0.25)
     250

@@ -1,9 +1,9 @@
 """The generated orders as a source that can be read again from any position, also by another number of readers.
 
 The feed has a fixed number of splits. Order n belongs to split n mod splits, with all its events. A split's position is
-the last arrival that was handed out of it; what comes after is computed anew, because an order's life is a function of
-its number. A reader merges its splits by time of arrival: one that is behind catches up before the others go on, so no
-event comes later than the bound of the watermarks allows, whichever splits a reader got.
+its last emitted arrival; later ones are computed again, because the events of an order depend on its number alone. A
+reader merges its splits by time of arrival: a split that is behind catches up before the others continue, so that no
+event comes later than the watermarks' bound allows, whichever splits a reader got.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from examples.orders.settings import Feed
 from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceReaderContext, SourceSplit
 from rekindle.datastream.connectors.datagen import RateLimiter, RateLimiterStrategy
 
-#: (arrival, order, place) of the last event that was handed out; this one stands before all others.
+#: (arrival, order, place) of the last emitted event.
 Position = tuple[int, int, int]
+#: The position before all events.
 BEGINNING: Position = (-1, -1, -1)
-#: The birth of an order stands before its first event.
+#: The place of an order's birth: before its first event.
 _BIRTH = -1
 
 
 class OrderSource(Source[OrderEvent]):
-    """Reads a feed.
+    """The source of a feed.
 
     >>> source = OrderSource(Feed(orders=10, rate=None), out_of_orderness_ms=5000)
     >>> reader = source.create_reader(SourceReaderContext(0, 1), source.create_splits(1))
@@ -37,23 +38,23 @@ class OrderSource(Source[OrderEvent]):
         self._lives = OrderLives(feed, out_of_orderness_ms)
 
     def boundedness(self) -> Boundedness:
-        """It ends if the feed says how many orders there are."""
+        """Bounded if the feed has a number of orders."""
         unbounded = self._lives.feed.orders is None
         return Boundedness.CONTINUOUS_UNBOUNDED if unbounded else Boundedness.BOUNDED
 
     def create_splits(self, parallelism: int) -> list[SourceSplit]:
-        """As many as the feed says, whatever the parallelism: so that it can change."""
+        """The feed's number of splits, independent of the parallelism, so that the parallelism can change."""
         return [SourceSplit(str(split), BEGINNING) for split in range(self._lives.feed.splits)]
 
     def create_reader(self, context: SourceReaderContext, splits: list[SourceSplit]) -> SourceReader[OrderEvent]:
-        """Reads these splits, each from its position."""
+        """A reader of these splits, each from its position."""
         rate = self._lives.feed.rate
         strategy = RateLimiterStrategy.no_op() if rate is None else RateLimiterStrategy.per_second(rate)
         return OrderReader(self._lives, splits, strategy.create_rate_limiter(context.parallelism))
 
 
 class _Entry(NamedTuple):
-    """What comes next: an arrival, or the birth of an order (without an event), which brings its arrivals."""
+    """An entry of the queue: an arrival, or the birth of an order (without an event), which adds its arrivals."""
 
     arrival_ms: int
     order: int
@@ -75,7 +76,7 @@ class OrderReader(SourceReader[OrderEvent]):
         heapify(self._coming)
 
     def is_available(self) -> bool:
-        """Whether the rate lets an event through; the end is always available."""
+        """Whether the rate limit allows an event; the end of the feed is always available."""
         return self._limiter is None or not self._coming or self._limiter.available() > 0
 
     def poll(self, max_records: int) -> list[OrderEvent] | None:
@@ -89,7 +90,7 @@ class OrderReader(SourceReader[OrderEvent]):
         return events
 
     def snapshot_state(self) -> list[SourceSplit]:
-        """How far each split was read."""
+        """The position of each split."""
         return [SourceSplit(str(split), position) for split, position in self._positions.items()]
 
     def _next(self, count: int) -> list[OrderEvent]:
@@ -107,7 +108,7 @@ class OrderReader(SourceReader[OrderEvent]):
         return events
 
     def _seek(self, split: int, position: Position) -> None:
-        """Find what comes after a position: of the orders that were alive then, and of those yet to be created."""
+        """Queue the arrivals after a position of orders created before it, and the birth of the next order."""
         order = self._first_alive(split, position[0])
         while (self._lives.created_ms(order), order, _BIRTH) <= position and self._exists(order):
             later = [arrival for arrival in self._lives.arrivals(order) if arrival[:3] > position]
@@ -118,7 +119,7 @@ class OrderReader(SourceReader[OrderEvent]):
 
     def _first_alive(self, split: int, arrival_ms: int) -> int:
         since_ms = self._lives.first_alive_ms(arrival_ms) - self._lives.created_ms(0)
-        before = since_ms * self._lives.feed.orders_per_hour // 3_600_000 - 1  # no later than the first one
+        before = since_ms * self._lives.feed.orders_per_hour // 3_600_000 - 1  # rounded down to be safe
         return split + max(0, before) // self._splits * self._splits
 
     def _expect(self, order: int) -> None:
@@ -131,7 +132,7 @@ class OrderReader(SourceReader[OrderEvent]):
 
 
 def all_events(feed: Feed, out_of_orderness_ms: int) -> list[OrderEvent]:
-    """Every event of a bounded feed, duplicates included, as one reader would hand them out.
+    """Every event of a bounded feed, duplicates included, in the order of a single reader.
 
     >>> len(all_events(Feed(orders=5, duplicates=0, cancellations=0, misfits=0), 5000))
     20

@@ -13,7 +13,7 @@ from rekindle.datastream.state import MapState, MapStateDescriptor, ValueState, 
 
 LOW_STOCK = OutputTag("low stock", LowStock)
 BACK_ORDERS = OutputTag("back-orders", BackOrder)
-#: Back-orders are looked through so often, to forget those of orders that are forgotten.
+#: How often, in event time, expired back-orders are removed.
 _TIDY_MS = 86_400_000
 
 
@@ -31,18 +31,18 @@ def moves_of(step: Step) -> Iterator[StockMove]:
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """What there is of a product, and how it got there."""
+    """The stock of a product, and the sum of its changes."""
 
     level: int
     cumulative_change: int = 0
 
 
 class KeepStock(InEventTimeOrder):
-    """Keyed by product. Emits each change, warnings to LOW_STOCK, and orders that found too little to BACK_ORDERS.
+    """Keyed by product. Emits each change, warnings to LOW_STOCK, and orders that the stock cannot fill to BACK_ORDERS.
 
-    Stock never goes below zero: an order that wants more than there is is marked as back-ordered for this product. It
-    takes nothing, and so gives nothing back when it is cancelled; for that it is remembered for `lifetime_ms`, as long
-    as an order can live.
+    Stock never goes below zero: an order for more than the stock is back-ordered for this product. It takes nothing,
+    and so gives nothing back when it is cancelled; for that it is remembered for `lifetime_ms`, the longest life of an
+    order.
     """
 
     record_type = StockMove

@@ -1,4 +1,4 @@
-"""Branch 2: where each order is, CREATED → PAID → SHIPPED → DELIVERED or CANCELLED, with the time of each step."""
+"""Branch 2: the status of each order, CREATED → PAID → SHIPPED → DELIVERED or CANCELLED, with the time of each step."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from rekindle.datastream.state import ValueState, ValueStateDescriptor
 REJECTED = OutputTag("rejected", Rejected)
 STEPS = OutputTag("steps", Step)
 
-#: What an event makes of an order: the states it fits, the state it leads to, the field for its time.
+#: For each event: the statuses in which it fits, the status after it, and the field for its time.
 TRANSITIONS: dict[EventType, tuple[frozenset[Status], Status, str]] = {
     EventType.PAYMENT_COMPLETED: (frozenset({Status.CREATED}), Status.PAID, "paid_ms"),
     EventType.SHIPPED: (frozenset({Status.PAID}), Status.SHIPPED, "shipped_ms"),
     EventType.DELIVERED: (frozenset({Status.SHIPPED}), Status.DELIVERED, "delivered_ms"),
-    # Until it is delivered; what comes back after that is a return, which is not this system's.
+    # An order can be cancelled until it is delivered; returns after that are not part of this system.
     EventType.CANCELLED: (frozenset({Status.CREATED, Status.PAID, Status.SHIPPED}), Status.CANCELLED, "cancelled_ms"),
 }
 
 
 def after(order: OrderStatus | None, event: OrderEvent) -> OrderStatus | str:
-    """The order after an event, or why the event does not fit.
+    """The order after an event, or the reason why the event does not fit.
 
     >>> from examples.orders.records import EventType, OrderEvent
     >>> shipped = OrderEvent("o1", "u1", EventType.SHIPPED, 100, 0, "Books", (), 5)
@@ -50,7 +50,7 @@ def after(order: OrderStatus | None, event: OrderEvent) -> OrderStatus | str:
 
 
 class TrackOrders(InEventTimeOrder):
-    """Keyed by order. Emits the order after each step, what did not fit to REJECTED, and what did to STEPS.
+    """Keyed by order. Emits the order after each step, accepted events to STEPS, and the others to REJECTED.
 
     An order is forgotten `retention_ms` after its end, or `lifetime_ms` after its creation if it never ends.
     """

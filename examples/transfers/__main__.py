@@ -3,10 +3,10 @@
     python -m examples.transfers --transfers 50000 --rate 5000 --directory transfers-demo
     python -m examples.transfers --directory transfers-demo --resume      # after it was killed: goes on where it was
 
-While it runs, kill what you like (`kill -9`): one of the processes `rekindle.runtime.slot transfers`, and the job
-restarts by itself; or this program, and you run it again with `--resume`, if you like with another `--parallelism`.
-In the end the table shows, for each completed checkpoint, what all subtasks had in their books at its barrier: always
-the same total. The last balances are those that plain Python finds for the same transfers.
+While it runs, kill a process (`kill -9`). After one of the processes `rekindle.runtime.slot transfers` is killed, the
+job restarts by itself. After this program is killed, run it again with `--resume`, also with another `--parallelism`.
+At the end a table shows, for each completed checkpoint, the sum of all balances at its barrier: always the same total.
+The last balances are compared with those that plain Python finds for the same transfers.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from examples.small import at_least_1
 from examples.transfers.audit import AuditLine, AuditLog, published_checkpoints
 from examples.transfers.job import JOB_NAME, build
 from examples.transfers.model import TOTAL_CENTS, expected_balances
@@ -30,7 +31,7 @@ _LINES_SHOWN = 12
 
 
 def main() -> int:
-    """Run the job to its end, audit it, and say whether all adds up."""
+    """Run the job to its end, audit it, and print whether everything adds up."""
     arguments = parse_arguments()
     directory = os.path.abspath(arguments.directory or tempfile.mkdtemp(prefix="transfers-"))
     checkpoints = os.path.join(directory, "checkpoints")
@@ -51,7 +52,7 @@ def main() -> int:
 
 
 def environment(arguments: argparse.Namespace, checkpoints: str) -> StreamExecutionEnvironment:
-    """Checkpoints several times a second, and as many restarts as it takes."""
+    """An environment with checkpoints several times a second and up to 1000 restarts."""
     settings = {
         "execution.checkpointing.dir": checkpoints,
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
@@ -68,7 +69,7 @@ def environment(arguments: argparse.Namespace, checkpoints: str) -> StreamExecut
 
 
 def print_audit(console: Console, lines: list[AuditLine]) -> None:
-    """The last checkpoints, and whatever does not add up."""
+    """Print the last checkpoints, and all that do not add up."""
     table = Table(title="What the books said at each completed checkpoint", title_justify="left")
     for column in ("chk", "run", "attempt", "transfers", "entries", "accounts", "total", "verdict"):
         table.add_column(column, justify="right")
@@ -81,29 +82,19 @@ def print_audit(console: Console, lines: list[AuditLine]) -> None:
 
 
 def complaint(line: AuditLine) -> str:
-    """What is wrong with a checkpoint."""
+    """The error of a checkpoint that does not add up."""
     if line.missing:
         return f"NO WORD of {', '.join(line.missing)}"
     return f"WRONG by {line.total_cents - TOTAL_CENTS:+,} cents, {line.entries - 2 * line.transfers:+,} entries"
 
 
-def _number(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is too little, it must be 1 or more")
-    return number
-
-
-_number.__name__ = "int"  # argparse names it in errors
-
-
 def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """The program's options."""
     parser = argparse.ArgumentParser(description="Transfers between accounts, audited at every checkpoint.")
-    parser.add_argument("--transfers", type=_number, default=50_000, help="how many (default 50,000)")
-    parser.add_argument("--rate", type=_number, default=None, help="transfers per second at most (default: no limit)")
+    parser.add_argument("--transfers", type=at_least_1, default=50_000, help="how many (default 50,000)")
+    parser.add_argument("--rate", type=at_least_1, default=None, help="transfers per second (default: no limit)")
     parser.add_argument("--seed", type=int, default=7, help="the generator's seed (default 7)")
-    parser.add_argument("--parallelism", type=_number, default=2, help="subtasks per operator (default 2)")
+    parser.add_argument("--parallelism", type=at_least_1, default=2, help="subtasks per operator (default 2)")
     parser.add_argument("--interval-ms", type=int, default=300, help="between two checkpoints (default 300)")
     parser.add_argument("--directory", help="for checkpoints and audit (default: a temporary one)")
     parser.add_argument("--resume", action="store_true", help="go on from the latest checkpoint in the directory")

@@ -1,14 +1,13 @@
-"""What the job's subtasks wrote down at each checkpoint, and whether it adds up.
+"""The audit: notes that the job's subtasks write at each checkpoint, and the check that they add up.
 
     <directory>/run-0002                                     the program was started for the second time
-    <directory>/notes/chk-7.run-2.attempt-0.ledger-1.json    what subtask 1 of the ledger held at the barrier
-    <directory>/completed/chk-7                              a subtask heard that checkpoint 7 is complete
-    <directory>/statements/17.json                           what account 17 held in the end
+    <directory>/notes/chk-7.run-2.attempt-0.ledger-1.json    the books of ledger subtask 1 at the barrier
+    <directory>/completed/chk-7                              a subtask was notified that checkpoint 7 is complete
+    <directory>/statements/17.json                           the last balance of account 17
 
-A note says what a subtask held when the barrier of a checkpoint reached it. It says nothing about the checkpoint: that
-may still fail, and its number may be given again by the next driver. So notes count only for completed checkpoints, and
-of several attempts at the same number only the newest: an older one cannot have completed it, or the newer one would
-have begun after it.
+A note holds the books of a subtask when the barrier of a checkpoint reached it. The checkpoint may still fail, and the
+next driver may use its number again. So notes count only for completed checkpoints, and of several attempts at one
+number only the newest counts: had an older attempt completed the checkpoint, the newer one would have begun after it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _NOTE = re.compile(r"chk-(\d+)\.run-(\d+)\.attempt-(\d+)\.(desk|ledger)-(\d+)\.j
 
 @dataclass(frozen=True)
 class Note:
-    """What a subtask had booked at the barrier of a checkpoint."""
+    """The books of a subtask at the barrier of a checkpoint."""
 
     role: str  # "desk": made entries of transfers; "ledger": booked entries
     subtask: int
@@ -54,18 +53,18 @@ class AuditLine:
 
     @property
     def adds_up(self) -> bool:
-        """Everybody has written, no cent is missing, and no entry was lost or booked twice."""
+        """Whether every subtask has written, no cent is missing, and no entry was lost or booked twice."""
         return not self.missing and self.total_cents == TOTAL_CENTS and self.entries == 2 * self.transfers
 
 
 @dataclass(frozen=True)
 class AuditLog:
-    """The directory that the job's subtasks write to. Small files, each written under another name and then renamed."""
+    """The directory to which the job's subtasks write small files, each under another name and then renamed."""
 
     directory: str
 
     def begin_run(self, resumed: bool) -> int:
-        """Say that the program is started; a run that resumes nothing forgets what earlier ones wrote."""
+        """Record the start of the program; a run that resumes nothing deletes the files of earlier runs."""
         root = Path(self.directory)
         for folder in ("notes", "completed", "statements"):
             (root / folder).mkdir(parents=True, exist_ok=True)
@@ -76,16 +75,16 @@ class AuditLog:
         return run
 
     def note(self, checkpoint_id: int, run: int, attempt: int, note: Note) -> None:
-        """Keep what a subtask held at a barrier."""
+        """Write a subtask's note at a barrier."""
         name = f"chk-{checkpoint_id}.run-{run}.attempt-{attempt}.{note.role}-{note.subtask}.json"
         self._write(f"notes/{name}", json.dumps(asdict(note)))
 
     def completed(self, checkpoint_id: int) -> None:
-        """Keep that a checkpoint is complete; every subtask may say so."""
+        """Record that a checkpoint is complete; every subtask may call this."""
         Path(self.directory, "completed", f"chk-{checkpoint_id}").touch()
 
     def state(self, balance: Balance) -> None:
-        """Keep an account's last balance. Writing it again changes nothing, so this sink needs no transaction."""
+        """Write an account's last balance. Writing it again changes nothing, so this sink needs no transaction."""
         self._write(f"statements/{balance.account}.json", json.dumps(asdict(balance)))
 
     def _write(self, name: str, text: str) -> None:
@@ -97,7 +96,7 @@ class AuditLog:
     # -- the auditor's side -------------------------------------------------------------------------------------------
 
     def completed_checkpoints(self) -> set[int]:
-        """The checkpoints of which a subtask heard."""
+        """The checkpoints that a subtask recorded as complete."""
         return {int(path.name[4:]) for path in Path(self.directory, "completed").iterdir()}
 
     def statements(self) -> dict[int, Balance]:
@@ -106,12 +105,12 @@ class AuditLog:
         return {fields["account"]: Balance(**fields) for fields in found}
 
     def audit(self, completed: Iterable[int] = ()) -> list[AuditLine]:
-        """One line for each checkpoint that is complete: those that subtasks heard of, and those given here."""
+        """One line for each completed checkpoint: those that subtasks recorded, and those given here."""
         notes = self._notes()
         return [_line(each, notes.get(each, {})) for each in sorted(self.completed_checkpoints().union(completed))]
 
     def _notes(self) -> dict[int, dict[tuple[int, int], list[Note]]]:
-        """By checkpoint, then by (run, attempt)."""
+        """The notes by checkpoint, then by (run, attempt)."""
         notes: dict[int, dict[tuple[int, int], list[Note]]] = {}
         for path in Path(self.directory, "notes").iterdir():
             match = _NOTE.fullmatch(path.name)
@@ -123,7 +122,7 @@ class AuditLog:
 
 
 def published_checkpoints(directory: str | Path, job_name: str) -> set[int]:
-    """The complete checkpoints in a checkpoint directory: those with a `_metadata`."""
+    """The completed checkpoints in a checkpoint directory: those with a `_metadata`."""
     found = Path(directory, job_name).glob("*/chk-*/_metadata")
     return {int(path.parent.name[4:]) for path in found}
 
@@ -139,14 +138,14 @@ def _line(checkpoint_id: int, by_attempt: dict[tuple[int, int], list[Note]]) -> 
         transfers=sum(note.transfers for note in notes),
         entries=sum(note.entries for note in notes),
         accounts=accounts,
-        # Accounts that nobody has booked on yet are with nobody, and hold what they were opened with.
+        # Accounts without entries are in no subtask's books, and hold their opening balance.
         total_cents=sum(note.cents for note in notes) + (ACCOUNTS - accounts) * OPENING_CENTS,
         missing=tuple(_missing(notes)),
     )
 
 
 def _missing(notes: list[Note]) -> list[str]:
-    """Subtasks that have not written."""
+    """The subtasks that have not written a note."""
     missing = []
     for role in ("desk", "ledger"):
         there = {note.subtask for note in notes if note.role == role}

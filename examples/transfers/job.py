@@ -2,8 +2,8 @@
 
     transfers ── desk ──(key_by account)── ledger ── statements
 
-The debit and the credit of a transfer are booked by different subtasks, in different processes. A checkpoint that cut
-the stream between the two would show a total that is wrong.
+Different subtasks, in different processes, book the debit and the credit of a transfer. A checkpoint that cut the
+stream between the two would show a wrong total.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _END_OF_TIME = 2**62
 
 
 class _Audited(CheckpointedFunction):
-    """Keeps this subtask's share of the books beside what it does, and writes it down at each barrier.
+    """Keeps this subtask's share of the books, and writes it as a note at each barrier.
 
-    Nobody can ask keyed state for all its keys, so the share is kept up to date with every record. It is operator list
-    state, one number each: after a restore with another parallelism the elements are dealt out anew, and a subtask adds
-    up what it gets. The shares then no longer belong to the accounts that the subtask holds; their sum is the same.
+    Keyed state cannot list all its keys, so each record updates the share. It is operator list state, one number per
+    name: a restore with another parallelism redistributes the numbers, and a subtask adds up those that it gets. The
+    shares then no longer match the accounts of the subtask; their sum is the same.
     """
 
     role: str
@@ -78,7 +78,7 @@ class Desk(_Audited, FlatMapFunction):
 
 
 class Ledger(_Audited, KeyedProcessFunction, CheckpointListener):
-    """Books entries; tells each account's balance when the input has ended."""
+    """Books entries, and emits each account's balance at the end of the input."""
 
     role = "ledger"
     shares = ("entries", "accounts", "cents")
@@ -120,7 +120,7 @@ class Statements(SinkFunction):
 def build(
     env: StreamExecutionEnvironment, log: AuditLog, run: int, seed: int, transfers: int, rate: int | None
 ) -> None:
-    """Put the job into an environment. `rate`: transfers per second at most; None: as fast as it goes."""
+    """Put the job into an environment. `rate` is the most transfers per second; None: no limit."""
     limit = RateLimiterStrategy.no_op() if rate is None else RateLimiterStrategy.per_second(rate)
     source = DataGeneratorSource(TransferGenerator(seed), transfers, limit)
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "transfers", Transfer).uid("transfers")

@@ -1,4 +1,4 @@
-"""The bank: accounts, transfers that can be replayed, and what every account holds in the end, in plain Python."""
+"""The bank: accounts, replayable transfers, and the last balance of every account in plain Python."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 ACCOUNTS = 100
 OPENING_CENTS = 100_000
-#: What all accounts hold together, at every moment at which no transfer is half done.
+#: The sum of all balances whenever no transfer is half done.
 TOTAL_CENTS = ACCOUNTS * OPENING_CENTS
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """`cents` go from one account to another."""
+    """A transfer of `cents` from one account to another."""
 
     number: int
     source: int
@@ -40,7 +40,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Balance:
-    """What an account holds, and how many entries made it so."""
+    """The balance of an account, and its number of entries."""
 
     account: int
     cents: int
@@ -48,11 +48,11 @@ class Balance:
 
     @staticmethod
     def opening(account: int) -> Balance:
-        """Before its first entry."""
+        """The balance before the first entry."""
         return Balance(account, OPENING_CENTS, 0)
 
     def after(self, entry: Entry) -> Balance:
-        """With one entry more.
+        """The balance after one more entry.
 
         >>> Balance.opening(3).after(Entry(3, -250))
         Balance(account=3, cents=99750, entries=1)
@@ -62,7 +62,7 @@ class Balance:
 
 @dataclass(frozen=True)
 class TransferGenerator:
-    """Transfer number n of a seed: the same in every run and every process, so a source can begin again anywhere.
+    """Transfer number n of a seed: the same in every run and every process, so that a source can continue anywhere.
 
     >>> TransferGenerator(7)(12) == TransferGenerator(7)(12)
     True
@@ -78,7 +78,7 @@ class TransferGenerator:
 
 
 def expected_balances(seed: int, transfers: int) -> dict[int, Balance]:
-    """Every account after so many transfers, each booked once.
+    """The balance of every account after this number of transfers, each booked once.
 
     >>> sum(balance.cents for balance in expected_balances(7, 50).values()) == TOTAL_CENTS
     True
@@ -87,7 +87,7 @@ def expected_balances(seed: int, transfers: int) -> dict[int, Balance]:
 
 
 def booked(transfers: Iterable[Transfer]) -> dict[int, Balance]:
-    """Every account after these transfers."""
+    """The balance of every account after these transfers."""
     balances = {account: Balance.opening(account) for account in range(ACCOUNTS)}
     for transfer in transfers:
         for entry in transfer.entries():

@@ -1,4 +1,4 @@
-"""The port for time: everything that reads a clock asks one of these, so that tests and simulations can turn it."""
+"""The port for time: the engine reads time only through a `Clock`, so that tests and simulations can set it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the engine knows about time."""
+    """The time as the engine reads it."""
 
     def wall_ms(self) -> int:
-        """Milliseconds since the epoch, as people and event times count them; it may jump."""
+        """Wall clock time in milliseconds since 1970, as in event times; it may jump."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds since some fixed point; it never goes back. For timeouts and durations."""
+        """Seconds since an arbitrary fixed point, never going back: for timeouts and durations."""
         ...
 
 
@@ -26,9 +26,9 @@ class SystemClock:
     """
 
     def wall_ms(self) -> int:
-        """Milliseconds since the epoch."""
+        """Wall clock time in milliseconds since 1970."""
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        """Seconds since some fixed point; it never goes back."""
+        """Seconds since an arbitrary fixed point, never going back."""
         return time.monotonic()

@@ -1,10 +1,10 @@
-"""The named places where a test may kill a process: one before and one after each step of the checkpoint protocol.
+"""Crash points: named places where a test may kill a process, before and after each step of the checkpoint protocol.
 
 `REKINDLE_CRASH_AT` names the point: `after-publish`, `before-upload:3` (the third time this process gets there),
-`after-cut@driver`, `before-commit:2@slot`, `before-restore@slot1` (only slot 1). With `/stop` behind it the process
-stands still there (SIGSTOP) until somebody lets it go on.
-`REKINDLE_CRASH_ONCE` names a file that the dying process creates: while it exists nobody dies, so that the processes
-of the next attempt, which inherit the environment, live.
+`after-cut@driver`, `before-commit:2@slot`, `before-restore@slot1` (only slot 1). With the suffix `/stop` the process is
+paused there (SIGSTOP) until the test continues it (SIGCONT).
+`REKINDLE_CRASH_ONCE` names a file that the dying process creates. While the file exists no process dies: the processes
+of the next attempt inherit the environment and must live.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ class CrashPoint(Enum):
         point.sentence = sentence
         return point
 
-    BEFORE_BEGINNING = ("before-beginning", "The driver has claimed the job and looked; nothing says where it begins.")
-    AFTER_BEGINNING = ("after-beginning", "Where the run begins is noted; nothing outside has heard of it.")
+    BEFORE_BEGINNING = ("before-beginning", "The driver has claimed the job; its `_begun` note is not written yet.")
+    AFTER_BEGINNING = ("after-beginning", "The `_begun` note is written; no slot and no sink has heard of this run.")
     BEFORE_CUT = ("before-cut", "The driver has chosen a checkpoint; the epoch that carries its barrier has not begun.")
-    AFTER_CUT = ("after-cut", "The epoch that carried the barrier counted; the cut stands.")
+    AFTER_CUT = ("after-cut", "The epoch that carried the barrier is complete; the cut is final.")
     BEFORE_SNAPSHOT = ("before-snapshot", "The barrier is at a task; its synchronous part has not begun.")
     AFTER_SNAPSHOT = ("after-snapshot", "A task's synchronous part is over; the next epoch's input may come.")
     BEFORE_UPLOAD = ("before-upload", "A task's asynchronous part is about to write to the store.")
-    AFTER_UPLOAD = ("after-upload", "A task's files are in the store; nobody knows of them yet.")
+    AFTER_UPLOAD = ("after-upload", "A task's files are in the store; the driver does not know of them yet.")
     BEFORE_ACKNOWLEDGEMENT = ("before-acknowledgement", "A task is about to tell the driver where its snapshot is.")
     AFTER_ACKNOWLEDGEMENT = ("after-acknowledgement", "A task has told the driver where its snapshot is.")
     BEFORE_PUBLISH = ("before-publish", "Every subtask has acknowledged; `_metadata` is not written yet.")
-    AFTER_PUBLISH = ("after-publish", "`_metadata` is there: the checkpoint exists, and nobody was told.")
-    BEFORE_METADATA = ("before-metadata", "The driver has seen that the job is its own, and is about to write it down.")
-    AFTER_METADATA = ("after-metadata", "`_metadata` is there; whether the job is still its driver's was not asked.")
+    AFTER_PUBLISH = ("after-publish", "`_metadata` is written: the checkpoint exists, and no task was notified.")
+    BEFORE_METADATA = ("before-metadata", "The driver has checked its claim and is about to write `_metadata`.")
+    AFTER_METADATA = ("after-metadata", "`_metadata` is written; the driver has not checked its claim again.")
     BEFORE_NOTIFY = ("before-notify", "The driver is about to tell the tasks that a checkpoint completed.")
     AFTER_NOTIFY = ("after-notify", "The driver has told the tasks that a checkpoint completed.")
-    BEFORE_COMMIT = ("before-commit", "A task is about to commit what a completed checkpoint covers.")
+    BEFORE_COMMIT = ("before-commit", "A task is about to commit the output that a completed checkpoint covers.")
     AFTER_COMMIT = ("after-commit", "A task has committed; the driver does not know it.")
     BEFORE_RESTORE = ("before-restore", "A task is about to read its state from a checkpoint.")
-    AFTER_RESTORE = ("after-restore", "A task has its state back; no record was processed.")
-    BEFORE_RECOMMIT = ("before-recommit", "A sink is about to commit again what the restored checkpoint holds.")
-    AFTER_RECOMMIT = ("after-recommit", "A sink has committed what the restored checkpoint holds; no record came yet.")
+    AFTER_RESTORE = ("after-restore", "A task has restored its state; it has processed no record yet.")
+    BEFORE_RECOMMIT = ("before-recommit", "A sink is about to commit the restored committables again.")
+    AFTER_RECOMMIT = ("after-recommit", "A sink has committed the restored committables again; no record came yet.")
 
 
 @dataclass
@@ -89,7 +89,7 @@ def _parse(text: str, once: str | None) -> _Armed:
         driver=None if match["process"] is None else match["process"] == "driver",
         slot=None if match["slot"] is None else int(match["slot"]),
         once=once,
-        # SIGKILL, not an exit: nothing is flushed, closed or cleaned up, as when the machine goes.
+        # SIGKILL, not an exit: nothing is flushed, closed or cleaned up, as when the machine fails.
         signal=signal.SIGKILL if match["stop"] is None else signal.SIGSTOP,
     )
 
@@ -115,13 +115,13 @@ def arm_from_environment() -> None:
 
 
 def this_is_slot(slot: int | None) -> None:
-    """Say that this process is a slot; unsaid, or None, it is the driver."""
+    """Record that this process is slot number `slot`; None, the initial value, means the driver."""
     global _own_slot
     _own_slot = slot
 
 
 def reach(point: CrashPoint) -> None:
-    """Die here if this is the armed point, this the chosen process and this the chosen time; else nothing."""
+    """Kill this process if `point` is armed for it and has been reached often enough; else do nothing."""
     if _armed is not None and _armed.point is point:
         _count_down(_armed)
 
@@ -138,7 +138,7 @@ def _count_down(armed: _Armed) -> None:
 
 
 def _first(once: str | None) -> bool:
-    """Whether nobody died before; leaves the file that says so."""
+    """Whether no process has died before; creates the file of `REKINDLE_CRASH_ONCE`."""
     if once is None:
         return True
     try:

@@ -1,4 +1,4 @@
-"""Typed errors: each is one sentence for a person, with what to do."""
+"""Typed errors. Each message is one sentence for a person, with what to do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TypeMismatchError(RekindleError):
 
 
 class SerializationError(RekindleError):
-    """Something cannot be encoded; the message names the path to it."""
+    """A value cannot be encoded; the message names the path to it."""
 
 
 class InvalidKeyError(RekindleError):
@@ -44,7 +44,7 @@ class JavaMissingError(ClusterError):
 
 
 class ClusterGoneError(ClusterError):
-    """Spark has ended and cannot be had again: a restart of the job would only find that out once more."""
+    """Spark has ended and cannot be started again, so a restart of the job would fail the same way."""
 
 
 class SlotLostError(ClusterError):
@@ -52,7 +52,7 @@ class SlotLostError(ClusterError):
 
 
 class ProtocolError(ClusterError):
-    """A message that does not belong: wrong secret, old attempt, an epoch that was seen before."""
+    """A message was refused: wrong secret, older attempt, or an epoch that was seen before."""
 
 
 class CommitError(RekindleError):
@@ -60,7 +60,7 @@ class CommitError(RekindleError):
 
 
 class ConnectorError(RekindleError):
-    """What a source reads or a sink writes is missing, damaged, full or refuses; the message names it."""
+    """The system that a source reads or a sink writes is missing, damaged, full or refuses; the message names it."""
 
 
 class JobExecutionError(RekindleError):
@@ -100,14 +100,14 @@ class CorruptCheckpointError(CheckpointError):
         super().__init__(message)
         #: Where the newest older good checkpoint is, if there is one.
         self.alternative = alternative
-        #: The damaged one's folder in its store; None: nobody has looked for an alternative yet.
+        #: The damaged checkpoint's folder in its store; None: no alternative was looked for yet.
         self.path = path
-        #: What is wrong with it, without advice.
+        #: The damage, without advice.
         self.damage = message if damage is None else damage
 
 
 class IncompatibleStateError(CheckpointError):
-    """State that the program, as it is now, cannot take."""
+    """The program, as it is now, cannot use the state that was saved."""
 
 
 class OwnershipLostError(CheckpointError):

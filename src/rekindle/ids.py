@@ -1,4 +1,4 @@
-"""Names for the numbers and strings that identify things, so that a type checker keeps them apart."""
+"""Job ids: made, and read from text."""
 
 from __future__ import annotations
 
@@ -8,16 +8,6 @@ from typing import NewType
 
 #: 32 hexadecimal digits, as Flink prints a job id.
 JobIdHex = NewType("JobIdHex", str)
-#: Counts the execution attempts of a job over all drivers; a fencing token.
-AttemptId = NewType("AttemptId", int)
-#: One Spark job of an attempt, counted from 1.
-EpochId = NewType("EpochId", int)
-#: Strictly increasing over the life of a timeline.
-CheckpointId = NewType("CheckpointId", int)
-#: A slot process of an attempt, counted from 0.
-SlotIndex = NewType("SlotIndex", int)
-#: A parallel instance of an operator, counted from 0.
-SubtaskIndex = NewType("SubtaskIndex", int)
 
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 

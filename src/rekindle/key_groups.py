@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def key_group_range(max_parallelism: int, parallelism: int, subtask: int) -> range:
-    """The key groups that a subtask owns: Flink's formula, the same that routes records.
+    """The key groups that a subtask owns, by the formula that also routes records.
 
     >>> [key_group_range(128, 3, i) for i in range(3)]
     [range(0, 43), range(43, 86), range(86, 128)]

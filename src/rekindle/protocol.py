@@ -24,7 +24,7 @@ class Message(msgspec.Struct, tag=True, frozen=True):
 
 
 class Storage(msgspec.Struct, frozen=True):
-    """Where a slot writes its snapshots: below `root` in the store at `url`, or, without one, into its answer."""
+    """Where a slot writes its snapshots: below `root` in the store at `url`; without a URL, into its answer."""
 
     url: str | None
     root: str
@@ -34,7 +34,7 @@ class Storage(msgspec.Struct, frozen=True):
 class Deploy(Message, frozen=True):
     """Build the tasks and open the functions. `program` is the cloudpickled `graph.shipping.ShippedJob`.
 
-    `restores` are encoded `checkpoint.rescale.SubtaskRestore`s of the subtasks that this slot hosts. `store_options`
+    `restores` are encoded `checkpoint.rescale.SubtaskShare`s of the subtasks that this slot hosts. `store_options`
     are the settings of object stores by kind, with their secrets: they are in this message and in no other.
     """
 
@@ -51,14 +51,14 @@ class Deploy(Message, frozen=True):
 
 
 class CheckpointCompleted(Message, frozen=True):
-    """The checkpoint is durable: tell the listeners; with `acknowledge`, say when that is done."""
+    """The checkpoint is durable: notify the listeners; with `acknowledge`, answer `Committed` when that is done."""
 
     id: int
     acknowledge: bool
 
 
 class CheckpointAborted(Message, frozen=True):
-    """As if it had never been triggered."""
+    """The checkpoint was aborted, as if it had never been triggered."""
 
     id: int
 
@@ -79,7 +79,7 @@ class DriverHeartbeat(Message, frozen=True):
 
 
 class SlotHello(Message, frozen=True):
-    """First message of a slot: who it is and where its pump socket listens."""
+    """First message of a slot: its identity, and the addresses at which its pump server listens."""
 
     job_id: str
     attempt: int
@@ -100,7 +100,7 @@ class Lifeline(Message, frozen=True):
 
 
 class SlotEnded(Message, frozen=True):
-    """Last message of a guardian's connection: `how` its slot has ended, or has to end, in words."""
+    """Last message of a guardian's connection: `how` its slot has ended, or why it must end, as text."""
 
     how: str
 
@@ -114,7 +114,7 @@ class SlotHeartbeat(Message, frozen=True):
 
 
 class Ready(Message, frozen=True):
-    """Some task of this slot has something to do: an epoch is worth running."""
+    """Some task of this slot has work: an epoch is worth running."""
 
 
 class EdgeCount(msgspec.Struct, frozen=True, array_like=True, order=True):
@@ -127,7 +127,7 @@ class EdgeCount(msgspec.Struct, frozen=True, array_like=True, order=True):
 
 
 class TaskReport(msgspec.Struct, frozen=True, array_like=True):
-    """What one task did in one epoch."""
+    """One task's work in one epoch."""
 
     chain: int
     subtask: int
@@ -138,7 +138,7 @@ class TaskReport(msgspec.Struct, frozen=True, array_like=True):
     busy_ms: float
     #: Records that wait in front of the task because the epoch's time was over.
     in_flight: int = 0
-    #: What its functions' metrics say; empty if it is not long ago that they were told.
+    #: Readings of its functions' metrics; empty if the last ones were sent a short time ago.
     metrics: list[MetricReading] = []
 
 
@@ -154,7 +154,7 @@ class StageReport(Message, frozen=True):
 
 
 class Verdict(StrEnum):
-    """What no restart can heal."""
+    """The kind of a failure that no restart can heal."""
 
     #: The checkpoint that the task was to restore is damaged (I16).
     DAMAGED = "damaged"
@@ -173,8 +173,7 @@ class TaskFailed(Message, frozen=True):
     traceback: str
     summary: str
     record: str | None
-    user_code: bool
-    #: Why no restart can heal this, and the sentence that says what does.
+    #: Set if no restart can heal the failure; then `sentence` says what to do.
     verdict: Verdict | None = None
     sentence: str = ""
 
@@ -189,7 +188,7 @@ class LogLine(Message, frozen=True):
     text: str
 
 
-class OperatorSnapshotTaken(msgspec.Struct, frozen=True, array_like=True):
+class WrittenOperator(msgspec.Struct, frozen=True, array_like=True):
     """One operator's part of a snapshot: its encoded `checkpoint.manifest.SubtaskState`, and the time it took."""
 
     uid: str
@@ -198,19 +197,19 @@ class OperatorSnapshotTaken(msgspec.Struct, frozen=True, array_like=True):
     async_ms: float
 
 
-class SnapshotTaken(Message, frozen=True):
+class CheckpointAcknowledged(Message, frozen=True):
     """A task's snapshot is in the store."""
 
     checkpoint: int
     chain: int
     subtask: int
-    operators: list[OperatorSnapshotTaken]
+    operators: list[WrittenOperator]
     start_delay_ms: float
     sync_ms: float
     async_ms: float
 
 
-class SnapshotDeclined(Message, frozen=True):
+class CheckpointDeclined(Message, frozen=True):
     """A task could not make its snapshot; processing goes on (I19)."""
 
     checkpoint: int
@@ -218,12 +217,12 @@ class SnapshotDeclined(Message, frozen=True):
     subtask: int
     message: str
     asynchronous: bool
-    #: The user's own, when their code was the cause.
+    #: The user's own traceback, when their code was the cause.
     traceback: str = ""
 
 
 class Committed(Message, frozen=True):
-    """A task has told its listeners of the checkpoint with which the job ends."""
+    """A task has notified its listeners of the checkpoint with which the job ends."""
 
     checkpoint: int
     chain: int
@@ -231,7 +230,7 @@ class Committed(Message, frozen=True):
 
 
 class Closed(Message, frozen=True):
-    """Every function is closed; accumulators by name, and what the metrics said last."""
+    """Every function is closed: the accumulators by name, and the last readings of the metrics."""
 
     accumulators: bytes
     errors: list[str] = []
@@ -248,8 +247,8 @@ SlotMessage = (
     | StageReport
     | TaskFailed
     | LogLine
-    | SnapshotTaken
-    | SnapshotDeclined
+    | CheckpointAcknowledged
+    | CheckpointDeclined
     | Committed
     | Closed
 )
@@ -293,19 +292,19 @@ class CheckpointOrder(msgspec.Struct, frozen=True):
 
 
 class EpochTime(msgspec.Struct, frozen=True):
-    """With unaligned checkpoints: when the epoch began, on the driver's clock, and how long tasks go on in it.
+    """With unaligned checkpoints: when the epoch began, on the driver's clock, and how long its tasks take input.
 
-    What then still waits in front of a task stays there.
+    Records that still wait in front of a task after that stay there.
     """
 
     began_ms: int
     leave_after_ms: float
 
-    #: Later stages get at least this share of the time, also when it is over or another machine's clock is ahead.
+    #: Each stage gets at least this share of the time, also when it is over or another machine's clock is ahead.
     LEAST_SHARE: ClassVar[float] = 0.1
 
     def left_ms(self, now_ms: int) -> float:
-        """How much of it a stage that begins now has.
+        """How long a stage that begins now may take input.
 
         >>> time = EpochTime(began_ms=1000, leave_after_ms=500)
         >>> time.left_ms(1200), time.left_ms(9000), time.left_ms(0)
@@ -316,7 +315,7 @@ class EpochTime(msgspec.Struct, frozen=True):
 
 
 class PumpHello(msgspec.Struct, frozen=True):
-    """Opens one stage of one epoch at one slot. A slot refuses an (attempt, epoch, stage) it has seen (I3)."""
+    """Opens one stage of one epoch at one slot. A slot refuses an (attempt, epoch, stage) that it has seen (I3)."""
 
     attempt: int
     epoch: int
@@ -328,7 +327,7 @@ class PumpHello(msgspec.Struct, frozen=True):
 
 
 class PumpReply(msgspec.Struct, frozen=True):
-    """The slot's answer: None, or why it refuses."""
+    """The slot's answer to `PumpHello`: `refused` is the reason, or None."""
 
     refused: str | None = None
 
@@ -343,16 +342,16 @@ def encode_pump(message: PumpHello | PumpReply) -> bytes:
 
 
 def decode_pump_hello(data: bytes) -> PumpHello:
-    """The slot's side of the pump handshake."""
+    """Decode a `PumpHello`, in the slot."""
     return _pump_hello.decode(data)
 
 
 def decode_pump_reply(data: bytes) -> PumpReply:
-    """The pump's side of the pump handshake."""
+    """Decode a `PumpReply`, in the pump."""
     return _pump_reply.decode(data)
 
 
-#: A row for this destination goes to the driver: pumps hand it on from stage to stage, slots never see it.
+#: The destination of rows for the driver: pumps pass them on from stage to stage, slots never see them.
 TO_DRIVER = 0xFFFF_FFFF
 #: The prefix of a frame that a slot sends to its pump, `<u32 destination slot><row bytes>`: slot or `TO_DRIVER`.
 DESTINATION = struct.Struct("<I")
@@ -361,7 +360,7 @@ END_OF_STAGE = b""
 
 
 class SlotLaunch(msgspec.Struct, frozen=True):
-    """What a slot process needs before it can say hello; handed over on its standard input, never on a command line."""
+    """What a slot process needs before it can connect; passed on its standard input, never on a command line."""
 
     job_id: str
     job_name: str
@@ -375,10 +374,10 @@ class SlotLaunch(msgspec.Struct, frozen=True):
     heartbeat_timeout_ms: int
     python_path: list[str] = []
     loopback_only: bool = True
-    restarts: int = 0  # what functions see as the attempt number, as in Flink
+    restarts: int = 0  # functions see it as the attempt number, as in Flink
     executor_pid: int | None = None
-    directory: str = ""  # the slot's private directory, made by who starts it and removed by its guardian
-    tls: TlsFiles | None = None  # with which its TCP connections are encrypted; the files are on every host
+    directory: str = ""  # the slot's private directory: the process that starts it makes it, its guardian removes it
+    tls: TlsFiles | None = None  # for its TCP connections; the files are on every host
 
 
 def encode_launch(launch: SlotLaunch) -> bytes:

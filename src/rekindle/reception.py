@@ -1,7 +1,7 @@
-"""Takes connections in: each proves within one deadline that it knows the job's secret, and only then is it heard.
+"""Accepts connections: each must prove within one deadline that it knows the job's secret before it is served.
 
-Strangers can neither hold the door, because a bounded number waits and the newest come before the oldest, nor stop it:
-whatever `accept` is refused for, it is asked again after a moment.
+Strangers cannot block the server: a bounded number of connections waits for its proof, and beyond it the oldest is
+closed. Nor can they stop it: when `accept` fails, it is called again after a pause.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from rekindle.errors import ClusterError
 from rekindle.system import refusal
 
 _LOG = logging.getLogger(__name__)
-#: How many may wait for their proof at once: beyond it the one that has waited longest is sent away.
+#: The most connections that wait for their proof: beyond it the one that has waited longest is closed.
 _MOST_WAITING = 128
-#: Connections that cannot be taken (no descriptor left) wait in the kernel: without a pause this would be a busy loop.
+#: Connections that cannot be accepted (no descriptor left) wait in the kernel: without a pause accept() would spin.
 _PAUSE_S = 0.1
 _CLOSED = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK)
 
 
 class Reception:
-    """Answers a listening socket on a thread of its own; `admit(connection)` runs on a thread per connection."""
+    """Accepts on a listening socket, on a thread of its own; `admit(connection)` runs on a thread per connection."""
 
     def __init__(
         self,
@@ -44,18 +44,18 @@ class Reception:
         self._lock = threading.Lock()
         self._waiting: dict[socket.socket, None] = {}  # in the order in which they came
         self._closed = threading.Event()
-        #: Why connections could not be taken last time, in words.
+        #: Why the last connection could not be accepted.
         self.trouble: str | None = None
         self._thread = threading.Thread(target=self._run, name=f"{name} server", daemon=True)
         self._thread.start()
 
     @property
     def waiting(self) -> int:
-        """How many have come and have not proved anything yet."""
+        """The number of connections that have not proved yet that they know the secret."""
         return len(self._waiting)
 
     def close(self) -> None:
-        """Take nobody any more, and send away who waits."""
+        """Accept no more connections, and close those that wait for their proof."""
         self._closed.set()
         # Closing alone does not wake a thread in accept(); a shutdown does.
         with contextlib.suppress(OSError):
@@ -63,10 +63,10 @@ class Reception:
         self._listener.close()
         with self._lock:
             for sock in self._waiting:
-                _send_away(sock)
+                _hang_up(sock)
 
     def join(self, timeout_s: float) -> None:
-        """Wait until the door is not answered any more."""
+        """Wait until the accepting thread has ended."""
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
@@ -83,7 +83,7 @@ class Reception:
 
     def _pause(self, trouble: str) -> None:
         if trouble != self.trouble:
-            _LOG.warning("Connections wait outside: %s.", trouble)
+            _LOG.warning("Connections cannot be accepted: %s.", trouble)
         self.trouble = trouble
         self._closed.wait(_PAUSE_S)
 
@@ -93,15 +93,15 @@ class Reception:
             if len(self._waiting) > _MOST_WAITING:
                 oldest = next(iter(self._waiting))
                 del self._waiting[oldest]
-                _send_away(oldest)
+                _hang_up(oldest)
         try:
-            threading.Thread(target=self._meet, args=(sock,), name=self._name, daemon=True).start()
+            threading.Thread(target=self._authenticate, args=(sock,), name=self._name, daemon=True).start()
         except RuntimeError:
             self._forget(sock)
             sock.close()
             raise
 
-    def _meet(self, sock: socket.socket) -> None:
+    def _authenticate(self, sock: socket.socket) -> None:
         try:
             connection = wire.accept(sock, self._secret, self._tls)
         except (OSError, ClusterError) as error:
@@ -116,6 +116,6 @@ class Reception:
             self._waiting.pop(sock, None)
 
 
-def _send_away(sock: socket.socket) -> None:
+def _hang_up(sock: socket.socket) -> None:
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)

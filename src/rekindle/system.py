@@ -1,4 +1,4 @@
-"""What the operating system says, in words: how a process ended, and what a call was refused for."""
+"""The operating system's answers as text: how a process ended, and why a call was refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 
 
 def how_it_ended(status: int) -> str:
-    """An exit status as `subprocess` and `os.waitstatus_to_exitcode` give it, negative for a signal.
+    """An exit status, as `subprocess` and `os.waitstatus_to_exitcode` give it (negative for a signal), as text.
 
     >>> how_it_ended(3)
     'it exited with code 3'
@@ -17,11 +17,11 @@ def how_it_ended(status: int) -> str:
     if status >= 0:
         return f"it exited with code {status}"
     number = -status
-    return f"it was killed by signal {number} ({_name_of(number)}){_perhaps(number)}"
+    return f"it was killed by signal {number} ({_signal_name(number)}){_likely_cause(number)}"
 
 
 def refusal(error: BaseException) -> str:
-    """What a system call was refused for, with what to do where that is known.
+    """Why a system call was refused, with what to do where that is known.
 
     >>> refusal(OSError(errno.EMFILE, "Too many open files"))[:47]
     'this process has no file descriptor left: raise'
@@ -35,7 +35,7 @@ def refusal(error: BaseException) -> str:
 
 
 def out_of_descriptors(error: BaseException) -> bool:
-    """Whether this error, or one that it was raised from, says that no file can be opened any more."""
+    """Whether this error, or one that it was raised from, means that no file descriptor is left."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, OSError) and seen.errno in (errno.EMFILE, errno.ENFILE):
@@ -44,14 +44,14 @@ def out_of_descriptors(error: BaseException) -> bool:
     return False
 
 
-def _name_of(number: int) -> str:
+def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
         return "of no name"
 
 
-def _perhaps(number: int) -> str:
+def _likely_cause(number: int) -> str:
     if number == signal.SIGKILL:
         return ": by somebody, or by the kernel for lack of memory (look into dmesg)"
     if number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.SIGFPE):

@@ -1,7 +1,7 @@
-"""TLS for connections between hosts: both sides show a certificate of one authority, before the secret is proved.
+"""TLS for connections between hosts: both sides show a certificate of one authority before they prove the secret.
 
-It is done on buffers in memory under a lock of our own: Python's TLS sockets must not be read and written by two
-threads at once, and a connection's two ends are on different threads here.
+TLS works on buffers in memory under a lock of our own: Python's TLS sockets must not be read and written by two
+threads at once, and a connection here is read on one thread and written on others.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ from rekindle.system import refusal
 from rekindle.wire import TlsFiles
 
 _READ_BYTES = 1 << 18
-
-
 _OPTIONS = (config.TLS_CERTIFICATE, config.TLS_KEY, config.TLS_AUTHORITY)
 
 
 def tls_files(read: Callable[[config.ConfigOption[str | None]], str | None]) -> TlsFiles | None:
-    """The files of the settings; None when none is set. Half of them, or files of no use, are refused."""
+    """The TLS files that the settings name; None when none is set. Incomplete or unusable settings are refused."""
     certificate, key, authority = map(read, _OPTIONS)
     if certificate is None and key is None and authority is None:
         return None
@@ -47,11 +45,11 @@ def tls_files(read: Callable[[config.ConfigOption[str | None]], str | None]) -> 
 def _context(files: TlsFiles, is_server: bool) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    # Slots come and go on hosts that nobody knows beforehand: what counts is who has signed, and then the job's secret.
+    # The hosts of slots are not known beforehand: the authority's signature counts, and then the job's secret.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
     if is_server:
-        context.num_tickets = 0  # nothing comes after the handshake unless somebody speaks
+        context.num_tickets = 0  # the server sends nothing of its own after the handshake
     try:
         context.load_cert_chain(files.certificate, files.key, password=_no_password)
         context.load_verify_locations(files.authority)
@@ -64,11 +62,11 @@ def _context(files: TlsFiles, is_server: bool) -> ssl.SSLContext:
 
 
 def _no_password() -> str:
-    raise ValueError("the key is protected with a password, which nobody is there to type")
+    raise ValueError("the key is protected with a password, which cannot be asked for here")
 
 
 class TlsChannel:
-    """Bytes in and out of a socket, encrypted. One thread reads, one at a time writes."""
+    """Reads and writes encrypted bytes on a socket. One thread reads; one thread at a time writes."""
 
     def __init__(self, sock: socket.socket, files: TlsFiles, is_server: bool) -> None:
         self._socket = sock
@@ -77,7 +75,7 @@ class TlsChannel:
         self._lock = threading.Lock()
 
     def agree_step(self) -> bool:
-        """A step of the handshake; whether it is over. To be called until it is, with a deadline on the socket."""
+        """Do one step of the handshake; returns whether it is over. Call it until then, with a socket timeout."""
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -85,13 +83,13 @@ class TlsChannel:
             self._fill()
             return False
         except ssl.SSLError:
-            self._flush()  # the other side hears why
+            self._flush()  # the alert tells the other side the reason
             raise
         self._flush()
         return True
 
     def read(self, most: int) -> bytes:
-        """At least a byte; nothing at the end."""
+        """Read at least one byte and at most `most`; empty at the end of the connection."""
         while True:
             with self._lock:
                 try:
@@ -103,7 +101,7 @@ class TlsChannel:
             self._fill()
 
     def write(self, data: bytes | memoryview) -> None:
-        """All of it."""
+        """Encrypt and send all of `data`."""
         with self._lock:
             self._tls.write(data)
             encrypted = self._outgoing.read()

@@ -1,7 +1,7 @@
-"""Framed, authenticated connections between driver, slots and pumps; encrypted if there are certificates.
+"""Framed, authenticated connections between driver, slots and pumps; encrypted if certificates are configured.
 
 A frame is a little-endian u32 length and that many bytes. Before the first frame both sides prove that they know the
-job's secret (HMAC-SHA256 over the other side's nonce), so that nothing foreign is ever decoded.
+job's secret (HMAC-SHA256 over the other side's nonce), so that no stranger's bytes are ever decoded.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 _LENGTH = struct.Struct("<I")
 _NONCE_BYTES = 32
-#: Before the proof nothing longer is read: a stranger must not make us allocate.
+#: The longest frame before the proof: a stranger must not make us allocate memory.
 _HANDSHAKE_BYTES = 64
-#: For all of it together: a stranger who sends a byte now and then must not hold it for ever.
+#: For the whole handshake: a stranger who sends a byte now and then must not hold a connection for ever.
 _HANDSHAKE_TIMEOUT_S = 10.0
 _MAX_FRAME_BYTES = 1 << 31
 
 
 class TlsFiles(msgspec.Struct, frozen=True):
-    """Where a host has its certificate, the key of that, and the authority that has signed everybody's; PEM files."""
+    """Paths of PEM files on a host: its certificate, the certificate's key, and the authority that signs all hosts'."""
 
     certificate: str
     key: str
@@ -56,7 +56,7 @@ class Connection:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def local_address(self) -> str:
-        """The address that this side has on the connection: others on the network reach it there."""
+        """This side's address on the connection: other hosts reach this one there."""
         return str(self._socket.getsockname()[0])
 
     def fileno(self) -> int:
@@ -64,7 +64,7 @@ class Connection:
         return self._socket.fileno()
 
     def send(self, *parts: bytes | memoryview) -> None:
-        """Send one frame made of the parts, whole."""
+        """Send one frame, the parts joined."""
         length = sum(map(len, parts))
         assert length < _MAX_FRAME_BYTES, f"frame of {length} bytes"
         with self._send_lock:
@@ -92,20 +92,20 @@ class Connection:
         return data
 
     def _read_some(self, most: int) -> bytes:
-        """At least a byte; nothing at the end."""
-        self._mind_the_deadline()
+        """Read at least one byte and at most `most`; empty at the end of the connection."""
+        self._apply_deadline()
         if self._tls is not None:
             return self._tls.read(most)
         return self._socket.recv(most, socket.MSG_WAITALL)  # one copy; only a signal or a timeout cuts it short
 
     def _write(self, data: bytes | memoryview) -> None:
-        self._mind_the_deadline()
+        self._apply_deadline()
         if self._tls is not None:
             self._tls.write(data)
         else:
             self._socket.sendall(data)
 
-    def _mind_the_deadline(self) -> None:
+    def _apply_deadline(self) -> None:
         if self._deadline is not None:
             left_s = self._deadline - monotonic()
             if left_s <= 0:
@@ -113,17 +113,17 @@ class Connection:
             self._socket.settimeout(left_s)
 
     def encrypt(self, files: TlsFiles, is_server: bool) -> None:
-        """From here on everything is encrypted, and the other side has shown its certificate."""
-        from rekindle.tls import TlsChannel  # most workers never encrypt, and start quicker without it
+        """Do the TLS handshake, certificates included; everything after it is encrypted."""
+        from rekindle.tls import TlsChannel  # imported late: most workers never encrypt, and start faster without it
 
         channel = TlsChannel(self._socket, files, is_server)
-        self._mind_the_deadline()
+        self._apply_deadline()
         while not channel.agree_step():
-            self._mind_the_deadline()
+            self._apply_deadline()
         self._tls = channel
 
     def is_open(self) -> bool:
-        """Whether the other side has not hung up, by the kernel's word: what it sent before may still be unread."""
+        """Whether the kernel sees the connection open. A closed one may still hold unread bytes."""
         if self._socket.fileno() < 0:
             return False
         poll = select.poll()
@@ -131,16 +131,16 @@ class Connection:
         return not poll.poll(0)
 
     def set_timeout(self, seconds: float | None) -> None:
-        """How long a send or receive may block."""
+        """Set how long one send or receive may block."""
         self._socket.settimeout(seconds)
 
     def set_deadline(self, seconds: float | None) -> None:
-        """How long all that is sent and received from here on may take together; None: as long as it takes."""
+        """Set how long everything sent and received from now on may take in all; None removes the limit."""
         self._deadline = None if seconds is None else monotonic() + seconds
         self._socket.settimeout(seconds)
 
     def close(self) -> None:
-        """End the connection for every thread that waits on it."""
+        """Close the connection, and wake every thread that waits on it."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -195,7 +195,7 @@ def _secured(sock: socket.socket, secret: bytes, role: bytes, other: bytes, tls:
 
 
 def this_boot_id() -> str:
-    """Tells machines apart: every start of a kernel has an id of its own."""
+    """An id that tells machines apart: the kernel makes a new one at each boot."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()

@@ -23,7 +23,7 @@ EXPECTED = sorted((key, n + 1) for key in range(KEYS) for n in range(COUNT // KE
 
 
 class SlowCount(KeyedProcessFunction):
-    """A second per record."""
+    """Takes a second per record."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.INT()))

@@ -1,4 +1,4 @@
-"""A job goes on from checkpoints and savepoints that older versions wrote: whoever changes a format hears of it here.
+"""A job goes on from checkpoints and savepoints that older versions wrote: a changed format fails here.
 
 `make_checkpoints.py` has written them. A new format gets a folder of its own, and the old ones stay.
 """
@@ -17,7 +17,7 @@ from tests.compat.program import START_MS, job
 
 KEPT = Path(__file__).parents[1] / "data" / "checkpoints"
 ARCHIVES = sorted(KEPT.glob("*/*.zip"))
-#: What depends on the clock, or on how many subtasks there are.
+#: The branches whose results depend on the clock, or on the number of subtasks.
 BY_CLOCK = ("timers", "expires")
 BY_SUBTASK = ("lists", "listed")
 
@@ -35,7 +35,7 @@ def expected(archive: Path) -> list[str]:
 
 
 def without(found: list[str], *branches: str) -> list[str]:
-    """The results of the other branches; what sinks have committed depends on subtasks, too."""
+    """The results of the other branches; the lines of the sinks depend on the subtasks, too."""
     left_out = tuple(f"('{each}'" for each in branches)
     return [line for line in found if line.startswith("(") and not line.startswith(left_out)]
 
@@ -59,7 +59,7 @@ class TestKept:
         assert without(found, *BY_SUBTASK) == without(expected(archive), *BY_SUBTASK)
 
     def test_it_holds_every_kind_of_state(self, archive, tmp_path):
-        """Else the tests above would show nothing about the kind that is missing."""
+        """Otherwise the tests above would not cover a missing kind of state."""
         manifest = StoredCheckpoint.at(unpacked(archive, tmp_path)).manifest
         subtasks = [subtask for operator in manifest.operators for subtask in operator.subtasks]
         kinds = {part.kind for subtask in subtasks for part in (*subtask.keyed, *subtask.timers)}

@@ -1,4 +1,4 @@
-"""Sinks of several makes keep the contract of two-phase sinks (I18)."""
+"""Sinks of several designs keep the contract of two-phase sinks (I18)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read(folder: Path) -> list[int]:
 
 
 class Renaming(Sink[int], SupportsCommitter[str]):
-    """Stages `name.open` beside the output; the commit renames it. What attempts before have left is swept."""
+    """Stages `name.open` beside the output; the commit renames it. Files that earlier attempts left are swept."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -162,11 +162,11 @@ class TestFilesInsideTheCheckpoint(SinkContract):
         return SinkUnderTest(lambda: Copying(tmp_path), lambda: read(tmp_path))
 
 
-# -- a writer that goes on with what it had open -----------------------------------------------------------------------
+# -- a writer that keeps an open file in its state ---------------------------------------------------------------------
 
 
 class Growing(Copying, SupportsWriterState[int, list[int]]):
-    """Hands over only what fills a file of two; the rest is the writer's state, dealt out on a restore."""
+    """Hands over full files of two records; the rest is the writer's state, which a restore deals out."""
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[int]:
         return GrowingWriter(context, [])
@@ -211,7 +211,7 @@ def test_the_state_of_writers_goes_on_at_any_parallelism(tmp_path: Path, paralle
     assert sorted(read(tmp_path)) == list(range(24))
 
 
-# -- the older form ----------------------------------------------------------------------------------------------------
+# -- TwoPhaseCommitSinkFunction ----------------------------------------------------------------------------------------
 
 
 class Transactions(TwoPhaseCommitSinkFunction[str]):
@@ -246,11 +246,11 @@ class TestTwoPhaseCommitSinkFunction(SinkContract):
         return SinkUnderTest(lambda: Transactions(tmp_path), lambda: read(tmp_path))
 
 
-# -- sinks that break it -----------------------------------------------------------------------------------------------
+# -- sinks that break the contract -------------------------------------------------------------------------------------
 
 
 class Eager(Sink[int]):
-    """Shows records as they come."""
+    """Makes records visible as they come, without a commit."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""I15: every store keeps the contract of the four verbs, and each says in one sentence what is wrong with it."""
+"""I15: every store keeps the contract of the four verbs, and reports each fault in one sentence."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_server_that_does_not_answer_may_answer_later() -> None:
 
 
 def test_s3_keeps_two_drivers_apart(s3: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """I15: conditional create, so nothing is warned of."""
+    """I15: the store creates conditionally, so there is no warning."""
     store = open_store(s3.new_bucket(), s3.options())
     check_usable(store)
     assert caplog.records == []
@@ -93,6 +93,6 @@ def test_s3_keeps_two_drivers_apart(s3: Any, caplog: pytest.LogCaptureFixture) -
 
 
 def test_a_store_without_put_if_absent_warns(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """I15: that only one driver may run."""
+    """I15: the warning says that only one driver may run."""
     check_usable(ArrowStore(fs.LocalFileSystem(), str(tmp_path), "hdfs://test"))
     assert "run only one driver per job" in caplog.text

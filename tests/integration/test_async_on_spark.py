@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
+from rekindle.common import RestartStrategies, Time, Types, WatermarkStrategy
 from rekindle.common.accumulators import ListAccumulator
 from rekindle.datastream import (
     AsyncDataStream,
@@ -21,25 +21,17 @@ from rekindle.datastream import (
     MapFunction,
     ProcessJoinFunction,
     SourceFunction,
-    StreamExecutionEnvironment,
 )
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.errors import JobExecutionError
+from tests.environments import checkpointed, environment
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 SILENCE_S = 30.0
 
 
-def environment(parallelism: int = 2, directory: Path | None = None) -> StreamExecutionEnvironment:
-    keys = {"rekindle.progress": "off"}
-    if directory is not None:
-        keys["execution.checkpointing.dir"] = str(directory)
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys))
-    return env.set_parallelism(parallelism)
-
-
 class Lookup(AsyncFunction):
-    """A flaky service that answers after a while; in the first attempt it breaks for good at some record."""
+    """A flaky service that answers after a pause; in the first attempt it fails for good at one record."""
 
     def __init__(self, break_at: int | None = None) -> None:
         self.break_at = break_at
@@ -64,9 +56,8 @@ RETRIES = AsyncRetryStrategy.exponential_backoff(20, 1, 10, 2.0, None, lambda er
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_lookups_with_failures_and_a_restart(spark, tmp_path, ordered):
-    """What was in flight is asked again: every record has its answer exactly once, in order if asked for."""
-    env = environment(1 if ordered else 2, tmp_path)
-    env.enable_checkpointing(200)
+    """Elements in flight are asked again: every record has its answer exactly once, in order if the mode says so."""
+    env = checkpointed(1 if ordered else 2, 200, directory=tmp_path)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(2, 10))
     source = DataGeneratorSource(lambda n: n, 3000, RateLimiterStrategy.per_second(2000))
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int)
@@ -78,7 +69,7 @@ def test_lookups_with_failures_and_a_restart(spark, tmp_path, ordered):
 
 
 class ThenSilent(SourceFunction):
-    """Five records, then nothing for a long time."""
+    """Emits five records, then nothing for a long time."""
 
     def run(self, ctx):
         self.over = threading.Event()
@@ -98,7 +89,7 @@ class Slow(AsyncFunction):
 
 @pytest.mark.parametrize("chained", [True, False])
 def test_results_come_although_no_input_does(spark, chained):
-    """I4: what becomes ready between epochs asks for one, in the source's own task and in one that polls nothing."""
+    """I4: a result that becomes ready between epochs asks for one, in the source's task and in a task behind it."""
     numbers = environment(1).add_source(ThenSilent())
     numbers = numbers if chained else numbers.rebalance()
     started = time.monotonic()
@@ -114,7 +105,7 @@ class AnswersOnce(AsyncFunction):
 
 
 def test_a_job_is_cancelled_while_elements_are_in_flight(spark):
-    """While the epoch waits for room, too: there are more elements than the capacity and the backlog take."""
+    """Also while the epoch waits for room: there are more elements than the capacity and the backlog take."""
     stream = environment(2).from_sequence(1, 1_000_000)
     answers = AsyncDataStream.unordered_wait(stream, AnswersOnce(), Time.hours(2), 10).execute_and_collect("one answer")
     assert next(answers) == 1

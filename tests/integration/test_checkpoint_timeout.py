@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
-from rekindle.common import Configuration, RestartStrategies, Types
+from rekindle.common import Types
 from rekindle.common.checkpoint_statistics import CheckpointStatus
-from rekindle.datastream import CheckpointedFunction, CheckpointListener, MapFunction, StreamExecutionEnvironment
+from rekindle.datastream import CheckpointedFunction, CheckpointListener, MapFunction
 from rekindle.errors import CheckpointError
+from tests.environments import checkpointed
+from tests.waiting import wait_until
 
 DEADLINE_S = 60.0
 TIMEOUT_MS = 500
-
-
-def wait_until(condition, what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"within {DEADLINE_S:.0f} s: {what}"
-        time.sleep(0.02)
 
 
 class Gate:
@@ -31,14 +25,14 @@ class Gate:
 
     def pass_through(self) -> None:
         self.reached.touch()
-        wait_until(self.opened.exists, "the test opens the gate")
+        wait_until(self.opened.exists, "the test opens the gate", DEADLINE_S)
 
     def open(self) -> None:
         self.opened.touch()
 
 
 class SlowSnapshot(MapFunction, CheckpointedFunction, CheckpointListener):
-    """Its first snapshot waits at a gate; says what it hears of aborted checkpoints."""
+    """Its first snapshot waits at a gate; it notes the checkpoints whose abort it is told."""
 
     def __init__(self, gate: Gate, heard: Path) -> None:
         self.gate, self.heard = gate, heard
@@ -54,7 +48,7 @@ class SlowSnapshot(MapFunction, CheckpointedFunction, CheckpointListener):
             self.gate.pass_through()
 
     def notify_checkpoint_complete(self, checkpoint_id):
-        """Not what this is about."""
+        """Nothing to do: the test is about aborted checkpoints."""
 
     def notify_checkpoint_aborted(self, checkpoint_id):
         with self.heard.open("a") as file:
@@ -62,7 +56,7 @@ class SlowSnapshot(MapFunction, CheckpointedFunction, CheckpointListener):
 
 
 class SlowRecord(MapFunction):
-    """Its first record waits at a gate, so that the barrier behind it does not come through."""
+    """Its first record waits at a gate, so that the barrier behind that record does not arrive."""
 
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
@@ -72,13 +66,10 @@ class SlowRecord(MapFunction):
         return value
 
 
-def environment(tmp_path: Path, tolerable: int):
-    settings = {"rekindle.progress": "off", "execution.checkpointing.dir": str(tmp_path / "checkpoints")}
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
-    env.set_parallelism(1).enable_checkpointing(100)
+def with_timeout(tmp_path: Path, tolerable: int):
+    env = checkpointed(1, 100, directory=tmp_path / "checkpoints", restarts=0)
     env.get_checkpoint_config().set_checkpoint_timeout(TIMEOUT_MS)
     env.get_checkpoint_config().set_tolerable_checkpoint_failure_number(tolerable)
-    env.set_restart_strategy(RestartStrategies.no_restart())
     return env
 
 
@@ -89,11 +80,11 @@ def failed(client):
 
 def test_a_checkpoint_is_aborted_while_a_snapshot_still_takes_its_time(spark, tmp_path):
     gate, heard = Gate(tmp_path), tmp_path / "heard"
-    env = environment(tmp_path, tolerable=1000)
+    env = with_timeout(tmp_path, tolerable=1000)
     env.from_sequence(1, 1000).map(SlowSnapshot(gate, heard), Types.LONG()).print()
     client = env.execute_async("slow snapshot")
-    wait_until(gate.reached.exists, "the first snapshot begins")
-    wait_until(lambda: failed(client), "the checkpoint expires")
+    wait_until(gate.reached.exists, "the first snapshot begins", DEADLINE_S)
+    wait_until(lambda: failed(client), "the checkpoint expires", DEADLINE_S)
     first = min(failed(client), key=lambda each: each.id)
     assert first.id == 1
     assert "expired" in first.failure_message
@@ -106,11 +97,11 @@ def test_a_checkpoint_is_aborted_while_a_snapshot_still_takes_its_time(spark, tm
 
 def test_a_checkpoint_is_aborted_while_its_barrier_waits_behind_a_slow_record(spark, tmp_path):
     gate = Gate(tmp_path)
-    env = environment(tmp_path, tolerable=1000)
+    env = with_timeout(tmp_path, tolerable=1000)
     env.from_sequence(1, 3).key_by(lambda n: n, Types.LONG()).map(SlowRecord(gate), Types.LONG()).print()
     client = env.execute_async("slow record")
-    wait_until(lambda: client.trigger_checkpoint() and gate.reached.exists(), "the first record comes")
-    wait_until(lambda: failed(client), "the checkpoint expires")
+    wait_until(lambda: client.trigger_checkpoint() and gate.reached.exists(), "the first record comes", DEADLINE_S)
+    wait_until(lambda: failed(client), "the checkpoint expires", DEADLINE_S)
     gate.open()
     client.get_job_execution_result().result(DEADLINE_S)
     assert client.get_checkpoint_statistics().counts.completed
@@ -118,10 +109,10 @@ def test_a_checkpoint_is_aborted_while_its_barrier_waits_behind_a_slow_record(sp
 
 def test_an_expired_checkpoint_counts_against_the_tolerance(spark, tmp_path):
     gate = Gate(tmp_path)
-    env = environment(tmp_path, tolerable=0)
+    env = with_timeout(tmp_path, tolerable=0)
     env.from_sequence(1, 1000).map(SlowSnapshot(gate, tmp_path / "heard"), Types.LONG()).print()
     client = env.execute_async("no tolerance")
-    wait_until(gate.reached.exists, "the first snapshot begins")
+    wait_until(gate.reached.exists, "the first snapshot begins", DEADLINE_S)
     with pytest.raises(CheckpointError, match=r"tolerable failure threshold .*expired"):
         client.get_job_execution_result().result(DEADLINE_S)
     gate.open()

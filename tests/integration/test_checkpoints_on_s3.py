@@ -1,4 +1,4 @@
-"""A job on Spark whose checkpoints lie on an S3 server: the settings reach the slots, and nobody else."""
+"""A job on Spark whose checkpoints lie on an S3 server: the settings reach the slots, and no other process."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import pytest
 
 from rekindle.checkpoint.paths import BEGUN, COMPLETED
 from rekindle.checkpoint.store.open_store import open_store
-from rekindle.common import Configuration, JobStatus, RestartStrategies, Types, WatermarkStrategy
-from rekindle.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from rekindle.common import JobStatus, RestartStrategies, Types, WatermarkStrategy
+from rekindle.datastream import KeyedProcessFunction
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import StoreError
+from tests.environments import checkpointed
 from tests.s3_server import SECRET
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
@@ -44,19 +45,13 @@ class Count(KeyedProcessFunction):
         yield value % KEYS, count
 
 
-def environment(s3, directory, **settings):
+def on_s3(s3, directory, **settings):
     keys = {
-        "rekindle.progress": "off",
-        "execution.checkpointing.dir": directory,
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
         **s3.settings(),
         **settings,
     }
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys))
-    env.set_parallelism(2)
-    env.enable_checkpointing(300)
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(2, 50))
-    return env
+    return checkpointed(2, 300, directory=directory, restarts=2, **keys)
 
 
 def counts(env, fail_at=None):
@@ -67,7 +62,7 @@ def counts(env, fail_at=None):
 
 def test_a_function_that_fails_once_changes_nothing(spark, s3, capfd):
     bucket = s3.new_bucket()
-    with counts(environment(s3, f"{bucket}/checkpoints"), fail_at=900).execute_and_collect("on s3") as results:
+    with counts(on_s3(s3, f"{bucket}/checkpoints"), fail_at=900).execute_and_collect("on s3") as results:
         seen = []
         for result in results:
             if not seen:
@@ -88,7 +83,7 @@ def test_a_function_that_fails_once_changes_nothing(spark, s3, capfd):
 def test_latest_resumes_and_no_file_holds_a_secret(spark, s3):
     bucket = s3.new_bucket()
     first = []
-    with counts(environment(s3, bucket)).execute_and_collect("resumed on s3") as results:
+    with counts(on_s3(s3, bucket)).execute_and_collect("resumed on s3") as results:
         for result in results:
             first.append(result)
             if len(first) > RECORDS // 3:
@@ -100,7 +95,7 @@ def test_latest_resumes_and_no_file_holds_a_secret(spark, s3):
     files = [entry.path for entry in store.list()]
     assert {path.rpartition("/")[2].rpartition(".")[2] for path in files} >= {"_metadata", "state"}
     assert not any(SECRET.encode() in store.read(path) for path in files)
-    env = environment(s3, bucket, **{"execution.state-recovery.path": "latest"})
+    env = on_s3(s3, bucket, **{"execution.state-recovery.path": "latest"})
     with counts(env).execute_and_collect("resumed on s3") as results:
         second = list(results)
     assert not set(first) & set(second), "what a completed checkpoint contains is not handed out again"
@@ -111,7 +106,7 @@ def test_latest_resumes_and_no_file_holds_a_secret(spark, s3):
 
 
 def test_a_bucket_that_is_not_there_ends_the_job_before_it_starts(spark, s3):
-    env = environment(s3, "s3://nobody-made-this/checkpoints")
+    env = on_s3(s3, "s3://nobody-made-this/checkpoints")
     env.set_restart_strategy(RestartStrategies.no_restart())
     with (
         pytest.raises(StoreError, match="bucket of s3://nobody-made-this/checkpoints does not exist"),

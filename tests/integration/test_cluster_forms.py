@@ -1,4 +1,4 @@
-"""One program on each form of a Spark cluster; classes and functions from wherever a program may have them (part 4)."""
+"""One program on each form of a Spark cluster, with classes and functions from every place that a program may use."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tests.conftest import slots_of_run
 from tests.running_program import PROGRAMS, RunningProgram, seconds_until_gone
+from tests.slot_processes import slots_of_run
 from tests.standalone_cluster import StandaloneCluster, standalone_cluster
 
 pytestmark = pytest.mark.timeout(300)
 
-#: What the customers of the program have spent in the end, a fifth of taxes included.
+#: The sums that the program's customers have spent in the end, with a fifth of taxes.
 EXPECTED = {
     "ann": (["nail", "saw"], (100 * 5 + 3 * 1200) * 6 // 5),
     "bob": (["nail", "saw"], (2 * 1200 + 40 * 5) * 6 // 5),
@@ -28,16 +28,16 @@ EXPECTED = {
 
 
 def run_orders(master: str, *settings: str) -> None:
-    """Run the program; compare its last result per customer; nothing of it may stay."""
+    """Run the program, compare its last result per customer, and check that no process of it stays."""
     installed = files_of_pyspark()
     taxes = os.fspath(PROGRAMS / "elsewhere" / "taxes.py")
-    with RunningProgram("orders/program.py", master, taxes, *settings) as program:
+    with RunningProgram("orders/spending.py", master, taxes, *settings) as program:
         assert program.wait() == 0, "\n".join(program.errors)
         assert program.errors == []
         last: dict[str, dict[str, tuple[list[str], int]]] = {"typed": {}, "untyped": {}}
         for line in program.out:
             kind, customer, items, cents = json.loads(line)
-            # A customer's results come in order, and the last one knows every order.
+            # A customer's results come in order, and the last one contains every order.
             assert len(items) > len(last[kind].get(customer, ([], 0))[0])
             last[kind][customer] = sorted(items), cents
         assert last == {"typed": EXPECTED, "untyped": EXPECTED}

@@ -1,4 +1,4 @@
-"""I16 on Spark: damage is refused by name, or left for an older checkpoint, whether the driver finds it or a slot."""
+"""I16 on Spark: the driver or a slot finds damage; the checkpoint is refused by name, or an older one is taken."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import pytest
 from rekindle.checkpoint import resolve
 from rekindle.checkpoint.paths import metadata_path
 from rekindle.checkpoint.store.local import LocalStore
-from rekindle.common import Configuration, RestartStrategies, Types, WatermarkStrategy
-from rekindle.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from rekindle.common import Types, WatermarkStrategy
+from rekindle.datastream import KeyedProcessFunction
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.datastream.functions import TwoPhaseCommitSinkFunction
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import CorruptCheckpointError
+from tests.environments import checkpointed
+from tests.listed_checkpoints import list_checkpoints
 
 RECORDS, KEYS, PER_SECOND = 8000, 200, 2000
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
@@ -36,7 +38,7 @@ class Count(KeyedProcessFunction):
 
 
 class Nowhere(TwoPhaseCommitSinkFunction):
-    """A sink that commits, to nobody."""
+    """A sink that commits nothing, but counts as one that commits."""
 
     def begin_transaction(self):
         return "nothing"
@@ -56,15 +58,11 @@ class Nowhere(TwoPhaseCommitSinkFunction):
 
 def counts(directory: Path, **settings: str):
     keys = {
-        "rekindle.progress": "off",
-        "execution.checkpointing.dir": str(directory),
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
         "execution.checkpointing.num-retained": "3",
         **settings,
     }
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys))
-    env.set_parallelism(2).enable_checkpointing(200)
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(2, 50))
+    env = checkpointed(2, 200, directory=directory, restarts=2, **keys)
     source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(PER_SECOND))
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int).uid("numbers")
     return env, numbers.key_by(lambda n: n % KEYS, int).process(Count(), PAIR).uid("count")
@@ -77,17 +75,17 @@ def cancelled(spark, tmp_path_factory) -> Path:
     _, stream = counts(directory)
     with stream.execute_and_collect("damaged") as results:
         for _ in results:
-            if len(resolve.list_checkpoints(LocalStore(directory), "damaged")) == 3:
+            if len(list_checkpoints(LocalStore(directory), "damaged")) == 3:
                 break
         job = results._job
     job.result().exception()
-    assert len(resolve.list_checkpoints(LocalStore(directory), "damaged")) == 3
+    assert len(list_checkpoints(LocalStore(directory), "damaged")) == 3
     return directory
 
 
 @pytest.fixture
 def directory(cancelled, tmp_path) -> Path:
-    """A copy of it to damage."""
+    """A copy of that directory, to damage."""
     store, copy = LocalStore(cancelled), LocalStore(tmp_path / "checkpoints")
     for entry in store.list():
         copy.put(entry.path, store.read(entry.path))
@@ -101,8 +99,8 @@ def flip(store: LocalStore, path: str) -> None:
 
 
 def flip_state(store: LocalStore, folder: str) -> str:
-    """A byte in a file that this checkpoint alone needs; its name."""
-    older = [resolve.load(store, each).manifest.files() for each in resolve.list_checkpoints(store, "damaged")[:-1]]
+    """Change a byte in a file that only this checkpoint needs. Returns the file's name."""
+    older = [resolve.load(store, each).manifest.files() for each in list_checkpoints(store, "damaged")[:-1]]
     loaded = resolve.load(store, folder)
     own = sorted(set(loaded.manifest.files()) - {file for files in older for file in files})
     flip(store, f"{loaded.root}/{own[0]}")
@@ -119,7 +117,7 @@ def first_counts(results) -> dict[int, int]:
 @pytest.mark.parametrize("where", ["metadata", "state"])
 def test_without_a_committing_sink_the_older_one_is_taken(spark, directory, where, caplog):
     store = LocalStore(directory)
-    *_, older, newest = resolve.list_checkpoints(store, "damaged")
+    *_, older, newest = list_checkpoints(store, "damaged")
     damaged = metadata_path(newest) if where == "metadata" else flip_state(store, newest)
     if where == "metadata":
         flip(store, damaged)
@@ -138,7 +136,7 @@ def test_without_a_committing_sink_the_older_one_is_taken(spark, directory, wher
 @pytest.mark.parametrize("where", ["metadata", "state"])
 def test_with_a_committing_sink_it_is_refused_and_the_older_one_offered(spark, directory, where):
     store = LocalStore(directory)
-    *_, older, newest = resolve.list_checkpoints(store, "damaged")
+    *_, older, newest = list_checkpoints(store, "damaged")
     damaged = metadata_path(newest) if where == "metadata" else flip_state(store, newest)
     if where == "metadata":
         flip(store, damaged)

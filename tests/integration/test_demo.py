@@ -1,4 +1,4 @@
-"""`make demo` as its users run it: it proves what it says, and leaves nothing behind, also after Ctrl-C."""
+"""`make demo` as its users run it: its claims hold, and no process stays behind, also after Ctrl-C."""
 
 from __future__ import annotations
 

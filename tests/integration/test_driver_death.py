@@ -1,4 +1,4 @@
-"""Whoever dies, freezes or is interrupted: nothing of a job outlives it, and the driver says what happened (part 4)."""
+"""A process of a job dies, freezes or is interrupted: no process outlives the job, and the driver reports the cause."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.running_program import RunningProgram, is_alive, seconds_until_gone, 
 
 pytestmark = pytest.mark.timeout(300)
 
-# On a free core slots are gone in 0.3 s and errors are said within 2. Other tests share the cores; what these bounds
-# tell apart is a noticed end from a heartbeat that stayed away (50 s unless a test says otherwise).
+# On a free core slots are gone in 0.3 s and errors are reported within 2 s. Other tests share the cores: these bounds
+# only tell a noticed end from a missing heartbeat (50 s unless a test says otherwise).
 SLOTS_GONE_S = 5.0
 ALL_GONE_S = 30.0
 ERROR_S = 15.0
@@ -98,7 +98,7 @@ def test_what_a_killed_driver_and_its_jvm_left_is_nobody_elses_to_read_and_goes_
             assert {path.stat().st_mode & 0o777 for path in shared.iterdir()} == {0o700}
             (jvm,) = program.java(DRIVER_JVM)
             for process in (psutil.Process(program.pid), jvm):
-                process.suspend()  # so that neither tidies up after the other
+                process.suspend()  # so that neither process cleans up after the other
             for process in (psutil.Process(program.pid), jvm):
                 process.kill()
             seconds_until_gone(program.processes(), time.monotonic(), ALL_GONE_S)
@@ -134,11 +134,11 @@ def test_a_killed_executor_and_then_a_killed_driver_of_a_cluster(tmp_path: Path)
         assert_nothing_left(program, killed_at)
 
 
-# -- silent, and interrupted ------------------------------------------------------------------------------------------
+# -- frozen, and interrupted -------------------------------------------------------------------------------------------
 
 
 def test_a_silent_slot_a_silent_driver_and_ctrl_c(tmp_path: Path) -> None:
-    """One program, so one session: what is stopped keeps its connections, as on the two sides of a cut network."""
+    """One program, so one session. A stopped process keeps its connections, as behind a cut network."""
     with endless(tmp_path, "local[2]", "slot", "driver", "interrupted", *HEARTBEATS) as program:
         slots = wait_until_flowing(program, "slot")
         with stopped(slots[1]):
@@ -169,7 +169,7 @@ def test_a_silent_slot_a_silent_driver_and_ctrl_c(tmp_path: Path) -> None:
 
 
 def wait_until_busy(slot: psutil.Process) -> None:
-    """Until the slot has used the processor without a pause: it is in its regular expression."""
+    """Wait until the slot uses the processor without a pause: then it is in its regular expression."""
     deadline = time.monotonic() + 30.0
     while is_alive(slot):
         if slot.cpu_percent(interval=0.2) > 40:

@@ -7,26 +7,20 @@ from typing import Any
 
 import pytest
 
-from rekindle.common import Configuration
-from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import ConfigurationError
 from tests.certificates import make_files
-
-
-def environment(settings: dict[str, str]) -> StreamExecutionEnvironment:
-    configuration = Configuration.from_dict({"rekindle.progress": "off", **settings})
-    return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
+from tests.environments import environment
 
 
 def test_a_job_runs_over_tls(spark: Any, tmp_path: Path) -> None:
     files = make_files(tmp_path / "tls")
     settings = {f"rekindle.tls.{name}": getattr(files, name) for name in ("certificate", "key", "authority")}
-    numbers = environment(settings).from_collection(list(range(100))).key_by(lambda number: number % 7)
+    numbers = environment(2, **settings).from_collection(list(range(100))).key_by(lambda number: number % 7)
     with numbers.reduce(max).execute_and_collect() as results:
         assert max(results) == 99
 
 
 def test_half_of_the_settings_is_refused_before_spark_is_asked(spark: Any, tmp_path: Path) -> None:
-    stream = environment({"rekindle.tls.key": str(tmp_path / "key.pem")}).from_collection([1])
+    stream = environment(2, **{"rekindle.tls.key": str(tmp_path / "key.pem")}).from_collection([1])
     with pytest.raises(ConfigurationError, match=r"without rekindle\.tls\.certificate and rekindle\.tls\.authority"):
         stream.execute_and_collect()

@@ -1,4 +1,4 @@
-"""From files through keyed state into files, on Spark: whatever dies, the committed output is that of the quiet run."""
+"""From files through keyed state into files, on Spark: with any failure the committed output is the undisturbed one."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
-from rekindle.common import Configuration, Duration, Encoder, JobStatus, RestartStrategies, Types, WatermarkStrategy
-from rekindle.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from rekindle.common import Duration, Encoder, JobStatus, Types, WatermarkStrategy
+from rekindle.datastream import KeyedProcessFunction
 from rekindle.datastream.connectors.file_system import (
     BucketAssigner,
     FileEnumeratorProvider,
@@ -23,23 +21,17 @@ from rekindle.datastream.connectors.file_system import (
     StreamFormat,
 )
 from rekindle.datastream.state import ValueStateDescriptor
+from tests.environments import checkpointed
+from tests.slot_processes import slots_of
+from tests.waiting import wait_until
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 KEYS = 10
 DEADLINE_S = 60.0
 
 
-def environment(directory: Path, parallelism: int = 2, **settings: str) -> StreamExecutionEnvironment:
-    keys = {"rekindle.progress": "off", "execution.checkpointing.dir": str(directory / "checkpoints"), **settings}
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys))
-    env.set_parallelism(parallelism)
-    env.enable_checkpointing(300)
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(5, 50))
-    return env
-
-
 class Count(KeyedProcessFunction):
-    """Counts per key, slowly enough for some checkpoints; fails once if told to."""
+    """Counts per key, slowly enough for some checkpoints; fails once if `fail_at` is given."""
 
     def __init__(self, fail_at: int | None = None):
         self.fail_at = fail_at
@@ -66,7 +58,7 @@ def sink_into(directory: Path) -> FileSink:
 
 
 def committed(directory: Path) -> list[tuple[int, int]]:
-    """What a reader sees: files whose names are not hidden."""
+    """The lines that a reader sees: those of files whose names are not hidden."""
     files = [path for path in (directory / "out").rglob("*") if path.is_file() and not path.name.startswith(".")]
     return sorted(tuple(json.loads(line)) for path in files for line in path.read_text().splitlines())
 
@@ -77,23 +69,6 @@ def counts_up_to(per_key: int) -> list[tuple[int, int]]:
 
 def in_progress(directory: Path) -> list[str]:
     return [path.name for path in (directory / "out").rglob(".*") if path.is_file()]
-
-
-def wait_until(what: str, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen within {DEADLINE_S:.0f} s"
-        threading.Event().wait(0.05)
-
-
-def slots_of(job_name: str) -> list[psutil.Process]:
-    return [
-        process
-        for process in psutil.process_iter(["cmdline", "name"])
-        if "rekindle.runtime.slot" in (process.info["cmdline"] or [])
-        and job_name in process.info["cmdline"]
-        and process.info["name"] != "rekindle-guard"
-    ]
 
 
 # -- bounded ----------------------------------------------------------------------------------------------------------
@@ -107,7 +82,7 @@ def run_bounded(directory: Path, name: str, function: Count, lines_per_file: int
     for number in range(FILES):
         lines = [str(number * lines_per_file + line) for line in range(lines_per_file)]
         (source / f"{number}.txt").write_text("\n".join(lines))
-    env = environment(directory)
+    env = checkpointed(2, 300, directory=directory / "checkpoints", restarts=5)
     files = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(source))
     files.set_file_enumerator(FileEnumeratorProvider.default_splittable_file_enumerator(split_bytes=1500))
     lines = env.from_source(files.build(), WatermarkStrategy.no_watermarks(), "files")
@@ -118,7 +93,7 @@ def run_bounded(directory: Path, name: str, function: Count, lines_per_file: int
 
 @pytest.mark.parametrize("fail_at", [None, 1200])
 def test_a_function_that_fails_once_changes_nothing_in_the_files(spark, tmp_path, fail_at):
-    """I18: committed once, and what the failed attempt had staged is gone at the end."""
+    """I18: every line is committed once, and staged files of the failed attempt are gone at the end."""
     run_bounded(tmp_path, f"files fail at {fail_at}", Count(fail_at))
     assert committed(tmp_path) == counts_up_to(FILES * LINES // KEYS)
     assert in_progress(tmp_path) == []
@@ -130,7 +105,7 @@ def test_a_slot_killed_while_files_are_in_progress(spark, tmp_path):
     killed = []
 
     def kill_once() -> None:
-        wait_until("a commit", lambda: bool(committed(tmp_path)))
+        wait_until(lambda: bool(committed(tmp_path)), "a commit", DEADLINE_S)
         for victim in slots_of(name)[:1]:
             victim.send_signal(signal.SIGKILL)
             killed.append(victim.pid)
@@ -138,7 +113,7 @@ def test_a_slot_killed_while_files_are_in_progress(spark, tmp_path):
     killer = threading.Thread(target=kill_once)
     killer.start()
     try:
-        run_bounded(tmp_path, name, Count(), lines_per_file=4 * LINES)  # it must not be over before the kill
+        run_bounded(tmp_path, name, Count(), lines_per_file=4 * LINES)  # the job must not end before the kill
     finally:
         killer.join()
     assert killed
@@ -158,7 +133,7 @@ def drop(directory: Path, numbers: range) -> None:
 
 def watch(directory: Path, parallelism: int, **settings: str):
     retained = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
-    env = environment(directory, parallelism, **retained, **settings)
+    env = checkpointed(parallelism, 300, directory=directory / "checkpoints", restarts=5, **retained, **settings)
     files = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(directory / "in"))
     source = files.monitor_continuously(Duration.of_millis(50)).build()
     lines = env.from_source(source, WatermarkStrategy.no_watermarks(), "files").uid("files")
@@ -173,17 +148,17 @@ def test_new_files_are_read_once_over_a_kill_and_a_restore_at_another_parallelis
     drop(tmp_path / "in", range(500))
     job = watch(tmp_path, 2)
     drop(tmp_path / "in", range(500, 1000))
-    wait_until("output", lambda: committed(tmp_path) == counts_up_to(100))
+    wait_until(lambda: committed(tmp_path) == counts_up_to(100), "output", DEADLINE_S)
     slots_of("files watched")[0].send_signal(signal.SIGKILL)
     drop(tmp_path / "in", range(1000, 2000))
-    wait_until("output after the kill", lambda: committed(tmp_path) == counts_up_to(200))
+    wait_until(lambda: committed(tmp_path) == counts_up_to(200), "output after the kill", DEADLINE_S)
     job.cancel().result(DEADLINE_S)
     job.get_job_execution_result().exception()
     assert job.get_job_status().result() is JobStatus.CANCELED
     drop(tmp_path / "in", range(2000, 3000))
     job = watch(tmp_path, 3, **{"execution.state-recovery.path": "latest"})
     try:
-        wait_until("output after the restore", lambda: committed(tmp_path) == counts_up_to(300))
+        wait_until(lambda: committed(tmp_path) == counts_up_to(300), "output after the restore", DEADLINE_S)
     finally:
         job.cancel().result(DEADLINE_S)
     assert committed(tmp_path) == counts_up_to(300)

@@ -1,4 +1,4 @@
-"""Whole jobs on one shared Spark session: results, life cycle, errors, logs, and what is left behind (nothing)."""
+"""Whole jobs on one shared Spark session: results, life cycle, errors, logs, and that nothing is left behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 import psutil
 import pytest
 
-from rekindle.common import Configuration, JobStatus, Row, Types, WatermarkStrategy
+from rekindle.common import JobStatus, Row, Types, WatermarkStrategy
 from rekindle.datastream import (
     KeyedProcessFunction,
     MapFunction,
@@ -21,46 +21,23 @@ from rekindle.datastream import (
     RuntimeExecutionMode,
     SinkFunction,
     SourceFunction,
-    StreamExecutionEnvironment,
 )
 from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceSplit
 from rekindle.datastream.connectors.datagen import DataGeneratorSource
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import JobCancelledError, JobExecutionError, SerializationError, SlotLostError
 from rekindle.spark import launcher
+from tests.environments import environment
+from tests.slot_processes import slots_of
 from tests.spark_blocks import block_folder, shuffle_files
+from tests.waiting import wait_until
 
 DEADLINE_S = 60.0
-
-
-def environment(parallelism: int = 2, **settings: str) -> StreamExecutionEnvironment:
-    configuration = Configuration.from_dict({"rekindle.progress": "off", **settings})
-    return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(parallelism)
 
 
 def collect(stream, name: str = "test") -> list:
     with stream.execute_and_collect(name) as results:
         return list(results)
-
-
-def slots_of(job_name: str) -> list[psutil.Process]:
-    """Living slot processes of a job, guardians not counted."""
-    found = []
-    for process in psutil.process_iter(["cmdline", "name", "status"]):
-        line = process.info["cmdline"] or []
-        if "rekindle.runtime.slot" in line and job_name in line and process.info["status"] != psutil.STATUS_ZOMBIE:
-            found.append(process)
-    return [process for process in found if process.info["name"] != "rekindle-guard"]
-
-
-def eventually(condition, what: str, deadline_s: float = DEADLINE_S):
-    """Wait for something that another thread or process does."""
-    until = time.monotonic() + deadline_s
-    while time.monotonic() < until:
-        if value := condition():
-            return value
-        threading.Event().wait(0.02)
-    raise AssertionError(f"{what} did not happen within {deadline_s} s")
 
 
 # -- results ----------------------------------------------------------------------------------------------------------
@@ -93,17 +70,17 @@ class TemperatureAlarm(KeyedProcessFunction):
 
 def test_dataclasses_in_and_structs_out(spark):
     readings = [Reading("a", 20.0), Reading("b", 5.0), Reading("a", 35.5), Reading("b", 7.0), Reading("a", 20.0)]
-    stream = environment().from_collection(readings, Reading).key_by(lambda r: r.sensor, Types.STRING())
+    stream = environment(2).from_collection(readings, Reading).key_by(lambda r: r.sensor, Types.STRING())
     assert collect(stream.process(TemperatureAlarm(), Alarm)) == [Alarm("a", 20.0, 35.5), Alarm("a", 35.5, 20.0)]
 
 
 def test_three_stages_and_several_branches_share_an_epoch(spark):
-    env = environment()
+    env = environment(2)
     numbers = env.from_sequence(1, 2000)
     sums = numbers.key_by(lambda n: n % 7).reduce(lambda a, b: a + b).key_by(lambda n: 0).reduce(max)
     tens = numbers.filter(lambda n: n % 10 == 0).rebalance().map(lambda n: ("ten", n))
     assert max(collect(sums)) == max(sum(n for n in range(1, 2001) if n % 7 == rest) for rest in range(7))
-    env = environment()
+    env = environment(2)
     numbers = env.from_sequence(1, 2000)
     tens = numbers.filter(lambda n: n % 10 == 0).rebalance().map(lambda n: ("ten", n))
     evens = numbers.key_by(lambda n: n).map(lambda n: ("all", n)).rebalance().filter(lambda pair: pair[1] % 2 == 0)
@@ -114,19 +91,19 @@ def test_three_stages_and_several_branches_share_an_epoch(spark):
 
 def test_results_stream_as_they_come(spark):
     source = DataGeneratorSource(lambda n: n, 1_000_000_000)
-    stream = environment().from_source(source, WatermarkStrategy.no_watermarks(), "endless", int)
+    stream = environment(2).from_source(source, WatermarkStrategy.no_watermarks(), "endless", int)
     with stream.filter(lambda n: n % 1000 == 0).execute_and_collect("streamed") as results:
         first = [next(results) for _ in range(20)]
     assert len(first) == 20
-    eventually(lambda: not slots_of("streamed"), "the slots' end after close()")
+    wait_until(lambda: not slots_of("streamed"), "the slots' end after close()", DEADLINE_S)
 
 
 def test_collect_with_a_limit(spark):
-    assert len(environment().from_sequence(1, 10**9).execute_and_collect("limited", limit=7)) == 7
+    assert len(environment(2).from_sequence(1, 10**9).execute_and_collect("limited", limit=7)) == 7
 
 
 def test_batch_mode_on_spark(spark):
-    env = environment()
+    env = environment(2)
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     pairs = env.from_sequence(1, 100).map(lambda n: (n % 3, n), Types.TUPLE([Types.LONG(), Types.LONG()]))
     totals = pairs.key_by(lambda pair: pair[0]).sum(1)
@@ -135,7 +112,7 @@ def test_batch_mode_on_spark(spark):
 
 def test_the_most_records_of_a_flat_map_and_little_memory(spark):
     """I5: inbox and outbox spill, nothing is lost."""
-    stream = environment(**{"rekindle.slot.memory-buffer": "200kb"}).from_sequence(1, 200)
+    stream = environment(2, **{"rekindle.slot.memory-buffer": "200kb"}).from_sequence(1, 200)
     counted = stream.flat_map(lambda n: ((n, i) for i in range(1000))).key_by(lambda p: p[0]).map(lambda p: (p[0], 1))
     assert len(collect(counted.key_by(lambda p: p[0]).sum(1).filter(lambda p: p[1] == 1000))) == 200
 
@@ -167,7 +144,7 @@ class ThreeEach(SourceReader):
 
 
 def test_a_source_of_the_users_own(spark):
-    stream = environment().from_source(NumbersWithReader(), WatermarkStrategy.no_watermarks(), "own", int)
+    stream = environment(2).from_source(NumbersWithReader(), WatermarkStrategy.no_watermarks(), "own", int)
     assert sorted(collect(stream)) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
 
 
@@ -194,7 +171,7 @@ class Countdown(ParallelSourceFunction):
 
 
 def test_a_parallel_source_function(spark):
-    results = collect(environment().add_source(Countdown()))
+    results = collect(environment(2).add_source(Countdown()))
     assert sorted(results) == [(subtask, number) for subtask in range(2) for number in range(2000)]
 
 
@@ -203,7 +180,7 @@ def test_a_parallel_source_function(spark):
 
 def test_a_dataframe_as_source_and_as_result(spark):
     frame = spark.range(0, 1000, 1, 5).selectExpr("id", "concat('k', id % 4) as key", "id * 0.5 as half")
-    rows = environment().from_dataframe(frame)
+    rows = environment(2).from_dataframe(frame)
     totals = (
         rows.map(lambda row: (row.key, row.id), Types.TUPLE([Types.STRING(), Types.LONG()]))
         .key_by(lambda pair: pair[0], Types.STRING())
@@ -226,14 +203,17 @@ def test_a_dataframe_as_source_and_as_result(spark):
 def test_a_dataframe_keyed_directly_and_an_empty_one(spark):
     frame = spark.createDataFrame([("a", 1), ("b", 2), ("a", 3)], "key string, n long").repartition(3)
     counts = (
-        environment().from_dataframe(frame).key_by(lambda row: row.key).reduce(lambda x, y: Row(key=x.key, n=x.n + y.n))
+        environment(2)
+        .from_dataframe(frame)
+        .key_by(lambda row: row.key)
+        .reduce(lambda x, y: Row(key=x.key, n=x.n + y.n))
     )
     assert sorted((row.key, row.n) for row in collect(counts))[-1] == ("b", 2)
     assert (
         max(
             row.n
             for row in collect(
-                environment()
+                environment(2)
                 .from_dataframe(frame)
                 .key_by(lambda r: r.key)
                 .reduce(lambda x, y: Row(key=x.key, n=x.n + y.n))
@@ -241,7 +221,7 @@ def test_a_dataframe_keyed_directly_and_an_empty_one(spark):
         )
         == 4
     )
-    assert collect(environment().from_dataframe(spark.createDataFrame([], "n long"))) == []
+    assert collect(environment(2).from_dataframe(spark.createDataFrame([], "n long"))) == []
 
 
 # -- life cycle -------------------------------------------------------------------------------------------------------
@@ -282,11 +262,11 @@ class Touch(SinkFunction):
 
 def test_execute_async_status_cancel_and_close(spark, tmp_path, caplog):
     caplog.set_level("INFO", "rekindle.job")
-    env = environment()
+    env = environment(2)
     env.add_source(Endless()).rebalance().add_sink(Touch(str(tmp_path)))
     client = env.execute_async("cancelled")
     assert len(str(client.get_job_id())) == 32
-    eventually(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING")
+    wait_until(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING", DEADLINE_S)
     processes = slots_of("cancelled")
     assert sorted(process.cmdline()[-1] for process in processes) == ["0", "1"]
     client.cancel().result()
@@ -310,7 +290,7 @@ class CountAccumulator(MapFunction):
 
 
 def test_accumulators_reach_the_result(spark):
-    env = environment()
+    env = environment(2)
     env.from_sequence(1, 1000).map(CountAccumulator()).add_sink(lambda value: None)
     result = env.execute("accumulated")
     assert result.get_all_accumulator_results() == {"mapped": 1000}
@@ -318,14 +298,14 @@ def test_accumulators_reach_the_result(spark):
 
 
 def test_no_spark_job_runs_while_there_is_nothing_to_do(spark):
-    env = environment()
+    env = environment(2)
     env.add_source(Once()).key_by(lambda v: v).map(lambda v: v).add_sink(lambda v: None)
     client = env.execute_async("quiet")
     tracker = spark.sparkContext.statusTracker()
     group = str(client.get_job_id())
-    eventually(lambda: len(tracker.getJobIdsForGroup(group)) >= 2, "the first epoch")
-    eventually(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING")
-    settled = eventually(lambda: _unchanged(lambda: len(tracker.getJobIdsForGroup(group)), 1.0), "silence")
+    wait_until(lambda: len(tracker.getJobIdsForGroup(group)) >= 2, "the first epoch", DEADLINE_S)
+    wait_until(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING", DEADLINE_S)
+    settled = wait_until(lambda: _unchanged(lambda: len(tracker.getJobIdsForGroup(group)), 1.0), "silence", DEADLINE_S)
     assert settled <= 4, "one job places the slots, one runs the record's epoch, and at most two are empty"
     client.cancel().result()
 
@@ -337,7 +317,7 @@ def _unchanged(value, seconds: float):
 
 
 class Once(SourceFunction):
-    """One record, then silence."""
+    """Emits one record, then nothing."""
 
     def run(self, ctx):
         ctx.collect("only")
@@ -362,14 +342,14 @@ class Heartbeat(KeyedProcessFunction):
 
 
 def test_processing_time_timers_wake_the_job(spark):
-    stream = environment().add_source(Once()).key_by(lambda v: v).process(Heartbeat())
+    stream = environment(2).add_source(Once()).key_by(lambda v: v).process(Heartbeat())
     with stream.execute_and_collect("timers") as results:
         fired = [next(results) for _ in range(5)]
     assert [later - earlier for earlier, later in itertools.pairwise(fired)] == [50] * 4
 
 
 def test_a_trickle_reaches_the_sink_at_once(spark):
-    stream = environment().add_source(Endless(0.2)).rebalance().map(lambda n: (n, time.time()))
+    stream = environment(2).add_source(Endless(0.2)).rebalance().map(lambda n: (n, time.time()))
     with stream.execute_and_collect("trickle") as results:
         got = [(next(results), time.time()) for _ in range(4)]
     latencies = [seen - made for (_, made), seen in got[1:]]
@@ -384,7 +364,7 @@ def broken(value):
 
 
 def test_user_errors_come_first_with_operator_subtask_and_record(spark):
-    env = environment()
+    env = environment(2)
     env.from_collection(["a", "a", "b"]).rebalance().map(broken).name("look up").add_sink(lambda v: None)
     with pytest.raises(JobExecutionError) as caught:
         env.execute("broken")
@@ -396,7 +376,7 @@ def test_user_errors_come_first_with_operator_subtask_and_record(spark):
     assert "at record 'b'" in message
     assert "rekindle/runtime" not in message, "the engine's frames are not the user's business"
     assert "at org.apache.spark" not in message
-    eventually(lambda: not slots_of("broken"), "the slots' end")
+    wait_until(lambda: not slots_of("broken"), "the slots' end", DEADLINE_S)
 
 
 class BadOpen(MapFunction):
@@ -408,7 +388,7 @@ class BadOpen(MapFunction):
 
 
 def test_an_error_in_open(spark):
-    env = environment()
+    env = environment(2)
     env.from_collection([1]).map(BadOpen()).name("enrich").add_sink(lambda v: None)
     with pytest.raises(JobExecutionError, match="no such database") as caught:
         env.execute("bad open")
@@ -425,7 +405,7 @@ class BadSource(SourceFunction):
 
 
 def test_an_error_in_run(spark):
-    env = environment()
+    env = environment(2)
     env.add_source(BadSource(), "feed").add_sink(lambda v: None)
     with pytest.raises(JobExecutionError, match="the feed broke"):
         env.execute("bad source")
@@ -440,7 +420,7 @@ class HoldsALock(MapFunction):
 
 
 def test_what_cannot_be_serialized_is_named_with_its_path(spark):
-    env = environment()
+    env = environment(2)
     env.from_collection([1]).map(HoldsALock()).name("locked").add_sink(lambda v: None)
     with pytest.raises(SerializationError) as caught:
         env.execute("unserializable")
@@ -468,10 +448,10 @@ def test_prints_and_logs_reach_the_driver_with_the_subtasks_name(spark, capsys, 
 
 
 def test_a_killed_slot_is_named_within_seconds(spark):
-    env = environment()
+    env = environment(2)
     env.add_source(Endless()).rebalance().add_sink(lambda v: None)
     client = env.execute_async("victim")
-    eventually(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING")
+    wait_until(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING", DEADLINE_S)
     victim = next(process for process in slots_of("victim") if process.cmdline()[-1] == "1")
     others = slots_of("victim")
     killed_at = time.monotonic()
@@ -484,7 +464,7 @@ def test_a_killed_slot_is_named_within_seconds(spark):
 
 
 class HoldsTheInterpreter(MapFunction):
-    """Never comes back, and holds the interpreter's lock meanwhile."""
+    """Never returns, and holds the interpreter's lock meanwhile."""
 
     def map(self, value):
         import re
@@ -496,19 +476,19 @@ def test_a_slot_stuck_in_c_code_ends_with_its_job(spark):
     env = environment(1, **{"task.cancellation.timeout": "1 s"})
     env.from_collection([1]).map(HoldsTheInterpreter()).add_sink(lambda v: None)
     client = env.execute_async("stuck")
-    eventually(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING")
+    wait_until(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING", DEADLINE_S)
     [slot] = slots_of("stuck")
-    eventually(lambda: slot.cpu_times().user > 0.5, "the regular expression")
+    wait_until(lambda: slot.cpu_times().user > 0.5, "the regular expression", DEADLINE_S)
     client.cancel().result()
     _gone, alive = psutil.wait_procs([slot], timeout=15)
     assert not alive
 
 
 def test_a_kill_on_sparks_page_cancels_the_job(spark):
-    env = environment()
+    env = environment(2)
     env.add_source(Endless()).rebalance().add_sink(lambda v: None)
     client = env.execute_async("killed in Spark")
-    eventually(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING")
+    wait_until(lambda: client.get_job_status().result() is JobStatus.RUNNING, "RUNNING", DEADLINE_S)
     tracker = spark.sparkContext.statusTracker()
 
     def kill_a_running_job() -> bool:
@@ -516,12 +496,12 @@ def test_a_kill_on_sparks_page_cancels_the_job(spark):
             spark.sparkContext._jsc.sc().cancelJob(job)
         return client.get_job_status().result().is_terminal_state()
 
-    eventually(kill_a_running_job, "the end")
+    wait_until(kill_a_running_job, "the end", DEADLINE_S)
     assert client.get_job_status().result() is JobStatus.CANCELED
 
 
 def test_sparks_page_shows_job_epoch_and_chain(spark):
-    env = environment()
+    env = environment(2)
     env.from_sequence(1, 10).key_by(lambda n: n).map(lambda n: n).name("my operator").add_sink(lambda v: None)
     client = env.execute_async("visible")
     client.get_job_execution_result().result()
@@ -547,15 +527,15 @@ class WhereItsSlotLives(MapFunction):
 
 def test_nothing_is_left_in_the_temporary_directory(spark, tmp_path):
     (tmp_path / "words").write_text("to be or not to be")
-    env = environment()
+    env = environment(2)
     env.register_cached_file(str(tmp_path / "words"), "words")
     directories = {Path(each) for each in collect(env.from_sequence(1, 10).map(WhereItsSlotLives()))}
     assert len(directories) == 2
-    eventually(lambda: not any(each.exists() for each in directories), "the slots' directories to go")
+    wait_until(lambda: not any(each.exists() for each in directories), "the slots' directories to go", DEADLINE_S)
 
 
 def test_epochs_leave_no_shuffle_files_threads_or_connections(spark):
-    """Ten minutes in the benchmark, some hundred epochs here: what remains after each is flat."""
+    """Some hundred epochs (the benchmark runs for ten minutes): memory and files after each epoch do not grow."""
     folder = block_folder(spark)
     summaries = []
 
@@ -570,7 +550,7 @@ def test_epochs_leave_no_shuffle_files_threads_or_connections(spark):
         def on_ended(self):
             pass
 
-    env = environment(**{"execution.buffer-timeout.interval": "1 ms", "rekindle.epoch.max-records": "10"})
+    env = environment(2, **{"execution.buffer-timeout.interval": "1 ms", "rekindle.epoch.max-records": "10"})
     stream = env.from_sequence(1, 1500).key_by(lambda n: n % 5).map(lambda n: n).filter(lambda n: False)
     job = launcher.launch(env._program("many epochs", stream._collect()), observer=Watch())
     job.result().result()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from time import monotonic
 
-from rekindle.common import Configuration, WatermarkStrategy
-from rekindle.datastream import MapFunction, StreamExecutionEnvironment
+from rekindle.common import WatermarkStrategy
+from rekindle.datastream import MapFunction
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from tests.environments import environment
 
 DEADLINE_S = 60
 RECORDS, PER_SECOND = 8000, 2000
@@ -34,8 +35,7 @@ class Measured(MapFunction):
 
 
 def test_they_are_seen_while_the_job_runs_and_complete_at_its_end(spark):
-    settings = Configuration.from_dict({"rekindle.progress": "off"})
-    env = StreamExecutionEnvironment.get_execution_environment(settings).set_parallelism(2)
+    env = environment(2)
     source = DataGeneratorSource(lambda number: number, RECORDS, RateLimiterStrategy.per_second(PER_SECOND))
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int)
     numbers.map(Measured(), int).name("measured").add_sink(lambda value: None)

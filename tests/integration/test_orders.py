@@ -1,4 +1,4 @@
-"""The order system on Spark: every branch × every fault, and the results are those of plain Python.
+"""The order system on Spark: with every fault, the results of every branch are those of plain Python.
 
 All five branches are in every run, so each run is a row of the matrix: exceptions (one before each branch), a slot, an
 executor, the driver, a stop with a savepoint, other parallelisms. The seed is printed with every failure.
@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from examples.orders.faults import BRANCHES, Fault
@@ -27,6 +24,8 @@ from examples.orders.settings import Feed, Settings
 from rekindle.common import JobClient, JobStatus
 from rekindle.errors import JobExecutionError
 from tests.running_program import RunningProgram, is_alive, seconds_until_gone
+from tests.slot_processes import slots_of
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -69,22 +68,19 @@ def start(settings: Settings, faults: tuple[Fault, ...] = (), resume: str | None
 
 
 def assert_equal(settings: Settings, partial: int = 3) -> None:
-    """Every stream of every branch is what the model says."""
+    """Compare every stream of every branch with the model."""
     verdicts = compare(Path(settings.directory) / "output", expected(settings, FEED), settings.batch_size, partial)
     assert all(verdict.equal for verdict in verdicts), f"seed {SEED}: " + "; ".join(map(str, verdicts))
     assert sum(verdict.rows for verdict in verdicts) > 3 * (FEED.orders or 0), "there was something to compare"
 
 
-def wait_until(what: str, happened: Callable[[], Any]) -> None:
-    deadline, pause = time.monotonic() + DEADLINE_S, threading.Event()
-    while not happened():
-        assert time.monotonic() < deadline, f"seed {SEED}: {what} did not happen within {DEADLINE_S:.0f} s"
-        pause.wait(0.02)
-
-
 def wait_for_checkpoints(client: JobClient, count: int) -> None:
     before = client.get_checkpoint_statistics().counts.completed
-    wait_until(f"checkpoint {count}", lambda: client.get_checkpoint_statistics().counts.completed >= before + count)
+    wait_until(
+        lambda: client.get_checkpoint_statistics().counts.completed >= before + count,
+        f"seed {SEED}: checkpoint {count}",
+        DEADLINE_S,
+    )
 
 
 # -- exceptions -------------------------------------------------------------------------------------------------------
@@ -112,23 +108,17 @@ def test_one_that_fails_in_every_attempt_exhausts_the_restarts_and_ends_the_job_
 # -- processes that die -----------------------------------------------------------------------------------------------
 
 
-def slots_of(job_name: str) -> list[psutil.Process]:
-    return [
-        process
-        for process in psutil.process_iter(["cmdline", "name"])
-        if "rekindle.runtime.slot" in (process.info["cmdline"] or ())
-        and job_name in process.info["cmdline"]
-        and process.info["name"] != "rekindle-guard"
-    ]
-
-
 def test_a_slot_is_killed_twice(spark, tmp_path):
     settings = settings_in(tmp_path, f"slot-{os.getpid()}")
     client = start(settings)
     for victim in (0, 1):
         wait_for_checkpoints(client, 1)
         slots_of(settings.job_name)[victim].send_signal(signal.SIGKILL)
-        wait_until("the restart", lambda n=victim: client.get_checkpoint_statistics().counts.restored > n)
+        wait_until(
+            lambda n=victim: client.get_checkpoint_statistics().counts.restored > n,
+            f"seed {SEED}: the restart",
+            DEADLINE_S,
+        )
     client.get_job_execution_result().result(DEADLINE_S)
     assert_equal(settings)
 
@@ -158,7 +148,7 @@ class Orders:
             assert program.running(), program.story()
             return len(self.lines(what)) >= count
 
-        wait_until(f"{what} {count}", happened)
+        wait_until(happened, f"seed {SEED}: {what} {count}", DEADLINE_S)
 
     def end(self, program: RunningProgram) -> None:
         assert program.wait(DEADLINE_S) == 0, program.story()
@@ -210,7 +200,7 @@ def test_stopped_with_a_savepoint_and_resumed(spark, tmp_path, parallelisms):
 
 
 def test_cancelled_and_resumed_from_the_retained_checkpoint_at_other_parallelisms(spark, tmp_path):
-    """Rescaled 2 → 3 → 1 again, from checkpoints: what ran on after them is lost and done again."""
+    """Rescaled 2 → 3 → 1, from checkpoints: work after a checkpoint is lost and done again."""
     for place, parallelism in enumerate((2, 3, 1)):
         settings = settings_in(tmp_path, "cancelled", parallelism)
         client = start(settings, resume="latest" if place else None)

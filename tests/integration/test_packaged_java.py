@@ -1,4 +1,4 @@
-"""A machine without Java: the packaged one runs Spark, and a job on it."""
+"""A machine without Java: the packaged Java runs Spark, and a job on it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ stop_session(session)
 
 @pytest.fixture
 def path_without_java(tmp_path: Path) -> Path:
-    """Every program of the PATH but Java, linked: Java shares its folder with the shell that Spark needs."""
+    """A folder with links to every program of the PATH except Java: Java may share its folder with the shell."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for place in os.get_exec_path():

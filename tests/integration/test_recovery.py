@@ -1,4 +1,4 @@
-"""Jobs that fail and come back: every record counted exactly once, whatever died."""
+"""Jobs that fail and restart: every record counts exactly once, whichever process died."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import threading
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from rekindle.checkpoint.paths import BEGUN, COMPLETED
-from rekindle.common import Configuration, JobStatus, RestartStrategies, Types, WatermarkStrategy
+from rekindle.common import JobStatus, RestartStrategies, Types, WatermarkStrategy
 from rekindle.datastream import (
     CheckpointedFunction,
     CheckpointListener,
@@ -20,30 +19,20 @@ from rekindle.datastream import (
     MapFunction,
     SinkFunction,
     SourceFunction,
-    StreamExecutionEnvironment,
 )
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.errors import JobExecutionError
+from tests.environments import checkpointed
+from tests.slot_processes import slots_of
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 RECORDS, KEYS, PER_SECOND = 6000, 10, 3000
 EXPECTED = sorted((key, count) for key in range(KEYS) for count in range(1, RECORDS // KEYS + 1))
 
 
-def environment(directory: Path | None, interval_ms: int = 300, parallelism: int = 2, **settings: str):
-    keys = {"rekindle.progress": "off", **settings}
-    if directory is not None:
-        keys["execution.checkpointing.dir"] = str(directory)
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys))
-    env.set_parallelism(parallelism)
-    env.enable_checkpointing(interval_ms)
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 50))
-    return env
-
-
 class Count(KeyedProcessFunction):
-    """Counts per key; fails as told."""
+    """Counts per key; fails at the record `fail_at`."""
 
     def __init__(self, fail_at: int | None = None, every_attempt: bool = False):
         self.fail_at = fail_at
@@ -73,15 +62,16 @@ def counted(env, function, name: str):
 
 @pytest.mark.parametrize("fail_at", [100, 2000])
 def test_a_function_that_fails_once_changes_nothing_in_the_result(spark, tmp_path, fail_at):
-    assert sorted(counted(environment(tmp_path), Count(fail_at), "fails once")) == EXPECTED
+    env = checkpointed(2, 300, directory=tmp_path, restarts=3)
+    assert sorted(counted(env, Count(fail_at), "fails once")) == EXPECTED
 
 
 def test_checkpoints_in_the_drivers_memory(spark):
-    assert sorted(counted(environment(None), Count(1500), "in memory")) == EXPECTED
+    assert sorted(counted(checkpointed(2, 300, restarts=3), Count(1500), "in memory")) == EXPECTED
 
 
 def test_without_restarts_the_job_fails_with_that_error(spark, tmp_path):
-    env = environment(tmp_path)
+    env = checkpointed(2, 300, directory=tmp_path, restarts=3)
     env.set_restart_strategy(RestartStrategies.no_restart())
     with pytest.raises(JobExecutionError, match="record number 100 on purpose"):
         counted(env, Count(100), "no restart")
@@ -89,17 +79,8 @@ def test_without_restarts_the_job_fails_with_that_error(spark, tmp_path):
 
 def test_one_that_fails_in_every_attempt_exhausts_the_strategy(spark, tmp_path):
     with pytest.raises(JobExecutionError, match="record number 5 on purpose") as caught:
-        counted(environment(tmp_path), Count(5, every_attempt=True), "exhausted")
+        counted(checkpointed(2, 300, directory=tmp_path, restarts=3), Count(5, every_attempt=True), "exhausted")
     assert any("used up the 3 restarts" in note for note in caught.value.__notes__)
-
-
-def slots_of(job_name: str) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter(["cmdline", "name"]):
-        line = process.info["cmdline"] or []
-        if "rekindle.runtime.slot" in line and job_name in line and process.info["name"] != "rekindle-guard":
-            found.append(process)
-    return found
 
 
 def test_slots_killed_at_any_moment(spark, tmp_path):
@@ -116,7 +97,7 @@ def test_slots_killed_at_any_moment(spark, tmp_path):
     killer = threading.Thread(target=kill_now_and_then)
     killer.start()
     try:
-        results = counted(environment(tmp_path), Count(), "killed slots")
+        results = counted(checkpointed(2, 300, directory=tmp_path, restarts=3), Count(), "killed slots")
     finally:
         done.set()
         killer.join()
@@ -125,13 +106,13 @@ def test_slots_killed_at_any_moment(spark, tmp_path):
 
 
 def test_finished_jobs_leave_no_checkpoint_files(spark, tmp_path):
-    counted(environment(tmp_path), Count(), "cleaned")
+    counted(checkpointed(2, 300, directory=tmp_path, restarts=3), Count(), "cleaned")
     left = [path for path in tmp_path.rglob("*") if path.is_file() and "owners" not in path.parts]
     assert {path.name for path in left} == {BEGUN, COMPLETED}, "more than the notes of the run stays"
 
 
 class Offsets(SourceFunction):
-    """Offsets kept by the engine; hears what is complete."""
+    """The engine keeps its offsets; it notes the checkpoints whose completion it is told."""
 
     def __init__(self, directory: str):
         self.directory = directory
@@ -159,7 +140,7 @@ def test_a_source_functions_offsets(spark, tmp_path):
     """I8: the offset in the snapshot is that of the last record before the barrier."""
     marks = tmp_path / "marks"
     marks.mkdir()
-    env = environment(tmp_path / "checkpoints", interval_ms=200)
+    env = checkpointed(2, 200, directory=tmp_path / "checkpoints", restarts=3)
     numbers = env.add_source(Offsets(str(marks)), type_info=int)
     stream = numbers.key_by(lambda n: n % KEYS, int).process(Count(1200), PAIR)
     with stream.execute_and_collect("offsets") as results:
@@ -174,7 +155,7 @@ def test_a_source_functions_offsets(spark, tmp_path):
 
 
 class KeepsItsPlace(SourceFunction, CheckpointedFunction):
-    """S2's source: collects, then notes how far it is; no lock."""
+    """S2's source: collects a record, then notes its position; takes no lock."""
 
     running = True
     last = -1
@@ -221,7 +202,7 @@ class Flushing(MapFunction, CheckpointedFunction):
 @pytest.mark.parametrize("chained", [True, False])
 def test_a_source_that_keeps_its_own_place_without_the_lock_loses_nothing(spark, tmp_path, chained):
     """I8: `collect` waits while the snapshots are taken, so the place is at most one record behind, never ahead."""
-    env = environment(tmp_path, interval_ms=200, parallelism=1)
+    env = checkpointed(1, 200, directory=tmp_path, restarts=3)
     numbers = env.add_source(KeepsItsPlace(), type_info=int)
     flushed = (numbers if chained else numbers.rebalance()).map(Flushing(), int)
     with flushed.execute_and_collect(f"own place {chained}") as results:
@@ -262,7 +243,7 @@ class Buffering(SinkFunction, CheckpointedFunction, CheckpointListener):
 
 
 class Words(SourceFunction):
-    """a1 to a12, one by one; a word waits until the checkpoint that the trace has before it is complete."""
+    """Emits a1 to a12; each word waits until the checkpoint before it in the trace is complete."""
 
     AFTER_CHECKPOINT = {3: 1, 8: 2, 9: 3, 12: 4}
 
@@ -292,7 +273,7 @@ def test_the_trace_of_the_buffering_sink(spark, tmp_path):
     """Mission, section 4: parallelism 2, threshold 5, words a1 to a12, a checkpoint now and then."""
     notes = tmp_path / "notes"
     notes.mkdir()
-    env = environment(tmp_path / "checkpoints", interval_ms=1500)
+    env = checkpointed(2, 1500, directory=tmp_path / "checkpoints", restarts=3)
     env.add_source(Words(), type_info=str).rebalance().add_sink(Buffering(str(notes), 5)).set_parallelism(2)
     env.execute("trace")
 
@@ -309,7 +290,7 @@ def test_the_trace_of_the_buffering_sink(spark, tmp_path):
 
 
 class SlowSnapshot(MapFunction, ListCheckpointed):
-    """Sleeps two seconds in its snapshot and notes when."""
+    """Sleeps two seconds in its snapshot, and notes the times."""
 
     def __init__(self, path: str):
         self.path = path
@@ -331,7 +312,7 @@ class SlowSnapshot(MapFunction, ListCheckpointed):
 @pytest.mark.parametrize("chained", [True, False])
 def test_chained_operators_snapshot_in_turn_and_split_ones_side_by_side(spark, tmp_path, chained):
     """I2: the pump is released before the snapshot, so the next stage does not wait for it."""
-    env = environment(tmp_path / "checkpoints", interval_ms=500, parallelism=1)
+    env = checkpointed(1, 500, directory=tmp_path / "checkpoints", restarts=3)
     source = DataGeneratorSource(lambda n: n, 3000, RateLimiterStrategy.per_second(1000))
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int)
     first = numbers.map(SlowSnapshot(str(tmp_path / "first")), int)
@@ -354,7 +335,7 @@ def test_chained_operators_snapshot_in_turn_and_split_ones_side_by_side(spark, t
 def test_cancelled_and_resumed_from_latest_at_another_parallelism(spark, tmp_path):
     """Retained on cancellation; the program run again goes on from there, with three subtasks instead of two."""
     keys = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
-    env = environment(tmp_path, **keys)
+    env = checkpointed(2, 300, directory=tmp_path, restarts=3, **keys)
     source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(PER_SECOND))
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int).uid("numbers")
     stream = numbers.key_by(lambda n: n % KEYS, int).process(Count(), PAIR).uid("count")
@@ -367,7 +348,7 @@ def test_cancelled_and_resumed_from_latest_at_another_parallelism(spark, tmp_pat
         client = results._job
     client.result().exception()
     assert client.status() is JobStatus.CANCELED
-    env = environment(tmp_path, parallelism=3, **keys, **{"execution.state-recovery.path": "latest"})
+    env = checkpointed(3, 300, directory=tmp_path, restarts=3, **keys, **{"execution.state-recovery.path": "latest"})
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int).uid("numbers")
     stream = numbers.key_by(lambda n: n % KEYS, int).process(Count(), PAIR).uid("count")
     with stream.execute_and_collect("resumed") as results:
@@ -380,9 +361,9 @@ def test_cancelled_and_resumed_from_latest_at_another_parallelism(spark, tmp_pat
 
 
 def test_a_dataframe_source_is_read_on_from_its_position(spark, tmp_path):
-    """I10: its position is the set of partitions that the checkpoint does not contain yet."""
+    """I10: the position of a DataFrame is the set of partitions that the checkpoint does not contain yet."""
     frame = spark.range(0, 4000, 1, 40).selectExpr("id")
-    env = environment(tmp_path, interval_ms=100)
+    env = checkpointed(2, 100, directory=tmp_path, restarts=3)
     numbers = env.from_dataframe(frame).map(slowly, Types.LONG())
     stream = numbers.key_by(lambda n: n % KEYS, int).process(Count(1200), PAIR)
     with stream.execute_and_collect("frame") as results:

@@ -1,4 +1,4 @@
-"""Checkpoints and savepoints by hand, stopping with one, and starting from one that was moved (I17)."""
+"""Checkpoints and savepoints on request, a stop with a savepoint, and a start from a moved one (I17)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from time import monotonic
 
 import pytest
 
-from rekindle.common import Configuration, JobStatus, RestartStrategies, Types, WatermarkStrategy
+from rekindle.common import JobStatus, Types, WatermarkStrategy
 from rekindle.coordinator import results
 from rekindle.datastream import (
     CheckpointedFunction,
     CheckpointListener,
     KeyedProcessFunction,
     MapFunction,
-    StreamExecutionEnvironment,
 )
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import CheckpointError, IncompatibleStateError, JobCancelledError
+from tests.environments import checkpointed, environment
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 RECORDS, KEYS, PER_SECOND = 6000, 10, 2000
@@ -29,7 +29,7 @@ EXPECTED = sorted((key, count) for key in range(KEYS) for count in range(1, RECO
 
 
 class Count(KeyedProcessFunction):
-    """Counts per key and tells the count; at the end of event time, how far it came, as a negative number."""
+    """Emits the count per key; at the end of event time, the last count as a negative number."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
@@ -45,7 +45,7 @@ class Count(KeyedProcessFunction):
 
 
 class Told(MapFunction, CheckpointListener):
-    """Writes down of which checkpoints it hears."""
+    """Notes the checkpoints whose completion it is told."""
 
     def __init__(self, folder: Path):
         self.folder = str(folder)
@@ -74,19 +74,13 @@ class FailingSnapshot(MapFunction, CheckpointedFunction):
             raise RuntimeError("no snapshot on purpose")
 
 
-def environment(tmp_path: Path, parallelism: int = 2, interval_ms: int | None = 300, **settings: str):
-    keys = {
-        "rekindle.progress": "off",
-        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
-        "execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"),
-        **settings,
-    }
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys))
-    env.set_parallelism(parallelism)
-    if interval_ms is not None:
-        env.enable_checkpointing(interval_ms)
-        env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 50))
-    return env
+def with_savepoints(tmp_path: Path, parallelism: int = 2, interval_ms: int | None = 300, **settings: str):
+    """Checkpoints and savepoints below one folder; without an interval only those that a test asks for."""
+    directory = tmp_path / "checkpoints"
+    keys = {"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"), **settings}
+    if interval_ms is None:
+        return environment(parallelism, **{"execution.checkpointing.dir": str(directory)}, **keys)
+    return checkpointed(parallelism, interval_ms, directory=directory, restarts=3, **keys)
 
 
 def counts(env, before_count=None, records: int = RECORDS):
@@ -106,25 +100,25 @@ class Running:
         self.seen = []
 
     def read(self, count: int):
-        """Wait for so many results."""
+        """Wait for `count` results."""
         for result in self.results:
             self.seen.append(result)
             if len(self.seen) >= count:
                 return
 
     def rest(self):
-        """Everything, once the job has ended."""
+        """All results, once the job has ended."""
         self.seen.extend(self.results)
         return self.seen
 
 
 def steps(results):
-    """The counts without what the end of event time added."""
+    """The counts without the negative ones from the end of event time."""
     return sorted(each for each in results if each[1] > 0)
 
 
 def test_a_savepoint_moved_elsewhere_restores_at_another_parallelism_while_its_job_goes_on(spark, tmp_path):
-    running = Running(counts(environment(tmp_path)), "goes on")
+    running = Running(counts(with_savepoints(tmp_path)), "goes on")
     running.read(1000)
     path = running.client.trigger_savepoint().result(DEADLINE_S)
     assert steps(running.rest()) == EXPECTED, "the job goes on as if nothing had been"
@@ -132,8 +126,8 @@ def test_a_savepoint_moved_elsewhere_restores_at_another_parallelism_while_its_j
     assert folder.parent == tmp_path / "savepoints"
     moved = tmp_path / "elsewhere" / "kept"
     shutil.move(folder, moved)
-    shutil.rmtree(tmp_path / "checkpoints")  # it needs nothing outside its folder
-    env = environment(tmp_path, 3, **{"execution.state-recovery.path": str(moved)})
+    shutil.rmtree(tmp_path / "checkpoints")  # a savepoint needs no file outside its folder
+    env = with_savepoints(tmp_path, 3, **{"execution.state-recovery.path": str(moved)})
     again = steps(Running(counts(env), "moved").rest())
     for key in range(KEYS):
         own = [count for each, count in again if each == key]
@@ -144,14 +138,14 @@ def test_a_savepoint_moved_elsewhere_restores_at_another_parallelism_while_its_j
 
 @pytest.mark.parametrize("interval_ms", [300, None])
 def test_stopped_with_a_savepoint_and_continued(spark, tmp_path, interval_ms):
-    """Without drain: what both runs hand out is together exactly the undisturbed result."""
-    running = Running(counts(environment(tmp_path, interval_ms=interval_ms)), "stopped")
+    """Without drain: the results of both runs together are exactly the undisturbed result."""
+    running = Running(counts(with_savepoints(tmp_path, interval_ms=interval_ms)), "stopped")
     running.read(1000)
     path = running.client.stop_with_savepoint(False).result(DEADLINE_S)
     first = running.rest()
     assert running.client.get_job_status().result() is JobStatus.FINISHED
     assert all(count > 0 for _, count in first), "no timer fires"
-    env = environment(tmp_path, 1, interval_ms=interval_ms, **{"execution.state-recovery.path": path})
+    env = with_savepoints(tmp_path, 1, interval_ms=interval_ms, **{"execution.state-recovery.path": path})
     second = Running(counts(env), "stopped").rest()
     assert steps(first + second) == EXPECTED
     assert first
@@ -159,24 +153,24 @@ def test_stopped_with_a_savepoint_and_continued(spark, tmp_path, interval_ms):
 
 
 def test_stopped_again_and_again_and_always_started_with_latest(spark, tmp_path):
-    """The checkpoints are older than the savepoint, and what came after them is handed out by now (I16, I17)."""
+    """The checkpoints are older than the savepoint, and results after them have been handed out (I16, I17)."""
     latest = {"execution.state-recovery.path": "latest"}
     seen = []
     for parallelism in (2, 3):
-        running = Running(counts(environment(tmp_path, parallelism, **latest)), "stopped often")
+        running = Running(counts(with_savepoints(tmp_path, parallelism, **latest)), "stopped often")
         running.read(1000)
         running.client.stop_with_savepoint(False).result(DEADLINE_S)
         seen += running.rest()
-    seen += Running(counts(environment(tmp_path, 1, **latest)), "stopped often").rest()
+    seen += Running(counts(with_savepoints(tmp_path, 1, **latest)), "stopped often").rest()
     assert steps(seen) == EXPECTED
-    assert Running(counts(environment(tmp_path, 2, **latest)), "stopped often").rest() == [], "it had ended"
+    assert Running(counts(with_savepoints(tmp_path, 2, **latest)), "stopped often").rest() == [], "it had ended"
 
 
 @pytest.mark.parametrize("interval_ms", [300, None])
 def test_stopped_with_a_savepoint_while_nobody_reads_the_results(spark, tmp_path, interval_ms, monkeypatch):
-    """The reader who is far behind slows the job, but keeps nobody from stopping it; what waits for him stays."""
+    """A reader who is far behind slows the job, but a stop still works; the waiting results stay for the reader."""
     monkeypatch.setattr(results, "_WAITING_BATCHES", 2)
-    running = Running(counts(environment(tmp_path, interval_ms=interval_ms)), "unread")
+    running = Running(counts(with_savepoints(tmp_path, interval_ms=interval_ms)), "unread")
     job = running.results._job
     deadline = monotonic() + DEADLINE_S
     while job._receiver.has_room():
@@ -189,12 +183,12 @@ def test_stopped_with_a_savepoint_while_nobody_reads_the_results(spark, tmp_path
     first = running.rest()
     assert first
     assert len(steps(first)) < RECORDS, "the reader did not slow the job"
-    env = environment(tmp_path, 1, interval_ms=interval_ms, **{"execution.state-recovery.path": path})
+    env = with_savepoints(tmp_path, 1, interval_ms=interval_ms, **{"execution.state-recovery.path": path})
     assert steps(first + Running(counts(env), "unread").rest()) == EXPECTED
 
 
 def test_drained_everything_fires_and_nothing_is_left(spark, tmp_path):
-    running = Running(counts(environment(tmp_path)), "drained")
+    running = Running(counts(with_savepoints(tmp_path)), "drained")
     running.read(1000)
     path = running.client.stop_with_savepoint(True).result(DEADLINE_S)
     results = running.rest()
@@ -202,14 +196,14 @@ def test_drained_everything_fires_and_nothing_is_left(spark, tmp_path):
     last = {key: max(count for each, count in results if each == key) for key in range(KEYS)}
     assert sorted(each for each in results if each[1] < 0) == sorted((key, -count) for key, count in last.items())
     assert len(steps(results)) < RECORDS
-    env = environment(tmp_path, **{"execution.state-recovery.path": path})
+    env = with_savepoints(tmp_path, **{"execution.state-recovery.path": path})
     assert Running(counts(env), "drained").rest() == []
 
 
 def test_a_savepoint_in_between_is_told_to_no_listener(spark, tmp_path):
     told = tmp_path / "told"
     told.mkdir()
-    running = Running(counts(environment(tmp_path, interval_ms=200), Told(told)), "told")
+    running = Running(counts(with_savepoints(tmp_path, interval_ms=200), Told(told)), "told")
     running.read(500)
     path = running.client.trigger_savepoint().result(DEADLINE_S)
     running.rest()
@@ -222,8 +216,8 @@ def test_a_savepoint_in_between_is_told_to_no_listener(spark, tmp_path):
 
 
 def test_a_checkpoint_by_hand_and_what_it_took(spark, tmp_path):
-    """Without an interval: one by hand, with figures per task, subtask and operator."""
-    running = Running(counts(environment(tmp_path, interval_ms=None)), "by hand")
+    """Without an interval: a checkpoint on request, with figures per task, subtask and operator."""
+    running = Running(counts(with_savepoints(tmp_path, interval_ms=None)), "by hand")
     running.read(1000)
     assert running.client.trigger_checkpoint().result(DEADLINE_S) == 1
     assert running.client.trigger_checkpoint().result(DEADLINE_S) == 2
@@ -248,7 +242,7 @@ def test_a_checkpoint_by_hand_and_what_it_took(spark, tmp_path):
 def test_a_savepoint_that_fails_leaves_the_job_running(spark, tmp_path):
     """I17, I19: no directory, an unwritable one, a snapshot that fails; the job goes on and its result is right."""
     switch = tmp_path / "switch"
-    env = environment(tmp_path, **{"execution.checkpointing.tolerable-failed-checkpoints": "1000"})
+    env = with_savepoints(tmp_path, **{"execution.checkpointing.tolerable-failed-checkpoints": "1000"})
     running = Running(counts(env, FailingSnapshot(switch)), "fails")
     running.read(300)
     blocked = tmp_path / "a file"
@@ -266,7 +260,7 @@ def test_a_savepoint_that_fails_leaves_the_job_running(spark, tmp_path):
 
 def test_a_drain_that_fails_restarts_the_job_from_its_last_checkpoint(spark, tmp_path):
     switch = tmp_path / "switch"
-    env = environment(tmp_path, **{"execution.checkpointing.tolerable-failed-checkpoints": "1000"})
+    env = with_savepoints(tmp_path, **{"execution.checkpointing.tolerable-failed-checkpoints": "1000"})
     running = Running(counts(env, FailingSnapshot(switch)), "drain fails")
     running.read(300)
     switch.touch()
@@ -277,22 +271,20 @@ def test_a_drain_that_fails_restarts_the_job_from_its_last_checkpoint(spark, tmp
 
 
 def test_without_any_directory_the_sentence_says_what_to_set(spark, tmp_path):
-    keys = {"rekindle.progress": "off"}
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys)).set_parallelism(1)
-    running = Running(counts(env, records=4000), "nowhere")
+    running = Running(counts(environment(), records=4000), "nowhere")
     with pytest.raises(CheckpointError, match=r"execution\.checkpointing\.savepoint-dir"):
         running.client.trigger_savepoint().result(DEADLINE_S)
     assert len(steps(running.rest())) == 4000
 
 
 def test_state_whose_operator_is_gone_is_refused_unless_that_is_allowed(spark, tmp_path):
-    running = Running(counts(environment(tmp_path)), "gone")
+    running = Running(counts(with_savepoints(tmp_path)), "gone")
     running.read(500)
     path = running.client.stop_with_savepoint(False).result(DEADLINE_S)
     running.rest()
 
     def only_numbers(**settings):
-        env = environment(tmp_path, **{"execution.state-recovery.path": path, **settings})
+        env = with_savepoints(tmp_path, **{"execution.state-recovery.path": path, **settings})
         source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(50_000))
         return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int).uid("numbers").map(abs, int)
 
@@ -305,7 +297,7 @@ def test_state_whose_operator_is_gone_is_refused_unless_that_is_allowed(spark, t
 
 
 class CountAsText(Count):
-    """Another type under the same name."""
+    """Declares another type under the same name."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.STRING()))
@@ -313,13 +305,13 @@ class CountAsText(Count):
 
 def test_state_that_a_changed_program_cannot_take_is_refused_at_once(spark, tmp_path, caplog):
     """No restart can heal it, so none is tried; the savepoint stays as it was, and the old program goes on from it."""
-    running = Running(counts(environment(tmp_path)), "changed")
+    running = Running(counts(with_savepoints(tmp_path)), "changed")
     running.read(500)
     path = running.client.stop_with_savepoint(False).result(DEADLINE_S)
     first = running.rest()
 
     def keyed():
-        env = environment(tmp_path, **{"execution.state-recovery.path": path})
+        env = with_savepoints(tmp_path, **{"execution.state-recovery.path": path})
         source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(50_000))
         numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int).uid("numbers")
         return numbers.key_by(lambda n: n % KEYS, int)

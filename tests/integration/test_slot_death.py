@@ -1,4 +1,4 @@
-"""A slot that dies says how: its exit code or the signal, also while it starts."""
+"""The error of a dead slot names its exit code or its signal, also when it dies while it starts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from rekindle.common import Configuration
-from rekindle.datastream import MapFunction, StreamExecutionEnvironment
+from rekindle.datastream import MapFunction
 from rekindle.errors import ClusterError, SlotLostError
 from rekindle.protocol import SlotLaunch
 from rekindle.spark import slots as placing
 from rekindle.spark.directories import make_directory
+from tests.environments import environment
 
 
 class Dies(MapFunction):
@@ -43,8 +43,7 @@ class Dies(MapFunction):
     ],
 )
 def test_the_error_says_how_the_slot_died(spark: Any, how: int, said: str) -> None:
-    configuration = Configuration.from_dict({"rekindle.progress": "off"})
-    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
+    env = environment()
     with pytest.raises(SlotLostError) as caught, env.from_collection([1]).map(Dies(how)).execute_and_collect() as rows:
         list(rows)
     assert said in str(caught.value)
@@ -70,5 +69,5 @@ def test_a_slot_that_does_not_come_up_has_a_cause(
     launch = SlotLaunch("job", "demo", 1, 0, 1, "127.0.0.1", 1, b"secret", 1000, 5000)
     with pytest.raises(ClusterError) as caught:
         placing._start(launch, own, None)
-    own.let_go()
+    own.release_lock()
     assert said in str(caught.value)

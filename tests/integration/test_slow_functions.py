@@ -1,4 +1,4 @@
-"""Checkpoints come in time however slow a function is (I22), counted in records: seconds depend on the machine."""
+"""Checkpoints complete in time however slow a function is (I22). Counted in records: seconds depend on the machine."""
 
 from __future__ import annotations
 
@@ -7,29 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.common import Configuration, JobStatus, RestartStrategies, Types
+from rekindle.common import JobStatus, Types
 from rekindle.common.checkpoint_statistics import CheckpointStatus
-from rekindle.datastream import MapFunction, StreamExecutionEnvironment
+from rekindle.datastream import MapFunction
+from tests.environments import checkpointed
+from tests.waiting import wait_until
 
 DEADLINE_S = 100.0
 SLOW_S = 0.25
-#: Per subtask, before it becomes slow from one record to the next.
+#: Records per subtask before the function becomes slow from one record to the next.
 QUICK = 200
 INTERVAL_MS = 200
 PARALLELISM = 2
 
 
-def environment(unaligned: bool, **settings: str):
-    keys = {"rekindle.progress": "off", **settings}
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys))
-    env.set_parallelism(PARALLELISM).enable_checkpointing(INTERVAL_MS)
-    env.get_checkpoint_config().enable_unaligned_checkpoints(unaligned)
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 50))
-    return env
-
-
 class Slow(MapFunction):
-    """Writes down how many slow records it has seen."""
+    """Writes into a file how many slow records it has seen."""
 
     def __init__(self, folder: Path, quick: int, slow_s: float = SLOW_S, fail_after: int | None = None) -> None:
         self.folder, self.quick, self.slow_s, self.fail_after = folder, quick, slow_s, fail_after
@@ -53,19 +46,12 @@ class Slow(MapFunction):
 
 
 def slow_records(folder: Path) -> int:
-    """How many the slower of the subtasks has seen."""
+    """The number of slow records that the slower subtask has seen."""
     return max((int(file.read_text() or 0) for file in folder.iterdir()), default=0)
 
 
 def completed(client) -> int:
     return client.get_checkpoint_statistics().counts.completed
-
-
-def wait_until(condition, what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"within {DEADLINE_S:.0f} s: {what}"
-        time.sleep(0.02)
 
 
 STAGES = {
@@ -80,16 +66,16 @@ STAGES = {
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("unaligned", [False, True])
 def test_a_few_slow_records_lie_between_two_checkpoints(spark, tmp_path, stage, unaligned):
-    """Always slow, or, with unaligned checkpoints, slow from one record to the next in the middle of an epoch."""
-    env = environment(unaligned)
+    """The function is always slow, or, with unaligned checkpoints, becomes slow in the middle of an epoch."""
+    env = checkpointed(PARALLELISM, INTERVAL_MS, restarts=1, unaligned=unaligned)
     STAGES[stage](env.from_sequence(1, 1_000_000), Slow(tmp_path, QUICK if unaligned else 0)).print()
     client = env.execute_async(f"slow in the {stage} stage")
     try:
-        wait_until(lambda: slow_records(tmp_path) > 0, "a slow record comes")
-        wait_until(lambda: completed(client) >= 2, "two checkpoints are complete")
+        wait_until(lambda: slow_records(tmp_path) > 0, "a slow record comes", DEADLINE_S)
+        wait_until(lambda: completed(client) >= 2, "two checkpoints are complete", DEADLINE_S)
         for _ in range(3):
             records, before = slow_records(tmp_path), completed(client)
-            wait_until(lambda before=before: completed(client) > before, "the next checkpoint completes")
+            wait_until(lambda before=before: completed(client) > before, "the next checkpoint completes", DEADLINE_S)
             assert slow_records(tmp_path) - records <= 2 * (PARALLELISM + 1)
     finally:
         client.cancel().result()
@@ -98,7 +84,7 @@ def test_a_few_slow_records_lie_between_two_checkpoints(spark, tmp_path, stage, 
 
 def test_records_in_flight_are_counted_once_after_a_failure(spark, tmp_path):
     """Three hundred records of twenty milliseconds wait in front of each subtask when the function fails."""
-    env = environment(unaligned=True)
+    env = checkpointed(PARALLELISM, INTERVAL_MS, restarts=1, unaligned=True)
     slow = Slow(tmp_path, QUICK, slow_s=0.02, fail_after=50)
     counts = env.from_sequence(1, 1000).key_by(lambda n: n % 100, Types.LONG()).map(slow, Types.LONG())
     with counts.execute_and_collect("in flight") as results:

@@ -1,4 +1,4 @@
-"""An epoch is one Spark job: rows reach the slot they are for, the driver's the driver, failures are sentences."""
+"""An epoch is one Spark job: rows reach their slot or the driver, and a failure is one sentence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 import urllib.request
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -24,6 +23,7 @@ from rekindle.spark.epoch import EpochRunner, describe
 from rekindle.spark.internals import own_local_properties
 from tests.fake_slot import Behaviour, FakeSlot, fake_slots, silent
 from tests.spark_blocks import block_folder, shuffle_files
+from tests.waiting import becomes_true
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SECRET = b"0123456789abcdef" * 2
@@ -52,7 +52,7 @@ def epoch_run(slots: list[FakeSlot] | list[SlotAddress], stages: int, **changes:
 
 
 def all_to_all(index: int, slots: int, stages: int) -> Behaviour:
-    """Each stage sends what it got, with its own name on it, to every slot; the last one to the driver."""
+    """Each stage adds its name to its rows and sends them to every slot; the last stage sends them to the driver."""
 
     def behave(hello: PumpHello, rows: list[bytes]) -> Rows:
         got = b"+".join(sorted(rows)) or b"."
@@ -219,13 +219,13 @@ def test_shuffle_files_do_not_pile_up(spark: Any, runner: EpochRunner) -> None:
         for epoch in range(1, 51):
             runner.run(epoch_run(slots, 3, epoch=epoch))
             most = max(most, shuffle_files(folder))
-    until(lambda: shuffle_files(folder) <= before)
+    becomes_true(lambda: shuffle_files(folder) <= before, deadline_s=20.0)
     assert shuffle_files(folder) <= before
-    # Files are removed behind the running job's back: those of a few epochs may still be there, never those of all.
+    # Spark removes files in the background: those of a few epochs may still exist, never those of all.
     assert most <= before + 10 * 2 * 2 * 3
 
 
-#: Loses Spark in the middle of an epoch: says how the epoch and the next one ended.
+#: Stops Spark in the middle of an epoch, and prints how that epoch and the next one ended.
 WITHOUT_SPARK = """
     import logging, os, signal, sys, threading
     logging.disable(logging.CRITICAL)  # py4j tells the root logger
@@ -325,7 +325,7 @@ def kill_stage(spark: Any) -> None:
 
 
 def click_kill(spark: Any, page: str, action: str) -> None:
-    """As a browser does it: with the token that the page's own form carries."""
+    """Post the form as a browser does, with the token of the page."""
     url = spark.sparkContext.uiWebUrl
     with urllib.request.urlopen(f"{url}/{page}/", timeout=20) as answer:
         token = re.search(rb'name="csrfToken" value="(\w+)"', answer.read())
@@ -339,10 +339,3 @@ def rest(spark: Any, what: str) -> list[dict[str, Any]]:
     with urllib.request.urlopen(url, timeout=20) as answer:
         found: list[dict[str, Any]] = json.load(answer)
     return found
-
-
-def until(condition: Callable[[], bool], deadline_s: float = 20.0) -> None:
-    end = time.monotonic() + deadline_s
-    pause = threading.Event()
-    while not condition() and time.monotonic() < end:
-        pause.wait(0.02)

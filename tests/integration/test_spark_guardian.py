@@ -1,4 +1,4 @@
-"""A slot goes with its executor, its driver and its guardian, and leaves nothing behind, whatever its code does."""
+"""A slot ends with its executor, its driver and its guardian, and leaves nothing behind, whatever user code does."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Scene:
         self._pidfds = {name: os.pidfd_open(pid) for name, pid in pids.items()}
 
     def gone(self, deadline_s: float = GONE_WITHIN_S) -> set[str]:
-        """Which of the processes have ended by the deadline."""
+        """The processes that have ended by the deadline."""
         poll, waiting = select.poll(), dict(self._pidfds)
         for descriptor in waiting.values():
             poll.register(descriptor, select.POLLIN)
@@ -85,7 +85,7 @@ class Scene:
         return self._pidfds.keys() - waiting.keys()
 
     def close(self) -> None:
-        """Ends what a failed test may have left."""
+        """End the processes that a failed test may have left."""
         for descriptor in self._pidfds.values():
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(descriptor, signal.SIGKILL)
@@ -152,7 +152,7 @@ def test_a_slot_that_ends_by_itself_leaves_nothing(tmp_path: Path) -> None:
 def test_a_slot_goes_with_its_guardian(tmp_path: Path) -> None:
     with scene(tmp_path, "sleep") as played:
         os.kill(played.pids["guardian"], signal.SIGKILL)
-        # Without its guardian nobody knows what has become of the children of processes that have ended.
+        # Without its guardian no process knows the orphaned children of the slot.
         assert played.gone(5.0) == EVERYONE - {"daemon"}
         assert not played.directory.exists()
 

@@ -1,4 +1,4 @@
-"""Sessions of our own: quiet, on loopback, without droppings; borrowed ones stay as they are."""
+"""Sessions that Rekindle starts: quiet, on loopback, without files left behind; borrowed sessions do not change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rekindle.spark.session import active_context, create_session, obtain_sessio
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-#: Makes a session on the master of its argument, runs a job that works and one that fails, says what it saw.
+#: Makes a session on the given master, runs a job that succeeds and one that fails, prints what it found.
 PROGRAM = """
     import json, os, signal, sys, threading
     from rekindle.common import Configuration
@@ -73,7 +73,7 @@ def end(process: subprocess.Popen[str]) -> str:
 
 
 def command_lines_with(*secrets: str) -> list[str]:
-    """Of all processes, those that show one of these to everybody."""
+    """The processes whose command line shows one of these secrets."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):

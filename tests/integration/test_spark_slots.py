@@ -1,4 +1,4 @@
-"""Spark places slots: one process per launch, named for people, gone with the driver's end of the lifeline."""
+"""Spark places slots: one process per launch, with a readable name, that ends when the driver's lifeline closes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from rekindle.spark import slots as placing
 from rekindle.spark.directories import make_directory, remove_abandoned
 from rekindle.spark.slots import SpawnedSlot, spawn_slots
 from tests.standalone_cluster import free_ports
+from tests.waiting import becomes_true
 
 SECRET = b"slots-test-secret"
 
 
 class Driver:
-    """The driver's side: takes connections, keeps what each of them said first."""
+    """The driver's side: accepts connections, and keeps the first message of each."""
 
     def __init__(self) -> None:
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -88,7 +89,7 @@ def test_slots_run_where_spark_puts_them_and_go_with_the_driver(spark: Any, driv
     pidfds = [os.pidfd_open(each.pid) for each in placement.slots]
     driver.close()
     assert ended_within(pidfds, 2.0) == len(pidfds)
-    until(lambda: not any(directory.exists() for directory in directories))
+    becomes_true(lambda: not any(directory.exists() for directory in directories), deadline_s=5.0)
     assert not any(directory.exists() for directory in directories)
 
 
@@ -108,7 +109,7 @@ def test_a_slot_that_does_not_start_says_why(spark: Any) -> None:
     assert "\n" not in said
     assert f"ended while it started: Slot {said[5]} cannot reach the driver at 127.0.0.1:{port}" in said
     # Slots of jobs elsewhere on this machine may be dying just now, with their directories.
-    until(lambda: not abandoned_directories())
+    becomes_true(lambda: not abandoned_directories(), deadline_s=5.0)
     assert not abandoned_directories()
 
 
@@ -121,10 +122,10 @@ def test_directories_of_the_killed_are_removed_by_the_next(tmp_path: Path) -> No
     dead, alive = (make_directory("kind-", name, parent) for name in ("dead", "alive"))
     unfinished = tmp_path / "kind-unfinished"
     unfinished.mkdir()
-    dead.let_go()
+    dead.release_lock()
     remove_abandoned("kind-", parent)
     assert [os.path.exists(each) for each in (dead.path, alive.path, unfinished)] == [False, True, True]
-    alive.let_go()
+    alive.release_lock()
     remove_abandoned("kind-", parent)
     assert not os.path.exists(alive.path)
 
@@ -139,7 +140,7 @@ def test_waiting_for_executors_can_be_cancelled() -> None:
     cancelled = threading.Event()
     cancelled.set()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(placing.private, "registered_executors", lambda sc: 0)
+        patch.setattr(placing.internals, "registered_executors", lambda sc: 0)
         with pytest.raises(JobCancelledError):
             placing.wait_for_executors(NoExecutors(), 2, cancelled)  # type: ignore[arg-type]
 
@@ -172,7 +173,7 @@ def ended_within(pidfds: list[int], deadline_s: float) -> int:
 
 
 def is_abandoned(name: str) -> bool:
-    """Whether nobody holds the directory's lock: it should have been removed."""
+    """Whether no process holds the directory's lock: then it should have been removed."""
     import fcntl
 
     try:
@@ -181,9 +182,3 @@ def is_abandoned(name: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def until(condition: Any, deadline_s: float = 5.0) -> None:
-    end, pause = time.monotonic() + deadline_s, threading.Event()
-    while not condition() and time.monotonic() < end:
-        pause.wait(0.02)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from rekindle.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
-from rekindle.datastream import CoGroupFunction, JoinFunction, StreamExecutionEnvironment
+from rekindle.common import Time, Types, WatermarkStrategy
+from rekindle.datastream import CoGroupFunction, JoinFunction
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
+from tests.environments import checkpointed
 
 EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda event, _: event[1])
@@ -46,10 +47,7 @@ class Counts(CoGroupFunction):
 
 def test_a_join_and_a_co_group_of_a_job_that_fails_and_comes_back(spark, tmp_path):
     """Each pair of each window once, and sessions of both streams, although the job restarts from a checkpoint."""
-    settings = {"rekindle.progress": "off", "execution.checkpointing.dir": str(tmp_path / "checkpoints")}
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings)).set_parallelism(2)
-    env.enable_checkpointing(200)
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(2, 50))
+    env = checkpointed(2, 200, directory=tmp_path / "checkpoints", restarts=2)
     pace = RateLimiterStrategy.per_second(1_000)
     orders = env.from_source(DataGeneratorSource(order, RECORDS, pace), BY_TIME, "orders", EVENT)
     payments = env.from_source(DataGeneratorSource(order, RECORDS, pace), BY_TIME, "payments", EVENT)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from rekindle.common import Configuration, RestartStrategies, Time, Types, WatermarkStrategy
+from rekindle.common import RestartStrategies, Time, Types, WatermarkStrategy
 from rekindle.common.watermark_strategy import Watermark, WatermarkGenerator
 from rekindle.datastream import AggregateFunction, OutputTag, ProcessWindowFunction, StreamExecutionEnvironment
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
@@ -16,6 +16,7 @@ from rekindle.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from tests.environments import environment
 
 EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda event, _: event[1])
@@ -33,11 +34,6 @@ class EveryElement(WatermarkGenerator):
 
 
 PUNCTUAL = WatermarkStrategy.for_generator(EveryElement).with_timestamp_assigner(lambda event, _: event[1])
-
-
-def environment(**settings: str) -> StreamExecutionEnvironment:
-    configuration = Configuration.from_dict({"rekindle.progress": "off", **settings})
-    return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
 
 
 def event(number: int) -> tuple[str, int, int]:
@@ -122,7 +118,7 @@ WINDOWS = {
 @pytest.mark.parametrize("kind", WINDOWS)
 def test_windows_over_the_shuffle(spark, kind):
     assigner, expected = WINDOWS[kind]
-    totals = events(environment()).window(assigner).aggregate(Total(), WithBounds(), accumulator_type=Types.LONG())
+    totals = events(environment(2)).window(assigner).aggregate(Total(), WithBounds(), accumulator_type=Types.LONG())
     assert sorted(collect(totals, f"windows {kind}")) == expected
 
 
@@ -130,7 +126,7 @@ def test_windows_over_the_shuffle(spark, kind):
 def test_windows_of_a_job_that_fails_and_comes_back(spark, tmp_path, kind):
     """Each window once and complete, although the job restarts in the middle from a checkpoint."""
     assigner, expected = WINDOWS[kind]
-    env = environment(**{"execution.checkpointing.dir": str(tmp_path)})
+    env = environment(2, **{"execution.checkpointing.dir": str(tmp_path)})
     env.enable_checkpointing(200)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(2, 50))
     windowed = events(env, per_second=2_500).window(assigner)
@@ -140,7 +136,7 @@ def test_windows_of_a_job_that_fails_and_comes_back(spark, tmp_path, kind):
 
 def test_late_data_and_windows_of_the_whole_stream(spark):
     late = OutputTag("late", EVENT)
-    env = environment().set_parallelism(1)
+    env = environment(2).set_parallelism(1)
     records = [("a", 1, 1), ("b", 2, 1), ("a", 250, 1), ("a", 3, 1), ("b", 260, 1), ("b", 600, 1)]
     timed = env.from_collection(records, EVENT).assign_timestamps_and_watermarks(PUNCTUAL)
     windowed = timed.window_all(TumblingEventTimeWindows.of(Time.milliseconds(100))).side_output_late_data(late)
@@ -151,7 +147,7 @@ def test_late_data_and_windows_of_the_whole_stream(spark):
 def test_windows_of_processing_time_end_by_themselves(spark):
     """I4: no element need come; the job is not over before its windows are."""
     source = DataGeneratorSource(event, 900, RateLimiterStrategy.per_second(300))
-    env = environment()
+    env = environment(2)
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "events", EVENT)
     windowed = numbers.key_by(lambda each: "all", Types.STRING()).window(TumblingProcessingTimeWindows.of(500))
     totals = collect(windowed.sum(2), "by the clock")

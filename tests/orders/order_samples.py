@@ -72,11 +72,11 @@ def job_in_process(
 
 
 def verdicts(settings: Settings, feed: Feed, partial: int) -> list[Verdict]:
-    """What the job wrote, beside the model."""
+    """The files of the job beside the results of the model."""
     return compare(Path(settings.directory) / "output", expected(settings, feed), settings.batch_size, partial)
 
 
 def assert_as_expected(settings: Settings, feed: Feed, partial: int) -> None:
-    """Every stream of results is the model's."""
+    """Compare every stream of results with the model."""
     found = verdicts(settings, feed, partial)
     assert all(verdict.equal for verdict in found), f"seed {feed.seed}: " + "; ".join(map(str, found))

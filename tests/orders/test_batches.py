@@ -10,20 +10,19 @@ from examples.orders.batches import BatchSink, BatchWriter
 from examples.orders.ends import PrintSink, file_sink
 from examples.orders.records import OrderEvent
 from examples.orders.results import rows_of
-from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.connectors.sink_api import WriterInitContext
 from rekindle.graph.build import build_plan
 from rekindle.testing.in_process import InProcessJob
 from rekindle.testing.in_process_checkpoint import InProcessCheckpoint
 from rekindle.testing.sink_contract import SinkContract, SinkUnderTest
+from tests.environments import checkpointed, environment
 from tests.orders.order_samples import CREATED, event
 
 EVENTS = [event(f"order-{number:03d}", CREATED, number) for number in range(47)]
 
 
 def job(directory: Path, parallelism: int, per_epoch: int, restore: InProcessCheckpoint | None = None) -> InProcessJob:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    env.enable_checkpointing(1000)
+    env = checkpointed(parallelism)
     events = env.from_collection(EVENTS, OrderEvent).uid("events").rebalance()
     events.sink_to(BatchSink(file_sink(str(directory)), 10)).uid("batches")
     return InProcessJob(build_plan(env._program("batches")), max_records=per_epoch, restore=restore)
@@ -77,7 +76,7 @@ def test_a_writer_that_got_more_than_a_batch_writes_several(tmp_path):
 
 
 def test_batches_can_be_printed(capsys):
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     env.from_collection(EVENTS[:3], OrderEvent).sink_to(BatchSink(PrintSink("batches"), 2))
     InProcessJob(build_plan(env._program("printed"))).run()
     printed = capsys.readouterr().out.splitlines()
@@ -91,7 +90,7 @@ def test_a_batch_of_no_events_is_refused():
 
 
 class TestContract(SinkContract):
-    """It promises what the sink inside promises."""
+    """The batch sink keeps the promises of the sink inside it."""
 
     @pytest.fixture
     def sink(self, tmp_path: Path) -> SinkUnderTest:

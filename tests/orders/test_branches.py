@@ -29,6 +29,7 @@ from rekindle.datastream import DataStream, OutputTag, ProcessFunction, StreamEx
 from rekindle.datastream.window import TumblingEventTimeWindows
 from rekindle.testing.in_process import InProcessJob
 from rekindle.testing.survival import assert_survives
+from tests.environments import environment
 from tests.orders.order_samples import CANCELLED, CREATED, DELIVERED, PAID, SHIPPED, event, timed
 
 HOUR_MS = 3_600_000
@@ -38,15 +39,11 @@ def run(stream: DataStream, per_epoch: int = 1) -> list[Any]:
     return InProcessJob.of(stream, max_records=per_epoch).run()
 
 
-def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-
-
 # -- deduplication ----------------------------------------------------------------------------------------------------
 
 
 def deduplicated(events: list[OrderEvent], horizon_ms: int = 60_000, tag: OutputTag | None = None) -> list[Any]:
-    stream = timed(environment(), events, OrderEvent).key_by(lambda each: each.order_id, Types.STRING())
+    stream = timed(environment(2), events, OrderEvent).key_by(lambda each: each.order_id, Types.STRING())
     unique = stream.process(Deduplicate(horizon_ms), OrderEvent)
     return run(unique if tag is None else unique.get_side_output(tag))
 
@@ -105,7 +102,7 @@ def tracked(
     lifetime_ms: int = 10**10,
     per_epoch: int = 1,
 ) -> list[Any]:
-    stream = timed(environment(), events, OrderEvent).key_by(lambda each: each.order_id, Types.STRING())
+    stream = timed(environment(2), events, OrderEvent).key_by(lambda each: each.order_id, Types.STRING())
     statuses = stream.process(TrackOrders(retention_ms, lifetime_ms), OrderStatus)
     return run(statuses if tag is None else statuses.get_side_output(tag), per_epoch)
 
@@ -206,7 +203,7 @@ PURCHASES = [
 
 
 def test_purchases_are_summed_per_user_and_hour_and_a_refund_counts_in_its_own_hour():
-    assert sorted(run(summed(environment(), PURCHASES)), key=repr) == [
+    assert sorted(run(summed(environment(2), PURCHASES)), key=repr) == [
         UserPurchases("ann", 0, HOUR_MS, 2, 2001, 1001, 4, (("Books", 1), ("Home", 1)), 0, 0),
         UserPurchases("ann", HOUR_MS, 2 * HOUR_MS, 1, 700, 700, 2, (("Books", 1),), 1, 1001),
         UserPurchases("bob", 0, HOUR_MS, 1, 500, 500, 2, (("Books", 1),), 0, 0),
@@ -216,7 +213,9 @@ def test_purchases_are_summed_per_user_and_hour_and_a_refund_counts_in_its_own_h
 
 def test_a_purchase_that_comes_after_its_window_goes_aside():
     late = purchase("ann", 30, 900)
-    stream = summed(environment(), [*PURCHASES, purchase("ann", 3 * HOUR_MS, 1), purchase("ann", 3 * HOUR_MS, 1), late])
+    stream = summed(
+        environment(2), [*PURCHASES, purchase("ann", 3 * HOUR_MS, 1), purchase("ann", 3 * HOUR_MS, 1), late]
+    )
     assert run(stream.get_side_output(LATE_PURCHASES)) == [late]
 
 
@@ -252,7 +251,7 @@ def give_back(order_id: str, at_ms: int, quantity: int, product: str = "nail") -
 def kept(
     moves: list[StockMove], tag: OutputTag | None = None, lifetime_ms: int = 10**12, per_epoch: int = 1
 ) -> list[Any]:
-    stream = timed(environment(), moves, StockMove).key_by(lambda move: move.product_id, Types.STRING())
+    stream = timed(environment(2), moves, StockMove).key_by(lambda move: move.product_id, Types.STRING())
     updates = stream.process(KeepStock(20, 10, lifetime_ms), StockUpdate)
     return run(updates if tag is None else updates.get_side_output(tag), per_epoch)
 

@@ -1,4 +1,4 @@
-"""The model by itself: what it says of orders that are easy to follow by hand."""
+"""The model by itself, with orders that are easy to follow by hand."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_stock():
 
 
 def test_a_lively_feed_has_something_of_everything():
-    """Else the comparisons of the other tests would show little."""
+    """Otherwise the comparisons with the model would prove little."""
     rows = expected(Settings(initial_stock=40), LIVELY)
     assert [name for name, found in rows.items() if len(found) <= 5] == ["late-purchases"]
     assert any(each["refunds"] for each in rows["purchases"])

@@ -1,4 +1,4 @@
-"""The program around the job: options, configuration, journal, what the screens say."""
+"""The program around the job: options, configuration, journal, and the texts of the screens."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_an_order_stays_on_one_split():
 
 
 def test_events_come_late_but_never_later_than_the_bound():
-    """Duplicates may: they are dropped, whenever they come."""
+    """Duplicates may come later than the bound: the job drops them anyway."""
     for reader in readers(LIVELY, 2):
         latest, late, seen = 0, 0, set()
         for event in drain(reader):

@@ -1,4 +1,4 @@
-"""Whatever is written, aborted, completed or lost: what is stored restores to the state at the cut, in bounds (I12).
+"""After any writes, aborts, completions and losses, stored files restore the state at the cut, and stay bounded (I12).
 
 One subtask with keyed state and timers goes through real snapshots, files and manifests, with bounds so small that a
 few dozen steps reach all of them.
@@ -16,26 +16,27 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rekindle.checkpoint.manifest import FileRef, SubtaskState
-from rekindle.checkpoint.parts import on_top_of, write_subtask
+from rekindle.checkpoint.parts import OperatorSnapshotFutures, on_top_of, write_subtask
 from rekindle.checkpoint.read_state import read_parts
-from rekindle.checkpoint.rescale import SubtaskRestore
+from rekindle.checkpoint.rescale import SubtaskShare
 from rekindle.checkpoint.rewrites import RewriteRules
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.common.typeinfo import Types
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.protocol import CheckpointOrder
-from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotSource, take_snapshot
+from rekindle.runtime.snapshot import CaptureInput, capture_operator
 from rekindle.runtime.state import capture
+from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
-from rekindle.runtime.state.inventory import StoredSnapshots
+from rekindle.runtime.state.inventory import Inventories
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 
 GROUPS = 4
 KEYS = ["a", "b", "c", "d", "e", 1, 2, 3]
 RULES = RewriteRules(ripe_deltas=3, most_deltas=6, cycle=6, most_files=10, part_bytes=8, small_bytes=64)
-# state -> key -> what is in it; "timers" -> (time, key)
+# state -> key -> contents; "timers" -> (time, key)
 Model = dict[str, dict[Any, Any]]
 
 keys = st.sampled_from(KEYS)
@@ -44,26 +45,28 @@ times = st.integers(0, 20)
 
 class Subtask:
     def __init__(self) -> None:
-        self.keyed = HashMapKeyedBackend(GROUPS, range(GROUPS), defers=True)
-        self.keyed.stored = StoredSnapshots(RULES)
+        self.keyed = HashMapKeyedBackend(GROUPS, range(GROUPS), KeyedStateOptions(defer_reads=True))
+        self.keyed.inventories = Inventories(RULES)
         self.timers = InternalTimers(GROUPS, range(GROUPS))
-        self.context = SimpleNamespace(keyed=self.keyed, timers=self.timers, operator_state=OperatorStateBackend(0))
+        self.context = SimpleNamespace(
+            keyed=self.keyed, timers=self.timers, operator_state=OperatorStateBackend(0), subtask=0
+        )
 
     def restore(self, store: MemoryStore, stored: SubtaskState | None) -> Subtask:
         if stored is not None:
-            found = SubtaskRestore(
+            found = SubtaskShare(
                 "op", 0, 1, False, keyed=stored.keyed, timers=stored.timers, file_bytes=stored.file_bytes
             )
             self.keyed.restore(read_parts(store, "root", found.keyed))
-            self.keyed.stored.restored(found)
+            self.keyed.inventories.restored(found)
             self.timers.restore(read_parts(store, "root", found.timers))
         self.value = self.keyed.value_state(ValueStateDescriptor("value", Types.STRING()))
         self.list = self.keyed.list_state(ListStateDescriptor("list", Types.LONG()))
         return self
 
     def take(self, order: CheckpointOrder) -> OperatorSnapshotFutures:
-        source = SnapshotSource("op", self.context, lambda context: None, committables=lambda number: ())
-        return take_snapshot(source, order)
+        source = CaptureInput("op", "op", self.context, lambda context: None, committables=lambda number: ())
+        return capture_operator(source, order)
 
     def content(self) -> Model:
         model: Model = {"value": {}, "list": {}, "timers": {}}
@@ -143,13 +146,13 @@ class Chains(RuleBasedStateMachine):
 
     def _written(self, order: CheckpointOrder, futures: OperatorSnapshotFutures) -> SubtaskState:
         writer = StateFileWriter(self.store, "root", f"shared/{order.id}", inline_bytes=0)
-        new = write_subtask(writer, futures.parts(0, order.id, False))
+        new = write_subtask(writer, futures)
         base = self.completed[1] if self.completed and not order.savepoint else None
         return on_top_of(base, new)
 
     @rule(key=keys, length=st.integers(1, 60), time=times)
     def checkpoint(self, key: Any, length: int, time: int) -> None:
-        """A cut; processing goes on before it is written."""
+        """Make a cut; processing goes on before the snapshot is written."""
         model, order = copy.deepcopy(self.model), self._order()
         futures = self.subtask.take(order)
         self.update(key, length)
@@ -163,7 +166,7 @@ class Chains(RuleBasedStateMachine):
 
     @rule(key=keys)
     def checkpoint_that_is_aborted(self, key: Any) -> None:
-        """Before it is written, or after."""
+        """Abort a snapshot before or after it is written."""
         self.subtask.take(self._order()).cancel()
         self.append(key, 5)
         self.subtask.keyed.snapshot_aborted(self.last_id)

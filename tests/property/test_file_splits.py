@@ -1,4 +1,4 @@
-"""Lines of files: whatever the content, the cuts and the interruptions, each line comes exactly once."""
+"""Lines of files: each line comes exactly once, for any content, any cuts and any interruptions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_line_belongs_to_one_split(content: str, split_bytes: int, block_b
 
 @given(CONTENT, st.integers(1, 20), st.data())
 def test_a_cut_after_any_record_and_a_restore_at_any_parallelism(content: str, split_bytes: int, data: Any) -> None:
-    """I8: positions are exact; what was handed out before the cut and what comes after it is everything, once."""
+    """I8: positions are exact: the lines before the cut and the lines after it are all lines, once each."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "a.txt")
         path.write_bytes(content.encode())

@@ -1,4 +1,4 @@
-"""Every kind of state answers as a plain Python value would, whatever is done to it in whatever order."""
+"""Every kind of state equals a plain Python value after any operations in any order."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from rekindle.datastream.state import (
 )
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.operator_state import OperatorStateBackend
+from tests.whole_state import whole_parts
 
 GROUPS = 4
 KEYS = ["a", ("a",), 1, None, (None, "")]
@@ -106,7 +107,7 @@ class MapModel:
 
 
 class SumModel:
-    """What was added; the empty sum is None."""
+    """A sum; the sum of nothing is None."""
 
     def __init__(self) -> None:
         self.added: list[int] = []
@@ -186,7 +187,7 @@ def test_keyed_state_of_each_kind_and_key_is_a_value_of_its_own(steps: list[Any]
     models = {(place, kind): model() for place in range(len(KEYS)) for kind, (_, model, _) in KEYED.items()}
     for step in steps:
         if step == "restore":
-            keyed, states = backend([(group.key_group, group.encode()) for group in keyed.snapshot_full()])
+            keyed, states = backend(whole_parts(keyed))
         elif step == "forget":
             keyed.forget_changes()
         else:

@@ -1,4 +1,4 @@
-"""Base and completed deltas restore exactly the state at the cut (I12), whatever was written, aborted or completed."""
+"""Base and completed deltas restore exactly the state at the cut (I12), after any writes, aborts and completions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rekindle.common.typeinfo import Types
-from rekindle.datastream.functions import AggregateFunction
 from rekindle.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -20,13 +19,15 @@ from rekindle.datastream.state import (
 )
 from rekindle.key_groups import key_group_range
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from tests.property.collect import Collect
+from tests.whole_state import whole_parts
 
 GROUPS = 8
 # Few of each, so that runs of a few dozen steps meet the same key and field again and again.
 KEYS: list[Any] = [("a", 1), 7]
 FIELDS: list[Any] = [None, "x"]
 Parts = list[tuple[int, bytes]]
-# state -> key -> what is in it
+# state -> key -> contents
 Model = dict[str, dict[Any, Any]]
 
 keys = st.sampled_from(KEYS)
@@ -44,23 +45,6 @@ operations = st.one_of(
     st.tuples(st.just("add"), numbers),
     st.tuples(st.just("clear"), st.sampled_from(["value", "list", "map", "sum", "collected"])),
 )
-
-
-class Collect(AggregateFunction):
-    """An accumulator that is changed in place."""
-
-    def create_accumulator(self) -> list[int]:
-        return []
-
-    def add(self, value: int, accumulator: list[int]) -> list[int]:
-        accumulator.append(value)
-        return accumulator
-
-    def get_result(self, accumulator: list[int]) -> tuple[int, ...]:
-        return tuple(accumulator)
-
-    def merge(self, acc_a: list[int], acc_b: list[int]) -> list[int]:
-        return acc_a + acc_b
 
 
 class Backend:
@@ -101,7 +85,7 @@ class Snapshots(RuleBasedStateMachine):
         self.model: Model = {"value": {}, "list": {}, "map": {}, "sum": {}, "collected": {}}
         self.next_id = 1
         self.completed: int | None = None
-        # What the store would hold: the chain of parts of each snapshot, and the model at its cut.
+        # The contents of the store: the chain of parts of each snapshot, and the model at its cut.
         self.chains: dict[int | None, Parts] = {None: []}
         self.models: dict[int | None, Model] = {None: copy.deepcopy(self.model)}
         self.pending: list[int] = []
@@ -174,7 +158,7 @@ class Snapshots(RuleBasedStateMachine):
 
     @rule(key=keys, operations=st.lists(operations, max_size=2))
     def snapshot(self, key: Any, operations: list[tuple[str, Any]]) -> None:
-        """A cut; processing goes on before it is encoded."""
+        """Make a cut; processing goes on before the snapshot is encoded."""
         number, self.next_id = self.next_id, self.next_id + 1
         self.models[number] = copy.deepcopy(self.model)
         delta = self.backend.keyed.snapshot_delta(number, self.completed)
@@ -195,7 +179,7 @@ class Snapshots(RuleBasedStateMachine):
     def _complete(self, number: int, notified: bool) -> None:
         self.pending = [later for later in self.pending if later > number]
         self.completed = number
-        # The notification is best effort: the next trigger says what was completed too.
+        # The notification is best effort: the next trigger names the completed checkpoint, too.
         if notified:
             self.backend.keyed.snapshot_completed(number)
         assert Backend(self.chains[number]).content() == self.models[number]
@@ -207,7 +191,7 @@ class Snapshots(RuleBasedStateMachine):
 
     @rule(parallelism=st.integers(1, GROUPS))
     def savepoint_and_restart(self, parallelism: int) -> None:
-        savepoint = [(group.key_group, group.encode()) for group in self.backend.keyed.snapshot_full()]
+        savepoint = whole_parts(self.backend.keyed)
         assert self._rescaled(savepoint, parallelism) == self.model
         self.backend = Backend(self.chains[self.completed])
         self.model = copy.deepcopy(self.models[self.completed])

@@ -1,4 +1,4 @@
-"""Window joins and co-groups over random streams: what a brute-force model gives, whatever comes in whatever order.
+"""Window joins and co-groups over random streams equal a brute-force model, for any elements in any order.
 
 The fast operators and the general one run side by side, with late elements; whole jobs run across a restore.
 """
@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from rekindle.common import Duration, Types, WatermarkStrategy
 from rekindle.common.watermark_strategy import MAX_WATERMARK
-from rekindle.datastream import CoGroupFunction, DataStream, OutputTag, StreamExecutionEnvironment, TaggedUnion
+from rekindle.datastream import CoGroupFunction, DataStream, OutputTag, TaggedUnion
 from rekindle.testing import InProcessJob
+from tests.environments import checkpointed, environment
 from tests.property.test_windows import Aligned, Model, Sessions, actions, aligned, lateness
 from tests.window_driver import WindowDriver
 
@@ -43,11 +44,11 @@ def results(first: list[int], second: list[int], join: bool) -> list[Any]:
     return list(product(first, second)) if join else [(first, second)]
 
 
-# -- an operator, an element at a time --------------------------------------------------------------------------------
+# -- one operator, one element at a time -------------------------------------------------------------------------------
 
 
 def of_model(fired: list[Any], join: bool) -> list[Any]:
-    """What a window with these numbers gives: the even ones are of the first stream."""
+    """The results of a window with these numbers: the even ones are of the first stream."""
     out = []
     for each in fired:
         if each[0] == "late":
@@ -67,7 +68,7 @@ def tagged(key: str, number: int) -> TaggedUnion:
 @settings(max_examples=100, deadline=None)
 @given(aligned | sessions, st.booleans(), lateness, actions, st.sampled_from([None, PAIR]), st.randoms())
 def test_the_operator_gives_what_the_model_gives(windows, join, late, steps, type_info, random):
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     one, two = (env.from_collection([("", 0)], type_info) for _ in range(2))
     stream = together(one, two, windows, join, late)
     drivers = [WindowDriver(stream, side_output="late", general=general) for general in (False, True)]
@@ -97,7 +98,7 @@ def test_the_operator_gives_what_the_model_gives(windows, join, late, steps, typ
     assert [driver.rows() for driver in drivers] == [0, 0]
 
 
-# -- a whole job, everything in order of its time ---------------------------------------------------------------------
+# -- a whole job, all elements in order of time ------------------------------------------------------------------------
 
 Element = tuple[str, int, int]
 
@@ -133,8 +134,7 @@ def brute_force(first: list[Element], second: list[Element], windows: Aligned | 
 
 
 def program(first: list[Element], second: list[Element], windows: Any, join: bool, parallelism: int) -> DataStream:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    env.enable_checkpointing(1_000)
+    env = checkpointed(parallelism)
     # Behind by one: sessions that just touch are one, unless the first has fired before the second began.
     in_order = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(1))
     by_time = in_order.with_timestamp_assigner(lambda element, _: element[2])

@@ -33,11 +33,11 @@ LATE = OutputTag("late")
 Window = tuple[int, int]
 
 
-# -- what is run ------------------------------------------------------------------------------------------------------
+# -- window functions --------------------------------------------------------------------------------------------------
 
 
 class Collected(AggregateFunction):
-    """Everything in the order in which it was added."""
+    """All elements in the order in which they were added."""
 
     def create_accumulator(self):
         return ()
@@ -58,7 +58,7 @@ class AllOfThem(ProcessWindowFunction):
 
 
 class OneOfThem(WindowFunction):
-    """What is left of the window by an incremental function, with its window."""
+    """The value of an incremental function, with its window."""
 
     def apply(self, key, window, inputs):
         (value,) = inputs
@@ -81,7 +81,7 @@ def processed(windowed: Any) -> DataStream:
     return windowed.process(AllOfThem())
 
 
-#: How a window is evaluated, and what that gives for (key, window, numbers).
+#: The ways to evaluate a window, and the expected result of each for (key, window, numbers).
 EVALUATIONS: list[tuple[Callable[[Any], DataStream], Callable[[str, Window, list[int]], Any]]] = [
     (reduced, lambda key, window, numbers: (key, _joined(numbers))),
     (reduced_with_window, lambda key, window, numbers: (key, *window, (key, _joined(numbers)))),
@@ -246,7 +246,7 @@ def test_sessions(windows, evaluation, late, steps, key_type):
 
 
 def _by_output(events: list[Any]) -> tuple[list[Any], list[Any]]:
-    """The main output and the side output: between the two there is no order."""
+    """The main output and the side output, apart: there is no order between the two."""
     return [event for event in events if event[0] != "late"], [event for event in events if event[0] == "late"]
 
 

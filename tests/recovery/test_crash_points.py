@@ -27,7 +27,7 @@ ROUNDS, DRIVER_ROUNDS = 3, 12
 
 
 def reached_in(package: str) -> list[CrashPoint]:
-    """The points that the code of a package reaches, so that a new one is tried without a word here."""
+    """The crash points that the code of a package reaches, so that a new point needs no change here."""
     sources = [path.read_text() for path in (REPOSITORY / "src" / "rekindle" / package).rglob("*.py")]
     return [point for point in CrashPoint if any(f"CrashPoint.{point.name})" in text for text in sources)]
 
@@ -37,7 +37,7 @@ IN_SLOT, IN_DRIVER = reached_in("runtime"), [*reached_in("coordinator"), *reache
 
 @dataclass(frozen=True)
 class Blow:
-    """Where a process dies, and the how manieth time that it gets there.
+    """Where a process dies, and at which visit of that point.
 
     `final`: in a job whose only checkpoint is the one at its end (I9).
     """
@@ -50,17 +50,17 @@ class Blow:
         return f"{self.point.value}-{'final' if self.final else self.times}"
 
     def at(self, process: str) -> str:
-        """As `REKINDLE_CRASH_AT` says it."""
+        """The value for `REKINDLE_CRASH_AT`."""
         return f"{self.point.value}:{self.times}@{process}"
 
     @property
     def rounds(self) -> int:
-        """How long its job is."""
+        """The number of rounds of its job."""
         return 1 if self.final else ROUNDS
 
     @property
     def settings(self) -> str:
-        """What an order says beside name and crash."""
+        """The settings of an order beside name and crash."""
         return ",rounds=1,interval=600000" if self.final else ""
 
 
@@ -88,7 +88,7 @@ def test_every_point_is_reached_somewhere() -> None:
 # -- in a slot: the job restarts by itself ----------------------------------------------------------------------------
 
 
-#: Nothing is restored, and nothing committed again, unless something failed before.
+#: Points of a restore and of a repeated commit: reached only after a failure.
 AFTER_A_FAILURE = ("RESTORE", "RECOMMIT")
 
 
@@ -112,7 +112,7 @@ class SlotRuns:
         return (self.directory / f"{name}.crashed").exists()
 
     def left_over(self, name: str) -> list[str]:
-        """What was staged and neither committed nor swept."""
+        """The staged files that were neither committed nor swept."""
         return [path.name for path in (self.directory / name).iterdir() if path.name.startswith(".")]
 
 
@@ -152,7 +152,7 @@ def test_a_sink_that_commits_by_hand(slot_runs: SlotRuns) -> None:
 
 
 def test_a_sink_that_does_not_wait_for_checkpoints_writes_twice(slot_runs: SlotRuns) -> None:
-    """The same blow without the mechanism: so the matrix can fail."""
+    """The same crash without the mechanism loses or doubles lines: the matrix can fail."""
     output = slot_runs.output("direct")
     assert slot_runs.crashed("direct")
     assert set(output) == set(expected(ROUNDS))
@@ -160,7 +160,7 @@ def test_a_sink_that_does_not_wait_for_checkpoints_writes_twice(slot_runs: SlotR
 
 
 def test_a_sink_that_does_not_commit_again_loses(slot_runs: SlotRuns) -> None:
-    """The same blow without the mechanism: so the matrix can fail."""
+    """The same crash without the mechanism loses or doubles lines: the matrix can fail."""
     output = slot_runs.output("forgetful")
     assert slot_runs.crashed("forgetful")
     assert len(output) == len(set(output))
@@ -172,7 +172,7 @@ def test_a_sink_that_does_not_commit_again_loses(slot_runs: SlotRuns) -> None:
 
 @dataclass(frozen=True)
 class DriverRuns:
-    """What one program committed until it died at each point, and in the end."""
+    """The lines committed until the program died at each point, and in the end."""
 
     until: dict[Blow, list[tuple[int, int]]]
     died: dict[Blow, bool]
@@ -180,8 +180,8 @@ class DriverRuns:
 
 
 def die_again_and_again(directory: Path, order: str, blows: list[Blow], last: str | None = None) -> DriverRuns:
-    """Run the program with a blow each, then, perhaps with another order, without one; every run goes on where the one
-    before died.
+    """Run the program once per crash point, then without a crash, perhaps with another order. Every run goes on where
+    the run before died.
     """
     until: dict[Blow, list[tuple[int, int]]] = {}
     died: dict[Blow, bool] = {}
@@ -205,7 +205,7 @@ def driver_runs(tmp_path_factory: pytest.TempPathFactory, no_slot_left: None) ->
 
 @pytest.mark.parametrize("blow", DRIVER_BLOWS, ids=str)
 def test_the_driver_dies(driver_runs: DriverRuns, blow: Blow) -> None:
-    """I14, I18: what was committed until then is a part of the output, no line twice."""
+    """I14, I18: the lines committed until then are a part of the output, no line twice."""
     assert driver_runs.died[blow], "nobody died"
     output = driver_runs.until[blow]
     assert len(output) == len(set(output))
@@ -224,7 +224,7 @@ def test_the_driver_dies_with_its_final_checkpoint(tmp_path: Path) -> None:
 
 
 def test_the_driver_dies_while_it_stops_with_a_savepoint(tmp_path: Path) -> None:
-    """I17: `latest` is that savepoint from the moment at which it exists, and what it contains is committed once."""
+    """I17: `latest` is that savepoint from the moment at which it exists, and its committables are committed once."""
     order = f"job,resume=latest,rounds=3,interval=600000,stop={tmp_path / 'savepoints'}"
     blows = [Blow(CrashPoint.AFTER_PUBLISH), Blow(CrashPoint.AFTER_NOTIFY)]
     runs = die_again_and_again(tmp_path, order, blows, last="job,resume=latest,rounds=3")

@@ -1,4 +1,4 @@
-"""Drivers that die and are run again, and two drivers that believe the same job to be theirs."""
+"""Drivers that die and are run again, and two drivers that claim the same job."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def timelines(directory: Path) -> list[Path]:
 
 
 def wait_for_commits(program: RunningProgram, directory: Path, more: int) -> None:
-    """Until so many files are committed that were not when this was called."""
+    """Wait until `more` files are committed that were not at the time of the call."""
     known = commits(directory)
     until = time.monotonic() + DEADLINE_S
     while len(commits(directory) - known) < more:
@@ -61,13 +61,13 @@ def test_a_killed_driver_is_resumed_from_latest(tmp_path: Path) -> None:
 
 
 def assert_each_once(directory: Path) -> None:
-    """How long the job was depends on when it was told to end; but it counted from 1, without a gap and alike."""
+    """The job's length depends on when it was told to end; but every key counted from 1, without a gap."""
     output = committed(directory / "job")
     assert output == sorted((key, count) for key in range(KEYS) for count in range(1, len(output) // KEYS + 1))
 
 
 def assert_lost_ownership(program: RunningProgram) -> None:
-    """It has stopped with a sentence that says who has the job now."""
+    """The driver has stopped with a sentence that names the new owner of the job."""
     assert program.wait(DEADLINE_S) == 1, program.story()
     # Spark's own processes may say something after it, while they end.
     sentence = "OwnershipLostError: The checkpoints of job 'job' at "
@@ -78,7 +78,7 @@ def assert_lost_ownership(program: RunningProgram) -> None:
 
 
 def test_the_older_of_two_living_drivers_stops(tmp_path: Path) -> None:
-    """I14: from the moment in which the second claims the job the first can neither publish nor commit."""
+    """I14: once the second driver has claimed the job, the first can neither publish nor commit."""
     order = f"job,rounds=100000,until={tmp_path / 'go'},resume=latest"
     with RunningProgram(PROGRAM, os.fspath(tmp_path), order) as older:
         wait_for_commits(older, tmp_path, 1)
@@ -91,7 +91,7 @@ def test_the_older_of_two_living_drivers_stops(tmp_path: Path) -> None:
 
 
 def test_a_driver_that_was_frozen_wakes_up_to_find_another_one(tmp_path: Path) -> None:
-    """I14: all processes of the first stand still while the second takes over; when they go on, they change nothing."""
+    """I14: all processes of the first driver are stopped while the second takes over; later they change nothing."""
     order = f"job,rounds=100000,until={tmp_path / 'go'},resume=latest"
     with RunningProgram(PROGRAM, os.fspath(tmp_path), order) as older:
         wait_for_commits(older, tmp_path, 2)
@@ -115,7 +115,7 @@ def test_a_driver_that_was_frozen_wakes_up_to_find_another_one(tmp_path: Path) -
 
 
 def wait_until_it_stands(program: RunningProgram, sign: Path) -> None:
-    """Until the driver has reached the point at which it stops itself."""
+    """Wait until the driver has reached the point at which it stops itself."""
     until = time.monotonic() + DEADLINE_S
     process = psutil.Process(program.pid)
     while not (sign.exists() and process.status() == psutil.STATUS_STOPPED):
@@ -128,9 +128,10 @@ def wait_until_it_stands(program: RunningProgram, sign: Path) -> None:
 def test_what_a_driver_publishes_after_its_successor_has_begun_does_not_count(
     tmp_path: Path, point: str, stops: bool
 ) -> None:
-    """I21: the first stands between its look at the claims and `_metadata`; the second begins from what is there,
-    aborts what else is open, and dies before its first checkpoint; the first writes. The third begins where the second
-    did: the transactions of what came late are gone, and the sink would not notice it.
+    """I21: the first driver stops between its check of the claims and `_metadata`. The second begins from the newest
+    checkpoint, aborts the other open transactions, and dies before its first checkpoint. Then the first writes its
+    `_metadata`. The third begins where the second did: the transactions of the late checkpoint are gone, and the sink
+    would not notice it.
     """
     order, sign = "job,sink=Fenced,rounds=6,resume=latest", tmp_path / "stands"
     older_order = f"{order},interval=600000,stop={tmp_path / 'savepoints'}" if stops else order

@@ -1,6 +1,6 @@
-"""Every operator beside windows: clean, killed in the middle and restored, restored at another parallelism: the same.
+"""Every operator except windows gives the same results clean, killed and restored, and restored at another parallelism.
 
-Async I/O is in `tests/unit/runtime/test_async_io.py`, with the same table of runs.
+Async I/O is in `tests/unit/runtime/operators/test_async_checkpoints.py`, with the same table of runs.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from rekindle.datastream import (
 )
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.testing import InProcessJob, assert_survives
+from tests.environments import environment
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: record[1])
@@ -55,7 +56,7 @@ def by_key(stream: DataStream) -> Any:
 
 
 def with_aside(stream: DataStream) -> DataStream:
-    """Main and side output in one, told apart."""
+    """Main and side output in one stream, each record with the name of its output."""
     return stream.map(lambda value: ("main", value)).union(
         stream.get_side_output(ASIDE).map(lambda value: ("aside", value))
     )
@@ -80,7 +81,7 @@ def sales(env: StreamExecutionEnvironment, shape: Callable[[int, int, str], Any]
 
 
 class Total(KeyedProcessFunction):
-    """A running total; at each tenth element to the side; what is there at the end, by a timer."""
+    """A running total; each tenth one goes to a side output; a timer emits the last one at the end."""
 
     def open(self, runtime_context):
         self.total = runtime_context.get_state(TOTAL)
@@ -137,7 +138,7 @@ class Repeated(CoFlatMapFunction):
 
 
 class Ruled(BroadcastProcessFunction):
-    """Elements wait until their rule is there: the result does not depend on who comes first."""
+    """Elements wait until their rule has come: the result does not depend on the order of the inputs."""
 
     def initialize_state(self, context):
         store = context.get_operator_state_store()
@@ -271,7 +272,7 @@ def test_an_operator_survives(program):
 
 
 def test_async_with_retries_survives():
-    """How many epochs it takes is up to the answers, so the cuts are the first ones."""
+    """The number of epochs depends on the answers, so the cuts are in the first epochs."""
     results = assert_survives(asked, records_per_epoch=4, cuts=(1, 2, 4, 8))
     assert sorted(results) == [(key, 0) for key in range(4)]
 
@@ -296,7 +297,7 @@ def test_an_accumulator_is_of_the_last_attempt_only():
             self.seen.add(1)
 
     def program():
-        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+        env = environment(1)
         return env.from_collection(range(10)).process(Counted())
 
     job = InProcessJob.of(program(), max_records=4)

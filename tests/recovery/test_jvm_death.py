@@ -1,4 +1,4 @@
-"""The driver's JVM is killed: a session of ours is started again and the job goes on; else it ends with a sentence."""
+"""The driver's JVM is killed: Rekindle starts its own session again; a job on a borrowed one ends with a sentence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEADLINE_S = 90.0
 
 
 def jvm_of(program: RunningProgram, other_than: psutil.Process | None = None) -> psutil.Process:
-    """The driver's JVM, as soon as there is one."""
+    """Wait for the driver's JVM, and return it."""
     until = time.monotonic() + DEADLINE_S
     while True:
         found = [each for each in program.java(DRIVER_JVM) if each.info["name"] == "java" and each != other_than]
@@ -34,7 +34,7 @@ def jvm_of(program: RunningProgram, other_than: psutil.Process | None = None) ->
 
 
 def test_a_job_whose_jvm_is_killed_again_and_again_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
-    """Also while it starts: the second kill comes as soon as the process is there."""
+    """Also while the JVM starts: the second kill comes as soon as the process exists."""
     with RunningProgram("tests.recovery.programs.matrix", os.fspath(tmp_path), "job,rounds=12") as program:
         wait_for_commits(program, tmp_path, 1)
         killed = jvm_of(program)

@@ -54,13 +54,13 @@ def test_an_example_survives_wherever_it_is_cut_at_any_parallelism(program: str)
 
 
 def published(directory: Path) -> int:
-    """The newest complete checkpoint."""
+    """The id of the newest complete checkpoint."""
     found = (directory / "checkpoints").glob("*/*/chk-*/_metadata")
     return max((int(path.parent.name[4:]) for path in found), default=0)
 
 
 def wait_for_progress(program: RunningProgram, directory: Path) -> None:
-    """Until a checkpoint is complete that was not when this was called."""
+    """Wait for a checkpoint that completes after the call."""
     known, until = published(directory), time.monotonic() + DEADLINE_S
     while published(directory) <= known:
         assert time.monotonic() < until, f"no checkpoint within {DEADLINE_S} s. {program.story()}"
@@ -86,7 +86,7 @@ def kill_a_slot(program: RunningProgram) -> None:
 def test_an_example_that_is_killed_and_resumed_writes_each_result_once(
     tmp_path: Path, program: str, options: list[str]
 ) -> None:
-    """A slot dies, then the driver; the program is run again at another parallelism and takes the rest."""
+    """A slot dies, then the driver; the program is run again at another parallelism and processes the rest."""
     common = [*options, "--seed", str(SEED), "--interval-ms", "300", "--directory", os.fspath(tmp_path)]
     with RunningProgram(f"examples.{program}", *common, "--rate", "500", "--parallelism", "2") as first:
         wait_for_progress(first, tmp_path)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rekindle.common import Time, Types
-from rekindle.datastream import AggregateFunction, DataStream, KeyedProcessFunction, StreamExecutionEnvironment
+from rekindle.datastream import AggregateFunction, DataStream, KeyedProcessFunction
 from rekindle.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -17,10 +17,11 @@ from rekindle.datastream.state import (
     ValueStateDescriptor,
 )
 from rekindle.testing import InProcessJob, ManualClock
+from tests.environments import checkpointed
 
 START_MS = 1_700_000_000_000
 TTL_MS = 10
-#: What each epoch brings; the clock moves 4 ms after each.
+#: The keys of each epoch; the clock moves 4 ms after each epoch.
 EPOCHS = [["a", "b"], ["a", "c"], ["a", "d"], ["a", "b"], ["b", "c"], ["a", "d"]]
 STEP_MS = 4
 
@@ -69,8 +70,7 @@ class Visits(KeyedProcessFunction):
 
 
 def visits(config: StateTtlConfig | None, parallelism: int) -> DataStream:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    env.enable_checkpointing(1000)
+    env = checkpointed(parallelism)
     stream = env.from_collection([key for epoch in EPOCHS for key in epoch], Types.STRING())
     return stream.key_by(lambda key: key, Types.STRING()).process(Visits(config))
 
@@ -85,7 +85,10 @@ def config_of(cleanup: str) -> StateTtlConfig:
 
 
 def expected(pauses: dict[int, int]) -> list[list[tuple[Any, ...]]]:
-    """Per epoch: counts expire 10 ms after the last visit, elements each by itself. Pauses: after which epoch."""
+    """The counts of each epoch: a count expires 10 ms after the last visit, each element by itself.
+
+    `pauses`: milliseconds that pass after an epoch with this number.
+    """
     now = START_MS
     last: dict[str, tuple[int, int]] = {}
     listed: dict[str, list[int]] = {}

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.timeout(600)
 
 SEED = int(os.environ.get("REKINDLE_TEST_SEED", "20240607"))
 SLOT_KILLS, DRIVER_KILLS = 20, 3
-#: More than can flow while processes are killed; the last run, which nobody disturbs, takes the rest at full speed.
+#: More transfers than can flow while processes are killed; the last, undisturbed run processes the rest at full speed.
 TRANSFERS, PER_SECOND = 120_000, 1_000
-#: Of each run of the program: it is resumed with another parallelism, too.
+#: The parallelism of each run of the program: a later run resumes with another one.
 PARALLELISMS = (2, 3, 1, 2)
 DEADLINE_S = 120.0
 
@@ -59,7 +59,7 @@ class Killer:
         return max(self.log.completed_checkpoints(), default=0) if folder.exists() else 0
 
     def wait_for_progress(self) -> None:
-        """Until a checkpoint is complete that was not when this was called: the job is back, and has gone on."""
+        """Wait for a checkpoint that completes after the call: then the job has restarted and gone on."""
         known = self.newest_completed()
         until = time.monotonic() + DEADLINE_S
         while self.newest_completed() <= known:
@@ -68,7 +68,7 @@ class Killer:
             Event().wait(0.01)
 
     def kill_a_slot(self) -> None:
-        """Some slot that lives now; between two attempts there may be none for a moment."""
+        """Wait for a living slot, and return one; between two attempts there may be none for a moment."""
         until = time.monotonic() + DEADLINE_S
         while not (slots := [slot for slot in self.program.slots() if is_alive(slot)]):
             assert time.monotonic() < until, f"no slot within {DEADLINE_S} s. {self.program.story()}"
@@ -78,7 +78,7 @@ class Killer:
         psutil.wait_procs([victim], timeout=DEADLINE_S)
 
     def kill_the_driver(self) -> None:
-        """The program itself; then it is run again."""
+        """Kill the program itself, and run it again."""
         family = self.program.processes()
         killed_at = time.monotonic()
         self.program.send_signal(signal.SIGKILL)
@@ -87,7 +87,7 @@ class Killer:
         self.program = self.run()
 
     def end(self) -> None:
-        """Take the program's processes and its folder away."""
+        """End the program's processes and remove its folder."""
         self.program.__exit__(None, None, None)
         self.restarts += sum("failed, restart in" in line for line in self.program.errors)
 
@@ -103,7 +103,7 @@ def test_twenty_killed_slots_and_three_killed_drivers_change_no_total(tmp_path: 
     killer = Killer(tmp_path, chance)
     try:
         for kill in [*kills, "driver"]:
-            # Now and then nothing is waited for, and the blow meets a job that is just coming back.
+            # Sometimes the test does not wait: then the kill meets a job that is just restarting.
             if chance.random() < 0.8:
                 killer.wait_for_progress()
             Event().wait(chance.uniform(0.0, 0.4))
@@ -120,7 +120,7 @@ def test_twenty_killed_slots_and_three_killed_drivers_change_no_total(tmp_path: 
     assert killer.log.statements() == expected_balances(SEED, TRANSFERS)
 
 
-# -- the auditor, who must be able to find something ------------------------------------------------------------------
+# -- the auditor finds mistakes ----------------------------------------------------------------------------------------
 
 DESK = Note("desk", 0, 1, transfers=3)
 HALF = Note("ledger", 0, 2, entries=4, accounts=4, cents=400_000 - 70)

@@ -1,4 +1,4 @@
-"""Window joins and co-groups survive being killed: clean, restored, and restored at another parallelism: the same."""
+"""Window joins and co-groups give the same results clean, killed and restored, and restored at another parallelism."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ PROGRAMS = {("join", name): build for name, build in JOINS.items()} | {
 
 
 def keyed(env, method, typed):
-    # One subtask hands out timestamps and tells both streams apart, so that what is late is so at each parallelism.
+    # One subtask hands out timestamps and tells both streams apart, so that late elements are late at each parallelism.
     timed = env.from_collection(RECORDS, RECORD).assign_timestamps_and_watermarks(BY_TIME).set_parallelism(1)
     sides = [timed.filter(lambda each, rest=rest: each[2] % 2 == rest).set_parallelism(1) for rest in (0, 1)]
     one, two = sides if typed else [side.map(lambda each: each).set_parallelism(1) for side in sides]

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 import pytest
 
 from rekindle.common import Types, WatermarkStrategy
-from rekindle.datastream import AggregateFunction, OutputTag, ProcessWindowFunction, StreamExecutionEnvironment
+from rekindle.datastream import AggregateFunction, OutputTag, ProcessWindowFunction
 from rekindle.datastream.state import ListStateDescriptor, ReducingStateDescriptor
 from rekindle.datastream.window import (
     ContinuousEventTimeTrigger,
@@ -28,6 +28,7 @@ from rekindle.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from rekindle.testing import InProcessJob, ManualClock, assert_survives
+from tests.environments import checkpointed
 from tests.window_driver import general_operator_only
 
 KEYS = "abcdefg"
@@ -55,7 +56,7 @@ class Average(AggregateFunction):
 
 
 class Everything(ProcessWindowFunction):
-    """The elements, and what the key remembers of its windows."""
+    """Emits the numbers of the window, and the sizes of the key's last windows."""
 
     past = ListStateDescriptor("past", int)
     fired = ReducingStateDescriptor("fired", lambda a, b: a + b, int)
@@ -78,7 +79,7 @@ class WithWindowState(Everything):
 
 
 def keyed(env):
-    # One subtask hands out timestamps, so that what is late does not depend on the parallelism.
+    # One subtask hands out timestamps, so that the same elements are late at each parallelism.
     stream = env.from_collection(RECORDS, RECORD).set_parallelism(1)
     timed = stream.assign_timestamps_and_watermarks(BY_TIME).set_parallelism(1)
     return timed.key_by(lambda record: record[0], key_type=Types.STRING())
@@ -159,11 +160,10 @@ class CountElements(ProcessWindowFunction):
 
 @pytest.mark.parametrize("name", PROCESSING_TIME)
 def test_timers_of_processing_time_survive(name):
-    """When windows of processing time end depends on the clock; that every element is in just one of them does not."""
+    """The clock decides when a processing-time window ends; but every element is in exactly one window."""
 
     def stream(parallelism):
-        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-        env.enable_checkpointing(1_000)
+        env = checkpointed(parallelism)
         return PROCESSING_TIME[name](keyed(env))
 
     def numbers(results):

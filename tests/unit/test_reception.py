@@ -1,4 +1,4 @@
-"""Strangers at the door: they neither hold it, nor fill the room behind it, nor stop it from being answered."""
+"""Unknown connections to the reception: they neither block it, nor use up its places, nor stop it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONG_S = 60.0
 
 
 class Door:
-    """A reception on loopback, and who has come in."""
+    """A reception on loopback, and the connections that it has accepted."""
 
     def __init__(self, listener: Any = None) -> None:
         self.listener = listener or socket.create_server(("127.0.0.1", 0))

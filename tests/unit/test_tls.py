@@ -1,4 +1,4 @@
-"""Connections between hosts can be encrypted: both sides show a certificate, and half of the settings is refused."""
+"""Connections between hosts can be encrypted: both sides show a certificate, and incomplete settings are refused."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_stranger_that_says_nothing_meets_the_deadline_before_the_certificates
 
 
 class Doubles:
-    """A slot's stage: every row twice."""
+    """A stage of a slot: returns every row twice."""
 
     def __init__(self) -> None:
         self.rows: list[bytes] = []

@@ -42,7 +42,7 @@ FORMS = {
 
 
 class Clock:
-    """What one process notes: first timed record handed out, last record processed, records timed, sum of counts."""
+    """The measurements of one process: times of the first timed and the last record, records timed, sum of counts."""
 
     began: float | None = None
     ended: float | None = None
@@ -51,7 +51,7 @@ class Clock:
 
 
 class BlockPartition(StatefulSourcePartition[tuple[str, int], int]):
-    """Hands out its share of the block in lists that were cut before the start, again and again."""
+    """Emits its share of the block again and again, in lists that were made before the start."""
 
     def __init__(
         self, batches: list[list[tuple[str, int]]], records: int, paused: Path, all_paused: list[Path]
@@ -205,7 +205,7 @@ def dataflow(options: argparse.Namespace, directory: Path) -> Dataflow:
 
 
 def run_process(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
-    """Run this process's share and return what its clock noted."""
+    """Run this process's share and return its measurements."""
     flow = dataflow(options, directory)
     gc.freeze()
     recovery = None if options.no_recovery else RecoveryConfig(str(directory))
@@ -219,7 +219,7 @@ def run_process(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
 
 
 def run_cluster(options: argparse.Namespace, directory: Path) -> list[dict[str, Any]]:
-    """Start one process per worker; return what each clock noted."""
+    """Start one process per worker; return the measurements of each."""
     command = [
         sys.executable,
         "-m",

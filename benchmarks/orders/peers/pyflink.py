@@ -1,9 +1,9 @@
 """PyFlink: the same five branches with its Python functions, tuned; process mode, loopback or thread mode.
 
-The events are loaded by the function behind the source, before it hands out the first. Every stream of results goes to
-Flink's own discarding sink; the function that emits it also counts it, so that no record has to go back to Python for
-that. The clock's marks are taken by the deduplication, every 500 events of a subtask; the clock stops when the last
-function has done its last work.
+The function behind the source loads the events before it emits the first. Every stream of results goes to Flink's own
+discarding sink; the function that emits a stream also counts it, so that no record has to go back to Python for that.
+The deduplication takes the clock's marks, every 500 events of a subtask; the clock stops at the last work of the last
+function.
 """
 
 # mypy: allow-subclassing-any, allow-untyped-decorators
@@ -31,7 +31,7 @@ from examples.orders.settings import millis
 
 
 def discard(stream: DataStream) -> None:
-    """To the sink of Flink that takes everything and does nothing."""
+    """Send a stream to Flink's discarding sink."""
     stream.sink_to(Sink(get_gateway().jvm.org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink()))
 
 

@@ -1,6 +1,6 @@
 """PyFlink's functions for the five branches: the example's, over tuples of declared types.
 
-They are in a module of their own, so that PyFlink's workers import them: what is pickled with them must not be Java's.
+They are in a module of their own, so that PyFlink's workers import them: no Java object may be pickled with them.
 """
 
 # mypy: allow-subclassing-any, allow-untyped-decorators
@@ -67,14 +67,14 @@ BACK_ORDERS = OutputTag("back-orders", BACK_ORDER)
 
 
 def late_purchases() -> OutputTag:
-    """The stream of what comes too late. Made anew: a window is pickled with its types, and they must not be Java's."""
+    """The tag of late purchases. Each call makes a new one: a window is pickled with its types, without Java objects."""
     text, number = Types.STRING, Types.LONG
     purchase = [text(), text(), number(), Types.INT(), text(), Types.BOOLEAN(), number()]
     return OutputTag("late-purchases", Types.TUPLE(purchase))
 
 
 class HandOut(FlatMapFunction):
-    """Event number n of the prepared ones. Every share has as many numbers; those beyond its end are nothing."""
+    """Emits prepared event number n. All shares have equally many numbers; those beyond a share's end emit nothing."""
 
     def __init__(self, folder: str, shares: int, numbers_per_share: int) -> None:
         self.folder, self.shares, self.numbers_per_share = folder, shares, numbers_per_share
@@ -167,10 +167,10 @@ class WriteBatches(FlatMapFunction):
 
 
 class InEventTimeOrder(KeyedProcessFunction):
-    """Keeps records back until the watermark has passed their time.
+    """Holds records back until the watermark has passed their time.
 
-    What waits and what a subclass remembers is one value of state: every value that is not cached is a call to the JVM
-    and back, and so is every key of a map.
+    The waiting records and the memory of a subclass are one value of state: each value that is not cached is a call to
+    the JVM and back, and so is each key of a map.
     """
 
     time_field: int
@@ -211,15 +211,15 @@ class InEventTimeOrder(KeyedProcessFunction):
         return record[self.time_field], record[self.order_field], RANK[record[self.type_field]]
 
     def apply(self, memory: Any, record: Any, ctx: Any, results: list[Any]) -> Any:
-        """Take the next record; return what to remember after it."""
+        """Process the next record; return the memory after it."""
         raise NotImplementedError
 
     def tidied(self, memory: Any, timestamp: int) -> Any:
-        """Return what is still to be remembered."""
+        """Return the memory that is still needed."""
         raise NotImplementedError
 
 
-#: What an event makes of an order: the states it fits, the state it leads to, the place of its time.
+#: For each event: the statuses in which it fits, the status after it, and the place of its time.
 TRANSITIONS = {
     "PAYMENT_COMPLETED": (("CREATED",), "PAID", 3),
     "SHIPPED": (("PAID",), "SHIPPED", 4),
@@ -230,7 +230,7 @@ CREATED_MS, PAID_MS, DELIVERED_MS, CANCELLED_MS = 2, 3, 5, 6
 
 
 def after(order: Any, event: Any) -> tuple[Any, ...] | str:
-    """The order after an event, or why the event does not fit."""
+    """The order after an event, or the reason why the event does not fit."""
     step = event[EVENT_TYPE]
     if step == "CREATED":
         if order is None:
@@ -247,9 +247,9 @@ def after(order: Any, event: Any) -> tuple[Any, ...] | str:
 
 
 class TrackOrders(InEventTimeOrder):
-    """Branch 2. What follows the steps is emitted here, one stream for each branch that follows.
+    """Branch 2. Emits one stream for each later branch, of the records that follow from the steps.
 
-    Purchases are the main stream: in thread mode, what goes to the others has no timestamp, and the windows need one.
+    Purchases are the main stream: in thread mode, side outputs have no timestamp, and the windows need one.
     """
 
     time_field, order_field, type_field = TIMESTAMP, ORDER_ID, EVENT_TYPE
@@ -320,7 +320,7 @@ class SumPurchases(AggregateFunction):
 
 
 class DescribeWindow(ProcessWindowFunction):
-    """Puts the user and the window beside the sums."""
+    """Adds the user and the window to the sums."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -338,7 +338,7 @@ class DescribeWindow(ProcessWindowFunction):
 
 
 class CountLate(FlatMapFunction):
-    """Nothing should come here."""
+    """Counts purchases that come too late; there should be none."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory

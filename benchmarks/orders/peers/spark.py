@@ -70,7 +70,7 @@ class Shop:
         return events.withColumn("at", F.timestamp_millis("timestamp_ms")).withWatermark("at", BOUND)
 
     def start(self, results: DataFrame, name: str, *, ends: bool) -> Any:
-        """Start a query that appends to files; one that `ends` stops after what there is now."""
+        """Start a query that appends to files; with `ends` it stops after the input that exists now."""
         writer = results.writeStream.queryName(name).outputMode("append").format("parquet")
         writer = writer.option("path", str(self.directory / name)).option("checkpointLocation", self.checkpoint(name))
         return (writer.trigger(availableNow=True) if ends else writer).start()
@@ -119,7 +119,7 @@ class Shop:
         return timed.withWatermark("at", "0 seconds")
 
     def purchases(self) -> Any:
-        """Branch 3: the built-in windows. What the tracker gives is in order from one micro-batch to the next."""
+        """Branch 3: the built-in windows. The tracker's output is in order from one micro-batch to the next."""
         bought = "event_type = 'PAYMENT_COMPLETED'"
         paid_or_back = self.steps().where(f"{bought} OR (event_type = 'CANCELLED' AND was_paid) OR kind = 'end'")
         window = F.window("at", f"{millis(SHOP.window_s)} milliseconds")
@@ -164,7 +164,7 @@ class Shop:
         return self.start(stocked, "stock", ends=False)
 
     def read(self, name: str, condition: str, value: str) -> tuple[int, int]:
-        """How many rows of a result there are, and what they add up to."""
+        """The number of rows of a result, and their sum."""
         rows = self.session.read.parquet(str(self.directory / name)).where(condition)
         found = rows.selectExpr("count(*)", f"coalesce(sum({value}), 0)").collect()[0]
         return int(found[0]), int(found[1])

@@ -1,7 +1,7 @@
 """Spark's stateful processors for the order system: orders and stock, over rows or over pandas' frames.
 
 State is read once and written once per key and micro-batch, as one pickled value: every call of Spark's state API goes
-through a socket to the JVM, whatever it moves. What the functions do with an order or a shelf is the example's.
+through a socket to the JVM, whatever its size. The logic for orders and stock is the example's.
 """
 
 # mypy: allow-subclassing-any, allow-untyped-decorators
@@ -21,11 +21,11 @@ from examples.orders.settings import millis
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Back-orders are looked through so often, to forget those of orders that are forgotten.
+#: How often, in event time, expired back-orders are removed.
 TIDY_MS = 86_400_000
 RANK = {"CREATED": 0, "PAYMENT_COMPLETED": 1, "SHIPPED": 2, "DELIVERED": 3, "CANCELLED": 4, END: 5}
 
-#: What comes in of an event. `about` has what nobody looks at on the way: user, amount, items, as JSON.
+#: The columns of an event. `about` has the fields that the queries do not read: user, amount, items, as JSON.
 Event = tuple[str, int, str]
 EVENT_COLUMNS = ("event_type", "timestamp_ms", "about")
 TRACKED = (
@@ -51,7 +51,7 @@ def names_of(schema: str) -> list[str]:
 TrackedRow = Row(*names_of(TRACKED))
 StockedRow = Row(*names_of(STOCKED))
 
-#: (status, event) -> (status after it, the place of its time). What is not here does not fit.
+#: (status, event) -> (status after it, the place of its time). All other events do not fit.
 FLOW = {
     (None, "CREATED"): ("CREATED", 0),
     ("CREATED", "PAYMENT_COMPLETED"): ("PAID", 1),
@@ -67,7 +67,7 @@ NEW_ORDER: tuple[Any, ...] = (None, NO_TIMES, (), (), None)
 
 
 class TrackOrders(StatefulProcessor):
-    """Branches 1 and 2 in one: both are keyed by the order, so that one value of state does for both."""
+    """Branches 1 and 2 in one: both are keyed by the order, so that they can share one value of state."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.handle = handle
@@ -80,7 +80,7 @@ class TrackOrders(StatefulProcessor):
         return pickle.loads(found[0]) if found else NEW_ORDER
 
     def take(self, order_id: str, events: Iterable[Event]) -> list[Any]:
-        """New events wait until the watermark has passed them; what was seen before is set aside."""
+        """Keep new events until the watermark has passed them, and drop duplicates."""
         status, times, seen, waiting, timer_ms = self.load()
         known, waits, dropped = list(seen), list(waiting), []
         for event in events:
@@ -100,7 +100,7 @@ class TrackOrders(StatefulProcessor):
         return dropped
 
     def expire(self, order_id: str, watermark_ms: int) -> list[Any]:
-        """Apply what waits up to the watermark, in order; then wait for the rest, or for the order to be forgotten."""
+        """Apply waiting events up to the watermark, in order; then set a timer for the rest, or to forget the order."""
         status, times, seen, waiting, _ = self.load()
         if not waiting and self.forgotten_ms(times, seen) <= watermark_ms:
             self.state.clear()
@@ -127,7 +127,7 @@ class TrackOrders(StatefulProcessor):
         return rows
 
     def forgotten_ms(self, times: Any, seen: Any) -> int:
-        """When neither duplicates nor steps of the order are expected any more."""
+        """The time at which neither duplicates nor steps of the order are expected any more."""
         last_ms = max((at_ms for _, at_ms in seen), default=0) + self.horizon_ms
         if times[0] is None:
             return int(last_ms)
@@ -139,7 +139,7 @@ class TrackOrders(StatefulProcessor):
 
 
 def _due_ms(event: Event) -> int:
-    """The end of the input takes itself for earlier: it must pass when everything before it has."""
+    """The time at which an event is due; the end of the input counts as earlier, so that it passes after all others."""
     return event[1] - HOUR_MS if event[0] == END else event[1]
 
 
@@ -209,7 +209,7 @@ class KeepStock(StatefulProcessor):
         return rows
 
     def tidy(self, now_ms: int) -> None:
-        """Forget the back-orders of orders that are forgotten."""
+        """Remove expired back-orders."""
         for (order_id,), (until_ms,) in list(self.back_orders.iterator()):
             if until_ms <= now_ms:
                 self.back_orders.removeKey((order_id,))
@@ -243,7 +243,7 @@ class KeepStockInPandas(KeepStock):
 
 
 def as_frames(rows: list[Any], schema: str) -> Iterator[pd.DataFrame]:
-    """Nothing for no rows; one frame for all others."""
+    """Yield one frame of all rows, or none without rows."""
     import pandas as pd
 
     return iter([pd.DataFrame(rows, columns=names_of(schema))] if rows else [])

@@ -1,8 +1,8 @@
 """Bytewax: ``fold_window`` with an event clock and recovery on, in one process or two.
 
-Records are keyed by the source, in large lists. The clock's marks are taken by the folder, with every 500 records; the
-clock stops when the sink is closed. Windows wait ten seconds of event time, so that what the two sources of two
-processes are apart makes nobody late.
+The source keys the records, in large lists. The folder takes the clock's marks, with every 500 records; the clock stops
+when the sink is closed. Windows wait ten seconds of event time, so that no record is late although the two sources of
+two processes drift apart.
 """
 
 # mypy: allow-subclassing-any, allow-untyped-decorators
@@ -39,7 +39,7 @@ Event = tuple[str, tuple[datetime, int]]
 
 
 class Clock:
-    """What one process notes."""
+    """The measurements of one process."""
 
     marks: list[tuple[float, int]] = []  # noqa: RUF012 (one per process)
     processed = 0
@@ -47,7 +47,7 @@ class Clock:
 
 
 class EventPartition(StatefulSourcePartition[Event, int]):
-    """Hands out its share in lists that were cut before the start."""
+    """Emits its share in lists that were made before the start."""
 
     def __init__(self, batches: list[list[Event]]) -> None:
         self.batches = batches
@@ -122,7 +122,7 @@ def dataflow(options: argparse.Namespace) -> Dataflow:
 
 
 def run_process(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
-    """Run this process's share and return what its clock noted."""
+    """Run this process's share and return its measurements."""
     flow = dataflow(options)
     gc.freeze()
     epoch = timedelta(seconds=EPOCH_INTERVAL_SECONDS)
@@ -136,7 +136,7 @@ def run_process(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
 
 
 def run_cluster(options: argparse.Namespace, directory: Path) -> list[dict[str, Any]]:
-    """Start one process per worker; return what each clock noted."""
+    """Start one process per worker; return the measurements of each."""
     command = [sys.executable, "-m", "benchmarks.windows.peers.bytewax", *sys.argv[1:]]
     command += ["--directory", str(directory), "--port", str(free_port())]
     children = [

@@ -1,7 +1,7 @@
 """PyFlink: the same program as Rekindle's, `window(...).aggregate(...)`, tuned; process mode, loopback or thread mode.
 
-The clock's marks are taken by the aggregate function, with every 500 records of a process; the clock stops when the
-operator after the windows is closed. What the windows add up to is written to a file there.
+The aggregate function takes the clock's marks, with every 500 records of a process; the clock stops when the operator
+after the windows is closed, which writes the sum of the windows to a file.
 """
 
 # mypy: allow-subclassing-any, allow-untyped-decorators
@@ -31,7 +31,7 @@ RECORDS_PER_MARK = 500
 
 
 class Progress:
-    """Records that the aggregate functions of this process have seen: one file per process."""
+    """Counts the records of this process's aggregate functions, in one file per process."""
 
     processed = 0
 
@@ -44,7 +44,7 @@ class Progress:
 
 
 class Total(AggregateFunction):
-    """How many records, and the sum of their values."""
+    """Aggregates to the number of records and the sum of their values."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -71,7 +71,7 @@ class EventTime(TimestampAssigner):
 
 
 class AddUp(FlatMapFunction):
-    """Adds up what the windows gave, and emits nothing."""
+    """Adds up the windows' results, and emits nothing."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory

@@ -1,1 +1,1 @@
-"""What the demo needs to run the order system, break it, and show what happens."""
+"""Parts of the demo: the order system as a process, its faults, and the screens."""

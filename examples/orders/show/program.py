@@ -1,4 +1,4 @@
-"""The order system as a program of its own, as one would run it on a server, with everything it starts."""
+"""Runs the order system as a separate program, as on a server, with all processes that it starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GONE_S = 15.0
 
 
 class OrdersProgram:
-    """One life of the program after the other: killed, stopped, started again in the same folder."""
+    """The program, which can be started, killed, stopped, and started again in the same folder."""
 
     def __init__(self, folder: Path, settings: Settings, feed: Feed) -> None:
         self.folder = folder
@@ -32,10 +32,10 @@ class OrdersProgram:
         self._feed = feed
         self._process: subprocess.Popen[bytes] | None = None
 
-    # -- its lives ----------------------------------------------------------------------------------------------------
+    # -- starting and ending the program ------------------------------------------------------------------------------
 
     def start(self, parallelism: int, *, resume: str | None = None, fail: str | None = None) -> None:
-        """Run it, anew or from a checkpoint."""
+        """Start the program, anew or from a checkpoint."""
         words = [sys.executable, "-m", "examples.orders", "--journal", str(self._journal)]
         words += _options(self._settings, parallelism=parallelism) + _options(self._feed)
         words += ["--resume", resume] if resume is not None else []
@@ -43,27 +43,27 @@ class OrdersProgram:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, env=self._environment(),
-                start_new_session=True,  # Ctrl-C is for whoever shows it; what it started is ended by `close`
+                start_new_session=True,  # Ctrl-C must reach the demo only; `close` ends the program
             )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
         path = os.pathsep.join([str(_REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])])
-        scratch = str(self.folder)  # whatever a killed Spark leaves is removed with the folder
+        scratch = str(self.folder)  # files that a killed Spark leaves are removed with the folder
         return os.environ | {"PYTHONPATH": path, "TMPDIR": scratch, "SPARK_LOCAL_DIRS": scratch}
 
     @property
     def pid(self) -> int:
-        """The driver's process."""
+        """The driver's process id."""
         assert self._process is not None, "it was not started"
         return self._process.pid
 
     def ended(self) -> int | None:
-        """The exit code, once it has ended."""
+        """The exit code; None while the program runs."""
         assert self._process is not None, "it was not started"
         return self._process.poll()
 
     def kill_slot(self) -> int:
-        """SIGKILL to one of the processes that hold functions and state; its id."""
+        """Send SIGKILL to a slot, a process with functions and state; returns its id."""
         slots = [each for each in self._family() if _is_slot(each)]
         if not slots:
             raise RuntimeError("the program has no slot to kill")
@@ -71,18 +71,18 @@ class OrdersProgram:
         return int(slots[-1].pid)
 
     def kill_driver(self) -> int:
-        """SIGKILL to the program; everything that it started ends with it."""
+        """Send SIGKILL to the program; all processes that it started end with it. Returns its id."""
         family, pid = self._family(), self.pid
         self._end(signal.SIGKILL)
         _wait_until_gone(family)
         return pid
 
     def stop(self) -> None:
-        """Ask for a savepoint and the end."""
+        """Ask the program to stop with a savepoint."""
         os.kill(self.pid, signal.SIGTERM)
 
     def close(self) -> None:
-        """Leave no process behind."""
+        """End the program if it still runs, with all its processes."""
         if self._process is not None and self._process.poll() is None:
             self.kill_driver()
 
@@ -98,14 +98,14 @@ class OrdersProgram:
         except psutil.NoSuchProcess:
             return []
 
-    # -- what it tells ------------------------------------------------------------------------------------------------
+    # -- journal and log ----------------------------------------------------------------------------------------------
 
     def journal(self) -> list[dict[str, Any]]:
-        """Everything that it has written down, over all its lives."""
+        """The journal's lines, over all starts of the program."""
         return read_journal(self._journal)
 
     def log(self) -> str:
-        """The end of what it printed."""
+        """The end of the program's output."""
         return self._log.read_text(errors="replace")[-4000:] if self._log.exists() else ""
 
 
@@ -118,7 +118,7 @@ class VisibleRows:
         self._rows: dict[str, int] = {}
 
     def count(self) -> dict[str, int]:
-        """Rows by stream; of batches, the events in them."""
+        """Rows by stream; for batches, the events in them."""
         for folder in sorted(self._output.glob("*")):
             for path in visible_files(folder):
                 if path not in self._counted:
@@ -129,7 +129,7 @@ class VisibleRows:
 
 
 def _options(settings: Any, **changes: Any) -> list[str]:
-    """The settings that differ from the defaults, as words of a command line."""
+    """The settings that differ from the defaults, as command-line arguments."""
     words: list[str] = []
     for name, default in vars(type(settings)()).items():
         value = changes.get(name, getattr(settings, name))

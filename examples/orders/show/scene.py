@@ -1,11 +1,11 @@
-"""What there is to see of the demo at one moment; screens draw it."""
+"""The state of the demo at one moment, which screens draw."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from time import monotonic
 
-#: The branches as the demo shows them, and the stream whose rows stand for each.
+#: The lines that the demo shows, and the stream whose rows each counts.
 BRANCHES = {
     "events in batches": "batches",
     "duplicates": "dropped",
@@ -20,13 +20,13 @@ BRANCHES = {
 
 @dataclass
 class Act:
-    """One thing that is done to the job."""
+    """One fault of the demo."""
 
     what: str
     state: str = "to come"
     #: From the failure until all functions run again.
     seconds: float | None = None
-    #: Where it went on from.
+    #: The checkpoint from which the job continued, as text.
     basis: str = ""
 
 
@@ -48,7 +48,7 @@ class Checkpoint:
 
 @dataclass
 class Scene:
-    """Everything that is shown."""
+    """Everything that a screen shows."""
 
     title: str
     acts: list[Act]
@@ -65,7 +65,7 @@ class Scene:
         return monotonic() - self.began
 
     def count(self, rows: dict[str, int]) -> None:
-        """Note how many rows are visible now; rates are those of the last ten seconds."""
+        """Record the number of visible rows; rates are those of the last ten seconds."""
         self.rows = rows
         now = self.elapsed()
         self._past = [each for each in self._past if now - each[0] < 10.0] + [(now, rows)]
@@ -75,7 +75,7 @@ class Scene:
 
 
 def size(count: int) -> str:
-    """Bytes for people.
+    """A number of bytes as text.
 
     >>> size(900), size(2_500_000)
     ('900 B', '2.5 MB')

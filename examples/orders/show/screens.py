@@ -1,4 +1,4 @@
-"""How a scene is shown: one live screen on a terminal, plain lines elsewhere."""
+"""Screens that show a scene: live on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHECKPOINTS_SHOWN = 8
 
 
 class Screen(Protocol):
-    """Shows what happens."""
+    """Shows the progress of the demo."""
 
     def __enter__(self) -> Self: ...
 
@@ -29,16 +29,16 @@ class Screen(Protocol):
     ) -> None: ...
 
     def tick(self) -> None:
-        """Some time has passed."""
+        """Called every fraction of a second."""
 
     def say(self, text: str) -> None:
-        """Something begins."""
+        """Show what the demo does now."""
 
     def checkpoint(self, checkpoint: Checkpoint) -> None:
-        """A checkpoint is complete."""
+        """Show a completed checkpoint."""
 
     def act(self, act: Act) -> None:
-        """The state of an act has changed."""
+        """Show the changed state of an act."""
 
 
 def screen_for(console: Console, scene: Scene) -> Screen:
@@ -47,7 +47,7 @@ def screen_for(console: Console, scene: Scene) -> Screen:
 
 
 class PlainScreen:
-    """A line for everything that happens, and one with figures now and then."""
+    """Prints a line for each event of the demo, and one with figures every few seconds."""
 
     def __init__(self, console: Console, scene: Scene) -> None:
         self._console = console
@@ -97,7 +97,7 @@ def _told(act: Act) -> str:
 
 
 class LiveScreen:
-    """What is done to the job, its branches and its checkpoints, all at once and up to date."""
+    """A live view of the faults, the branches and the checkpoints."""
 
     def __init__(self, console: Console, scene: Scene) -> None:
         self._scene = scene

@@ -1,10 +1,11 @@
-"""The parts of one subtask's state: written to the store, and combined with the parts of the base checkpoint (I12)."""
+"""The parts of one subtask's state: captured, written to the store, put on top of the base checkpoint's parts (I12)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -12,83 +13,111 @@ from rekindle.checkpoint.manifest import Blob, FileRef, KeyedPart, PartKind, Sub
 from rekindle.checkpoint.part_formats import holds_union
 from rekindle.checkpoint.statefile import Part, PartWriter
 
-#: (key group, part) as snapshots give them.
+#: (key group, part). An iterator encodes each part when it is asked for it.
 GroupParts = Iterable[tuple[int, bytes]]
+
+_BY_KEY_GROUP: Final = ("keyed_full", "keyed_delta", "timers", "timers_delta", "raw_keyed")
+_SINGLE: Final = ("operator_state", "source", "task", "in_flight")
+_LISTS: Final = ("raw_operator", "committables")
 
 
 @dataclass
-class SubtaskParts:
-    """What the futures of a snapshot brought. Parts of key groups may be generators: they are encoded as they are
-    written, a delta or a full part for each key group that has something new.
+class OperatorSnapshotFutures:
+    """One operator's state, captured at the barrier and not yet written; the name is Flink's.
+
+    The four kinds of state are managed keyed (`keyed_*`), raw keyed (`timers*`, `raw_keyed`), managed operator
+    (`operator_state`) and raw operator state. Iterables among them are the futures: `write_subtask` reads them once,
+    later and on another thread, and each part is encoded as it is written. `cancel` drops them.
     """
 
     subtask: int
     checkpoint_id: int
-    finished: bool = False
     keyed_full: GroupParts = ()
     keyed_delta: GroupParts = ()
     timers: GroupParts = ()
     timers_delta: GroupParts = ()
     raw_keyed: GroupParts = ()
     operator_state: bytes | None = None
-    raw_operator: list[bytes] = field(default_factory=list)
+    raw_operator: Iterable[bytes] = ()
     source: bytes | None = None
     task: bytes | None = None
     in_flight: bytes | None = None
+    #: Whether `in_flight` or `source` holds records in flight.
     has_in_flight: bool = False
     committables: Sequence[Part] = ()
-    #: Told what was written, before anybody else is.
+    #: The operator's uid, and its name with the subtask: for the state file and for messages.
+    uid: str = ""
+    name: str = ""
+    #: The time that the synchronous part took.
+    sync_ms: float = 0.0
+    #: Called with the written state before the driver hears of it.
     on_written: Callable[[SubtaskState], None] = lambda state: None
+    #: Whether the parts were read or dropped: they can be read once.
+    used: bool = False
+
+    def cancel(self) -> None:
+        """Drop all parts, so that captured state can be freed; they cannot be written any more."""
+        self.used = True
+        for name in (*_BY_KEY_GROUP, *_LISTS):
+            setattr(self, name, ())
+        for name in _SINGLE:
+            setattr(self, name, None)
 
     def tagged(self) -> Iterator[tuple[tuple[str, int], Part]]:
-        """Every part as ((field of SubtaskState, key group or place), part), keyed ones in order of key group."""
-        for name in ("keyed_full", "keyed_delta", "timers", "timers_delta", "raw_keyed"):
+        """Every part as ((field of SubtaskState, key group or position), part), in the order of the state file."""
+        assert not self.used, f"the snapshot {self.checkpoint_id} was cancelled, or written before"
+        self.used = True
+        for name in _BY_KEY_GROUP:
             for group, data in getattr(self, name):
                 yield (name, group), data
-        for name in ("operator_state", "source", "task", "in_flight"):
+        for name in _SINGLE:
             data = getattr(self, name)
             if data is not None:
                 yield (name, 0), data
-        for name in ("raw_operator", "committables"):
-            for place, data in enumerate(getattr(self, name)):
-                yield (name, place), data
+        for name in _LISTS:
+            for position, data in enumerate(getattr(self, name)):
+                yield (name, position), data
 
 
-def write_subtask(writer: PartWriter, parts: SubtaskParts) -> SubtaskState:
-    """Put the parts away; the answer holds what is new only, for `on_top_of` to complete."""
+def write_subtask(writer: PartWriter, captured: OperatorSnapshotFutures, *, finished: bool = False) -> SubtaskState:
+    """Encode and store captured parts. The result names new parts only: `on_top_of` adds those of the base.
+
+    `finished`: whether the subtask's input had ended (I9).
+    """
     blobs: dict[str, list[tuple[int, Blob]]] = {}
-    for (name, place), blob in writer.write(parts.tagged()):
-        blobs.setdefault(name, []).append((place, blob))
+    for (name, position), blob in writer.write(captured.tagged()):
+        blobs.setdefault(name, []).append((position, blob))
 
     def keyed(name: str, kind: PartKind) -> list[KeyedPart]:
-        return [KeyedPart(group, kind, parts.checkpoint_id, blob) for group, blob in blobs.get(name, ())]
+        return [KeyedPart(group, kind, captured.checkpoint_id, blob) for group, blob in blobs.get(name, ())]
 
     def single(name: str) -> Blob | None:
         return blobs[name][0][1] if name in blobs else None
 
     state = SubtaskState(
-        subtask=parts.subtask,
-        finished=parts.finished,
+        subtask=captured.subtask,
+        finished=finished,
         keyed=keyed("keyed_full", PartKind.FULL) + keyed("keyed_delta", PartKind.DELTA),
         timers=keyed("timers", PartKind.FULL) + keyed("timers_delta", PartKind.DELTA),
         raw_keyed=keyed("raw_keyed", PartKind.FULL),
         operator_state=single("operator_state"),
-        union=parts.operator_state is not None and holds_union(parts.operator_state),
+        union=captured.operator_state is not None and holds_union(captured.operator_state),
         raw_operator=[blob for _, blob in blobs.get("raw_operator", ())],
         source=single("source"),
         task=single("task"),
         in_flight=single("in_flight"),
-        has_in_flight=parts.has_in_flight,
+        has_in_flight=captured.has_in_flight,
         committables=[blob for _, blob in blobs.get("committables", ())],
     )
     size = sum(map(blob_size, state.blobs()))
     state = msgspec.structs.replace(state, new_bytes=size, full_bytes=size, file_bytes=_file_bytes(state))
-    parts.on_written(state)
+    captured.on_written(state)
+    captured.cancel()  # the parts are in the store: free them
     return state
 
 
 def _file_bytes(state: SubtaskState) -> dict[str, int]:
-    """Bytes per file that the state refers to."""
+    """File -> bytes of it that the state refers to."""
     sizes: Counter[str] = Counter()
     for blob in state.blobs():
         if isinstance(blob, FileRef):
@@ -97,10 +126,9 @@ def _file_bytes(state: SubtaskState) -> dict[str, int]:
 
 
 def on_top_of(base: SubtaskState | None, new: SubtaskState) -> SubtaskState:
-    """A subtask's whole state: its new parts, and the keyed parts and timers of the checkpoint that they stand on.
+    """A subtask's whole state: its new parts, and the keyed parts and timers of the base checkpoint.
 
-    `base` is the same subtask's state in the completed checkpoint that the snapshot's trigger named; None: the
-    snapshot stands on nothing.
+    `base` is the same subtask's state in the completed checkpoint that the trigger named; None: there is no base.
     """
     if base is not None and base.subtask != new.subtask:
         raise AssertionError(f"subtask {new.subtask} on top of subtask {base.subtask}")
@@ -127,9 +155,9 @@ def by_key_group(parts: Iterable[KeyedPart]) -> dict[int, list[KeyedPart]]:
 
 
 def carried_over(base: Iterable[KeyedPart], new: Iterable[KeyedPart]) -> list[KeyedPart]:
-    """The parts of a checkpoint: those of the one it stands on, with what is new on top.
+    """The parts of a checkpoint: those of its base, with the new parts on top.
 
-    A full part replaces everything before it. A delta on a key group that had nothing is all there is of it.
+    A full part replaces all parts of its key group. A delta on a key group without parts becomes its full part.
 
     >>> base = [KeyedPart(0, PartKind.FULL, 1, b"a"), KeyedPart(1, PartKind.FULL, 1, b"b")]
     >>> new = [KeyedPart(0, PartKind.DELTA, 2, b"c"), KeyedPart(1, PartKind.FULL, 2, b"d")]

@@ -144,11 +144,6 @@ def timeline_folder(job_name: str, timeline: str) -> str:
     return f"{job_folder(job_name)}/{timeline}"
 
 
-def shared_folder(job_name: str, timeline: str) -> str:
-    """The state files of a timeline."""
-    return f"{timeline_folder(job_name, timeline)}/{_SHARED}"
-
-
 def checkpoint_folder(job_name: str, timeline: str, checkpoint_id: int) -> str:
     """What a checkpoint is called to people.
 

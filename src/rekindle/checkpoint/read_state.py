@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rekindle.checkpoint.manifest import Blob, KeyedPart
 from rekindle.checkpoint.part_formats import SourceState, TaskState, encode_operator_part
 from rekindle.checkpoint.redistribute import operator_share, source_share, task_share, whole_source
-from rekindle.checkpoint.rescale import SubtaskRestore
+from rekindle.checkpoint.rescale import SubtaskShare
 from rekindle.checkpoint.statefile import read_blob, read_blobs, read_pieces
 from rekindle.checkpoint.store.port import Store
 
@@ -33,7 +33,7 @@ def read_parts(store: Store, root: str, parts: Sequence[KeyedPart]) -> Iterator[
     yield from zip(groups, read_blobs(store, root, [part.blob for part in parts]), strict=True)
 
 
-def read_subtask(store: Store, root: str, restore: SubtaskRestore, name: str) -> RestoredSubtask:
+def read_subtask(store: Store, root: str, restore: SubtaskShare, name: str) -> RestoredSubtask:
     """Everything but the keyed parts, which are larger; `name` is the operator's, for errors."""
     return RestoredSubtask(
         finished=restore.finished,
@@ -46,7 +46,7 @@ def read_subtask(store: Store, root: str, restore: SubtaskRestore, name: str) ->
     )
 
 
-def _operator_state(store: Store, root: str, restore: SubtaskRestore) -> bytes | None:
+def _operator_state(store: Store, root: str, restore: SubtaskShare) -> bytes | None:
     blobs = restore.operator_state
     if not blobs:
         return None
@@ -56,7 +56,7 @@ def _operator_state(store: Store, root: str, restore: SubtaskRestore) -> bytes |
     return operator_share(parts, restore.parallelism, restore.subtask)
 
 
-def _source(store: Store, root: str, restore: SubtaskRestore, name: str) -> SourceState | None:
+def _source(store: Store, root: str, restore: SubtaskShare, name: str) -> SourceState | None:
     if restore.rescaled and restore.finished:
         return SourceState([]) if restore.source or restore.all_sources else None
     states, everybody = (
@@ -71,7 +71,7 @@ def _source(store: Store, root: str, restore: SubtaskRestore, name: str) -> Sour
     return source_share(states, name, restore.parallelism, restore.subtask)
 
 
-def _task(store: Store, root: str, restore: SubtaskRestore) -> TaskState | None:
+def _task(store: Store, root: str, restore: SubtaskShare) -> TaskState | None:
     states = [TaskState.decode(data) for data in _read(store, root, restore.task)]
     if not states or not restore.rescaled:
         return states[0] if states else None

@@ -79,47 +79,35 @@ def task_share(states: Sequence[TaskState]) -> TaskState:
 
 
 def split_share(lists: Sequence[Sequence[T]], parallelism: int, subtask: int) -> list[T]:
-    """One subtask's elements of `redistribute_split`."""
+    """One subtask's share of split lists: all elements, in order, dealt in turn; its own list if parallelism is kept.
+
+    >>> old = [["a", "b", "c"], ["d"]]
+    >>> [split_share(old, 3, subtask) for subtask in range(3)]
+    [['a', 'd'], ['b'], ['c']]
+    >>> split_share(old, 2, 1)
+    ['d']
+    """
     if len(lists) == parallelism:
         return list(lists[subtask])
-    return [element for elements in lists for element in elements][subtask::parallelism]
+    return union_share(lists)[subtask::parallelism]
 
 
-def union_share(lists: Sequence[Sequence[T]], parallelism: int, subtask: int) -> list[T]:
-    """One subtask's elements of `redistribute_union`."""
+def union_share(lists: Sequence[Sequence[T]]) -> list[T]:
+    """Every subtask's share of union lists: all elements.
+
+    >>> union_share([["a"], ["b"]])
+    ['a', 'b']
+    """
     return [element for elements in lists for element in elements]
 
 
-def broadcast_share(lists: Sequence[Sequence[T]], parallelism: int, subtask: int) -> list[T]:
-    """One subtask's elements of `redistribute_broadcast`."""
+def broadcast_share(lists: Sequence[Sequence[T]], subtask: int) -> list[T]:
+    """One subtask's share of broadcast state, which all old subtasks held alike: the copy of one of them.
+
+    >>> broadcast_share([["a"], ["a"]], 2)
+    ['a']
+    """
     return list(lists[subtask % len(lists)])
-
-
-def redistribute_split(lists: Sequence[Sequence[T]], parallelism: int) -> list[list[T]]:
-    """All elements, in order, dealt round robin; unchanged parallelism changes nothing.
-
-    >>> redistribute_split([["a", "b", "c"], ["d"]], 3)
-    [['a', 'd'], ['b'], ['c']]
-    """
-    return [split_share(lists, parallelism, subtask) for subtask in range(parallelism)]
-
-
-def redistribute_union(lists: Sequence[Sequence[T]], parallelism: int) -> list[list[T]]:
-    """All elements to everyone.
-
-    >>> redistribute_union([["a"], ["b"]], 3)
-    [['a', 'b'], ['a', 'b'], ['a', 'b']]
-    """
-    return [union_share(lists, parallelism, subtask) for subtask in range(parallelism)]
-
-
-def redistribute_broadcast(lists: Sequence[Sequence[T]], parallelism: int) -> list[list[T]]:
-    """Every subtask held the same: each new one takes that of an old one.
-
-    >>> redistribute_broadcast([["a"], ["a"]], 3)
-    [['a'], ['a'], ['a']]
-    """
-    return [broadcast_share(lists, parallelism, subtask) for subtask in range(parallelism)]
 
 
 def operator_share(parts: Sequence[bytes], parallelism: int, subtask: int) -> bytes:
@@ -137,16 +125,10 @@ def operator_share(parts: Sequence[bytes], parallelism: int, subtask: int) -> by
     return encode_operator_part(result)
 
 
-def redistribute(parts: Sequence[bytes], parallelism: int) -> list[bytes]:
-    """The parts of the old subtasks, in order, as parts for the new ones."""
-    return [operator_share(parts, parallelism, subtask) for subtask in range(parallelism)]
-
-
 def _entries(
     distribution: Distribution, held: Sequence[OperatorStatePart | None], parallelism: int, subtask: int
 ) -> list[bytes]:
     if distribution is Distribution.BROADCAST:
-        return broadcast_share([state.entries for state in held if state is not None], parallelism, subtask)
+        return broadcast_share([state.entries for state in held if state is not None], subtask)
     lists = [state.entries if state is not None else [] for state in held]
-    share = split_share if distribution is Distribution.SPLIT else union_share
-    return share(lists, parallelism, subtask)
+    return union_share(lists) if distribution is Distribution.UNION else split_share(lists, parallelism, subtask)

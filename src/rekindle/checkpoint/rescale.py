@@ -31,7 +31,7 @@ class OperatorTarget:
     sees_all_splits: bool = False
 
 
-class SubtaskRestore(msgspec.Struct, frozen=True):
+class SubtaskShare(msgspec.Struct, frozen=True):
     """What one new subtask takes: references only, small enough to send. `read_state.read_subtask` reads it."""
 
     uid: str
@@ -61,7 +61,7 @@ class SubtaskRestore(msgspec.Struct, frozen=True):
 
 def assign(
     manifest: Manifest, targets: Iterable[OperatorTarget], *, allow_non_restored_state: bool = False
-) -> Mapping[str, list[SubtaskRestore]]:
+) -> Mapping[str, list[SubtaskShare]]:
     """uid -> what each of its subtasks takes; operators without state in the checkpoint are not in it.
 
     IncompatibleStateError names an operator whose state does not fit, or whose state nobody takes.
@@ -73,7 +73,7 @@ def assign(
     return {state.uid: assign_operator(state, by_uid[state.uid]) for state in manifest.operators if state.uid in by_uid}
 
 
-def assign_operator(state: OperatorState, target: OperatorTarget) -> list[SubtaskRestore]:
+def assign_operator(state: OperatorState, target: OperatorTarget) -> list[SubtaskShare]:
     """What each new subtask of one operator takes."""
     _check_layout(state, target)
     _check_fits(state, target)
@@ -86,7 +86,7 @@ def assign_operator(state: OperatorState, target: OperatorTarget) -> list[Subtas
     timers = _by_owner(state, target, [part for s in old for part in s.timers])
     raw_keyed = _by_owner(state, target, [part for s in old for part in s.raw_keyed])
     return [
-        SubtaskRestore(
+        SubtaskShare(
             uid=target.uid,
             subtask=subtask,
             parallelism=target.parallelism,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rekindle.checkpoint.latest import folders_with, older_checkpoints
+from rekindle.checkpoint.latest import older_checkpoints
 from rekindle.checkpoint.manifest import Manifest, decode
 from rekindle.checkpoint.notes import Beginning
 from rekindle.checkpoint.paths import (
@@ -27,13 +27,24 @@ from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError, Mis
 
 @dataclass(frozen=True)
 class LoadedCheckpoint:
-    """A manifest that was verified, and where its files are."""
+    """A complete checkpoint or savepoint: its manifest, and where its files are."""
 
+    store: Store
     manifest: Manifest
     #: The checkpoint's folder in the store.
     path: str
-    #: What the manifest's references are relative to.
+    #: The folder that the manifest's references are relative to.
     root: str
+
+    def beginning(self, store: Store, job_name: str) -> Beginning:
+        """The note that a run which begins from this checkpoint leaves in its own store (I21).
+
+        The path in it is relative to the job's folder where possible, so that the whole directory can be moved.
+        """
+        job = job_folder(job_name) + "/"
+        own = self.store.url == store.url and self.path.startswith(job)
+        origin = self.path.removeprefix(job) if own else url_of(self.store, self.path)
+        return Beginning(origin, self.manifest.timeline, self.manifest.checkpoint_id)
 
 
 @dataclass(frozen=True)
@@ -42,23 +53,6 @@ class Location:
 
     store: Store
     path: str
-
-
-@dataclass(frozen=True)
-class RestoredFrom:
-    """A complete checkpoint or savepoint, and its store."""
-
-    store: Store
-    loaded: LoadedCheckpoint
-
-    def beginning(self, store: Store, job_name: str) -> Beginning:
-        """What a run that begins from it notes in its own store (I21): relative where it can be, so that the whole
-        directory can be moved.
-        """
-        manifest, path, job = self.loaded.manifest, self.loaded.path, job_folder(job_name) + "/"
-        own = self.store.url == store.url and path.startswith(job)
-        origin = path.removeprefix(job) if own else url_of(self.store, path)
-        return Beginning(origin, manifest.timeline, manifest.checkpoint_id)
 
 
 def locate(url: str, options: Mapping[str, str] | None = None) -> Location:
@@ -88,11 +82,6 @@ def locate(url: str, options: Mapping[str, str] | None = None) -> Location:
     begin = max(fixed, len(parts) - depth)
     store = open_store(f"{scheme}{separator}{absolute}{'/'.join(parts[:begin])}" or ".", options)
     return Location(store, "/".join(parts[begin:]))
-
-
-def list_checkpoints(store: Store, job_name: str) -> list[str]:
-    """The folders of a job's complete checkpoints, oldest first: by timeline, then by id."""
-    return [str(found) for found in folders_with(METADATA, store.list(job_folder(job_name)))]
 
 
 def highest_checkpoint_id(store: Store, job_name: str) -> int:
@@ -158,7 +147,7 @@ def _verified(store: Store, path: str, deep: bool) -> LoadedCheckpoint:
     if deep:
         for _ in read_blobs(store, root, list(manifest.references())):
             pass
-    return LoadedCheckpoint(manifest, path, root)
+    return LoadedCheckpoint(store, manifest, path, root)
 
 
 def _check_files(store: Store, root: str, manifest: Manifest) -> None:

@@ -165,10 +165,12 @@ def _needed_bytes(*kinds: Mapping[int, Chain]) -> Counter[str]:
 
 @dataclass(frozen=True)
 class Rewrites:
-    """What the next checkpoint writes whole."""
+    """What the next checkpoint writes whole; the rest is a delta on top of its base."""
 
     key_groups: list[int]
     timers: bool
+    #: Key groups whose timers are stored: timers that are written whole replace them.
+    timer_groups: frozenset[int] = frozenset()
 
 
 def due(stored: Inventory, keys: Mapping[int, int], rules: RewriteRules = RULES) -> Rewrites:
@@ -194,7 +196,8 @@ def due(stored: Inventory, keys: Mapping[int, int], rules: RewriteRules = RULES)
         if left > 0 or stored.keyed[group].deltas >= rules.most_deltas:
             chosen.append(group)
             left -= stored.expected_bytes(group, keys.get(group, 0))
-    return Rewrites(sorted(chosen), timers_hold or _timers_due(stored.timers, rules))
+    timers = timers_hold or _timers_due(stored.timers, rules)
+    return Rewrites(sorted(chosen), timers, frozenset(stored.timers))
 
 
 def _timers_due(timers: Mapping[int, Chain], rules: RewriteRules) -> bool:

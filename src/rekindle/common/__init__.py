@@ -1,4 +1,4 @@
-"""What stream programs share, under PyFlink's names: types, rows, time, configuration, restart strategies, jobs."""
+"""Types, rows, time, configuration, restart strategies and job handles, under PyFlink's names."""
 
 from __future__ import annotations
 

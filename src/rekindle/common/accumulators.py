@@ -1,6 +1,6 @@
-"""Accumulators: what every subtask adds up by itself, and the job's result holds once for all of them.
+"""Accumulators, under Flink's names: each subtask adds up its own, and the job's result has them merged.
 
-Flink's names. A function makes one in `open` with `runtime_context.add_accumulator(name, IntCounter())` or
+A function makes one in `open` with `runtime_context.add_accumulator(name, IntCounter())` or
 `runtime_context.get_int_counter(name)`; after the job `result.get_accumulator_result(name)` has the value.
 """
 
@@ -37,31 +37,31 @@ R = TypeVar("R")
 
 
 class Accumulator(ABC, Generic[V, R]):
-    """Takes values, gives a result, and can be merged with those of other subtasks."""
+    """Collects values into a result, and can be merged with the accumulators of other subtasks."""
 
     @abstractmethod
     def add(self, value: V) -> None:
-        """Takes one value."""
+        """Adds one value."""
 
     @abstractmethod
     def get_local_value(self) -> R:
-        """The result of what this one has taken."""
+        """The result of the values added here."""
 
     @abstractmethod
     def reset_local(self) -> None:
-        """Forgets what it has taken."""
+        """Forgets all values."""
 
     @abstractmethod
     def merge(self, other: Self) -> None:
-        """Takes what another one has taken, too."""
+        """Adds the values of another accumulator."""
 
     def clone(self) -> Self:
-        """Another one with the same content."""
+        """A copy with the same content."""
         return copy.deepcopy(self)
 
 
 class SimpleAccumulator(Accumulator[V, V], Generic[V]):
-    """One whose result has the type of its values."""
+    """An accumulator whose result has the type of its values."""
 
 
 class IntCounter(SimpleAccumulator[int]):
@@ -91,7 +91,7 @@ class IntCounter(SimpleAccumulator[int]):
 
 
 class LongCounter(IntCounter):
-    """The same: Python's whole numbers have no size."""
+    """The same as IntCounter: Python's whole numbers have no size."""
 
 
 class DoubleCounter(SimpleAccumulator[float]):
@@ -187,7 +187,7 @@ class AverageAccumulator(SimpleAccumulator[float]):
 
 
 class ListAccumulator(Accumulator[Any, list[Any]]):
-    """All values. Keep it small: it goes to the driver whole."""
+    """A list of all values. Keep it small: all of it travels to the driver."""
 
     def __init__(self) -> None:
         self._values: list[Any] = []
@@ -206,7 +206,7 @@ class ListAccumulator(Accumulator[Any, list[Any]]):
 
 
 class Histogram(Accumulator[int, dict[int, int]]):
-    """How often each value came, by value.
+    """The number of times that each value was added, by value.
 
     >>> histogram = Histogram()
     >>> for length in (3, 1, 3):
@@ -250,12 +250,12 @@ _BUILT_IN: dict[str, type[Accumulator[Any, Any]]] = {
     )
 }
 _OWN = ""
-# Values that are not plain, and accumulators of the user's own, are pickled, as elements of such types are.
+# Values that are not plain, and accumulators of users' own classes, are pickled, as elements of such types are.
 _codec = value_codec_for(None, allow_pickle=True)
 
 
 def encode_accumulators(accumulators: Iterable[tuple[str, Accumulator[Any, Any]]]) -> bytes:
-    """Accumulators by name as bytes; a name may come more than once."""
+    """Encode accumulators with their names; a name may occur more than once."""
     return _codec.encode([(name, *_encoded(accumulator)) for name, accumulator in accumulators])
 
 
@@ -274,7 +274,7 @@ def _decoded(kind: str, content: Any) -> Accumulator[Any, Any]:
 
 
 def merge_accumulators(accumulators: Iterable[tuple[str, Accumulator[Any, Any]]]) -> Mapping[str, Any]:
-    """The results by name, those of one name merged.
+    """The results by name; accumulators of one name are merged.
 
     >>> merge_accumulators([("seen", IntCounter(1)), ("seen", IntCounter(2))])
     {'seen': 3}
@@ -295,7 +295,7 @@ def merge_accumulators(accumulators: Iterable[tuple[str, Accumulator[Any, Any]]]
 
 
 def merge_encoded(parts: Iterable[bytes]) -> Mapping[str, Any]:
-    """What `encode_accumulators` of several slots gives together."""
+    """The merged results of the `encode_accumulators` bytes of several slots."""
     return merge_accumulators(
         (name, _decoded(kind, content)) for part in parts for name, kind, content in _codec.decode(part)
     )

@@ -1,4 +1,4 @@
-"""What the checkpoints took: per checkpoint, task, subtask and operator, as Flink's REST API shows it."""
+"""Statistics of checkpoints, per checkpoint, task, subtask and operator, as Flink's REST API shows them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal
 
-#: Flink's names; a bounded job's final checkpoint is one like the others.
+#: Flink's names for the kinds; the final checkpoint of a bounded job is a CHECKPOINT too.
 CheckpointType = Literal["CHECKPOINT", "SAVEPOINT", "SYNC_SAVEPOINT"]
 
 
 class CheckpointStatus(Enum):
-    """Flink's names."""
+    """The status of a checkpoint, under Flink's names."""
 
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETED = "COMPLETED"
@@ -26,7 +26,7 @@ class CheckpointStatus(Enum):
 
 @dataclass(frozen=True)
 class Summary:
-    """Minimum, maximum, average and percentiles; NaN where there is nothing to take a percentile of."""
+    """Minimum, maximum, average and percentiles; a percentile is NaN where none was taken."""
 
     min: int = 0
     max: int = 0
@@ -39,7 +39,7 @@ class Summary:
 
     @staticmethod
     def of(values: Sequence[int]) -> Summary:
-        """Of a few values, such as those of subtasks: Flink takes no percentiles there.
+        """Summarize a few values, such as those of subtasks, without percentiles, as Flink does.
 
         >>> summary = Summary.of([4643, 4692])
         >>> summary.min, summary.max, summary.avg, summary.p50
@@ -48,12 +48,12 @@ class Summary:
         return Summary(min(values), max(values), sum(values) // len(values)) if values else Summary()
 
 
-#: What Flink shows for alignment buffers, which it no longer has.
+#: Flink's REST API still shows alignment buffers, which Flink no longer has.
 NO_BUFFERS = Summary(p50=0.0, p90=0.0, p95=0.0, p99=0.0, p999=0.0)
 
 
 def percentile(ordered: Sequence[int], percent: float) -> float:
-    """A percentile as Flink's histograms estimate it: at position percent * (n + 1), between its neighbours.
+    """A percentile as Flink's histograms estimate it: interpolated at position percent * (n + 1) / 100.
 
     >>> percentile([10, 20, 30], 50), percentile([10, 20, 30], 99.9)
     (20.0, 30.0)
@@ -70,7 +70,7 @@ def percentile(ordered: Sequence[int], percent: float) -> float:
     return ordered[below - 1] + (position - below) * (ordered[below] - ordered[below - 1])
 
 
-# -- what is known about a checkpoint ---------------------------------------------------------------------------------
+# -- checkpoints, tasks, subtasks, operators --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,10 @@ class OperatorSnapshot:
 
 @dataclass(frozen=True)
 class SubtaskSnapshot:
-    """What a subtask reports with its acknowledgement. Sizes: written by this checkpoint, and in full."""
+    """Figures that a subtask reports with its acknowledgement.
+
+    `checkpointed_size` is what this checkpoint wrote, `state_size` the full state.
+    """
 
     index: int
     start_delay_ms: int = 0  # from the trigger until the barrier arrived
@@ -96,7 +99,7 @@ class SubtaskSnapshot:
     state_size: int = 0
     processed_data: int = 0
     persisted_data: int = 0
-    alignment_duration_ms: int = 0  # the end of an epoch waits for nothing (I19)
+    alignment_duration_ms: int = 0  # always 0: the end of an epoch waits for nothing (I19)
     operators: tuple[OperatorSnapshot, ...] = ()
 
 
@@ -111,7 +114,7 @@ class SubtaskStatistics:
 
 @dataclass(frozen=True)
 class TaskSummary:
-    """The spread over the subtasks of a task."""
+    """Minimum, maximum and average of each figure over the subtasks of a task."""
 
     checkpointed_size: Summary
     state_size: Summary
@@ -134,12 +137,12 @@ class _Totals(ABC):
 
     @property
     def num_acknowledged_subtasks(self) -> int:
-        """How many subtasks have acknowledged."""
+        """The number of subtasks that have acknowledged."""
         return len(self.acknowledged)
 
     @property
     def latest_ack_timestamp_ms(self) -> int:
-        """When the last acknowledgement came; -1 before the first."""
+        """The time of the last acknowledgement; -1 before the first."""
         return max((each.ack_timestamp_ms for each in self.acknowledged), default=-1)
 
     @property
@@ -187,7 +190,7 @@ class TaskStatistics(_Totals):
 
     @property
     def summary(self) -> TaskSummary:
-        """The spread over the subtasks."""
+        """Minimum, maximum and average of each figure over the acknowledged subtasks."""
         snapshots = [each.snapshot for each in self.acknowledged]
         return TaskSummary(
             checkpointed_size=Summary.of([each.checkpointed_size for each in snapshots]),
@@ -202,7 +205,7 @@ class TaskStatistics(_Totals):
         )
 
     def with_subtask(self, subtask: SubtaskStatistics) -> TaskStatistics:
-        """After an acknowledgement; a repeated one changes nothing."""
+        """The statistics after a subtask's acknowledgement; a repeated one changes nothing."""
         at = subtask.snapshot.index
         if self.subtasks[at] is not None:
             return self
@@ -231,12 +234,12 @@ class CheckpointStatistics(_Totals):
 
     @property
     def num_subtasks(self) -> int:
-        """How many subtasks have to acknowledge."""
+        """The number of subtasks that have to acknowledge."""
         return sum(task.num_subtasks for task in self.tasks)
 
     @property
     def is_savepoint(self) -> bool:
-        """Whether it belongs to the user."""
+        """Whether it is a savepoint, which belongs to the user."""
         return self.checkpoint_type != "CHECKPOINT"
 
     @property
@@ -247,13 +250,13 @@ class CheckpointStatistics(_Totals):
         return max((task.end_to_end_duration_ms for task in self.tasks), default=-1)
 
     def task(self, vertex_id: str) -> TaskStatistics | None:
-        """The task of that id."""
+        """The task with this id; None when there is none."""
         return next((each for each in self.tasks if each.vertex_id == vertex_id), None)
 
 
 @dataclass(frozen=True)
 class RestoredCheckpoint:
-    """The checkpoint that the current attempt began with."""
+    """The checkpoint that the current attempt started from."""
 
     id: int
     restore_timestamp_ms: int
@@ -263,7 +266,7 @@ class RestoredCheckpoint:
 
 @dataclass(frozen=True)
 class CheckpointCounts:
-    """How many checkpoints there were, by what became of them."""
+    """The number of checkpoints by status."""
 
     restored: int = 0
     total: int = 0
@@ -274,7 +277,7 @@ class CheckpointCounts:
 
 @dataclass(frozen=True)
 class CompletedSummary:
-    """The spread over the completed checkpoints and savepoints."""
+    """Summary of each figure over the completed checkpoints and savepoints."""
 
     checkpointed_size: Summary
     state_size: Summary
@@ -286,7 +289,7 @@ class CompletedSummary:
 
 @dataclass(frozen=True)
 class CheckpointOverview:
-    """Everything at one moment; `history` newest first."""
+    """All statistics of a job at one moment; `history` is newest first."""
 
     counts: CheckpointCounts
     summary: CompletedSummary
@@ -297,6 +300,6 @@ class CheckpointOverview:
     latest_restored: RestoredCheckpoint | None
 
     def find(self, checkpoint_id: int) -> CheckpointStatistics | None:
-        """A checkpoint of the history, or one of the latest."""
+        """The checkpoint with this id, in the history or among the latest; None when it is in neither."""
         known = (*self.history, self.latest_completed, self.latest_savepoint, self.latest_failed)
         return next((each for each in known if each is not None and each.id == checkpoint_id), None)

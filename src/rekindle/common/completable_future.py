@@ -1,4 +1,4 @@
-"""`CompletableFuture`."""
+"""`CompletableFuture`, the result type of asynchronous calls of `JobClient`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class CompletableFuture(Generic[T]):
-    """Something that will be known later.
+    """A value that will be known later.
 
     >>> CompletableFuture.completed(3).result()
     3
@@ -28,24 +28,24 @@ class CompletableFuture(Generic[T]):
         return CompletableFuture(future)
 
     def cancel(self) -> bool:
-        """Gives up waiting; True when the future is cancelled now. It does not cancel the job."""
+        """Cancels the future, not the job; True when the future is cancelled now."""
         self._future.cancel()
         return self._future.cancelled()
 
     def cancelled(self) -> bool:
-        """Whether it was cancelled before it was complete."""
+        """Whether the future was cancelled before it was complete."""
         return self._future.cancelled()
 
     def done(self) -> bool:
-        """Whether it is complete: with a value, with an error, or cancelled."""
+        """Whether the future is complete: with a value, with an error, or cancelled."""
         return self._future.done()
 
     def result(self, timeout: float | None = None) -> T:
-        """Waits until it is complete and returns its value, or raises its error; `timeout` is in seconds."""
+        """Waits until the future is complete and returns its value, or raises its error; `timeout` is in seconds."""
         return self._future.result(timeout)
 
     def exception(self) -> BaseException | None:
-        """The error that it is complete with; None when there is none, or none yet."""
+        """The error of a future that failed; None for every other, also before it is complete."""
         if not self._future.done():
             return None
         if self._future.cancelled():

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from rekindle.config import ConfigOption, parse_bool, parse_float, parse_int, parse_string
+from rekindle.config import ConfigOption
+from rekindle.config_parsers import parse_bool, parse_float, parse_int, parse_string
 
 __all__ = ["ConfigOption", "ConfigOptions"]
 
@@ -13,7 +14,7 @@ T = TypeVar("T")
 
 
 class ConfigOptions:
-    """Where options are built.
+    """Builds options: `key`, then a type, then a default.
 
     >>> option = ConfigOptions.key("parallelism.default").int_type().default_value(4)
     >>> option.key, option.default
@@ -22,7 +23,7 @@ class ConfigOptions:
 
     @staticmethod
     def key(key: str) -> ConfigOptions.OptionBuilder:
-        """Begins an option with this key."""
+        """Starts an option with this key."""
         return ConfigOptions.OptionBuilder(key)
 
     class OptionBuilder:
@@ -63,9 +64,9 @@ class ConfigOptions:
             self._parse = parse
 
         def default_value(self, value: T) -> ConfigOption[T]:
-            """The option is `value` when nobody sets it."""
+            """The option with `value` as its default."""
             return ConfigOption(self._key, self._parse, value)
 
         def no_default_value(self) -> ConfigOption[T | None]:
-            """The option is None when nobody sets it."""
+            """The option with None as its default."""
             return ConfigOption[T | None](self._key, self._parse, None)

@@ -1,4 +1,4 @@
-"""`Configuration`: Flink's keys, checked when they are set."""
+"""`Configuration`: settings by Flink's keys, checked when they are set."""
 
 from __future__ import annotations
 
@@ -9,17 +9,8 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from rekindle.common.flink_keys import closest_keys, is_flink_key
-from rekindle.config import (
-    OPTIONS,
-    PREFIX_OPTIONS,
-    ConfigOption,
-    in_millis,
-    parse_bool,
-    parse_float,
-    parse_int,
-    parse_list,
-    parse_string,
-)
+from rekindle.config import OPTIONS, PREFIX_OPTIONS, ConfigOption
+from rekindle.config_parsers import in_millis, parse_bool, parse_float, parse_int, parse_list, parse_string
 from rekindle.errors import ConfigurationError
 
 __all__ = ["Configuration"]
@@ -35,12 +26,12 @@ _SENSITIVE = (
     *("auth-params", "basic-auth", "jaas.config", "http-headers"),
 )
 _HIDDEN = "******"
-#: Flink keys without meaning here, of which this process has been told.
+#: Flink keys without meaning here for which this process has logged the warning.
 _warned: set[str] = set()
 
 
 class Configuration:
-    """Settings by key. A key that neither Flink nor Rekindle knows is refused, with the keys that look like it.
+    """Settings by key. The error for a key that neither Flink nor Rekindle knows names similar keys.
 
     >>> configuration = Configuration.from_dict({"parallelism.default": "2"})
     >>> configuration.get_integer("parallelism.default", 1)
@@ -77,7 +68,7 @@ class Configuration:
         return option.default
 
     def get_millis(self, option: ConfigOption[timedelta]) -> int:
-        """The value of an option that is an amount of time, in whole milliseconds.
+        """The value of a duration option in whole milliseconds.
 
         >>> from rekindle import config
         >>> Configuration().get_millis(config.BUFFER_TIMEOUT)
@@ -86,7 +77,7 @@ class Configuration:
         return in_millis(self.get(option))
 
     def set(self, option: ConfigOption[T], value: T) -> Configuration:
-        """Sets an option, whatever spelling of its key was used before; None unsets it."""
+        """Sets an option under its current key and removes older spellings of the key; None unsets the option."""
         for key in (option.key, *option.deprecated_keys):
             self._values.pop(key, None)
         return self if value is None else self._put(option.key, value)
@@ -160,18 +151,18 @@ class Configuration:
         """
         return parse_list(value) if value else []
 
-    # -- all of them --------------------------------------------------------------------------------------------------
+    # -- all settings -------------------------------------------------------------------------------------------------
 
     def key_set(self) -> builtins.set[str]:
         """The keys that are set."""
         return builtins.set(self._values)
 
     def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
-        """Copies all settings into a dict, with the types that they were set with."""
+        """Copies all settings into a dict, each value with the type with which it was set."""
         target_dict.update(self._values)
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
-        """Takes over all settings of another configuration, with `prefix` before their keys."""
+        """Copies all settings of another configuration, with `prefix` before their keys."""
         for key, value in other._values.items():
             self._put(f"{prefix or ''}{key}", value)
         return self
@@ -205,7 +196,7 @@ class Configuration:
         return isinstance(other, Configuration) and self.to_dict() == other.to_dict()
 
     def __str__(self) -> str:
-        """For people: what is secret is not shown."""
+        """The settings as text, without the values of secret keys."""
         return "{" + ", ".join(f"{key}={_shown(key, value)}" for key, value in self.to_dict().items()) + "}"
 
     __repr__ = __str__
@@ -216,7 +207,7 @@ def _shown(key: str, value: str) -> str:
 
 
 def _check_key(key: str) -> None:
-    """Known, with a meaning: silence. Known to Flink only: a warning, once. Unknown: an error."""
+    """Accept a key with a meaning here, warn once about a key that only Flink knows, refuse an unknown key."""
     if key in OPTIONS or any(key.startswith(prefix) and key != prefix for prefix in PREFIX_OPTIONS):
         return
     if is_flink_key(key):

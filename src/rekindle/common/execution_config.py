@@ -1,4 +1,4 @@
-"""`ExecutionConfig`: the settings of a program that have methods of their own; they live in its `Configuration`."""
+"""`ExecutionConfig`: typed access to the settings of a program, which are kept in its `Configuration`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from datetime import timedelta
 
 from rekindle import config
 from rekindle.common.configuration import Configuration
-from rekindle.config import ConfigOption, parse_bool, parse_duration, parse_string
+from rekindle.config import ConfigOption
+from rekindle.config_parsers import parse_bool, parse_duration, parse_string
 
 __all__ = ["ExecutionConfig"]
 
-# Settings of Flink's that a program may have; kept so that it reads back what it wrote.
+# Settings of Flink's without a meaning here; kept so that a program reads back the values that it set.
 _CLOSURE_CLEANER = ConfigOption("pipeline.closure-cleaner-level", parse_string, "RECURSIVE")
 _LATENCY_INTERVAL = ConfigOption("metrics.latency.interval", parse_duration, timedelta(0))
 _FORCE_KRYO = ConfigOption("pipeline.force-kryo", parse_bool, False)
@@ -22,15 +23,15 @@ _SNAPSHOT_COMPRESSION = ConfigOption("execution.checkpointing.snapshot-compressi
 
 
 class ExecutionConfig:
-    """How a program is executed.
+    """The execution settings of a program.
 
     >>> ExecutionConfig().set_parallelism(4).get_parallelism()
     4
     """
 
-    #: Means: use the default parallelism.
+    #: Stands for the default parallelism.
     PARALLELISM_DEFAULT = -1
-    #: Means: not known, leave it as it is.
+    #: Stands for an unknown parallelism: setting it changes nothing.
     PARALLELISM_UNKNOWN = -2
 
     def __init__(self, configuration: Configuration | None = None) -> None:
@@ -64,15 +65,15 @@ class ExecutionConfig:
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
-        """Sets how often periodic watermarks come, in milliseconds; 0 turns them off.
+        """Sets the interval of periodic watermarks in milliseconds; 0 turns them off.
 
-        Where it is not set they come with the records, after some thousands and at the end of each epoch, so that
-        where they fall does not depend on the clock.
+        Where no interval is set, watermarks follow the records: after every few thousand and at the end of each
+        epoch, so that their places do not depend on the clock.
         """
         return self._set_millis(config.AUTO_WATERMARK_INTERVAL, interval)
 
     def get_auto_watermark_interval(self) -> int:
-        """How often periodic watermark generators are asked, in milliseconds."""
+        """The time between two calls of a periodic watermark generator, in milliseconds."""
         return self._configuration.get_millis(config.AUTO_WATERMARK_INTERVAL)
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
@@ -80,23 +81,23 @@ class ExecutionConfig:
         return self._set_millis(_LATENCY_INTERVAL, interval)
 
     def get_latency_tracking_interval(self) -> int:
-        """What was set, in milliseconds."""
+        """The value that was set, in milliseconds."""
         return self._configuration.get_millis(_LATENCY_INTERVAL)
 
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
-        """Has no effect: a task is told once, and ended with its process after the cancellation timeout."""
+        """Has no effect: a task is cancelled once, and killed with its process after the cancellation timeout."""
         return self._set_millis(_CANCELLATION_INTERVAL, interval)
 
     def get_task_cancellation_interval(self) -> int:
-        """What was set, in milliseconds."""
+        """The value that was set, in milliseconds."""
         return self._configuration.get_millis(_CANCELLATION_INTERVAL)
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
-        """Sets after how many milliseconds a task that does not end is ended with its process; 0: never."""
+        """Sets after how many milliseconds a cancelled task that has not ended is killed with its process; 0: never."""
         return self._set_millis(config.CANCELLATION_TIMEOUT, timeout)
 
     def get_task_cancellation_timeout(self) -> int:
-        """After how many milliseconds a task that does not end is ended with its process."""
+        """After how many milliseconds a cancelled task that has not ended is killed with its process."""
         return self._configuration.get_millis(config.CANCELLATION_TIMEOUT)
 
     # -- the job's own parameters -------------------------------------------------------------------------------------
@@ -120,43 +121,43 @@ class ExecutionConfig:
     # -- switches -----------------------------------------------------------------------------------------------------
 
     def enable_object_reuse(self) -> ExecutionConfig:
-        """Hand records on as they are, also those that can change.
+        """Passes mutable records on without a copy: a function must not change a record that it has emitted.
 
-        Without, a record that can change is copied when it leaves a function: what the function does to it afterwards
-        changes nothing that is on its way. With, a function must not touch what it has emitted.
+        By default a mutable record is copied when it leaves a function, so that later changes to the object do not
+        reach records that are already on their way.
         """
         return self._switch(config.OBJECT_REUSE, True)
 
     def disable_object_reuse(self) -> ExecutionConfig:
-        """Copy a record that can change when it leaves a function (the default)."""
+        """Copies mutable records when they leave a function (the default)."""
         return self._switch(config.OBJECT_REUSE, False)
 
     def is_object_reuse_enabled(self) -> bool:
-        """Whether records that can change are handed on as they are."""
+        """Whether mutable records are passed on without a copy."""
         return self._configuration.get(config.OBJECT_REUSE)
 
     def enable_auto_generated_uids(self) -> ExecutionConfig:
-        """Operators without a uid get one from the topology."""
+        """Derives the uid of operators without one from the topology (the default)."""
         return self._switch(_AUTO_UIDS, True)
 
     def disable_auto_generated_uids(self) -> ExecutionConfig:
-        """Every operator should have a uid of its own."""
+        """Refuses a job with an operator without a uid."""
         return self._switch(_AUTO_UIDS, False)
 
     def has_auto_generated_uids_enabled(self) -> bool:
-        """What was set."""
+        """Whether operators without a uid get one from the topology."""
         return self._configuration.get(_AUTO_UIDS)
 
     def enable_generic_types(self) -> ExecutionConfig:
-        """Elements and state of undeclared types may be pickled (the default)."""
+        """Allows elements and state of undeclared types to be pickled (the default)."""
         return self._switch(config.GENERIC_TYPES, True)
 
     def disable_generic_types(self) -> ExecutionConfig:
-        """Refuse elements and state of undeclared types when the job is built, as `state.pickle: refuse` does."""
+        """Refuses elements and state of undeclared types when the job is built, as `state.pickle: refuse` does."""
         return self._switch(config.GENERIC_TYPES, False)
 
     def has_generic_types_disabled(self) -> bool:
-        """What was set."""
+        """Whether elements and state of undeclared types are refused."""
         return not self._configuration.get(config.GENERIC_TYPES)
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
@@ -164,10 +165,10 @@ class ExecutionConfig:
         return self._switch(_SNAPSHOT_COMPRESSION, use_snapshot_compression)
 
     def is_use_snapshot_compression(self) -> bool:
-        """What was set."""
+        """The value that was set."""
         return self._configuration.get(_SNAPSHOT_COMPRESSION)
 
-    # -- Java's own: there is nothing to switch, programs that do still run -------------------------------------------
+    # -- settings of Java's: accepted without effect, so that programs with them run ----------------------------------
 
     def enable_closure_cleaner(self) -> ExecutionConfig:
         """Has no effect; a warning says so."""
@@ -180,7 +181,7 @@ class ExecutionConfig:
         return self
 
     def is_closure_cleaner_enabled(self) -> bool:
-        """What was set."""
+        """The value that was set."""
         return self._configuration.get(_CLOSURE_CLEANER) != "NONE"
 
     def enable_force_kryo(self) -> ExecutionConfig:
@@ -192,7 +193,7 @@ class ExecutionConfig:
         return self._switch(_FORCE_KRYO, False)
 
     def is_force_kryo_enabled(self) -> bool:
-        """What was set."""
+        """The value that was set."""
         return self._configuration.get(_FORCE_KRYO)
 
     def enable_force_avro(self) -> ExecutionConfig:
@@ -204,7 +205,7 @@ class ExecutionConfig:
         return self._switch(_FORCE_AVRO, False)
 
     def is_force_avro_enabled(self) -> bool:
-        """What was set."""
+        """The value that was set."""
         return self._configuration.get(_FORCE_AVRO)
 
     def get_default_kryo_serializer_classes(self) -> dict[str, str]:

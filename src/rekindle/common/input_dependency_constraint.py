@@ -8,7 +8,7 @@ __all__ = ["InputDependencyConstraint"]
 
 
 class InputDependencyConstraint(Enum):
-    """When a task may start: with any of its inputs, or with all. Tasks start together here, so it changes nothing.
+    """Whether a task may start with any of its inputs or with all. No effect here: all tasks start together.
 
     >>> InputDependencyConstraint.ANY.name
     'ANY'

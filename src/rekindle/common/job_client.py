@@ -1,4 +1,4 @@
-"""`JobClient`: what a program can do with a job that runs."""
+"""`JobClient`: a program's handle of a running job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["JobClient", "JobHandle"]
 
 
 class JobHandle(Protocol):
-    """What the engine offers for a job it runs."""
+    """The engine's handle of a job, behind `JobClient`."""
 
     @property
     def job_id(self) -> JobID:
@@ -24,43 +24,43 @@ class JobHandle(Protocol):
         ...
 
     def status(self) -> JobStatus:
-        """Where the job is in its life, now."""
+        """The job's current status."""
         ...
 
     def cancel(self) -> Future[None]:
-        """Asks the job to stop; complete when it has."""
+        """Cancels the job; the future is complete when the job has stopped."""
         ...
 
     def result(self) -> Future[JobExecutionResult]:
-        """Complete when the job is over: its result, or why it failed. The same future each time."""
+        """The future of the job's result or error, complete when the job is over. The same future each time."""
         ...
 
     def accumulators(self) -> dict[str, Any]:
-        """The accumulators as far as they are known."""
+        """The accumulators as far as the driver knows them."""
         ...
 
     def metrics(self) -> list[MetricReading]:
-        """What the metrics of functions said last."""
+        """The last readings of the functions' metrics."""
         ...
 
     def trigger_checkpoint(self) -> Future[int]:
-        """A checkpoint now; complete with its id."""
+        """Makes a checkpoint now; the future has its id."""
         ...
 
     def trigger_savepoint(self, directory: str | None = None) -> Future[str]:
-        """A savepoint; complete with its path."""
+        """Makes a savepoint; the future has its path."""
         ...
 
     def stop_with_savepoint(self, drain: bool, directory: str | None = None) -> Future[str]:
-        """A savepoint with which the job ends; complete with its path."""
+        """Ends the job with a savepoint; the future has its path."""
         ...
 
     def cancel_with_savepoint(self, directory: str | None = None) -> Future[str]:
-        """A savepoint, then a cancellation; complete with its path."""
+        """Makes a savepoint and cancels the job; the future has its path."""
         ...
 
     def checkpoint_statistics(self) -> CheckpointOverview:
-        """What the checkpoints took so far."""
+        """The statistics of the checkpoints so far."""
         ...
 
 
@@ -75,7 +75,7 @@ class JobClient:
         return self._handle.job_id
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        """Where the job is in its life."""
+        """The job's current status."""
         return CompletableFuture.completed(self._handle.status())
 
     def cancel(self) -> CompletableFuture[None]:
@@ -83,31 +83,31 @@ class JobClient:
         return CompletableFuture(self._handle.cancel())
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        """The accumulators as far as they are known."""
+        """The accumulators as far as the driver knows them."""
         return CompletableFuture.completed(self._handle.accumulators())
 
     def get_metrics(self) -> list[MetricReading]:
-        """What the metrics of functions (`RuntimeContext.get_metrics_group()`) said last, per operator and subtask.
+        """The last readings of the functions' metrics (`RuntimeContext.get_metrics_group()`) per operator and subtask.
 
-        Subtasks tell them with their epochs, at most once a second, and at the end; a restarted job begins anew.
+        Subtasks send them with their epochs, at most once a second, and at the end; a restart starts them anew.
         """
         return self._handle.metrics()
 
     def trigger_checkpoint(self) -> CompletableFuture[int]:
-        """Makes a checkpoint now, whatever the interval; the future has its id when it is complete."""
+        """Makes a checkpoint now, whatever the interval; the future has its id once the checkpoint is complete."""
         return CompletableFuture(self._handle.trigger_checkpoint())
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Makes a savepoint and lets the job go on; the future has the path to restore from.
+        """Makes a savepoint while the job continues; the future has the path to restore from.
 
-        Without a directory it goes to the one that `execution.checkpointing.savepoint-dir` names.
+        Without a directory the savepoint goes to the one that `execution.checkpointing.savepoint-dir` names.
         """
         return CompletableFuture(self._handle.trigger_savepoint(savepoint_directory))
 
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        """Ends the job with a savepoint; the future has its path when all that it contains is committed.
+        """Ends the job with a savepoint; the future has its path once the output up to the savepoint is committed.
 
         With `advance_to_end_of_event_time` (drain) the sources end first, every timer and window fires, and a job that
         starts from the savepoint has nothing left to do. Without it the job can be continued.
@@ -117,15 +117,15 @@ class JobClient:
     def cancel_with_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
         """Makes a savepoint and cancels the job; the future has the path when the job has ended.
 
-        What the job wrote between the two is written again by a job that starts from the savepoint:
-        `stop_with_savepoint` leaves no such gap.
+        A job that starts from the savepoint writes again what this job wrote between savepoint and cancellation:
+        `stop_with_savepoint` has no such gap.
         """
         return CompletableFuture(self._handle.cancel_with_savepoint(savepoint_directory))
 
     def get_checkpoint_statistics(self) -> CheckpointOverview:
-        """What the checkpoints took so far: counts, sizes and times, per checkpoint, task, subtask and operator."""
+        """Statistics of the checkpoints so far: counts, sizes and times, per checkpoint, task, subtask and operator."""
         return self._handle.checkpoint_statistics()
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
-        """Complete when the job is over: its result, or why it failed."""
+        """The future of the job's result or error, complete when the job is over."""
         return CompletableFuture(self._handle.result())

@@ -1,4 +1,4 @@
-"""`JobExecutionResult`."""
+"""`JobExecutionResult`: the result of a finished job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["JobExecutionResult"]
 
 
 class JobExecutionResult:
-    """What a finished job leaves: how long it ran, and its accumulators.
+    """The result of a finished job: its run time and its accumulators.
 
     >>> result = JobExecutionResult(JobID(), net_runtime_ms=1200, accumulators={"orders": 7})
     >>> result.get_net_runtime(), result.get_accumulator_result("orders")

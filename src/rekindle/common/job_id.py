@@ -1,4 +1,4 @@
-"""`JobID`."""
+"""`JobID`: the id of a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`JobStatus`."""
+"""`JobStatus`: the states of a job, under Flink's names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["JobStatus"]
 
 
 class JobStatus(Enum):
-    """Where a job is in its life.
+    """The state of a job.
 
     >>> JobStatus.FINISHED.is_globally_terminal_state(), JobStatus.RESTARTING.is_terminal_state()
     (True, False)
@@ -30,5 +30,5 @@ class JobStatus(Enum):
         return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
 
     def is_terminal_state(self) -> bool:
-        """Whether the job is over for this driver; another may go on with a suspended one."""
+        """Whether the job is over for this driver; another driver may continue a suspended job."""
         return self is JobStatus.SUSPENDED or self.is_globally_terminal_state()

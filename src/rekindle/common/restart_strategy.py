@@ -1,4 +1,4 @@
-"""What follows a failure."""
+"""Restart strategies: whether, when and how often a job restarts after a failure."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from rekindle.common.time import Duration, Time, as_millis
 
 __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]
 
-#: Ways to say an amount of time; an int is milliseconds.
+#: The forms of a duration; an int is milliseconds.
 Amount = Duration | Time | timedelta | int
 
 
 class RestartStrategyConfiguration(ABC):
-    """Base of the restart strategies; they are data, the coordinator decides by them."""
+    """Base of the restart strategies, which are data: the coordinator acts on them."""
 
     @abstractmethod
     def get_description(self) -> str:
-        """The strategy in words."""
+        """The strategy as text."""
 
 
 def _span(amount: Amount) -> timedelta:
@@ -43,7 +43,7 @@ class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
 
 @dataclass(frozen=True)
 class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """What the configuration says."""
+    """The strategy that the configuration names."""
 
     def get_description(self) -> str:
         """The strategy in words."""
@@ -52,7 +52,7 @@ class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
 
 @dataclass(frozen=True)
 class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """So many restarts, each so long after its failure."""
+    """At most `restart_attempts` restarts, each after a fixed delay."""
 
     restart_attempts: int
     delay_between_attempts_interval: timedelta
@@ -73,14 +73,14 @@ class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
 
 @dataclass(frozen=True)
 class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """Restarts until there were more than so many failures within an interval."""
+    """Restarts until there are more than `max_failure_rate` failures within an interval."""
 
     max_failure_rate: int
     failure_interval: timedelta
     delay_between_attempts_interval: timedelta
 
     def get_max_failure_rate(self) -> int:
-        """How many failures within the interval the job survives."""
+        """The most failures within the interval after which the job still restarts."""
         return self.max_failure_rate
 
     def get_failure_interval(self) -> timedelta:
@@ -102,7 +102,7 @@ class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
 
 @dataclass(frozen=True)
 class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """Restarts after a time that grows with each failure and begins anew after a quiet while."""
+    """Restarts after a backoff that grows with each failure and is reset after a time without failures."""
 
     initial_backoff: timedelta
     max_backoff: timedelta
@@ -128,15 +128,15 @@ class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration)
         return self.max_backoff
 
     def get_backoff_multiplier(self) -> float:
-        """What the time is multiplied with after each failure."""
+        """The factor by which the backoff grows after each failure."""
         return self.backoff_multiplier
 
     def get_reset_backoff_threshold(self) -> timedelta:
-        """After so long without a failure the time is the initial one again."""
+        """The time without a failure after which the backoff is the initial one again."""
         return self.reset_backoff_threshold
 
     def get_jitter_factor(self) -> float:
-        """The part of the time that is left to chance."""
+        """The random part of the backoff."""
         return self.jitter_factor
 
     def get_description(self) -> str:
@@ -149,14 +149,14 @@ class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration)
 
 
 class RestartStrategies:
-    """Where restart strategies are made; an int is milliseconds.
+    """Makes restart strategies; an int is milliseconds.
 
     >>> RestartStrategies.fixed_delay_restart(3, 10_000).get_description()
     'Restart with fixed delay (10000 ms). #3 restart attempts.'
     """
 
     if not TYPE_CHECKING:
-        # PyFlink's names; a checker reads them from the module.
+        # PyFlink's names for the classes; type checkers use the module's.
         NoRestartStrategyConfiguration: ClassVar = NoRestartStrategyConfiguration
         FallbackRestartStrategyConfiguration: ClassVar = FallbackRestartStrategyConfiguration
         FixedDelayRestartStrategyConfiguration: ClassVar = FixedDelayRestartStrategyConfiguration
@@ -170,21 +170,21 @@ class RestartStrategies:
 
     @staticmethod
     def fall_back_restart() -> FallbackRestartStrategyConfiguration:
-        """What the configuration says."""
+        """The strategy that the configuration names."""
         return FallbackRestartStrategyConfiguration()
 
     @staticmethod
     def fixed_delay_restart(
         restart_attempts: int, delay_between_attempts: Amount
     ) -> FixedDelayRestartStrategyConfiguration:
-        """So many restarts, each so long after its failure."""
+        """At most `restart_attempts` restarts, each `delay_between_attempts` after its failure."""
         return FixedDelayRestartStrategyConfiguration(restart_attempts, _span(delay_between_attempts))
 
     @staticmethod
     def failure_rate_restart(
         failure_rate: int, failure_interval: Amount, delay_interval: Amount
     ) -> FailureRateRestartStrategyConfiguration:
-        """Restarts until there were more than `failure_rate` failures within `failure_interval`."""
+        """Restarts until there are more than `failure_rate` failures within `failure_interval`."""
         return FailureRateRestartStrategyConfiguration(failure_rate, _span(failure_interval), _span(delay_interval))
 
     @staticmethod
@@ -195,7 +195,7 @@ class RestartStrategies:
         reset_backoff_threshold: Amount,
         jitter_factor: float,
     ) -> ExponentialDelayRestartStrategyConfiguration:
-        """Restarts after a time that grows with each failure and begins anew after a quiet while.
+        """Restarts after a backoff that grows with each failure and is reset after a time without failures.
 
         >>> RestartStrategies.exponential_delay_restart(1_000, 60_000, 1.5, 3_600_000, 0.1).get_max_backoff()
         datetime.timedelta(seconds=60)

@@ -1,4 +1,4 @@
-"""Between records and the bytes that connectors read and write."""
+"""Conversions between records and the bytes that connectors read and write."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DeserializationSchema(ABC):
         return Types.PICKLED_BYTE_ARRAY()
 
     def is_end_of_stream(self, next_element: Any) -> bool:
-        """Whether this record says that there will be no more."""
+        """Whether this record marks the end of the stream."""
         return False
 
 
@@ -60,7 +60,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     """
 
     def __init__(self, charset: str = "UTF-8") -> None:
-        "".encode(charset)  # an unknown character set fails here and not in a slot
+        "".encode(charset)  # an unknown character set fails here, not in a slot
         self._charset = charset
 
     def serialize(self, element: str) -> bytes:
@@ -113,7 +113,7 @@ class RowFieldExtractorSchema(SerializationSchema):
 
 
 class Encoder:
-    """Writes one record into a file.
+    """Encodes records as the bytes of a file.
 
     >>> Encoder.simple_string_encoder().encode(("a", 1))
     b"('a', 1)\\n"
@@ -121,7 +121,7 @@ class Encoder:
 
     def __init__(self, encode: Callable[[Any], bytes], header: bytes = b"") -> None:
         self._encode = encode
-        #: What stands at the beginning of each file.
+        #: The bytes at the beginning of each file.
         self.header = header
 
     def encode(self, element: Any) -> bytes:
@@ -130,7 +130,7 @@ class Encoder:
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """One line per record: what `str` makes of it."""
+        """One line per record: the result of `str`."""
         "".encode(charset_name)
         return Encoder(lambda element: f"{element}\n".encode(charset_name))
 
@@ -147,8 +147,10 @@ class Encoder:
     def csv_encoder(
         header: Sequence[str] | None = None, *, delimiter: str = ",", quote: str = '"', charset_name: str = "UTF-8"
     ) -> Encoder:
-        """One line of values per record: a row, a tuple or list, a dataclass, a named tuple, or a dict; the header,
-        if one is given, begins every file. A dict's values stand in the header's order, None is an empty value.
+        """One line of values per record: a row, a tuple or list, a dataclass, a named tuple, or a dict.
+
+        The header, if given, is the first line of every file. A dict's values are written in the header's order; None
+        is an empty value.
 
         >>> Encoder.csv_encoder().encode(("to, or not", None, 2))
         b'"to, or not",,2\\n'
@@ -174,7 +176,7 @@ def _json_line(element: Any) -> bytes:
 
 
 class _CsvLine:
-    """Writes one record as a line of values."""
+    """Encodes one record as a line of values."""
 
     def __init__(self, header: list[str] | None, delimiter: str, quote: str, charset: str) -> None:
         self._header = header
@@ -214,7 +216,7 @@ class _CsvLine:
 
 
 class BulkWriter(ABC):
-    """Writes records into one file that is only complete when it is finished, such as a table of columns."""
+    """Writes records into one file that is readable only after `finish`, such as a columnar file."""
 
     @abstractmethod
     def add_elements(self, elements: list[Any]) -> None:
@@ -222,7 +224,7 @@ class BulkWriter(ABC):
 
     @abstractmethod
     def finish(self) -> None:
-        """Write what belongs to the end of the file; the file itself is closed by who opened it."""
+        """Write the end of the file; the caller closes the file."""
 
 
 class BulkWriterFactory(ABC):

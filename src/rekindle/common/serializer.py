@@ -1,4 +1,4 @@
-"""Serializers of the user's own, for state."""
+"""`TypeSerializer`: the base of users' own serializers for state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class TypeSerializer(ABC, Generic[T]):
-    """Writes values to a stream and reads them back. Two of one class with equal fields are equal."""
+    """Writes values to a stream and reads them back. Serializers of one class with equal fields are equal."""
 
     @abstractmethod
     def serialize(self, element: T, stream: BytesIO) -> None:
@@ -33,7 +33,7 @@ class TypeSerializer(ABC, Generic[T]):
 
 
 class VoidNamespaceSerializer(TypeSerializer[Any]):
-    """For the one namespace of state that has none: no bytes at all.
+    """The serializer of the void namespace, of state without namespaces: it writes no bytes.
 
     >>> VoidNamespaceSerializer().deserialize(BytesIO())
     b''

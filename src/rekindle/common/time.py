@@ -1,4 +1,4 @@
-"""Amounts of time and points in time."""
+"""Durations and instants: `Duration`, `Time`, `TimeUnit`, `Instant`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NANOS_PER_SECOND = 1_000_000_000
 
 
 class TimeUnit(Enum):
-    """What `Time.of` counts in; Java's names.
+    """The units of `Time.of`, under Java's names.
 
     >>> TimeUnit.MINUTES.to_millis(2)
     120000
@@ -32,7 +32,7 @@ class TimeUnit(Enum):
     DAYS = 86_400 * 1_000_000_000
 
     def to_millis(self, duration: int) -> int:
-        """So many of the unit in whole milliseconds, rounded down."""
+        """`duration` of this unit in whole milliseconds, rounded down."""
         return duration * self.value // _NANOS_PER_MILLI
 
 
@@ -83,7 +83,7 @@ class Duration:
         return self.nanos // _NANOS_PER_MILLI
 
     def to_timedelta(self) -> timedelta:
-        """The same as Python's own type, rounded down to microseconds."""
+        """The same as a `datetime.timedelta`, rounded down to microseconds."""
         return timedelta(microseconds=self.nanos // 1000)
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class Duration:
 
 @dataclass(frozen=True, order=True, repr=False)
 class Instant:
-    """A point on the time line: seconds since the epoch, and nanoseconds after that second.
+    """A point in time: seconds since 1970 (UTC), and nanoseconds after that second.
 
     >>> Instant.of_epoch_milli(1500)
     Instant<1, 500000000>
@@ -110,7 +110,7 @@ class Instant:
     nanos: int
 
     def to_epoch_milli(self) -> int:
-        """Milliseconds since the epoch, rounded down.
+        """Milliseconds since 1970, rounded down.
 
         >>> Instant.of_epoch_milli(-1).to_epoch_milli()
         -1
@@ -119,7 +119,7 @@ class Instant:
 
     @staticmethod
     def of_epoch_milli(epoch_milli: int) -> Instant:
-        """The instant so many milliseconds after the epoch."""
+        """The instant `epoch_milli` milliseconds after the start of 1970."""
         seconds, millis = divmod(epoch_milli, 1000)
         return Instant(seconds, millis * _NANOS_PER_MILLI)
 
@@ -182,7 +182,7 @@ class Time:
 
 
 def as_millis(amount: Duration | Time | timedelta | int) -> int:
-    """Any way to say an amount of time, in whole milliseconds; an int is one already.
+    """A duration of any form in whole milliseconds; an int is milliseconds already.
 
     >>> as_millis(Duration.of_seconds(2)), as_millis(Time.seconds(2)), as_millis(timedelta(seconds=2)), as_millis(2000)
     (2000, 2000, 2000, 2000)

@@ -68,7 +68,7 @@ __all__ = [
 
 
 class Types:
-    """The common types under Flink's names. Where a type is expected, a Python type or class will do as well.
+    """The common types under Flink's names. Wherever a type is expected, a Python type or class works as well.
 
     >>> Types.ROW_NAMED(["word", "count"], [Types.STRING(), int])
     Row<word: String, count: Long>
@@ -151,7 +151,7 @@ class Types:
 
     @staticmethod
     def PICKLED_BYTE_ARRAY() -> TypeInformation:
-        """Anything that can be pickled; what a stream has when no type is declared."""
+        """Anything that can be pickled: the type of a stream without a declared type."""
         return PickledBytesTypeInfo()
 
     @staticmethod

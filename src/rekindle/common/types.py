@@ -1,4 +1,4 @@
-"""`Row` and `RowKind`."""
+"""`Row`, a record of fields with or without names, and `RowKind`, its kind in a changelog."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Row", "RowKind"]
 
 
 class RowKind(Enum):
-    """What a row does in a changelog.
+    """The kind of change that a row stands for in a changelog.
 
     >>> str(RowKind.UPDATE_BEFORE)
     '-U'
@@ -44,14 +44,14 @@ class Row:
     >>> "name" in row
     True
 
-    A row of names is a template for rows with these names:
+    A row of names is a template for rows with those field names:
 
     >>> Person = Row("name", "age")
     >>> Person("Bob", 12)
     Row(name='Bob', age=12)
 
-    Without names the values have positions only. Where a type is declared without names, `Types.ROW([...])`, the fields
-    of its rows are called f0, f1, ...: names that say the position and nothing else, so the row stays the same.
+    Without names the values have positions only. In rows of a type without names, `Types.ROW([...])`, the fields are
+    called f0, f1, ...: these names only repeat the position, so that the two rows are equal.
 
     >>> Row(1, "x")[1]
     'x'
@@ -74,7 +74,7 @@ class Row:
 
     @property
     def _fields(self) -> list[str]:
-        # PyFlink's private name, for programs that look: a row without names does not have it.
+        # PyFlink's private attribute, which programs use: a row without names does not have it.
         if self._names is None:
             raise AttributeError("_fields")
         return self._names
@@ -102,11 +102,11 @@ class Row:
         return dict(zip(self._names, values, strict=False))
 
     def get_row_kind(self) -> RowKind:
-        """What this row does in a changelog."""
+        """The row's kind of change."""
         return self._row_kind
 
     def set_row_kind(self, row_kind: RowKind) -> None:
-        """Changes what this row does in a changelog."""
+        """Sets the row's kind of change."""
         self._row_kind = row_kind
 
     def set_field_names(self, field_names: list[str]) -> None:
@@ -126,7 +126,7 @@ class Row:
         return [self._values[own.index(name)] for name in names]
 
     def has_own_names(self) -> bool:
-        """Whether the fields have names that say more than their positions.
+        """Whether the fields have names other than f0, f1, ...
 
         >>> Row(a=1).has_own_names(), Row(f0=1).has_own_names(), Row(1).has_own_names()
         (True, False, False)
@@ -160,7 +160,7 @@ class Row:
             raise ValueError(name) from None
 
     def __getattr__(self, item: str) -> Any:
-        # Only what is no attribute otherwise comes here.
+        # Python calls this only for names that are no attributes.
         if item.startswith("_") or self._names is None:
             raise AttributeError(item)
         try:
@@ -189,7 +189,7 @@ class Row:
         return own == dict(zip(theirs, other._values, strict=False))
 
     def __hash__(self) -> int:
-        # Named rows are equal whatever the order of their fields, so the hash must not depend on it.
+        # The order of the fields does not matter for the equality of named rows, so it must not for the hash.
         values, positions = self._values, _positions(len(self._values))
         if self._names is None or self._names == positions:
             return hash(tuple(values))
@@ -209,7 +209,7 @@ class Row:
 
 
 def names_by_position(arity: int) -> list[str]:
-    """What the fields of a row are called that have no names.
+    """The names of fields without names of their own.
 
     >>> names_by_position(2)
     ['f0', 'f1']
@@ -226,7 +226,7 @@ _new_row = Row.__new__
 
 
 def make_row(names: list[str] | None, values: list[Any], row_kind: RowKind = RowKind.INSERT) -> Row:
-    """A row around this very list of values, which must not be used elsewhere; the fast way for decoders.
+    """Make a row that keeps the list `values` itself, so the caller must not use it again: fast, for decoders.
 
     >>> make_row(["a"], [1])
     Row(a=1)

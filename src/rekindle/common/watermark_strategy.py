@@ -1,4 +1,4 @@
-"""Event time: how elements get timestamps and how watermarks follow from them. Data; the slot's runtime acts by it."""
+"""Watermark strategies: how elements get timestamps and streams get watermarks, as data for the slot's runtime."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _log = logging.getLogger("rekindle")
 MAX_WATERMARK = 2**63 - 1
 #: The watermark before the first element.
 MIN_WATERMARK = -(2**63)
-#: What an element has for a timestamp before it was given one.
+#: The timestamp of an element that has none.
 NO_TIMESTAMP = MIN_WATERMARK
 
 
 @dataclass(frozen=True, order=True)
 class Watermark:
-    """No element with this timestamp or an earlier one is expected any more.
+    """The statement that no element with this timestamp or an earlier one is expected any more.
 
     >>> Watermark(10) < Watermark(MAX_WATERMARK)
     True
@@ -57,32 +57,32 @@ class _FunctionAssigner(TimestampAssigner):
     """A plain function as a timestamp assigner."""
 
     def __init__(self, function: Callable[[Any, int], int]) -> None:
-        # In the place of the method, so that each element costs one call and not two.
+        # The function replaces the method, so that each element costs one call and not two.
         self.extract_timestamp = function  # type: ignore[method-assign, assignment]
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:  # pragma: no cover
-        """Hidden by the function itself."""
+        """Never called: the function replaces it in each instance."""
         raise AssertionError("the instance's own attribute comes first")
 
 
 class WatermarkOutput(ABC):
-    """Where a generator puts its watermarks."""
+    """Takes the watermarks of a generator."""
 
     @abstractmethod
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Emits a watermark; one that is not above the last is ignored."""
+        """Emits a watermark; a watermark that is not above the last one is ignored."""
 
     @abstractmethod
     def mark_idle(self) -> None:
-        """Says that no elements come for now, so that others need not wait for this one."""
+        """Marks the stream as idle, so that the watermark of other streams does not wait for it."""
 
     @abstractmethod
     def mark_active(self) -> None:
-        """Says that elements come again."""
+        """Marks the stream as active again."""
 
 
 class WatermarkGenerator(ABC):
-    """Makes watermarks from the elements it sees: periodically, or at the sight of an element."""
+    """Makes watermarks from the elements of a stream: periodically, or at certain elements."""
 
     @abstractmethod
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
@@ -95,7 +95,7 @@ class WatermarkGenerator(ABC):
 
 @dataclass(frozen=True)
 class WatermarkStrategy:
-    """How a stream gets timestamps and watermarks.
+    """The way in which a stream gets timestamps and watermarks.
 
     >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5)).with_timestamp_assigner(
     ...     lambda order, record_timestamp: order["time"]
@@ -112,12 +112,12 @@ class WatermarkStrategy:
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
-        """Timestamps never decrease: the watermark follows the newest."""
+        """For timestamps that never decrease: the watermark follows the newest."""
         return WatermarkStrategy("monotonous")
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration) -> WatermarkStrategy:
-        """Elements come at most so much out of order: the watermark stays so far behind the newest."""
+        """For elements at most `max_out_of_orderness` late: the watermark stays that far behind the newest."""
         millis = as_millis(max_out_of_orderness)
         if millis < 0:
             raise ValueError(f"The out-of-orderness cannot be negative: {max_out_of_orderness!r}.")
@@ -130,7 +130,7 @@ class WatermarkStrategy:
 
     @staticmethod
     def for_generator(supplier: Callable[[], WatermarkGenerator]) -> WatermarkStrategy:
-        """Watermarks of the user's own making; `supplier` makes one generator per subtask, a class will do."""
+        """For a generator of the user's own: `supplier`, a class or a function, makes one generator per subtask."""
         if not callable(supplier):
             raise TypeError(f"{supplier!r} does not make generators: give a WatermarkGenerator class or a function.")
         return WatermarkStrategy("custom", generator_supplier=supplier)
@@ -149,7 +149,7 @@ class WatermarkStrategy:
         return replace(self, timestamp_assigner=timestamp_assigner)
 
     def with_idleness(self, idle_timeout: Duration) -> WatermarkStrategy:
-        """The same strategy, but a subtask without elements for so long does not hold the others' watermark back."""
+        """The same strategy, but a subtask without elements for `idle_timeout` does not hold back the watermark."""
         millis = as_millis(idle_timeout)
         if millis <= 0:
             raise ValueError(f"The idle timeout must be longer than nothing: {idle_timeout!r}.")
@@ -158,7 +158,7 @@ class WatermarkStrategy:
     def with_watermark_alignment(
         self, watermark_group: str, max_allowed_watermark_drift: Duration, update_interval: Duration | None = None
     ) -> WatermarkStrategy:
-        """Accepted with a warning: an epoch takes from all sources side by side, so they do not drift far apart."""
+        """Has no effect but a warning: each epoch reads all sources side by side, so they do not drift far apart."""
         _log.warning(
             "Watermark alignment (group %r) has no effect in Rekindle: every epoch reads all sources.", watermark_group
         )

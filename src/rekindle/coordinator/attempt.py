@@ -18,6 +18,7 @@ from rekindle.coordinator.checkpoints.driver import AttemptBasis
 from rekindle.coordinator.cluster import SlotAddress
 from rekindle.coordinator.control import ControlIdentity, ControlServer
 from rekindle.coordinator.epoch_loop import ConnectedSlots, EpochLoop
+from rekindle.coordinator.lifecycle import ATTEMPT_TRANSITIONS, AttemptState
 from rekindle.coordinator.slot_inbox import SlotInbox
 from rekindle.errors import JobCancelledError
 from rekindle.metrics import MetricReading
@@ -35,6 +36,7 @@ class Attempt:
     """Runs a plan once on a cluster. The constructor acquires nothing; `run` does, and releases it at its end."""
 
     def __init__(self, spec: AttemptSpec) -> None:
+        self.state = AttemptState.CREATED
         self._spec = spec
         self._inbox = SlotInbox(spec.plan.job_name, self._cancel_epoch)
         self._server: ControlServer | None = None
@@ -45,29 +47,48 @@ class Attempt:
 
     def run(self, dataframes: list[PartitionedInput]) -> None:
         """Run to the end of the input. Raises the cause of a failure, or JobCancelledError."""
+        self._enter(AttemptState.ACQUIRING)
+        try:
+            self._acquire_and_run(dataframes)
+        except BaseException:
+            self._enter(AttemptState.CANCELED if self._inbox.cancelled else AttemptState.FAILED)
+            raise
+        self._enter(AttemptState.FINISHED)
+
+    def _enter(self, state: AttemptState) -> None:
+        assert state in ATTEMPT_TRANSITIONS[self.state], f"attempt: {self.state} -> {state}"
+        self.state = state
+
+    def _acquire_and_run(self, dataframes: list[PartitionedInput]) -> None:
         basis = self._spec.checkpointing.begin_attempt()
         with ExitStack() as acquired:
             acquired.callback(self._join_canceller)
             identity = self._identity(basis)
             server = self._server = acquired.enter_context(closing(self._open_server(identity)))
             epoch_thread = acquired.enter_context(ThreadPoolExecutor(1, "rekindle-epoch"))
+            self._enter(AttemptState.STARTING_SLOTS)
             try:
                 self._skip_read_partitions(dataframes)
                 addresses = self._start_slots(server, identity)
                 _LOG.info("Attempt %d: %d slots are up.", basis.attempt, len(addresses))
+                self._enter(AttemptState.DEPLOYING)
                 self._deploy(server, basis)
                 _LOG.info("Attempt %d: state is restored, functions are open.", basis.attempt)
+                self._enter(AttemptState.RUNNING)
                 self._spec.checkpointing.started(server.broadcast)
                 self._spec.observer.on_started()
                 slots = ConnectedSlots(identity, addresses, self._inbox, server.alive)
                 EpochLoop(self._spec, slots, epoch_thread, dataframes).run()
+                self._enter(AttemptState.CLOSING)
                 self._inbox.begin_close()
                 self._close_tasks(server, _NO_TIMEOUT, even_if_cancelled=False)  # a sink's last flush may take long
                 self._inbox.check_closed()
             except BaseException as error:
                 why = "is cancelled" if self._inbox.cancelled else "has failed"
                 _LOG.info("Attempt %d %s and shuts down.", basis.attempt, why)
-                self._shut_down_after(server, error)
+                if self.state is not AttemptState.CLOSING:  # else every slot was asked to close already
+                    self._enter(AttemptState.SHUTTING_DOWN)
+                    self._shut_down_after(server, error)
                 raise
 
     def cancel(self) -> None:
@@ -175,8 +196,6 @@ class Attempt:
 
     def _shut_down_after(self, server: ControlServer, error: BaseException) -> None:
         """Let functions close after a failure if they can; guardians end the slots that do not close in time."""
-        if self._inbox.closing:
-            return  # it failed at its end: every slot was asked to close
         self._spec.cluster.cancel_epoch()
         server.broadcast(CancelTasks())
         cancelled = isinstance(error, JobCancelledError)

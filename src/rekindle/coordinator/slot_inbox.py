@@ -11,6 +11,8 @@ from rekindle.coordinator.console import write_log_line
 from rekindle.coordinator.failure_messages import close_failed, output_closed, slot_lost, task_failed
 from rekindle.errors import ClusterError, JobCancelledError, RekindleError
 from rekindle.protocol import (
+    CheckpointAcknowledged,
+    CheckpointDeclined,
     Closed,
     Committed,
     Deployed,
@@ -18,8 +20,6 @@ from rekindle.protocol import (
     Ready,
     SlotHello,
     SlotMessage,
-    SnapshotDeclined,
-    SnapshotTaken,
     StageReport,
     TaskFailed,
 )
@@ -69,7 +69,7 @@ class SlotInbox:
                     self._reports[slot, message.stage] = message
                 case Closed():
                     self._closed[slot] = message
-                case SnapshotTaken() | SnapshotDeclined() | Committed():
+                case CheckpointAcknowledged() | CheckpointDeclined() | Committed():
                     self._checkpoint_messages.append(message)
                 case TaskFailed():
                     self._fail(task_failed(self._job_name, message))
@@ -192,11 +192,6 @@ class SlotInbox:
                 self._changed.wait(left)
 
     # -- end ----------------------------------------------------------------------------------------------------------
-
-    @property
-    def closing(self) -> bool:
-        """Whether `begin_close` was called."""
-        return self._closing
 
     def begin_close(self, *, forget_failure: bool = False) -> None:
         """Begin to close the slots: from now on a slot that goes is no failure."""

@@ -202,7 +202,7 @@ __all__ = [
     "SinkFunction",
     "RichSinkFunction",
     "TwoPhaseCommitSinkFunction",
-    # functions that know where they run: all do, these are Flink's names
+    # Flink's names for functions with a runtime context, which all functions have here
     "RichFunction",
     "RichAggregateFunction",
     "RichAllWindowFunction",

@@ -1,4 +1,4 @@
-"""`AsyncDataStream`: streams whose elements wait for answers from elsewhere."""
+"""`AsyncDataStream`: applies async functions, which wait for external answers, to streams."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MODE = AsyncFunctionDescriptor.OutputMode
 
 
 class AsyncDataStream:
-    """Applies an `AsyncFunction` to a stream: at most `capacity` elements are in flight per subtask.
+    """Applies an `AsyncFunction` to a stream. At most `capacity` elements are in flight per subtask.
 
     >>> from rekindle.datastream import StreamExecutionEnvironment
     >>> class Ask(AsyncFunction):
@@ -42,7 +42,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: Any = None,
     ) -> DataStream:
-        """Results as they come; between two watermarks their order may change.
+        """Emit results as they arrive. Between two watermarks their order may change.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> class Ask(AsyncFunction):
@@ -63,7 +63,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: Any = None,
     ) -> DataStream:
-        """As `unordered_wait`, trying again as the strategy says; the timeout is for all tries together."""
+        """Like `unordered_wait`, with retries by the strategy. The timeout limits all tries of an element together."""
         _check_retry(data_stream, timeout, async_retry_strategy)
         return _add(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, _MODE.UNORDERED)
 
@@ -75,7 +75,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: Any = None,
     ) -> DataStream:
-        """Results in the order of the elements: a slow one holds those after it back."""
+        """Emit results in the order of the elements. A slow element delays the elements after it."""
         return _add(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type, _MODE.ORDERED)
 
     @staticmethod
@@ -87,7 +87,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: Any = None,
     ) -> DataStream:
-        """As `ordered_wait`, trying again as the strategy says; the timeout is for all tries together."""
+        """Like `ordered_wait`, with retries by the strategy. The timeout limits all tries of an element together."""
         _check_retry(data_stream, timeout, async_retry_strategy)
         return _add(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, _MODE.ORDERED)
 

@@ -1,4 +1,4 @@
-"""Predicates for retry strategies, under PyFlink's names and under those of Flink's `RetryPredicates`."""
+"""Predicates for retry strategies: PyFlink's functions, and Flink's `RetryPredicates`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["RetryPredicates", "empty_result_predicate", "exception_type_predicat
 
 
 def empty_result_predicate(result: Sized | None) -> bool:
-    """Whether there is no result.
+    """Return whether there is no result.
 
     >>> empty_result_predicate([]), empty_result_predicate([1])
     (True, False)
@@ -18,7 +18,7 @@ def empty_result_predicate(result: Sized | None) -> bool:
 
 
 def has_exception_predicate(error: BaseException | None) -> bool:
-    """Whether there is an error at all.
+    """Return whether there is an error.
 
     >>> has_exception_predicate(ValueError())
     True
@@ -27,7 +27,7 @@ def has_exception_predicate(error: BaseException | None) -> bool:
 
 
 def exception_type_predicate(error: Any, expected_error_type: type[BaseException]) -> bool:
-    """Whether an error is of a type.
+    """Return whether an error is of a type.
 
     >>> exception_type_predicate(ConnectionError(), OSError)
     True
@@ -36,7 +36,7 @@ def exception_type_predicate(error: Any, expected_error_type: type[BaseException
 
 
 class RetryPredicates:
-    """Flink's names for the same.
+    """Flink's names for these predicates.
 
     >>> RetryPredicates.create_exception_type_predicate(OSError)(ConnectionError())
     True
@@ -47,12 +47,12 @@ class RetryPredicates:
 
     @staticmethod
     def create_exception_type_predicate(expected_error_type: type[BaseException]) -> Callable[[Any], bool]:
-        """The predicate for errors of one type."""
-        return _OfType(expected_error_type)
+        """Return a predicate for errors of one type."""
+        return _ExceptionTypePredicate(expected_error_type)
 
 
-class _OfType:
-    """A predicate that can be shipped."""
+class _ExceptionTypePredicate:
+    """A predicate for errors of one type. Unlike a closure, plain pickle can serialize it."""
 
     def __init__(self, expected_error_type: type[BaseException]) -> None:
         self._expected = expected_error_type

@@ -1,4 +1,4 @@
-"""When an async call is tried again: never, after a fixed time, after times that grow."""
+"""Retry strategies of async functions: no retry, fixed delay, exponential backoff."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ExceptionPredicate = Callable[[Exception], bool]
 
 
 class RetryPredicate(AsyncRetryPredicate[OUT], Generic[OUT]):
-    """Two predicates as one."""
+    """A retry predicate made of a result predicate and an exception predicate."""
 
     def __init__(
         self, result_predicate: ResultPredicate | None, exception_predicate: ExceptionPredicate | None
@@ -42,7 +42,7 @@ class RetryPredicate(AsyncRetryPredicate[OUT], Generic[OUT]):
 
 
 class NoRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
-    """One call, and no other.
+    """Never retries.
 
     >>> NoRetryStrategy().can_retry(1)
     False
@@ -59,7 +59,7 @@ class NoRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
 
 
 class _Retrying(AsyncRetryStrategy[OUT]):
-    """What both retrying strategies share."""
+    """The base of strategies that retry."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class _Retrying(AsyncRetryStrategy[OUT]):
 
 
 class FixedDelayRetryStrategy(_Retrying[OUT], Generic[OUT]):
-    """`max_attempts` more calls at most, each `backoff_time_millis` after the last one ended.
+    """Retries at most `max_attempts` times, each `backoff_time_millis` after the last call ended.
 
     >>> FixedDelayRetryStrategy(2, 50, None, None).can_retry(3)
     False
@@ -99,7 +99,7 @@ class FixedDelayRetryStrategy(_Retrying[OUT], Generic[OUT]):
 
 
 class ExponentialBackoffDelayRetryStrategy(_Retrying[OUT], Generic[OUT]):
-    """`max_attempts` more calls at most, after times that grow from `initial_delay` to `max_retry_delay`.
+    """Retries at most `max_attempts` times, after delays that grow from `initial_delay` to `max_retry_delay` ms.
 
     >>> strategy = ExponentialBackoffDelayRetryStrategy(9, 100, 500, 2.0, None, None)
     >>> [strategy.get_backoff_time_millis(calls) for calls in (1, 2, 3, 4)]
@@ -121,7 +121,7 @@ class ExponentialBackoffDelayRetryStrategy(_Retrying[OUT], Generic[OUT]):
         self._multiplier = _positive(type(self), "multiplier", multiplier)
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """From the number of calls alone: one strategy serves many elements at a time."""
+        """Compute the delay from the number of calls only, because one strategy serves many elements at a time."""
         delay = float(self._initial_delay)
         for _ in range(current_attempts - 1):
             delay *= self._multiplier
@@ -136,18 +136,18 @@ class _Builder:
         self._exception_predicate: ExceptionPredicate | None = None
 
     def if_result(self, result_predicate: ResultPredicate) -> Self:
-        """Try again for such results."""
+        """Retry results for which the predicate is true."""
         self._result_predicate = result_predicate
         return self
 
     def if_exception(self, exception_predicate: ExceptionPredicate) -> Self:
-        """Try again after such errors."""
+        """Retry errors for which the predicate is true."""
         self._exception_predicate = exception_predicate
         return self
 
 
 class FixedDelayRetryStrategyBuilder(_Builder):
-    """Flink's builder.
+    """Builds a `FixedDelayRetryStrategy`.
 
     >>> from rekindle.datastream.async_retry_predicates import RetryPredicates
     >>> builder = FixedDelayRetryStrategyBuilder(3, 100).if_result(RetryPredicates.EMPTY_RESULT_PREDICATE)
@@ -160,12 +160,12 @@ class FixedDelayRetryStrategyBuilder(_Builder):
         self._arguments = max_attempts, backoff_time_millis
 
     def build(self) -> FixedDelayRetryStrategy[Any]:
-        """The strategy."""
+        """Return the strategy."""
         return FixedDelayRetryStrategy(*self._arguments, self._result_predicate, self._exception_predicate)
 
 
 class ExponentialBackoffDelayRetryStrategyBuilder(_Builder):
-    """Flink's builder.
+    """Builds an `ExponentialBackoffDelayRetryStrategy`.
 
     >>> ExponentialBackoffDelayRetryStrategyBuilder(3, 10, 1000, 3.0).build().get_backoff_time_millis(3)
     90
@@ -176,7 +176,7 @@ class ExponentialBackoffDelayRetryStrategyBuilder(_Builder):
         self._arguments = max_attempts, initial_delay, max_retry_delay, multiplier
 
     def build(self) -> ExponentialBackoffDelayRetryStrategy[Any]:
-        """The strategy."""
+        """Return the strategy."""
         return ExponentialBackoffDelayRetryStrategy(*self._arguments, self._result_predicate, self._exception_predicate)
 
 
@@ -190,7 +190,7 @@ NO_RETRY_STRATEGY: AsyncRetryStrategy[Any] = NoRetryStrategy()
 
 
 class AsyncRetryStrategies:
-    """Flink's place for the strategies.
+    """The strategies and builders, under the name of Flink's class.
 
     >>> AsyncRetryStrategies.NO_RETRY_STRATEGY.can_retry(1)
     False

@@ -1,4 +1,4 @@
-"""Files that a program registers for its functions, whatever machine they run on."""
+"""Files that a program registers with `register_cached_file`, for its functions on every machine."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ _NAME = re.compile(r"[\w][\w .-]*")
 
 @dataclass(frozen=True)
 class CachedFile:
-    """A file or directory under the name that functions ask for.
+    """A registered file or directory, and the name by which functions get it.
 
     >>> CachedFile("model", "s3://models/latest.bin", False).is_local
     False
     """
 
     name: str
-    path: str  # a path of the driver's machine, or a URL that every slot reaches
+    path: str  # a path on the driver's machine, or a URL that every slot can read
     executable: bool
 
     @property
     def is_local(self) -> bool:
-        """Whether the driver reads it and ships its content."""
+        """Whether the driver reads the file and ships its content."""
         return "://" not in self.path
 
 
 def cached_file(file_path: str, name: str, executable: bool) -> CachedFile:
-    """What `register_cached_file` was told, checked."""
+    """Check the arguments of `register_cached_file` and return the cached file."""
     check_name("register_cached_file(): file_path", file_path)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise GraphError(f"register_cached_file() takes a name of letters, digits, '.', '-' and '_', not {name!r}.")

@@ -1,4 +1,4 @@
-"""Where checkpoints are stored, as data."""
+"""Checkpoint storages: the settings of where checkpoints are stored."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ _LOG = logging.getLogger("rekindle")
 
 
 class CheckpointStorage:
-    """Base of the places for checkpoints."""
+    """Base of the checkpoint storages."""
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Checkpoints in the driver's memory: for small state and tests. A subtask's larger state fails the checkpoint.
+    """Stores checkpoints in the driver's memory, for small state and tests.
 
-    With a path, state and metadata are files below it, as with `FileSystemCheckpointStorage`, and of any size.
+    State of a subtask above `max_state_size` bytes fails the checkpoint. With a path, state of any size is stored in
+    files below it, as with `FileSystemCheckpointStorage`.
 
     >>> JobManagerCheckpointStorage(max_state_size=100).get_max_state_size()
     100
@@ -32,22 +33,22 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         self._savepoint_path: str | None = None
 
     def get_checkpoint_path(self) -> str | None:
-        """The directory of the metadata, if set."""
+        """Return the directory of the checkpoints, or None."""
         return self._checkpoint_path
 
     def get_max_state_size(self) -> int:
-        """The largest state of one subtask, in bytes."""
+        """Return the largest state of one subtask, in bytes."""
         return self._max_state_size
 
     def get_savepoint_path(self) -> str | None:
-        """The default directory of savepoints, if set."""
+        """Return the default directory of savepoints, or None."""
         return self._savepoint_path
 
 
 class FileSystemCheckpointStorage(CheckpointStorage):
-    """Checkpoints in a directory of a file system or object store.
+    """Stores checkpoints in a directory of a file system or object store.
 
-    The threshold and the size of the write buffer have no effect, and a warning says so when they are given.
+    `file_state_size_threshold` and `write_buffer_size` have no effect; a warning says so if they are given.
 
     >>> FileSystemCheckpointStorage("file:///checkpoints").get_checkpoint_path()
     'file:///checkpoints'
@@ -79,24 +80,24 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         self._savepoint_path: str | None = None
 
     def get_checkpoint_path(self) -> str:
-        """The directory."""
+        """Return the directory of the checkpoints."""
         return self._checkpoint_path
 
     def get_savepoint_path(self) -> str | None:
-        """The default directory of savepoints, if set."""
+        """Return the default directory of savepoints, or None."""
         return self._savepoint_path
 
     def get_min_file_size_threshold(self) -> int:
-        """State below this many bytes is stored in the metadata."""
+        """Return the size in bytes below which Flink stores state in the metadata. It has no effect here."""
         return self._threshold
 
     def get_write_buffer_size(self) -> int:
-        """The size of the write buffer in bytes."""
+        """Return the size of the write buffer in bytes. It has no effect here."""
         return max(self._write_buffer_size, self._threshold)
 
 
 class CustomCheckpointStorage(CheckpointStorage):
-    """In PyFlink a Java checkpoint storage; there is none to load here, so making one fails.
+    """A Java checkpoint storage in PyFlink. Rekindle cannot load Java classes, so creating one fails.
 
     >>> CustomCheckpointStorage(None)
     Traceback (most recent call last):

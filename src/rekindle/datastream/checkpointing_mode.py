@@ -1,4 +1,4 @@
-"""The guarantee of a checkpoint."""
+"""The consistency guarantee of checkpoints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class CheckpointingMode(Enum):
-    """Exactly once, or at least once. Barriers are always aligned here, so both give exactly once (I19).
+    """Exactly once or at least once. Here both give exactly once: a barrier ends an epoch on all channels alike.
 
     >>> CheckpointingMode.EXACTLY_ONCE.name
     'EXACTLY_ONCE'

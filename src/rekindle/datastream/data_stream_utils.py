@@ -1,4 +1,4 @@
-"""`DataStreamUtils`: what Flink offers beside the methods of streams."""
+"""`DataStreamUtils`: Flink's helper methods for streams."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["DataStreamUtils"]
 
 
 class DataStreamUtils:
-    """Flink's class of this name; PyFlink has none."""
+    """Flink's helper methods for streams, which PyFlink does not have."""
 
     @staticmethod
     def reinterpret_as_keyed_stream(
         stream: DataStream, key_selector: Callable[[Any], Any] | KeySelector, key_type: Any = None
     ) -> KeyedStream:
-        """A stream that is keyed already, without another exchange: what follows runs in the same task.
+        """Treat a stream as keyed without another exchange, so that the next operator runs in the same task.
 
-        The caller answers for it that every record is where `key_by()` with this selector would have brought it, as it
-        is when the records come out of an operator that was keyed in the same way and left their keys alone. A record
-        whose key belongs elsewhere fails the job.
+        Every record must already be at the subtask to which `key_by()` with this selector would send it. That is so
+        if the records come from an operator that was keyed in the same way and did not change their keys. A record
+        at the wrong subtask fails the job.
 
         >>> from rekindle.datastream import KeyedProcessFunction, StreamExecutionEnvironment
         >>> class Pass(KeyedProcessFunction):
@@ -40,7 +40,7 @@ class DataStreamUtils:
         method = "reinterpret_as_keyed_stream()"
         if any(upstream.partitioning not in (None, Partitioning.FORWARD) for upstream in stream._upstreams):
             raise GraphError(
-                f"{stream._where(method)}: the stream is about to be partitioned, and is where its keys belong only "
-                "after an operator: call it on what an operator on a keyed stream gives, or use key_by()."
+                f"{stream._where(method)}: the stream is about to be partitioned, so its records are not yet at the "
+                "subtasks of their keys: call it on the output of an operator on a keyed stream, or use key_by()."
             )
         return stream._keyed(method, Partitioning.FORWARD, key_selector, key_type)

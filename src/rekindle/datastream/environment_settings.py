@@ -1,4 +1,4 @@
-"""The settings of a program: all that have a key live in one `Configuration`."""
+"""The settings of an environment. All settings that have a key are stored in one `Configuration`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOG = logging.getLogger("rekindle")
 
 
 class EnvironmentSettings:
-    """What `StreamExecutionEnvironment` can be told about how a job runs.
+    """The settings of a `StreamExecutionEnvironment`.
 
     >>> EnvironmentSettings().set_parallelism(2).get_parallelism()
     2
@@ -42,15 +42,15 @@ class EnvironmentSettings:
         self._cached_files: dict[str, CachedFile] = {}
 
     def get_config(self) -> ExecutionConfig:
-        """The execution configuration."""
+        """Return the execution configuration."""
         return self._execution_config
 
     def get_configuration(self) -> Configuration:
-        """All settings by key."""
+        """Return all settings that have a key."""
         return self._configuration
 
     def configure(self, configuration: Configuration) -> None:
-        """Take over these settings; those that are not in it stay as they are.
+        """Apply these settings. Settings that are not among them keep their values.
 
         >>> env = EnvironmentSettings()
         >>> env.configure(Configuration.from_dict({"parallelism.default": "3"}))
@@ -60,51 +60,51 @@ class EnvironmentSettings:
         self._configuration.add_all(configuration)
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """How many subtasks an operator has that says nothing itself; -1: as many as Spark has cores."""
+        """Set the default number of subtasks of an operator. -1 means as many as Spark has cores."""
         if parallelism != ExecutionConfig.PARALLELISM_DEFAULT:
             check_parallelism("The environment", parallelism)
         self._configuration.set(config.PARALLELISM, parallelism)
         return self
 
     def get_parallelism(self) -> int:
-        """How many subtasks an operator has that says nothing itself."""
+        """Return the default number of subtasks of an operator."""
         parallelism = self._configuration.get(config.PARALLELISM)
         return parallelism if parallelism > 0 else self._default_local_parallelism
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
-        """The number of key groups of operators that say nothing themselves, and so the limit of rescaling."""
+        """Set the default number of key groups of an operator, which is its largest possible parallelism."""
         check_max_parallelism("The environment", max_parallelism)
         self._configuration.set(config.MAX_PARALLELISM, max_parallelism)
         return self
 
     def get_max_parallelism(self) -> int:
-        """The number of key groups, -1 if it follows from the parallelism."""
+        """Return the default number of key groups, or -1 if it is derived from the parallelism."""
         return self._configuration.get(config.MAX_PARALLELISM)
 
     def get_default_local_parallelism(self) -> int:
-        """What counts when nobody sets a parallelism: this machine's cores."""
+        """Return the parallelism if none is set: by default, the number of this machine's cores."""
         return self._default_local_parallelism
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
-        """What counts when nobody sets a parallelism."""
+        """Set the parallelism that applies if none is set otherwise."""
         self._default_local_parallelism = check_parallelism("The environment", parallelism)
 
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Self:
-        """Make a group known by its name."""
+        """Register a slot sharing group under its name."""
         known = self._slot_sharing_groups.setdefault(slot_sharing_group.get_name(), slot_sharing_group)
         if known != slot_sharing_group:
             raise GraphError(f"Slot sharing group '{known.get_name()}' is registered twice with different resources.")
         return self
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> Self:
-        """Streaming (the default), batch, or batch when every source is bounded."""
+        """Set the execution mode: streaming (the default), batch, or batch if every source is bounded."""
         if not isinstance(execution_mode, RuntimeExecutionMode):
             raise GraphError(f"set_runtime_mode() takes a RuntimeExecutionMode, not {execution_mode!r}.")
         self._configuration.set(config.RUNTIME_MODE, execution_mode.name)
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """The longest time that records wait before they are sent on; -1: until there are many."""
+        """Set the shortest time, in ms, between the starts of two epochs. -1 means an epoch's target duration."""
         if not isinstance(timeout_millis, int) or timeout_millis < -1:
             raise GraphError(f"A buffer timeout is -1, 0 or more ms, not {timeout_millis!r}.")
         self._configuration.set(config.BUFFER_TIMEOUT_ENABLED, timeout_millis >= 0)
@@ -113,27 +113,27 @@ class EnvironmentSettings:
         return self
 
     def get_buffer_timeout(self) -> int:
-        """The longest time that records wait before they are sent on, in milliseconds; -1: until there are many."""
+        """Return the shortest time, in ms, between the starts of two epochs, or -1 for an epoch's target duration."""
         enabled = self._configuration.get(config.BUFFER_TIMEOUT_ENABLED)
         return self._configuration.get_millis(config.BUFFER_TIMEOUT) if enabled else -1
 
     def disable_operator_chaining(self) -> Self:
-        """Let every operator be a task of its own."""
+        """Run every operator in a task of its own."""
         self._configuration.set(config.OPERATOR_CHAINING, False)
         return self
 
     def is_chaining_enabled(self) -> bool:
-        """Whether operators that need no exchange between them run in one task."""
+        """Return whether operators without an exchange between them run in one task."""
         return self._configuration.get(config.OPERATOR_CHAINING)
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
-        """Whether operators with different numbers of key groups may share a task."""
+        """Return whether operators with different numbers of key groups may run in one task."""
         return self._configuration.get(config.CHAIN_DIFFERENT_MAX_PARALLELISM)
 
     # -- checkpoints and restarts -------------------------------------------------------------------------------------
 
     def get_checkpoint_config(self) -> CheckpointConfig:
-        """The settings of checkpoints."""
+        """Return the settings of checkpoints."""
         return self._checkpoint_config
 
     def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> Self:
@@ -148,27 +148,27 @@ class EnvironmentSettings:
         return self
 
     def get_checkpoint_interval(self) -> int:
-        """Milliseconds between the starts of two checkpoints; -1 without checkpoints."""
+        """Return the milliseconds between the starts of two checkpoints, or -1 without checkpoints."""
         return self._checkpoint_config.get_checkpoint_interval()
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """Exactly once or at least once."""
+        """Return the mode: exactly once or at least once."""
         return self._checkpoint_config.get_checkpointing_mode()
 
     def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
-        """Exactly once or at least once."""
+        """Return the mode: exactly once or at least once."""
         return self._checkpoint_config.get_checkpointing_mode()
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Whether unaligned checkpoints were asked for."""
+        """Return whether unaligned checkpoints are enabled."""
         return self._checkpoint_config.is_unaligned_checkpoints_enabled()
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """Whether unaligned checkpoints were asked for by force."""
+        """Return the value of `set_force_unaligned_checkpoints`, which has no effect."""
         return self._checkpoint_config.is_force_unaligned_checkpoints()
 
     def set_state_backend(self, state_backend: StateBackend) -> Self:
-        """Where keyed state lives while the job runs; Flink 1's backends also say where checkpoints go."""
+        """Set where keyed state lives while the job runs. Flink 1's backends also set where checkpoints are stored."""
         if not isinstance(state_backend, StateBackend):
             raise GraphError(f"set_state_backend() takes a StateBackend, not {state_backend!r}.")
         self._state_backend = state_backend
@@ -179,44 +179,45 @@ class EnvironmentSettings:
         return self
 
     def get_state_backend(self) -> StateBackend | None:
-        """The state backend that was set, if any."""
+        """Return the state backend that was set, or None."""
         return self._state_backend
 
     def enable_changelog_state_backend(self, enabled: bool) -> Self:
-        """Has no effect: checkpoints hold what has changed in any case."""
+        """Has no effect: checkpoints write only changes in any case."""
         self._changelog = enabled
         if enabled:
-            _no_effect("enable_changelog_state_backend()", "checkpoints write what has changed in any case")
+            _no_effect("enable_changelog_state_backend()", "checkpoints write only changes in any case")
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
-        """What was set, None if nothing was."""
+        """Return the value of `enable_changelog_state_backend`, or None if it was not called."""
         return self._changelog
 
     def set_default_savepoint_directory(self, directory: str) -> Self:
-        """Where savepoints go that name no directory."""
+        """Set the default directory of savepoints."""
         check_name("set_default_savepoint_directory()", directory)
         self._configuration.set(config.SAVEPOINT_DIRECTORY, directory)
         return self
 
     def get_default_savepoint_directory(self) -> str | None:
-        """Where savepoints go that name no directory."""
+        """Return the default directory of savepoints, or None."""
         return self._configuration.get(config.SAVEPOINT_DIRECTORY)
 
     def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> Self:
-        """What happens when the job fails."""
+        """Set the restart strategy: whether and when a failed job is restarted."""
         if not isinstance(restart_strategy_configuration, RestartStrategyConfiguration):
             raise GraphError(
-                f"set_restart_strategy() takes what RestartStrategies makes, not {restart_strategy_configuration!r}."
+                "set_restart_strategy() takes a strategy of RestartStrategies, such as RestartStrategies.no_restart(), "
+                f"not {restart_strategy_configuration!r}."
             )
         self._restart_strategy = restart_strategy_configuration
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration | None:
-        """The restart strategy that was set, if any."""
+        """Return the restart strategy that was set, or None."""
         return self._restart_strategy
 
-    # -- what the program needs ---------------------------------------------------------------------------------------
+    # -- files and interpreter ----------------------------------------------------------------------------------------
 
     def add_python_file(self, file_path: str) -> None:
         """Ship a Python file, a package directory or a zip archive, so that functions can import from it."""
@@ -227,15 +228,15 @@ class EnvironmentSettings:
         self._configuration.set(config.PYTHON_FILES, [*files, os.path.abspath(file_path)])
 
     def set_python_executable(self, python_exec: str) -> None:
-        """The interpreter of the slots and of Spark's Python workers."""
+        """Set the Python interpreter of the slots and of Spark's Python workers."""
         self._configuration.set(config.PYTHON_EXECUTABLE, check_name("set_python_executable()", python_exec))
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
-        """Has no effect: packages are installed where Spark's executors run, not by a job."""
+        """Has no effect: install packages in the Python environment of Spark's executors."""
         _no_effect("set_python_requirements()", "install the packages in the executors' Python environment")
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Has no effect: archives are shipped by Spark itself."""
+        """Has no effect: Spark itself ships archives."""
         _no_effect("add_python_archive()", "ship archives with Spark's own `spark.archives`")
 
     def add_jars(self, *jars_path: str) -> None:
@@ -247,10 +248,10 @@ class EnvironmentSettings:
         _no_effect("add_classpaths()", "connectors are Python here; jars for Spark itself go into `spark.jars`")
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """Give functions a file or directory: `runtime_context.get_distributed_cache().get_file(name)` is its path.
+        """Make a file or directory available to functions.
 
-        What is on this machine travels with the job, as it is when the job starts; a URL (`s3://`, `gs://`, `hdfs://`)
-        is fetched by every slot.
+        `runtime_context.get_distributed_cache().get_file(name)` returns its path. A local file is shipped with the job,
+        with its content at the start of the job. Every slot fetches a URL (`s3://`, `gs://`, `hdfs://`) itself.
 
         >>> EnvironmentSettings().register_cached_file("no/such/file", "model")
         Traceback (most recent call last):
@@ -260,7 +261,7 @@ class EnvironmentSettings:
 
 
 def _cores() -> int:
-    """The cores that this process may use; not every system says."""
+    """Return the number of cores that this process may use or, where the system does not tell, of all cores."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

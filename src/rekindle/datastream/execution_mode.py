@@ -1,4 +1,4 @@
-"""How a bounded or unbounded job runs."""
+"""The execution mode of a job: streaming or batch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class RuntimeExecutionMode(Enum):
-    """Streaming (the default), batch (bounded sources only), or batch exactly when every source is bounded.
+    """Streaming (the default), batch (bounded sources only), or automatic: batch if every source is bounded.
 
     >>> from rekindle.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment()

@@ -1,4 +1,4 @@
-"""What happens to checkpoints when a job is cancelled."""
+"""Whether checkpoints are kept when a job is cancelled."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class ExternalizedCheckpointRetention(Enum):
-    """Delete checkpoints on cancellation, or retain them; a job that fails keeps them in any case.
+    """Whether a cancelled job deletes or retains its checkpoints. A job that fails always retains them.
 
     >>> ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION.name
     'RETAIN_ON_CANCELLATION'

@@ -1,4 +1,4 @@
-"""The way from the API down to the engine: a module found by entry point, so that nothing here imports it."""
+"""Finds the engine's launcher by entry point, so that the API does not import the engine."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from rekindle.datastream.connectors.base import Source
     from rekindle.datastream.transformations import Program
 
-#: The entry point group and name that say which engine runs programs.
+#: The group and name of the entry point of the engine that runs programs.
 GROUP, NAME = "rekindle.launcher", "spark"
-#: Where a checkout that was never installed, and so has no entry points, finds its engine.
+#: The engine of a checkout that was never installed, and so has no entry points.
 DEFAULT_MODULE = "rekindle.spark.launcher"
 
 
 class CollectingJob(JobHandle, Protocol):
-    """A job whose records come back: what `launch` gives for every program."""
+    """A running job whose collected records the program can read. `launch` returns one for every program."""
 
     def results(self) -> Iterator[list[Any]]:
-        """The records of the collected stream, batch by batch, as they come; the job's error if it fails."""
+        """Iterate over batches of the collected stream as they arrive. Raises the job's error if it fails."""
         ...
 
 
 class Launcher(Protocol):
-    """What an engine offers; a module with these functions is one."""
+    """The interface of an engine: a module with these functions."""
 
     launch: Callable[[Program], CollectingJob]
     plan_json: Callable[[Program], str]
@@ -40,7 +40,7 @@ class Launcher(Protocol):
 
 
 def load_launcher() -> Launcher:
-    """The engine's module."""
+    """Return the engine's launcher module."""
     found = entry_points(group=GROUP, name=NAME)
     module = next((entry.module for entry in found), DEFAULT_MODULE)
     return cast(Launcher, importlib.import_module(module))

@@ -1,4 +1,4 @@
-"""Names of side outputs."""
+"""`OutputTag`: the name and type of a side output."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from rekindle.errors import GraphError
 
 
 class OutputTag:
-    """Names a side output: a process function emits to it with `yield tag, value`, `get_side_output(tag)` reads it.
+    """Names a side output. A process function emits to it with `yield tag, value`; `get_side_output(tag)` reads it.
 
-    Tags are equal when their ids are.
+    Tags with equal ids are equal.
 
     >>> late = OutputTag("late", int)
     >>> late == OutputTag("late"), late.tag_id
     (True, 'late')
     """
 
-    #: How many tags this process has made or unpickled. While it is 0, no function can emit to one.
+    #: The number of tags created or unpickled in this process. While it is 0, no function can emit to a side output.
     created: ClassVar[int] = 0
 
     __slots__ = ("tag_id", "type_info")

@@ -1,4 +1,4 @@
-"""Slot sharing groups and memory sizes, as data: a group keeps operators from chaining with those of another."""
+"""Slot sharing groups and memory sizes. Operators of different groups do not chain."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ class MemorySize:
 
     @staticmethod
     def of_mebi_bytes(mebi_bytes: int) -> MemorySize:
-        """A size in units of 2**20 bytes."""
+        """Return a size given in units of 2**20 bytes."""
         return MemorySize(mebi_bytes << 20)
 
     def get_bytes(self) -> int:
-        """The size in bytes."""
+        """Return the size in bytes."""
         return self._bytes
 
     def get_kibi_bytes(self) -> int:
-        """The size in units of 2**10 bytes, rounded down."""
+        """Return the size in units of 2**10 bytes, rounded down."""
         return self._bytes >> 10
 
     def get_mebi_bytes(self) -> int:
-        """The size in units of 2**20 bytes, rounded down."""
+        """Return the size in units of 2**20 bytes, rounded down."""
         return self._bytes >> 20
 
     def get_gibi_bytes(self) -> int:
-        """The size in units of 2**30 bytes, rounded down."""
+        """Return the size in units of 2**30 bytes, rounded down."""
         return self._bytes >> 30
 
     def get_tebi_bytes(self) -> int:
-        """The size in units of 2**40 bytes, rounded down."""
+        """Return the size in units of 2**40 bytes, rounded down."""
         return self._bytes >> 40
 
     def __eq__(self, other: object) -> bool:
@@ -61,7 +61,7 @@ class MemorySize:
 
 
 class SlotSharingGroup:
-    """A named group with the resources it asks for. Resources are accepted and shown; Spark's executors set the limits.
+    """A named group with requested resources. They are only shown: Spark's executors set the real limits.
 
     >>> group = SlotSharingGroup.builder("heavy").set_cpu_cores(1.0).set_task_heap_memory_mb(100).build()
     >>> group.get_name(), group.get_cpu_cores()
@@ -87,27 +87,27 @@ class SlotSharingGroup:
         self._external_resources = dict(external_resources or {})
 
     def get_name(self) -> str:
-        """The group's name."""
+        """Return the group's name."""
         return self._name
 
     def get_managed_memory(self) -> MemorySize | None:
-        """Managed memory, if set."""
+        """Return the managed memory, or None."""
         return self._managed_memory
 
     def get_task_heap_memory(self) -> MemorySize | None:
-        """Task heap memory, if set."""
+        """Return the task heap memory, or None."""
         return self._task_heap_memory
 
     def get_task_off_heap_memory(self) -> MemorySize | None:
-        """Task off-heap memory, if set."""
+        """Return the task off-heap memory, or None."""
         return self._task_off_heap_memory
 
     def get_cpu_cores(self) -> float | None:
-        """CPU cores, if set."""
+        """Return the CPU cores, or None."""
         return self._cpu_cores
 
     def get_external_resources(self) -> dict[str, float]:
-        """Other resources by name."""
+        """Return other resources by name."""
         return dict(self._external_resources)
 
     def __eq__(self, other: object) -> bool:
@@ -118,11 +118,11 @@ class SlotSharingGroup:
 
     @staticmethod
     def builder(name: str) -> SlotSharingGroup.Builder:
-        """Begin a group."""
+        """Return a builder of a group with this name."""
         return SlotSharingGroup.Builder(name)
 
     class Builder:
-        """Collects a group's resources."""
+        """Builds a slot sharing group."""
 
         def __init__(self, name: str) -> None:
             self._name = name
@@ -133,7 +133,7 @@ class SlotSharingGroup:
             self._external_resources: dict[str, float] = {}
 
         def set_cpu_cores(self, cpu_cores: float) -> SlotSharingGroup.Builder:
-            """Ask for CPU cores."""
+            """Request CPU cores."""
             if not isinstance(cpu_cores, int | float) or isinstance(cpu_cores, bool) or not cpu_cores > 0:
                 raise GraphError(
                     f"Slot sharing group '{self._name}': the CPU cores must be a number above 0, not {cpu_cores!r}."
@@ -142,7 +142,7 @@ class SlotSharingGroup:
             return self
 
         def set_task_heap_memory(self, task_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Ask for task heap memory."""
+            """Request task heap memory."""
             if not isinstance(task_heap_memory, MemorySize) or task_heap_memory <= MemorySize(0):
                 raise GraphError(
                     f"Slot sharing group '{self._name}': the task heap memory must be more than 0 bytes, "
@@ -152,34 +152,34 @@ class SlotSharingGroup:
             return self
 
         def set_task_heap_memory_mb(self, task_heap_memory_mb: int) -> SlotSharingGroup.Builder:
-            """Ask for task heap memory in MiB."""
+            """Request task heap memory in MiB."""
             return self.set_task_heap_memory(MemorySize.of_mebi_bytes(task_heap_memory_mb))
 
         def set_task_off_heap_memory(self, task_off_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Ask for task off-heap memory."""
+            """Request task off-heap memory."""
             self._task_off_heap_memory = task_off_heap_memory
             return self
 
         def set_task_off_heap_memory_mb(self, task_off_heap_memory_mb: int) -> SlotSharingGroup.Builder:
-            """Ask for task off-heap memory in MiB."""
+            """Request task off-heap memory in MiB."""
             return self.set_task_off_heap_memory(MemorySize.of_mebi_bytes(task_off_heap_memory_mb))
 
         def set_managed_memory(self, managed_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Ask for managed memory."""
+            """Request managed memory."""
             self._managed_memory = managed_memory
             return self
 
         def set_managed_memory_mb(self, managed_memory_mb: int) -> SlotSharingGroup.Builder:
-            """Ask for managed memory in MiB."""
+            """Request managed memory in MiB."""
             return self.set_managed_memory(MemorySize.of_mebi_bytes(managed_memory_mb))
 
         def set_external_resource(self, name: str, value: float) -> SlotSharingGroup.Builder:
-            """Ask for another resource by name."""
+            """Request another resource by name."""
             self._external_resources[name] = value
             return self
 
         def build(self) -> SlotSharingGroup:
-            """The finished group. As in Flink, memory without CPU cores and task heap is refused."""
+            """Return the group. As in Flink, resources without both CPU cores and task heap memory are refused."""
             memory = (self._task_heap_memory, self._task_off_heap_memory, self._managed_memory)
             if self._cpu_cores is not None and self._task_heap_memory is not None:
                 return SlotSharingGroup(self._name, self._cpu_cores, *memory, self._external_resources)

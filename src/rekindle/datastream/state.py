@@ -1,4 +1,4 @@
-"""State as functions see it, descriptors and time to live."""
+"""State: handles for user functions, descriptors and time to live."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ OUT = TypeVar("OUT")
 
 
 class State(ABC):
-    """Base of all state: it belongs to an operator, and keyed state to the current key."""
+    """Base of all state. State belongs to an operator; keyed state belongs to the current key, too."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -53,27 +53,27 @@ class State(ABC):
 
 
 class ValueState(State, Generic[T]):
-    """One value.
+    """A single value.
 
-    What is changed in place counts with the next `update`: a checkpoint holds what was written since the one before,
-    not what somebody did to an object.
+    After changing the value in place, call `update`: a checkpoint contains the values written since the one before,
+    and may miss a change in place.
     """
 
     @abstractmethod
     def value(self) -> T | None:
-        """The value, None if there is none."""
+        """Return the value, or None if there is none."""
 
     @abstractmethod
     def update(self, value: T) -> None:
-        """Set the value; None removes it."""
+        """Set the value. None removes it."""
 
 
 class AppendingState(State, Generic[IN, OUT]):
-    """State that values are added to."""
+    """State to which values are added."""
 
     @abstractmethod
     def get(self) -> OUT:
-        """What came of the values added so far."""
+        """Return the result of the values added so far."""
 
     @abstractmethod
     def add(self, value: IN) -> None:
@@ -81,19 +81,19 @@ class AppendingState(State, Generic[IN, OUT]):
 
 
 class MergingState(AppendingState[IN, OUT]):
-    """Appending state of which two can be merged into one."""
+    """Appending state that can be merged with another one, as when windows merge."""
 
 
 class ReducingState(MergingState[T, T]):
-    """One value that a `ReduceFunction` folds each added value into."""
+    """A value that a `ReduceFunction` combines with each added value."""
 
 
 class AggregatingState(MergingState[IN, OUT]):
-    """A result that an `AggregateFunction` computes of all added values."""
+    """A result that an `AggregateFunction` computes from all added values."""
 
 
 class ListState(MergingState[T, Iterable[T]]):
-    """A list; iterating over the state is iterating over what `get()` gives."""
+    """A list. Iterating over the state is the same as iterating over `get()`."""
 
     @abstractmethod
     def update(self, values: list[T]) -> None:
@@ -108,11 +108,11 @@ class ListState(MergingState[T, Iterable[T]]):
 
 
 class MapState(State, Generic[K, V]):
-    """A map, of which each entry is read and written by itself; a value changed in place has to be `put` again."""
+    """A map whose entries are read and written one by one. After changing a value in place, `put` it again."""
 
     @abstractmethod
     def get(self, key: K) -> V | None:
-        """The value of an entry, None if there is none."""
+        """Return the value of an entry, or None if there is none."""
 
     @abstractmethod
     def put(self, key: K, value: V) -> None:
@@ -128,23 +128,23 @@ class MapState(State, Generic[K, V]):
 
     @abstractmethod
     def contains(self, key: K) -> bool:
-        """Whether there is such an entry."""
+        """Return whether the map has an entry with this key."""
 
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
-        """All entries."""
+        """Return all entries."""
 
     @abstractmethod
     def keys(self) -> Iterable[K]:
-        """The keys of all entries."""
+        """Return the keys of all entries."""
 
     @abstractmethod
     def values(self) -> Iterable[V]:
-        """The values of all entries."""
+        """Return the values of all entries."""
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether there is no entry."""
+        """Return whether the map has no entries."""
 
     def __getitem__(self, key: K) -> V | None:
         return self.get(key)
@@ -163,31 +163,31 @@ class MapState(State, Generic[K, V]):
 
 
 class ReadOnlyBroadcastState(State, Generic[K, V]):
-    """Broadcast state as the side sees it that may not change it."""
+    """Broadcast state for elements that are not broadcast. They may only read it."""
 
     @abstractmethod
     def get(self, key: K) -> V | None:
-        """The value of an entry, None if there is none."""
+        """Return the value of an entry, or None if there is none."""
 
     @abstractmethod
     def contains(self, key: K) -> bool:
-        """Whether there is such an entry."""
+        """Return whether the map has an entry with this key."""
 
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
-        """All entries."""
+        """Return all entries."""
 
     @abstractmethod
     def keys(self) -> Iterable[K]:
-        """The keys of all entries."""
+        """Return the keys of all entries."""
 
     @abstractmethod
     def values(self) -> Iterable[V]:
-        """The values of all entries."""
+        """Return the values of all entries."""
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether there is no entry."""
+        """Return whether the map has no entries."""
 
     def __getitem__(self, key: K) -> V | None:
         return self.get(key)
@@ -200,7 +200,7 @@ class ReadOnlyBroadcastState(State, Generic[K, V]):
 
 
 class BroadcastState(ReadOnlyBroadcastState[K, V]):
-    """Broadcast state as the broadcast side sees it: changed alike on every subtask."""
+    """Broadcast state for broadcast elements. They must change it in the same way on every subtask."""
 
     @abstractmethod
     def put(self, key: K, value: V) -> None:
@@ -222,16 +222,16 @@ class BroadcastState(ReadOnlyBroadcastState[K, V]):
 
 
 class OperatorStateStore(ABC):
-    """Hands out state that belongs to an operator's subtask rather than to a key."""
+    """Returns handles of operator state, which belongs to a subtask, not to a key."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        """A map that every subtask holds alike."""
+        """Return a map that is the same on every subtask."""
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list whose elements are spread evenly over the subtasks on a restore."""
+        """Return a list whose elements a restore distributes evenly over the subtasks."""
 
     @abstractmethod
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list of which every subtask gets all elements on a restore."""
+        """Return a list of which every subtask gets all elements on a restore."""

@@ -1,4 +1,4 @@
-"""Which state backend a job uses, as data."""
+"""State backends: the settings of where keyed state lives while a job runs."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from rekindle.errors import GraphError
 
 
 class StateBackend:
-    """Where keyed state lives while the job runs."""
+    """Base of the state backends."""
 
     def name(self) -> str:
-        """The value of `state.backend.type` that stands for this backend."""
-        raise NotImplementedError(f"{type(self).__name__} does not say its name")
+        """Return the value of `state.backend.type` for this backend."""
+        raise NotImplementedError(f"{type(self).__name__} does not override name()")
 
     def checkpoint_storage(self) -> CheckpointStorage | None:
-        """Where checkpoints go with it; None: wherever the job says."""
+        """Return the checkpoint storage of this backend, or None to use the job's."""
         return None
 
 
 class HashMapStateBackend(StateBackend):
-    """State in the memory of the slots.
+    """Keeps state in the memory of the slots.
 
     >>> HashMapStateBackend().name()
     'hashmap'
     """
 
     def name(self) -> str:
-        """`hashmap`."""
+        """Return `hashmap`."""
         return "hashmap"
 
 
 class PredefinedOptions(Enum):
-    """Settings of RocksDB for a kind of disk."""
+    """Predefined settings of RocksDB for a kind of disk."""
 
     DEFAULT = 0
     SPINNING_DISK_OPTIMIZED = 1
@@ -46,7 +46,7 @@ class PredefinedOptions(Enum):
 
 
 class EmbeddedRocksDBStateBackend(StateBackend):
-    """State on the local disk of the slots, in RocksDB.
+    """Keeps state in RocksDB, on the local disks of the slots.
 
     >>> backend = EmbeddedRocksDBStateBackend(enable_incremental_checkpointing=True)
     >>> backend.name(), backend.is_incremental_checkpoints_enabled()
@@ -61,52 +61,52 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._transfer_threads = 4
 
     def name(self) -> str:
-        """`rocksdb`."""
+        """Return `rocksdb`."""
         return "rocksdb"
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """Local directories for the database files; none given: a temporary one."""
+        """Set local directories for the database files. Without any, a temporary directory is used."""
         if any(not isinstance(path, str) or not path for path in paths):
             raise GraphError(f"set_db_storage_paths takes directories, not {paths!r}.")
         self._db_storage_paths = list(paths) or None
 
     def get_db_storage_paths(self) -> list[str] | None:
-        """The local directories, if set."""
+        """Return the local directories, or None."""
         return self._db_storage_paths
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Whether a checkpoint uploads only new files."""
+        """Return whether a checkpoint uploads only new files."""
         return self._incremental
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:
-        """Settings for a kind of disk."""
+        """Choose the settings for a kind of disk."""
         self._predefined_options = options
 
     def get_predefined_options(self) -> PredefinedOptions:
-        """The settings for a kind of disk."""
+        """Return the settings for a kind of disk."""
         return self._predefined_options
 
     def set_options(self, options_factory_class_name: str) -> None:
-        """Accepted and kept; a Java class has no effect here."""
+        """Keep the name of a Java options factory. It has no effect here."""
         self._options_factory = options_factory_class_name
 
     def get_options(self) -> str | None:
-        """The Java class that was given."""
+        """Return the name of the Java options factory, or None."""
         return self._options_factory
 
     def get_number_of_transfer_threads(self) -> int:
-        """Threads that upload and download files."""
+        """Return the number of threads that upload and download files."""
         return self._transfer_threads
 
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
-        """Threads that upload and download files."""
+        """Set the number of threads that upload and download files."""
         if number_of_transfering_threads < 1:
             raise GraphError(f"At least one thread must transfer files, not {number_of_transfering_threads}.")
         self._transfer_threads = number_of_transfering_threads
 
 
 class CustomStateBackend(StateBackend):
-    """In PyFlink a Java state backend; there is no Java backend to load here, so making one fails.
+    """A Java state backend in PyFlink. Rekindle cannot load Java classes, so creating one fails.
 
     >>> CustomStateBackend(None)
     Traceback (most recent call last):
@@ -118,11 +118,11 @@ EmbeddedRocksDBStateBackend.
         raise GraphError("Java state backends cannot be used: take HashMapStateBackend or EmbeddedRocksDBStateBackend.")
 
 
-# -- the names of Flink 1, each for a backend and a storage in one ----------------------------------------------------
+# -- Flink 1 names, each for a state backend and a checkpoint storage together ----------------------------------------
 
 
 class MemoryStateBackend(HashMapStateBackend):
-    """State in the memory of the slots, checkpoints in the driver's: for small state and tests.
+    """Keeps state in the memory of the slots, and checkpoints in the driver's memory, for small state and tests.
 
     >>> MemoryStateBackend().name(), type(MemoryStateBackend().checkpoint_storage()).__name__
     ('hashmap', 'JobManagerCheckpointStorage')
@@ -132,12 +132,12 @@ class MemoryStateBackend(HashMapStateBackend):
         self._storage = JobManagerCheckpointStorage(checkpoint_path, max_state_size)
 
     def checkpoint_storage(self) -> CheckpointStorage:
-        """The driver's memory."""
+        """Return the storage in the driver's memory."""
         return self._storage
 
 
 class FsStateBackend(HashMapStateBackend):
-    """State in the memory of the slots, checkpoints in a directory: for state that fits into memory.
+    """Keeps state in the memory of the slots, and checkpoints in a directory.
 
     >>> FsStateBackend("file:///checkpoints").name()
     'hashmap'
@@ -147,12 +147,12 @@ class FsStateBackend(HashMapStateBackend):
         self._storage = FileSystemCheckpointStorage(checkpoint_directory_uri, file_state_size_threshold)
 
     def checkpoint_storage(self) -> CheckpointStorage:
-        """The directory."""
+        """Return the storage in the directory."""
         return self._storage
 
 
 class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
-    """State in RocksDB, checkpoints in a directory.
+    """Keeps state in RocksDB, and checkpoints in a directory.
 
     >>> RocksDBStateBackend("file:///checkpoints", enable_incremental_checkpointing=True).name()
     'rocksdb'
@@ -163,5 +163,5 @@ class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
         self._storage = FileSystemCheckpointStorage(checkpoint_data_uri)
 
     def checkpoint_storage(self) -> CheckpointStorage:
-        """The directory."""
+        """Return the storage in the directory."""
         return self._storage

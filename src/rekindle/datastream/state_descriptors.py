@@ -1,4 +1,4 @@
-"""Names and types of state (imported from `rekindle.datastream.state`, as in PyFlink)."""
+"""State descriptors: names and types of state. Users import them from `rekindle.datastream.state`, as in PyFlink."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from rekindle.datastream.functions.simple import AggregateFunction, ReduceFunction
 
 
-#: Begins the names of state that belongs to the engine: what it keeps and what users keep never meet.
+#: The prefix of the names of the engine's own state, so that they never clash with users' names.
 RESERVED_PREFIX: Final = "rekindle:"
 
 
 class StateDescriptor(ABC):
-    """A state's name, unique within its function, and the type of what it holds."""
+    """The name of a state, unique within its function, and the type of its values."""
 
     def __init__(self, name: str, type_info: TypeInformation) -> None:
         if not isinstance(name, str) or not name:
@@ -35,21 +35,21 @@ class StateDescriptor(ABC):
         self._ttl_config: StateTtlConfig | None = None
 
     def get_name(self) -> str:
-        """The state's name."""
+        """Return the state's name."""
         return self.name
 
     def get_type_info(self) -> TypeInformation:
-        """The type of what it holds."""
+        """Return the type of the state's values."""
         return self.type_info
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Let values expire."""
+        """Let the state's values expire."""
         if not isinstance(ttl_config, StateTtlConfig):
             raise GraphError(f"State '{self.name}': enable_time_to_live takes a StateTtlConfig, not {ttl_config!r}.")
         self._ttl_config = ttl_config
 
     def get_ttl_config(self) -> StateTtlConfig | None:
-        """The time to live, if enabled."""
+        """Return the time-to-live configuration, or None if it is not enabled."""
         return self._ttl_config
 
     def __eq__(self, other: object) -> bool:
@@ -103,7 +103,7 @@ class MapStateDescriptor(StateDescriptor):
 
 
 class ReducingStateDescriptor(StateDescriptor):
-    """Describes a `ReducingState`: the function, or a callable of two values, that folds it.
+    """Describes a `ReducingState`. `reduce_function` is a `ReduceFunction` or a callable of two values.
 
     >>> ReducingStateDescriptor("sum", lambda a, b: a + b, int).get_reduce_function().reduce(1, 2)
     3
@@ -120,12 +120,12 @@ class ReducingStateDescriptor(StateDescriptor):
         self._reduce_function: ReduceFunction = reduce_function
 
     def get_reduce_function(self) -> ReduceFunction:
-        """The function that folds the state."""
+        """Return the function that combines the values."""
         return self._reduce_function
 
 
 class AggregatingStateDescriptor(StateDescriptor):
-    """Describes an `AggregatingState`: the function that folds it, and the type of its accumulator."""
+    """Describes an `AggregatingState`. `state_type_info` is the type of the function's accumulator."""
 
     def __init__(self, name: str, agg_function: AggregateFunction, state_type_info: Any) -> None:
         from rekindle.datastream.functions.simple import AggregateFunction
@@ -136,7 +136,7 @@ class AggregatingStateDescriptor(StateDescriptor):
         self._agg_function = agg_function
 
     def get_agg_function(self) -> AggregateFunction:
-        """The function that folds the state."""
+        """Return the function that combines the values."""
         return self._agg_function
 
 
@@ -150,7 +150,7 @@ DescriptorT = TypeVar("DescriptorT", bound=StateDescriptor)
 
 
 def reserved(descriptor: DescriptorT, scope: str = "") -> DescriptorT:
-    """The same state under a name that no user can give; `scope` keeps apart what different parts name alike.
+    """Return a copy of the descriptor with a name that users cannot use. `scope` separates equal names of the engine.
 
     >>> reserved(ValueStateDescriptor("count", int), "trigger:").name
     'rekindle:trigger:count'

@@ -1,4 +1,4 @@
-"""How long state lives, as data: `StateTtlConfig` (imported from `rekindle.datastream.state`, as in PyFlink)."""
+"""`StateTtlConfig`: the time to live of state. Users import it from `rekindle.datastream.state`, as in PyFlink."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rekindle.errors import GraphError
 
 
 class StateTtlConfig:
-    """Time to live of a descriptor's state: when it starts anew, whether expired values are seen, how they are removed.
+    """The time to live of state: when it restarts, whether expired values are returned, how they are removed.
 
     >>> config = StateTtlConfig.new_builder(Time.hours(1)).update_ttl_on_read_and_write().build()
     >>> config.get_update_type().name, config.get_ttl().to_milliseconds()
@@ -20,20 +20,20 @@ class StateTtlConfig:
     """
 
     class UpdateType(Enum):
-        """When the time to live starts anew."""
+        """The accesses that restart the time to live."""
 
         Disabled = 0
         OnCreateAndWrite = 1
         OnReadAndWrite = 2
 
     class StateVisibility(Enum):
-        """Whether a value that has expired but was not yet removed is returned."""
+        """Whether a value that has expired but was not yet removed may be returned."""
 
         ReturnExpiredIfNotCleanedUp = 0
         NeverReturnExpired = 1
 
     class TtlTimeCharacteristic(Enum):
-        """The clock that counts."""
+        """The clock that decides when a value expires."""
 
         ProcessingTime = 0
 
@@ -55,31 +55,31 @@ class StateTtlConfig:
 
     @staticmethod
     def new_builder(ttl: Time | Duration | timedelta) -> StateTtlConfig.Builder:
-        """Begin a configuration."""
+        """Return a builder of a configuration with this time to live."""
         return StateTtlConfig.Builder(Time.milliseconds(as_millis(ttl)))
 
     def get_update_type(self) -> StateTtlConfig.UpdateType:
-        """When the time to live starts anew."""
+        """Return the accesses that restart the time to live."""
         return self._update_type
 
     def get_state_visibility(self) -> StateTtlConfig.StateVisibility:
-        """Whether expired values are returned."""
+        """Return whether expired values may be returned."""
         return self._state_visibility
 
     def get_ttl(self) -> Time:
-        """How long a value lives."""
+        """Return the time to live."""
         return self._ttl
 
     def get_ttl_time_characteristic(self) -> StateTtlConfig.TtlTimeCharacteristic:
-        """The clock that counts."""
+        """Return the clock that decides when a value expires."""
         return self._ttl_time_characteristic
 
     def is_enabled(self) -> bool:
-        """Whether values expire at all."""
+        """Return whether values expire at all."""
         return self._update_type is not StateTtlConfig.UpdateType.Disabled
 
     def get_cleanup_strategies(self) -> StateTtlConfig.CleanupStrategies:
-        """How expired values are removed."""
+        """Return how expired values are removed."""
         return self._cleanup_strategies
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ class StateTtlConfig:
         )
 
     class Builder:
-        """Collects a configuration."""
+        """Builds a configuration."""
 
         def __init__(self, ttl: Time) -> None:
             self._ttl = ttl
@@ -102,40 +102,40 @@ class StateTtlConfig:
             ] = {}
 
         def set_update_type(self, update_type: StateTtlConfig.UpdateType) -> StateTtlConfig.Builder:
-            """When the time to live starts anew."""
+            """Set the accesses that restart the time to live."""
             self._update_type = update_type
             return self
 
         def update_ttl_on_create_and_write(self) -> StateTtlConfig.Builder:
-            """It starts anew when a value is created or written."""
+            """Restart the time to live when a value is created or written."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnCreateAndWrite)
 
         def update_ttl_on_read_and_write(self) -> StateTtlConfig.Builder:
-            """It starts anew when a value is read or written."""
+            """Restart the time to live when a value is read or written."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnReadAndWrite)
 
         def set_state_visibility(self, state_visibility: StateTtlConfig.StateVisibility) -> StateTtlConfig.Builder:
-            """Whether expired values are returned."""
+            """Set whether expired values may be returned."""
             self._state_visibility = state_visibility
             return self
 
         def return_expired_if_not_cleaned_up(self) -> StateTtlConfig.Builder:
-            """Expired values are returned until they are removed."""
+            """Return expired values until they are removed."""
             return self.set_state_visibility(StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp)
 
         def never_return_expired(self) -> StateTtlConfig.Builder:
-            """Expired values are never returned."""
+            """Never return expired values."""
             return self.set_state_visibility(StateTtlConfig.StateVisibility.NeverReturnExpired)
 
         def set_ttl_time_characteristic(
             self, ttl_time_characteristic: StateTtlConfig.TtlTimeCharacteristic
         ) -> StateTtlConfig.Builder:
-            """The clock that counts."""
+            """Set the clock that decides when a value expires."""
             self._ttl_time_characteristic = ttl_time_characteristic
             return self
 
         def use_processing_time(self) -> StateTtlConfig.Builder:
-            """The wall clock counts."""
+            """Let values expire by the wall clock."""
             return self.set_ttl_time_characteristic(StateTtlConfig.TtlTimeCharacteristic.ProcessingTime)
 
         def cleanup_full_snapshot(self) -> StateTtlConfig.Builder:
@@ -147,7 +147,7 @@ class StateTtlConfig:
         def cleanup_incrementally(
             self, cleanup_size: int, run_cleanup_for_every_record: bool = False
         ) -> StateTtlConfig.Builder:
-            """Check `cleanup_size` entries at each access, and with each record if asked to."""
+            """Check `cleanup_size` entries at each state access and, optionally, for every record."""
             strategies = StateTtlConfig.CleanupStrategies
             self._strategies[strategies.Strategies.INCREMENTAL_CLEANUP] = strategies.IncrementalCleanupStrategy(
                 cleanup_size, run_cleanup_for_every_record
@@ -165,17 +165,17 @@ class StateTtlConfig:
             return self
 
         def disable_cleanup_in_background(self) -> StateTtlConfig.Builder:
-            """Remove nothing in the background but what was asked for here."""
+            """Disable the default background clean-up. Only the strategies set here remain."""
             self._is_cleanup_in_background = False
             return self
 
         def set_ttl(self, ttl: Time) -> StateTtlConfig.Builder:
-            """How long a value lives."""
+            """Set the time to live."""
             self._ttl = ttl
             return self
 
         def build(self) -> StateTtlConfig:
-            """The finished configuration."""
+            """Return the configuration."""
             return StateTtlConfig(
                 self._update_type,
                 self._state_visibility,
@@ -185,23 +185,23 @@ class StateTtlConfig:
             )
 
     class CleanupStrategies:
-        """How expired values are removed."""
+        """The settings of how expired values are removed."""
 
         class Strategies(Enum):
-            """The ways there are."""
+            """The kinds of clean-up."""
 
             FULL_STATE_SCAN_SNAPSHOT = 0
             INCREMENTAL_CLEANUP = 1
             ROCKSDB_COMPACTION_FILTER = 2
 
         class CleanupStrategy(ABC):
-            """Base of the settings of each way."""
+            """Base of the settings of a kind of clean-up."""
 
         class EmptyCleanupStrategy(CleanupStrategy):
-            """A way without settings."""
+            """The settings of a kind of clean-up that has none."""
 
         class IncrementalCleanupStrategy(CleanupStrategy):
-            """Settings of the incremental clean-up."""
+            """The settings of the incremental clean-up."""
 
             def __init__(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> None:
                 if cleanup_size <= 0:
@@ -210,15 +210,15 @@ class StateTtlConfig:
                 self._run_cleanup_for_every_record = run_cleanup_for_every_record
 
             def get_cleanup_size(self) -> int:
-                """Entries to check each time."""
+                """Return the number of entries to check each time."""
                 return self._cleanup_size
 
             def run_cleanup_for_every_record(self) -> bool:
-                """Whether each record checks, too."""
+                """Return whether every record also checks entries."""
                 return self._run_cleanup_for_every_record
 
         class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
-            """Settings of the clean-up by RocksDB's compaction."""
+            """The settings of the clean-up by RocksDB's compaction."""
 
             def __init__(
                 self, query_time_after_num_entries: int, periodic_compaction_time: Duration | None = None
@@ -227,11 +227,11 @@ class StateTtlConfig:
                 self._periodic_compaction_time = periodic_compaction_time or Duration.of_days(30)
 
             def get_query_time_after_num_entries(self) -> int:
-                """After how many entries the clock is read again."""
+                """Return after how many entries the clock is read again."""
                 return self._query_time_after_num_entries
 
             def get_periodic_compaction_time(self) -> Duration:
-                """After which time a file is compacted in any case."""
+                """Return the age at which a file is compacted in any case."""
                 return self._periodic_compaction_time
 
         EMPTY_STRATEGY: ClassVar[StateTtlConfig.CleanupStrategies.EmptyCleanupStrategy] = EmptyCleanupStrategy()
@@ -247,17 +247,17 @@ class StateTtlConfig:
             self._is_cleanup_in_background = is_cleanup_in_background
 
         def is_cleanup_in_background(self) -> bool:
-            """Whether a backend cleans up with its defaults."""
+            """Return whether a backend also cleans up with its default strategy."""
             return self._is_cleanup_in_background
 
         def in_full_snapshot(self) -> bool:
-            """Whether full snapshots leave expired values out."""
+            """Return whether full snapshots leave out expired values."""
             return self.Strategies.FULL_STATE_SCAN_SNAPSHOT in self._strategies
 
         def get_incremental_cleanup_strategy(
             self,
         ) -> StateTtlConfig.CleanupStrategies.IncrementalCleanupStrategy | None:
-            """Settings of the incremental clean-up: those given, the defaults in the background, or None."""
+            """Return the given settings of the incremental clean-up, else the background defaults, else None."""
             given = self._strategies.get(self.Strategies.INCREMENTAL_CLEANUP)
             if isinstance(given, self.IncrementalCleanupStrategy):
                 return given
@@ -266,7 +266,7 @@ class StateTtlConfig:
         def get_rocksdb_compact_filter_cleanup_strategy(
             self,
         ) -> StateTtlConfig.CleanupStrategies.RocksdbCompactFilterCleanupStrategy | None:
-            """Settings of the clean-up by compaction: those given, the defaults in the background, or None."""
+            """Return the given settings of the clean-up by compaction, else the background defaults, else None."""
             given = self._strategies.get(self.Strategies.ROCKSDB_COMPACTION_FILTER)
             if isinstance(given, self.RocksdbCompactFilterCleanupStrategy):
                 return given

@@ -1,4 +1,4 @@
-"""Where a program begins and from where it is run."""
+"""`StreamExecutionEnvironment`: creates streams from sources and runs the job."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _DEFAULT_JOB_NAME = "Rekindle Streaming Job"
 
 
 class StreamExecutionEnvironment(EnvironmentSettings):
-    """Makes streams from sources, holds the settings of the job, and runs it.
+    """Creates streams from sources, holds the settings of the job, and runs it.
 
     >>> env = StreamExecutionEnvironment.get_execution_environment()
     >>> stream = env.set_parallelism(2).from_collection(["to", "be"]).map(str.upper)
@@ -57,7 +57,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
-        """A new environment with these settings.
+        """Return a new environment with these settings.
 
         >>> StreamExecutionEnvironment.get_execution_environment().is_chaining_enabled()
         True
@@ -67,7 +67,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     # -- sources ------------------------------------------------------------------------------------------------------
 
     def from_collection(self, collection: Iterable[Any], type_info: Any = None) -> DataStream:
-        """The elements in their order, from one subtask. Without a type they are pickled.
+        """Create a stream of these elements, in their order, from one subtask. Without a type they are pickled.
 
         >>> env = StreamExecutionEnvironment.get_execution_environment()
         >>> env.from_collection([("a", 1)], type_info=tuple[str, int]).get_type()
@@ -77,12 +77,12 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         if isinstance(collection, str | bytes) or not isinstance(collection, Iterable):
             raise GraphError(f"{where} takes a list of elements, not {collection!r}.")
         declared = declared_type(where, type_info)
-        source: CollectionSource[Any] = CollectionSource(_fitting(where, list(collection), declared))
+        source: CollectionSource[Any] = CollectionSource(_as_declared(where, list(collection), declared))
         stream = self._from_reader(source, None, "Collection Source", declared)
         return stream.force_non_parallel()
 
     def from_elements(self, *elements: Any, type_info: Any = None) -> DataStream:
-        """The same as `from_collection` for elements that are written out.
+        """Create a stream of the arguments, as `from_collection` does.
 
         >>> env = StreamExecutionEnvironment.get_execution_environment()
         >>> env.from_elements(1, 2, 3).get_name()
@@ -91,7 +91,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return self.from_collection(elements, type_info)
 
     def from_sequence(self, start: int, end: int) -> DataStream:
-        """The numbers from `start` to `end`, both included, from all subtasks in parallel.
+        """Create a stream of the numbers from `start` to `end`, both included, from all subtasks in parallel.
 
         >>> env = StreamExecutionEnvironment.get_execution_environment()
         >>> env.from_sequence(1, 1_000_000).get_type()
@@ -102,7 +102,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def add_source(
         self, source_func: SourceFunction, source_name: str = "Custom Source", type_info: Any = None
     ) -> DataStream:
-        """Records that a `SourceFunction` collects; a `ParallelSourceFunction` runs on every subtask.
+        """Create a stream of the records of a `SourceFunction`. A `ParallelSourceFunction` runs on every subtask.
 
         >>> class Hello(SourceFunction):
         ...     def run(self, ctx): ctx.collect("hello")
@@ -127,7 +127,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def from_source(
         self, source: Source[Any], watermark_strategy: WatermarkStrategy, source_name: str, type_info: Any = None
     ) -> DataStream:
-        """Records of a `Source` that is polled, with event times and watermarks by the strategy.
+        """Create a stream of the records of a polled `Source`. The strategy assigns event times and watermarks.
 
         >>> from rekindle.datastream.connectors.number_seq import NumberSequenceSource
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -153,7 +153,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         source_name: str = "DataFrame",
         type_info: Any = None,
     ) -> DataStream:
-        """The rows of a batch Spark DataFrame, as `Row` unless another type is given: a bounded source (I10)."""
+        """Create a bounded stream of the rows of a batch Spark DataFrame, as `Row` unless a type is given (I10)."""
         declared = declared_type(f"from_dataframe('{source_name}')", type_info)
         handle = f"dataframe-{len(self._dataframes)}"
         self._dataframes[handle] = df
@@ -170,7 +170,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         )
 
     def create_input(self, input_format: Any, type_info: Any = None) -> DataStream:
-        """Refused: input formats are Java; use `from_source` or `from_dataframe`."""
+        """Refused: input formats are Java classes. Use `from_source` or `from_dataframe`."""
         raise GraphError("create_input() takes a Java InputFormat: use from_source() or from_dataframe() instead.")
 
     def _from_reader(
@@ -210,11 +210,11 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             raise
 
     def execute_async(self, job_name: str = _DEFAULT_JOB_NAME) -> JobClient:
-        """Start the job and give back a handle to it."""
+        """Start the job and return a client of it."""
         return JobClient(self._launch(job_name))
 
     def get_execution_plan(self) -> str:
-        """The plan in Flink's JSON shape.
+        """Return the plan as JSON, in Flink's form.
 
         >>> env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
         >>> sink = env.from_sequence(1, 9).print()
@@ -229,7 +229,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return launcher.load_launcher().plan_json(self._program(None))
 
     def explain(self) -> str:
-        """The plan for people: tasks, operators, exchanges, types, and where each task runs.
+        """Return the plan as text: tasks, operators, exchanges, types, and where each task runs.
 
         >>> env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
         >>> sink = env.from_sequence(1, 9).print()
@@ -240,7 +240,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return launcher.load_launcher().explain(self._program(None))
 
     def close(self) -> None:
-        """Forget the program that was built so far."""
+        """Discard the program that was built so far, and its caches."""
         self._transformations.clear()
         self._dataframes.clear()
         for cached in self._caches:
@@ -273,13 +273,13 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             _LOG.warning("The job did not end within %d ms after its cancellation.", timeout_ms)
 
     def _program_to_run(self, job_name: str | None, collect: Transformation | None) -> Program:
-        """The program, after those of the caches that it reads first."""
+        """Fill the caches that the program reads, and return the program that is left to run."""
         program = self._program(job_name, collect)
         if not self._caches:
             return program
-        anew = Configuration(program.configuration)
-        anew.remove_config(config.RECOVERY_PATH.key)
-        left = fill_caches(self._caches, replace(program, configuration=anew))
+        without_restore = Configuration(program.configuration)
+        without_restore.remove_config(config.RECOVERY_PATH.key)
+        left = fill_caches(self._caches, replace(program, configuration=without_restore))
         return replace(program, transformations=left)
 
     def _program(self, job_name: str | None, collect: Transformation | None = None) -> Program:
@@ -318,13 +318,13 @@ def _strategy_option(watermark_strategy: WatermarkStrategy | None) -> dict[str, 
     return {} if watermark_strategy is None else {"watermark_strategy": watermark_strategy}
 
 
-def _fitting(where: str, elements: list[Any], declared: TypeInformation | None) -> list[Any]:
-    """The elements as they would come out of an exchange, so that a wrong one fails here and now."""
+def _as_declared(where: str, elements: list[Any], declared: TypeInformation | None) -> list[Any]:
+    """Return the elements as an exchange would deliver them, so that an element of a wrong type fails here."""
     if declared is None:
         return elements
     codec, shape = codec_for(declared), declared.shaper()
     try:
-        fitting = codec.decode(codec.encode(elements))
-        return fitting if shape is None else list(map(shape, fitting))
+        decoded = codec.decode(codec.encode(elements))
+        return decoded if shape is None else list(map(shape, decoded))
     except TypeMismatchError as error:
         raise TypeMismatchError(f"{where}: {error}") from None

@@ -1,4 +1,4 @@
-"""Timers and the current time, as functions see them."""
+"""`TimerService`: timers and the current time, for user functions."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from abc import ABC, abstractmethod
 
 
 class TimerService(ABC):
-    """Time and timers. Timers are kept once per key and time; times are milliseconds since the epoch."""
+    """The current time and the timers of the current key.
+
+    There is at most one timer per key and time. Times are milliseconds since 1970-01-01T00:00Z.
+    """
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """The wall clock."""
+        """Return the wall clock."""
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """The event-time watermark of this operator."""
+        """Return the watermark of this operator."""
 
     @abstractmethod
     def register_processing_time_timer(self, timestamp: int) -> None:
@@ -26,8 +29,8 @@ class TimerService(ABC):
 
     @abstractmethod
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Forget the current key's processing-time timer for `timestamp`, if there is one."""
+        """Delete the current key's processing-time timer for `timestamp`, if there is one."""
 
     @abstractmethod
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Forget the current key's event-time timer for `timestamp`, if there is one."""
+        """Delete the current key's event-time timer for `timestamp`, if there is one."""

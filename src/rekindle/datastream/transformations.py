@@ -1,6 +1,7 @@
-"""What the API builds: a record per operator, still open to `name`, `uid`, `set_parallelism` and the like.
+"""The API's own form of a program: one mutable `Transformation` per operator.
 
-`rekindle.graph.build` turns a finished `Program` into the frozen plan.
+`name`, `uid`, `set_parallelism` and the like change it. `rekindle.graph.build` turns a finished `Program` into the
+frozen plan.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _numbers = count()
 
 @dataclass(frozen=True)
 class Upstream:
-    """Where records come from: an operator's main or side output, and how they choose the next subtask."""
+    """An operator's main or side output as an input, and how its records choose the next subtask."""
 
     transformation: Transformation
     partitioning: Partitioning | None = None  # None: forward if both sides have the same parallelism, else rebalance
@@ -34,18 +35,18 @@ class Upstream:
     partitioner: Any = None
 
     def by(self, partitioning: Partitioning, key_selector: Any = None, partitioner: Any = None) -> Upstream:
-        """The same output, distributed in another way."""
+        """Return the same output with another partitioning."""
         return Upstream(self.transformation, partitioning, self.tag, key_selector, partitioner)
 
 
 @dataclass(eq=False)
 class Transformation:
-    """One operator while the program is being written."""
+    """One operator while the program is being built."""
 
     kind: OperatorKind
     name: str
     function: Any
-    inputs: tuple[tuple[Upstream, ...], ...] = ()  # per input, the streams that are united there
+    inputs: tuple[tuple[Upstream, ...], ...] = ()  # for each input, the streams of its union
     output_type: TypeInformation | None = None
     key_selectors: tuple[Any, ...] = ()
     key_type: TypeInformation | None = None
@@ -58,14 +59,14 @@ class Transformation:
     uid_hash: str | None = None
     description: str = ""
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
-    slot_sharing_group: str | None = None  # None: that of the inputs
+    slot_sharing_group: str | None = None  # None: the group of the inputs
     side_outputs: dict[str, TypeInformation | None] = field(default_factory=dict)
-    implied: bool = False  # part of another operator: without state, and nobody can give it a uid
-    number: int = field(default_factory=lambda: next(_numbers))  # in the order in which they were made
+    implied: bool = False  # added as part of another operator: has no state, and users cannot set its uid
+    number: int = field(default_factory=lambda: next(_numbers))  # counts transformations in the order of their creation
 
 
 def with_inputs(transformations: Iterable[Transformation]) -> list[Transformation]:
-    """These operators and all that they read from, in the order in which they were made: inputs come first."""
+    """Return these operators and all their inputs, in the order of their creation, so that inputs come first."""
     found: dict[int, Transformation] = {}
     waiting = list(transformations)
     while waiting:
@@ -78,18 +79,18 @@ def with_inputs(transformations: Iterable[Transformation]) -> list[Transformatio
 
 @dataclass(frozen=True)
 class Program:
-    """A finished program: everything that `execute()` hands to the engine.
+    """A finished program, which `execute()` passes to the engine.
 
     Settings that have a key (chaining, buffer timeout, python files, ...) are in `configuration`.
     """
 
     job_name: str
-    transformations: tuple[Transformation, ...]  # see `with_inputs` for those that they read from
+    transformations: tuple[Transformation, ...]  # without their inputs, see `with_inputs`
     configuration: Configuration
     execution_config: ExecutionConfig
     checkpoint_config: CheckpointConfig
     runtime_mode: RuntimeExecutionMode = RuntimeExecutionMode.STREAMING
-    parallelism: int | None = None  # None: what the cluster offers
+    parallelism: int | None = None  # None: the number of the cluster's cores
     max_parallelism: int | None = None
     default_local_parallelism: int = 1
     restart_strategy: RestartStrategyConfiguration | None = None

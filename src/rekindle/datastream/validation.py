@@ -1,4 +1,4 @@
-"""Checks of what users hand in, at the moment they do: one sentence that names the operator and what to use."""
+"""Checks of the arguments of the API when it is called. Error messages name the operator and the right argument."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rekindle.common.typeinfo import TypeInformation, infer_type_info
 from rekindle.datastream.functions.function import Function
 from rekindle.errors import GraphError, RekindleError, TypeMismatchError
 
-#: Where each kind of function belongs, for the sentence that says so.
+#: The method that takes each kind of function, for error messages.
 _METHOD_OF = {
     "MapFunction": "map()",
     "FlatMapFunction": "flat_map()",
@@ -39,7 +39,7 @@ _METHOD_OF = {
     "SinkFunction": "add_sink()",
 }
 
-#: Methods of a `Sink`: name, number of arguments, whether every sink has it.
+#: The methods of a `Sink`: name, number of arguments, whether it is required.
 _SINK_METHODS = (
     ("create_writer", 1, True),
     ("restore_writer", 2, False),
@@ -50,7 +50,7 @@ _SINK_METHODS = (
 
 
 def describe(function: Any) -> str:
-    """What a person would call it.
+    """Return the name of a function, class or value for an error message.
 
     >>> describe(len), describe(3), describe(int)
     ("'len'", '3', "class 'int'")
@@ -64,7 +64,7 @@ def describe(function: Any) -> str:
 
 
 def function_kind(function: Function) -> str:
-    """The API class that a function extends.
+    """Return the name of the API class that a function extends.
 
     >>> from rekindle.datastream.functions import PrintSinkFunction
     >>> function_kind(PrintSinkFunction())
@@ -81,10 +81,10 @@ def check_function(
     callable_arity: int | None = None,
     single_valued: bool = False,
 ) -> None:
-    """Refuse what is not one of `accepted` (nor, if an arity is given, a callable of so many arguments).
+    """Refuse a function that is neither one of `accepted` nor a callable of `callable_arity` arguments (if given).
 
-    `methods` names the methods that will be called, with their number of arguments; `single_valued` ones must not be
-    generators: their results would be generator objects.
+    `methods` has the methods that will be called, with their numbers of arguments. If `single_valued`, they must not
+    be generators, because their results would be generator objects.
     """
     kinds = accepted if isinstance(accepted, tuple) else (accepted,)
     wanted = " or ".join(f"a {kind.__name__}" for kind in kinds)
@@ -111,7 +111,7 @@ def check_function(
 
 
 def check_callable(where: str, function: Any, arity: int, wanted: str) -> None:
-    """Refuse what cannot be called with `arity` arguments."""
+    """Refuse a value that cannot be called with `arity` arguments."""
     if isinstance(function, type) and issubclass(function, Function):
         raise GraphError(f"{where} takes an instance, not the {describe(function)}: write {function.__name__}().")
     if not callable(function):
@@ -120,7 +120,7 @@ def check_callable(where: str, function: Any, arity: int, wanted: str) -> None:
 
 
 def check_arity(where: str, function: Any, arity: int) -> None:
-    """Refuse a callable that cannot take so many positional arguments; builtins that do not say are trusted."""
+    """Refuse a callable that does not take `arity` positional arguments. Builtins without a signature are accepted."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -133,7 +133,7 @@ def check_arity(where: str, function: Any, arity: int) -> None:
 
 
 def check_single_valued(where: str, function: Any, instead: str = "flat_map()") -> None:
-    """Refuse generators and coroutines where one value is expected."""
+    """Refuse generators and coroutines, where a function must return one value."""
     target = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
     if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
         raise GraphError(f"{where} uses `yield`, but one value is expected of it: return it, or use {instead}.")
@@ -142,7 +142,7 @@ def check_single_valued(where: str, function: Any, instead: str = "flat_map()") 
 
 
 def check_sink(where: str, sink: Any) -> None:
-    """Refuse what makes no writer."""
+    """Refuse a value without the methods of a `Sink`."""
     if isinstance(sink, Function):
         hint = _METHOD_OF.get(function_kind(sink))
         use = f"; a {function_kind(sink)} belongs in {hint}" if hint else ""
@@ -158,7 +158,7 @@ def check_sink(where: str, sink: Any) -> None:
 
 
 def declared_type(where: str, hint: Any) -> TypeInformation | None:
-    """A type hint as type information; None, the default, leaves the type undeclared."""
+    """Return the type information of a type hint, or None (undeclared) for None."""
     if hint is None:
         return None
     try:
@@ -170,14 +170,14 @@ def declared_type(where: str, hint: Any) -> TypeInformation | None:
 
 
 def check_name(where: str, name: Any) -> str:
-    """Refuse what is not a non-empty string."""
+    """Refuse anything but a non-empty string. Returns the name."""
     if not isinstance(name, str) or not name:
         raise GraphError(f"{where} takes a non-empty string, not {name!r}.")
     return name
 
 
 def check_parallelism(where: str, parallelism: Any) -> int:
-    """Refuse what is not a whole number of 1 or more.
+    """Refuse anything but a whole number of 1 or more. Returns the parallelism.
 
     >>> check_parallelism("Map", 2)
     2
@@ -192,7 +192,7 @@ MAX_PARALLELISM_LIMIT = 1 << 15
 
 
 def check_max_parallelism(where: str, max_parallelism: Any) -> int:
-    """Refuse what is not between 1 and 32768."""
+    """Refuse anything but a whole number from 1 to 32768. Returns the maximum parallelism."""
     valid = isinstance(max_parallelism, int) and not isinstance(max_parallelism, bool)
     if not valid or not 1 <= max_parallelism <= MAX_PARALLELISM_LIMIT:
         raise GraphError(

@@ -1,7 +1,7 @@
-"""The words that a program and its plan share: what an operator does, how records choose subtasks, what may chain.
+"""The enums that a program and its plan share: operator kinds, partitionings, chaining strategies, boundedness.
 
-`rekindle.graph.nodes` exports them again for the engine; they live here because the graph may import the API, never
-the other way round.
+`rekindle.graph.nodes` exports them again for the engine. They are defined here because the graph may import the API,
+but not the other way round.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import Enum, StrEnum
 
 
 class OperatorKind(StrEnum):
-    """What a node does; the runtime has one operator per kind."""
+    """The kind of an operator. The runtime has one operator class per kind."""
 
     SOURCE_FUNCTION = "source_function"  # function: SourceFunction
     SOURCE_READER = "source_reader"  # function: Source (creates readers that are polled)
@@ -29,11 +29,11 @@ class OperatorKind(StrEnum):
     KEYED_CO_PROCESS = "keyed_co_process"
     BROADCAST_PROCESS = "broadcast_process"
     KEYED_BROADCAST_PROCESS = "keyed_broadcast_process"
-    INTERVAL_JOIN_PROCESS = "interval_join_process"  # keyed; options: bounds in ms, tags of late records, input types
-    ASYNC_WAIT = "async_wait"  # function: AsyncFunctionDescriptor; options: {"input_type": of the elements in flight}
+    INTERVAL_JOIN_PROCESS = "interval_join_process"  # keyed; options: bounds in ms, late tags, input types
+    ASYNC_WAIT = "async_wait"  # function: AsyncFunctionDescriptor; options: {"input_type": the elements' type}
     SINK_FUNCTION = "sink_function"
     SINK = "sink"  # function: Sink (creates a writer, and perhaps a committer)
-    COLLECT = "collect"  # rows go to the driver as the Spark job's rows
+    COLLECT = "collect"  # records go to the driver as rows of the Spark job
 
     @property
     def is_source(self) -> bool:
@@ -65,7 +65,7 @@ class Partitioning(StrEnum):
 
 
 class ChainingStrategy(StrEnum):
-    """Flink's: may chain to what is before and after, only to what is after, or to nothing."""
+    """Which neighbours an operator may chain to: both (ALWAYS), only the next one (HEAD), or none (NEVER)."""
 
     ALWAYS = "ALWAYS"
     HEAD = "HEAD"

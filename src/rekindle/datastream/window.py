@@ -1,4 +1,4 @@
-"""Windows, their assigners, triggers and evictors, under PyFlink's import path."""
+"""Windows, assigners, triggers and evictors, under PyFlink's import path."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The plan: from a program to frozen nodes, chains, stages and slots; and its way to the slots."""
+"""The plan: a program as frozen nodes, chains, stages and slots, and how it is shipped to the slots."""

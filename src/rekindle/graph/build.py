@@ -1,4 +1,4 @@
-"""From a program to its plan: everything that was left open is decided here, and what cannot be is refused by name."""
+"""Builds the plan of a program: decides everything that the program left open, and refuses impossible jobs by name."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def build_plan(
     default_parallelism: int | None = None,
     stored_max_parallelism: Mapping[str, int] | None = None,
 ) -> JobPlan:
-    """The plan of a program. `default_parallelism` is what the cluster offers to operators that set none.
+    """Build the plan of a program. `default_parallelism` is the cluster's, for operators that set none.
 
-    `stored_max_parallelism` are the numbers of key groups, by uid, of the state that the job begins with: operators
-    whose maximum nobody set keep theirs.
+    `stored_max_parallelism` has the number of key groups, by uid, in the state that the job starts from: operators
+    without a maximum parallelism of their own keep that number.
 
     >>> from rekindle.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
@@ -53,14 +53,14 @@ def build_plan(
     pickled = pickled_parts(nodes, edges, chains)
     if not settings.pickle_allowed:
         refuse_pickled(pickled)
-    _tell_of_mode(program)
+    _log_checkpoint_mode(program)
     for part in pickled:
         _LOG.info("Job '%s' pickles %s.", program.job_name, part)
     files = {file.name: file.path for file in program.cached_files}
     return JobPlan(program.job_name, nodes, edges, chains, slots, placement, settings, batch, files)
 
 
-def _tell_of_mode(program: Program) -> None:
+def _log_checkpoint_mode(program: Program) -> None:
     mode = program.configuration.get(config.CHECKPOINT_MODE)
     if mode == CheckpointingMode.AT_LEAST_ONCE.name:
         _LOG.info(
@@ -70,11 +70,11 @@ def _tell_of_mode(program: Program) -> None:
         )
 
 
-# -- which operators --------------------------------------------------------------------------------------------------
+# -- operators of the program -----------------------------------------------------------------------------------------
 
 
 def _operators(program: Program) -> list[Transformation]:
-    """All operators that do something: a source that nobody reads does not."""
+    """All operators of the job, without sources that no operator reads."""
     everything = with_inputs(program.transformations)
     read = {upstream.transformation.number for each in everything for streams in each.inputs for upstream in streams}
     used = [each for each in everything if each.number in read or not each.kind.is_source]
@@ -87,7 +87,7 @@ def _operators(program: Program) -> list[Transformation]:
 
 
 def _with_watermarks(transformations: Sequence[Transformation]) -> list[Transformation]:
-    """A source with a watermark strategy is followed by an operator of its own for it, of the same parallelism."""
+    """Insert an operator for the watermarks behind each source with a watermark strategy, of the same parallelism."""
     uids = assign_uids([each for each in transformations if each.kind.is_source])
     result: list[Transformation] = []
     assigners: dict[int, Transformation] = {}
@@ -96,14 +96,14 @@ def _with_watermarks(transformations: Sequence[Transformation]) -> list[Transfor
         strategy = each.options.get("watermark_strategy") or WatermarkStrategy.no_watermarks()
         options = {name: value for name, value in each.options.items() if name != "watermark_strategy"}
         result.append(replace(each, inputs=inputs, options=options))
-        # A DataFrame's rows enter by Spark's own tasks: the first operator in a slot takes them in as they are.
-        if each.kind is OperatorKind.SOURCE_DATAFRAME or (each.kind.is_source and _does_something(strategy)):
+        # A DataFrame's rows come from Spark's own tasks: this is the first operator in a slot that takes them in.
+        if each.kind is OperatorKind.SOURCE_DATAFRAME or (each.kind.is_source and _needs_operator(strategy)):
             assigners[each.number] = _assigner(result[-1], strategy, uids[each.number])
             result.append(assigners[each.number])
     return result
 
 
-def _does_something(strategy: WatermarkStrategy) -> bool:
+def _needs_operator(strategy: WatermarkStrategy) -> bool:
     return strategy.kind != "none" or strategy.timestamp_assigner is not None or strategy.idle_timeout_ms is not None
 
 
@@ -157,7 +157,7 @@ def _nodes(
 
 
 def _unset_maximum(parallelism: int, stored: int | None) -> int:
-    """As many key groups as the state has; where these are too few, the restore says so by name."""
+    """As many key groups as the stored state has; where these are too few, the restore refuses with a message."""
     return stored if stored is not None and parallelism <= stored else default_max_parallelism(parallelism)
 
 
@@ -165,7 +165,7 @@ def _parallelism(transformation: Transformation, known: Mapping[int, int], defau
     if transformation.parallelism is not None:
         return transformation.parallelism
     if transformation.kind is OperatorKind.COLLECT:
-        # Nobody sees how many collect: with the parallelism of what it reads it needs no exchange.
+        # The parallelism of a collect sink is invisible to users: with its input's it needs no exchange.
         return known[transformation.inputs[0][0].transformation.number]
     return default
 
@@ -206,7 +206,7 @@ def _name(transformation: Transformation) -> str:
 def _with_groups(
     transformations: Sequence[Transformation], nodes: Sequence[OperatorNode], edges: Sequence[StreamEdge]
 ) -> tuple[OperatorNode, ...]:
-    """As in Flink, an operator that names no slot sharing group is in that of its inputs, if they are in one."""
+    """As in Flink, an operator without a slot sharing group takes that of its inputs, if they all share one."""
     groups: list[str] = []
     for node, transformation in zip(nodes, transformations, strict=True):
         of_inputs = {groups[edge.source] for edge in edges if edge.target == node.id}
@@ -261,7 +261,7 @@ def _partitioning(reading: _Reading) -> Partitioning:
     if wanted is None:
         return Partitioning.FORWARD if same else Partitioning.REBALANCE
     if wanted is Partitioning.FORWARD and reading.upstream.key_selector is not None:
-        _check_keyed_alike(source, target)
+        _check_same_key_groups(source, target)
     elif wanted is Partitioning.FORWARD and not same:
         raise GraphError(
             f"forward() from '{source.name}' to '{target.name}' needs the same parallelism on both sides, not "
@@ -270,9 +270,9 @@ def _partitioning(reading: _Reading) -> Partitioning:
     return wanted
 
 
-def _check_keyed_alike(source: OperatorNode, target: OperatorNode) -> None:
-    """Whether `reinterpret_as_keyed_stream` can be true: each key group on the same subtask of both operators."""
-    # How many key groups an operator between them would have, which is not keyed itself, means nothing.
+def _check_same_key_groups(source: OperatorNode, target: OperatorNode) -> None:
+    """Refuse `reinterpret_as_keyed_stream` unless each key group is on the same subtask of both operators."""
+    # An upstream operator that is not keyed has no key groups to compare.
     for what in ("parallelism", "max_parallelism") if source.is_keyed else ("parallelism",):
         here, there = getattr(source, what), getattr(target, what)
         if here != there:

@@ -1,4 +1,4 @@
-"""Which operators run as one task: Flink's rules."""
+"""Chaining: which operators run as one task, by Flink's rules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rekindle.graph.nodes import ChainingStrategy, OperatorKind, OperatorNode, P
 
 
 def is_chainable(upstream: OperatorNode, downstream: OperatorNode, edge: StreamEdge, inputs_of_downstream: int) -> bool:
-    """Whether an edge can be a call in a task: forward, the only input, same parallelism and group, both willing."""
+    """Whether an edge can be a call in a task: forward, sole input, same parallelism and group, chaining allowed."""
     return (
         inputs_of_downstream == 1
         and edge.partitioning is Partitioning.FORWARD
@@ -17,7 +17,7 @@ def is_chainable(upstream: OperatorNode, downstream: OperatorNode, edge: StreamE
         and upstream.slot_sharing_group == downstream.slot_sharing_group
         and upstream.chaining is not ChainingStrategy.NEVER
         and downstream.chaining is ChainingStrategy.ALWAYS
-        # The rows of a DataFrame enter by Spark's own tasks: there is no task of ours to chain to.
+        # A DataFrame's rows come from Spark's own tasks: there is no task of ours to chain to.
         and upstream.kind is not OperatorKind.SOURCE_DATAFRAME
     )
 
@@ -43,14 +43,14 @@ def chain_operators(
 
 
 def chain_name(members: Sequence[int], nodes: Sequence[OperatorNode], edges: Sequence[StreamEdge]) -> str:
-    """Flink's way to write a chain: `Source: a -> Map -> (Filter, Sink: b)`."""
+    """The name of a chain in Flink's form: `Source: a -> Map -> (Filter, Sink: b)`."""
     inside = set(members)
     targets: dict[int, list[int]] = {}
     for edge in edges:
         if edge.source in inside and edge.target in inside:
             targets.setdefault(edge.source, []).append(edge.target)
     texts: dict[int, str] = {}
-    for node_id in reversed(members):  # from the ends: however long a chain is, nothing recurses
+    for node_id in reversed(members):  # from the ends, without recursion, so that chains may be long
         name, nested = nodes[node_id].name, [texts.pop(target) for target in targets.get(node_id, ())]
         rest = nested[0] if len(nested) == 1 else f"({', '.join(nested)})"
         texts[node_id] = f"{name} -> {rest}" if nested else name

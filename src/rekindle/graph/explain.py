@@ -1,4 +1,4 @@
-"""The plan as text for people: tasks by stage, their operators, what flows between them and how."""
+"""The plan as text for people: tasks by stage, their operators, and the exchanges between them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rekindle.graph.pickled import pickled_parts
 
 
 def explain(plan: JobPlan) -> str:
-    """What will run where.
+    """The plan as text: stages, tasks, slots, types, and pickled streams.
 
     >>> from rekindle.datastream import StreamExecutionEnvironment
     >>> from rekindle.graph.build import build_plan

@@ -27,8 +27,8 @@ def assign_stages(chains: Sequence[tuple[int, ...]], edges: Sequence[StreamEdge]
 def place(parallelisms: Sequence[int]) -> tuple[int, dict[tuple[int, int], int]]:
     """The number of slots, and the slot of each (chain, subtask).
 
-    Subtask i of a full-width chain lives in slot i, so that forward and keyed data often stays in its slot. Narrower
-    chains begin where the last of them ended.
+    Subtask i of a chain with the highest parallelism is in slot i, so that forward and keyed records often stay in
+    their slot. Each narrower chain starts at the slot after the last of the narrower chain before it.
 
     >>> place([1, 2, 1])
     (2, {(0, 0): 0, (1, 0): 0, (1, 1): 1, (2, 0): 1})
@@ -45,7 +45,7 @@ def place(parallelisms: Sequence[int]) -> tuple[int, dict[tuple[int, int], int]]
     return slots, table
 
 
-#: Flink's bounds: few key groups make rescaling uneven, many cost in every snapshot.
+#: Flink's bounds: few key groups make rescaling uneven, many make every snapshot more expensive.
 LOWER_BOUND, UPPER_BOUND = 128, 1 << 15
 
 

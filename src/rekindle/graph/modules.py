@@ -1,4 +1,4 @@
-"""Which of the driver's modules a slot cannot be expected to have, and how they travel: as files by module name."""
+"""Finds the user's own modules, which slots cannot import, and reads them for shipping: files by module name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHIPPED_FILE = re.compile(rf'File "[^"]*/rekindle-slot-[^"/]*/{PROGRAM_DIRECTOR
 _LARGEST_FILE_BYTES = 64 * 1024 * 1024
 
 
-def beside_the_program(modules: Mapping[str, ModuleType] | None = None) -> dict[str, bytes]:
+def program_modules(modules: Mapping[str, ModuleType] | None = None) -> dict[str, bytes]:
     """The source files of the loaded modules that belong to the user's program, by path relative to a directory.
 
     A module `a.b` becomes `a/b.py`, wherever it was loaded from, so that `import a.b` finds it.
@@ -30,7 +30,7 @@ def beside_the_program(modules: Mapping[str, ModuleType] | None = None) -> dict[
 
 
 def _sources(modules: Mapping[str, ModuleType]) -> Iterator[tuple[str, Path]]:
-    """Each module of the user's program: where it lies when shipped, and its file here."""
+    """Each module of the user's program: its path when shipped, and its file here."""
     installed = installed_directories()
     for name, module in sorted(modules.items()):
         source = getattr(module, "__file__", None)
@@ -42,7 +42,7 @@ def _sources(modules: Mapping[str, ModuleType]) -> Iterator[tuple[str, Path]]:
 
 
 def with_own_paths(traceback: str, modules: Mapping[str, ModuleType] | None = None) -> str:
-    """A slot's traceback with the paths of the user's own files instead of those of the slot's copies, which are gone.
+    """A slot's traceback with the paths of the user's own files in place of the slot's copies, which are deleted.
 
     >>> with_own_paths('File "/tmp/rekindle-slot-0-abc/program/unknown.py", line 3', {})
     'File "unknown.py", line 3'
@@ -59,13 +59,13 @@ def _relative(name: str, path: Path) -> str:
 
 
 def installed_directories() -> list[Path]:
-    """Where the interpreter keeps its own and installed modules."""
+    """The directories of the standard library and of installed packages."""
     places = {*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()}
     places.add(os.path.dirname(os.__file__))
     spark_home = os.environ.get("SPARK_HOME")
     if spark_home:
         places.add(os.path.join(spark_home, "python"))
-    # Of the environment's own directory only these count: a program may well live next to it.
+    # Not the environment's own directory: a program may lie beside it, or in it.
     wanted = [Path(place).resolve() for place in places if place and os.path.isabs(place)]
     return [place for place in wanted if place.name not in ("bin", "") and place != Path(sys.prefix).resolve()]
 
@@ -96,7 +96,7 @@ def added_files(python_files: Iterable[str]) -> tuple[dict[str, bytes], list[str
             for each in sorted(path.rglob("*")):
                 if each.is_file() and "__pycache__" not in each.parts:
                     files[f"{root}/{path.name}/{each.relative_to(path).as_posix()}"] = _read(each)
-            # A package is imported from its parent; in PyFlink also what is inside is found.
+            # A package is imported from its parent; PyFlink also finds the modules inside it by their own names.
             search += [root, f"{root}/{path.name}"] if (path / "__init__.py").exists() else [f"{root}/{path.name}"]
         else:
             files[f"{root}/{path.name}"] = _read(path)

@@ -52,7 +52,7 @@ class OperatorNode:
 
 @dataclass(frozen=True)
 class StreamEdge:
-    """Records from one operator's (side) output to an input of another."""
+    """An edge from one operator's (side) output to an input of another."""
 
     id: int
     source: int
@@ -61,8 +61,8 @@ class StreamEdge:
     partitioning: Partitioning
     type_info: TypeInformation | None
     tag: str | None = None  # side output; None: the main output
-    key_selector: Any = None  # KEY, CUSTOM, and FORWARD of a stream that is keyed already
-    partitioner: Any = None  # CUSTOM: Partitioner or callable(key, num_partitions)
+    key_selector: Any = None  # for KEY, CUSTOM, and FORWARD of a stream that is keyed already
+    partitioner: Any = None  # for CUSTOM: Partitioner or callable(key, num_partitions)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class JobPlan:
-    """Everything the engine needs to run a job, as data."""
+    """A job as the engine runs it, as data."""
 
     job_name: str
     nodes: tuple[OperatorNode, ...]
@@ -120,5 +120,5 @@ class JobPlan:
         return next(chain for chain in self.chains if node_id in chain.nodes)
 
     def chained(self, edge: StreamEdge) -> bool:
-        """Whether the edge is a call inside a task rather than a hop through Spark."""
+        """Whether the edge is a call inside a task, not an exchange through Spark."""
         return self.chain_of(edge.source).id == self.chain_of(edge.target).id

@@ -1,4 +1,4 @@
-"""What a job pickles because no type was declared, by name (I20)."""
+"""Finds the streams, results and state that a job pickles because no type was declared (I20)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def pickled_parts(nodes: Sequence[OperatorNode], edges: Sequence[StreamEdge], ch
 
 
 def refuse_pickled(parts: Sequence[str]) -> None:
-    """Under `state.pickle: refuse` a job that pickles is not started."""
+    """Refuse a job that would pickle, under `state.pickle: refuse`."""
     if parts:
         raise GraphError(
             f"state.pickle is 'refuse', but the job would pickle {'; '.join(parts)}: declare their types "

@@ -1,4 +1,4 @@
-"""Finds what in a function cannot be serialized, and the path to it: attributes, closures, globals it uses."""
+"""Finds the part of a function that cannot be pickled, and the path to it: attributes, closures, globals it uses."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _MAX_DEPTH = 20
 
 
 def serialization_error(operator: str, value: Any, error: BaseException) -> SerializationError:
-    """The error for an operator whose function cannot be serialized, with the path to the culprit."""
-    path, cause = find_culprit(value, error)
+    """The error for an operator whose function cannot be serialized, with the path to the part that cannot."""
+    path, cause = find_unpicklable(value, error)
     where = " -> ".join(path) if path else _describe(value)
     return SerializationError(
         f"Operator '{operator}': {where}: {_message(cause)}; create it in open(), or leave it out of the function."
     )
 
 
-def find_culprit(value: Any, error: BaseException) -> tuple[list[str], BaseException]:
-    """The path to the innermost part that cannot be serialized, and what was said about it."""
+def find_unpicklable(value: Any, error: BaseException) -> tuple[list[str], BaseException]:
+    """The path to the innermost part that cannot be pickled, and the error that pickling it raised."""
     path: list[str] = []
     seen: set[int] = set()
     while len(path) < _MAX_DEPTH:
@@ -68,12 +68,12 @@ def _children(value: Any, first: bool) -> Iterator[tuple[str, Any]]:
     elif not _refuses(value):
         for name, item in _attributes(value):
             yield (f"attribute self.{name}" if first else f".{name}"), item
-        # What a class holds travels with it when the class does.
+        # A class that is pickled by value takes its attributes with it.
         yield f"class {type(value).__name__}", type(value)
 
 
 def _refuses(value: Any) -> bool:
-    """Whether the object itself, not something in it, says that it cannot be pickled."""
+    """Whether the object itself, not a part of it, refuses to be pickled."""
     try:
         value.__reduce_ex__(5)
     except Exception:
@@ -127,7 +127,7 @@ def _of_class(cls: type) -> Iterator[tuple[str, Any]]:
 
 
 def _global_names(code: types.CodeType) -> list[str]:
-    """Names that a function's code, and code nested in it, looks up."""
+    """The global names that a function's code, and code nested in it, looks up."""
     nested = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
     return [*code.co_names, *(name for each in nested for name in _global_names(each))]
 

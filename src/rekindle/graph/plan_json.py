@@ -9,7 +9,7 @@ from rekindle.graph.nodes import JobPlan, OperatorNode
 
 
 def plan_json(plan: JobPlan) -> str:
-    """Flink's JSON: nodes with their predecessors and how records reach them."""
+    """The plan as Flink's JSON: nodes with their predecessors and ship strategies."""
     return json.dumps({"nodes": [_node(plan, node) for node in plan.nodes]}, indent=2)
 
 

@@ -1,7 +1,4 @@
-"""The settings that travel with the plan: one frozen value, so that nobody asks for a setting by a name of its own.
-
-Their defaults are in `rekindle.config`, nowhere else.
-"""
+"""The settings that travel with the plan, as one frozen, typed value. Their defaults are in `rekindle.config` only."""
 
 from __future__ import annotations
 
@@ -18,43 +15,43 @@ from rekindle.errors import ConfigurationError
 
 @dataclass(frozen=True, kw_only=True)
 class JobSettings:
-    """How a job runs, as its driver and its slots read it.
+    """The settings of a job, as its driver and its slots read them.
 
     >>> settings = JobSettings.of(Configuration.from_dict({"execution.checkpointing.interval": "3 s"}))
     >>> settings.checkpoint_interval_ms, settings.chunk_records
     (3000, 4096)
     """
 
-    # -- what functions see -------------------------------------------------------------------------------------------
+    # -- functions and records ----------------------------------------------------------------------------------------
     #: The job's own parameters, which functions find in their runtime context.
     global_job_parameters: Mapping[str, str]
-    #: Whether a record that can change is handed on as it is, not as a copy.
+    #: Whether mutable records are passed on without a copy.
     object_reuse: bool
     #: Whether elements and state of undeclared types may be pickled.
     pickle_allowed: bool
 
     # -- event time ---------------------------------------------------------------------------------------------------
-    #: How often periodic watermark generators are asked; 0: never.
+    #: Time between two calls of a periodic watermark generator; 0: it is never called.
     auto_watermark_interval_ms: int
-    #: Whether the interval was set: then no watermark comes sooner. Else they come with the records (I1).
+    #: Whether the user set the interval: then watermarks come no sooner. Else they follow the records (I1).
     auto_watermark_by_clock: bool
 
     # -- epochs and exchanges -----------------------------------------------------------------------------------------
     #: The most records in one payload between two tasks.
     chunk_records: int
-    #: What an inbox or outbox holds in memory before it goes to disk.
+    #: The size up to which an inbox or outbox stays in memory; beyond it, it spills to disk.
     memory_buffer_bytes: int
-    #: The least time between the starts of two epochs; -1: epochs wait until there is much to do.
+    #: The minimum time between the starts of two epochs; -1: an epoch waits for enough records for its target time.
     buffer_timeout_ms: int
     epoch_initial_records: int
     epoch_max_records: int
-    #: How long an epoch should take when there is much to do.
+    #: Duration of an epoch under load.
     epoch_target_ms: int
 
     # -- slots --------------------------------------------------------------------------------------------------------
     heartbeat_interval_ms: int
     heartbeat_timeout_ms: int
-    #: A task that does not end so long after a cancellation is ended with its process; 0: never.
+    #: A task that has not ended this long after a cancellation is killed with its process; 0: never.
     cancellation_timeout_ms: int
     #: How long the driver waits for its slots.
     slot_start_timeout_ms: int
@@ -62,9 +59,9 @@ class JobSettings:
     # -- checkpoints --------------------------------------------------------------------------------------------------
     #: -1 without checkpoints, and always in batch mode.
     checkpoint_interval_ms: int
-    #: Whether records that wait in front of a slow task go into checkpoints.
+    #: Whether checkpoints take in the records that wait in front of a slow task.
     unaligned_checkpoints: bool
-    #: How long an epoch goes on for its records before it leaves them, if that is longer than its target time.
+    #: How long an epoch works on its records before it leaves the rest waiting, if longer than its target time.
     aligned_timeout_ms: int
     checkpoint_timeout_ms: int
     checkpoint_min_pause_ms: int
@@ -73,33 +70,33 @@ class JobSettings:
     checkpoint_num_retained: int
     checkpoint_retention: ExternalizedCheckpointRetention
     checkpoint_directory: str | None
-    #: Whether a checkpoint writes only what has changed since an earlier one.
+    #: Whether a checkpoint writes only the state that changed since an earlier one.
     checkpoint_incremental: bool
     #: The largest state of one subtask in a checkpoint in the driver's memory.
     checkpoint_max_memory_bytes: int
     savepoint_directory: str | None
 
     # -- recovery -----------------------------------------------------------------------------------------------------
-    #: Whether state that belongs to no operator of the job may be left behind.
+    #: Whether the job may start without state in the checkpoint that belongs to none of its operators.
     allow_non_restored_state: bool
-    #: Whether a damaged checkpoint may be left for an older one although a sink commits (I16).
+    #: Whether an older checkpoint may replace a damaged one although a sink commits (I16).
     allow_older_checkpoint: bool
-    #: Whether the job goes on from its latest checkpoint whenever it is started.
+    #: Whether each start of the job continues from its latest checkpoint.
     resumes_latest: bool
 
-    # -- commits that can wait for no further checkpoint --------------------------------------------------------------
+    # -- commits at the end of the job and after a restore ------------------------------------------------------------
     commit_retries: int
-    #: The pause before the first of these retries.
+    #: The pause before the first retry of a commit.
     commit_retry_delay_ms: int
 
     @property
     def checkpointed(self) -> bool:
-        """Whether checkpoints are made without being asked for, also at the end of the input."""
+        """Whether the job makes periodic checkpoints, and one at the end of its input."""
         return self.checkpoint_interval_ms > 0
 
     @staticmethod
     def of(configuration: Configuration, *, batch: bool = False) -> JobSettings:
-        """What a configuration says, with the defaults of `rekindle.config` for what it leaves open."""
+        """Read the settings from a configuration, with the defaults of `rekindle.config`."""
         read, millis = configuration.get, configuration.get_millis
         _refuse_rocksdb(configuration)
         checkpoints = CheckpointConfig(configuration)

@@ -1,4 +1,4 @@
-"""The content of cached files on its way to the slots."""
+"""Reads the content of cached files for shipping to the slots."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from rekindle.datastream.cached_files import CachedFile
 from rekindle.errors import SerializationError
 
-#: All local files together: they travel in one message.
+#: The limit for all local files together, which travel in one message.
 _LARGEST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
 class ShippedFile:
-    """A cached file; `content` is by path below it ("" for a single file) and None for what slots fetch themselves."""
+    """A cached file or folder. `content` is by path below it ("" for a file); None: slots fetch it themselves."""
 
     name: str
     path: str
@@ -25,7 +25,7 @@ class ShippedFile:
 
 
 def ship_files(files: Iterable[CachedFile]) -> list[ShippedFile]:
-    """Read what is on the driver's machine."""
+    """Read the files that are on the driver's machine; the others are shipped without content."""
     shipped: list[ShippedFile] = []
     total = 0
     for file in files:

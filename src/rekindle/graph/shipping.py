@@ -1,6 +1,6 @@
-"""A job on its way to the slots: the plan, each function on its own, and the code that the slots cannot import.
+"""Ships a job to the slots: the plan, each function on its own, and the code that the slots cannot import.
 
-Every function is pickled by itself, so that each operator of each subtask unpickles an instance of its own.
+Each function is pickled separately, so that every operator of every subtask unpickles an instance of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from rekindle import config
 from rekindle.datastream.transformations import Program
 from rekindle.errors import SerializationError
-from rekindle.graph.modules import PROGRAM_DIRECTORY, added_files, beside_the_program, script_directory
+from rekindle.graph.modules import PROGRAM_DIRECTORY, added_files, program_modules, script_directory
 from rekindle.graph.nodes import JobPlan, OperatorNode, StreamEdge
 from rekindle.graph.pickling_error import serialization_error
 from rekindle.graph.ship_files import ShippedFile, ship_files
@@ -25,15 +25,15 @@ from rekindle.serde import cloud_dumps
 
 _LOG = logging.getLogger("rekindle.graph")
 
-#: Stands in a stripped plan where a key selector or partitioner was: `is_keyed` still tells the truth.
+#: Placeholder for a key selector or partitioner in a stripped plan, so that `is_keyed` stays correct.
 SHIPPED = "shipped apart"
-#: The one entry of `main_names` that holds all of them; no name in a module looks like this.
-_EVERY_NAME = "*"
+#: The key of an entry of `main_names` that holds all names at once; no Python name is equal to it.
+_ALL_NAMES = "*"
 
 
 @dataclass(frozen=True)
 class ShippedJob:
-    """What the driver sends to every slot. Bytes inside bytes: modules must be there before the rest is unpickled."""
+    """The payload that every slot gets. Its parts are bytes: modules must be installed before they are unpickled."""
 
     plan: bytes
     functions: Mapping[int, bytes]  # node id
@@ -51,7 +51,7 @@ class ShippedJob:
 
 
 def ship(plan: JobPlan, program: Program) -> bytes:
-    """The job as one payload. What cannot be serialized is named with its operator and the path to it."""
+    """The job as one payload. The error for a function that cannot be pickled names its operator and the path."""
     python_files = program.configuration.get(config.PYTHON_FILES)
     files, search = added_files(python_files or ())
     names = {node.id: node.name for node in plan.nodes}
@@ -71,7 +71,7 @@ def ship(plan: JobPlan, program: Program) -> bytes:
             if function is not None
         },
         main_names=_main_names(),
-        modules=beside_the_program(),
+        modules=program_modules(),
         added_files=files,
         added_search=tuple(search),
         script_directory=script_directory(),
@@ -110,9 +110,9 @@ def _dump(operator: str, value: Any) -> bytes:
 
 
 def _main_names() -> dict[str, bytes]:
-    """Classes and functions of the program itself, so that records of these classes find them in a slot.
+    """Classes and functions of the driver's `__main__`, pickled, so that slots can unpickle records of these classes.
 
-    All in one piece, so that what they share travels once; one by one only if one of them cannot travel.
+    They are pickled together, so that shared objects travel once; one by one only if one of them cannot be pickled.
     """
     names = {
         name: value
@@ -120,7 +120,7 @@ def _main_names() -> dict[str, bytes]:
         if isinstance(value, type | FunctionType) and value.__module__ == "__main__"
     }
     try:
-        return {_EVERY_NAME: cloud_dumps(names)}
+        return {_ALL_NAMES: cloud_dumps(names)}
     except Exception as error:
         _LOG.debug("the names of __main__ are shipped one by one: %s", error)
     found: dict[str, bytes] = {}
@@ -136,7 +136,7 @@ def _main_names() -> dict[str, bytes]:
 
 
 class InstalledJob:
-    """A job whose code is at hand in this process."""
+    """A job whose code this process can import."""
 
     def __init__(self, shipped: ShippedJob) -> None:
         self._shipped = shipped
@@ -169,14 +169,14 @@ class InstalledJob:
 
 
 def unship(program: bytes) -> ShippedJob:
-    """The payload of `ship`, unpacked; nothing of the user's is unpickled yet."""
+    """Unpack the payload of `ship`, without unpickling any user object."""
     shipped = pickle.loads(program)
     assert isinstance(shipped, ShippedJob)
     return shipped
 
 
 def install(program: bytes, directory: str) -> InstalledJob:
-    """Write the shipped code below `directory`, make it importable, and take the program's place as `__main__`."""
+    """Write the shipped code below `directory`, make it importable, and install the program's names as `__main__`."""
     shipped = unship(program)
     root = Path(directory) / PROGRAM_DIRECTORY
     for name, content in {**shipped.modules, **shipped.added_files}.items():
@@ -193,13 +193,13 @@ def install(program: bytes, directory: str) -> InstalledJob:
 
 
 def _install_main(names: Mapping[str, bytes]) -> None:
-    """A module of its own: the slot's code runs on with the globals it has, under whatever names the user chose."""
+    """Replace `__main__` with a new module of the program's names; the slot's own code keeps its old globals."""
     main = ModuleType("__main__")
     main.__dict__["__replaced__"] = sys.modules.get("__main__")
     sys.modules["__main__"] = main
     for name, data in names.items():
         try:
             loaded = pickle.loads(data)
-            main.__dict__.update(loaded if name == _EVERY_NAME else {name: loaded})
+            main.__dict__.update(loaded if name == _ALL_NAMES else {name: loaded})
         except Exception as error:
             _LOG.warning("__main__.%s of the program cannot be used here: %s", name, error)

@@ -1,6 +1,6 @@
-"""What an operator keeps in state by itself, in words that are part of a checkpoint.
+"""The layout of the state that operators keep on their own, as a text that is stored in each checkpoint.
 
-Operators whose words differ cannot read each other's rows, whatever their uid says.
+An operator cannot restore rows of another layout, even under the same uid.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _OF_KIND: Final = {
 
 
 def state_layout(node: OperatorNode) -> str:
-    """The layout of an operator's state; empty where only the user's function decides."""
+    """The layout of an operator's own state; empty where only the user's function keeps state."""
     return str(node.options.get(LAYOUT_OPTION) or _OF_KIND.get(node.kind, ""))
 
 
 def restore_targets(plan: JobPlan) -> list[OperatorTarget]:
-    """The operators among which a checkpoint's state is shared out."""
+    """The plan's operators as targets for the state of a checkpoint."""
     return [
         OperatorTarget(
             uid=node.uid,

@@ -1,8 +1,8 @@
 """Operator ids that stay the same from one version of a program to the next.
 
-An operator with a `uid` has the hash of it. Another one has a hash of its place: its kind, the ids of its inputs, and
-how many operators without a uid came before it in the same place. Names, parallelism and partitioning do not count,
-nor do branches elsewhere, nor operators with a uid beside it.
+The id of an operator with a `uid` is the hash of the uid. The id of another is the hash of its place: its kind, the
+ids of its inputs, and the number of operators without a uid before it at the same place. Names, parallelism and
+partitioning do not matter, nor do other branches, nor operators with a uid at the same place.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _HEX_DIGITS = 32
 
 
 def uid_hash(*parts: str) -> str:
-    """32 hexadecimal digits for these texts.
+    """Hash these texts to 32 hexadecimal digits.
 
     >>> uid_hash("count") == uid_hash("count"), len(uid_hash("count")), uid_hash("a", "b") == uid_hash("ab")
     (True, 32, False)
@@ -31,7 +31,7 @@ def uid_hash(*parts: str) -> str:
 
 
 def assign_uids(transformations: Sequence[Transformation], auto_generate: bool = True) -> Mapping[int, str]:
-    """The id of each operator by its number; inputs must come before those who read them."""
+    """The id of each operator by its number; operators must come after their inputs."""
     ids: dict[int, str] = {}
     holders: dict[str, Transformation] = {}
     places: Counter[tuple[str, ...]] = Counter()

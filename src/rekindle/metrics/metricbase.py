@@ -11,7 +11,7 @@ class MetricGroup(ABC):
 
     @abstractmethod
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
-        """A sub-group called `name`; with `extra` a key group `name` and below it the value group `extra`."""
+        """Adds a sub-group `name`; with `extra` a key group `name` and in it a value group `extra`."""
 
     @abstractmethod
     def counter(self, name: str) -> Counter:
@@ -19,7 +19,7 @@ class MetricGroup(ABC):
 
     @abstractmethod
     def gauge(self, name: str, obj: Callable[[], int]) -> None:
-        """Registers a function that is asked for the current value."""
+        """Registers a function that returns the current value when it is called."""
 
     @abstractmethod
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
@@ -27,7 +27,7 @@ class MetricGroup(ABC):
 
     @abstractmethod
     def distribution(self, name: str) -> Distribution:
-        """Registers a distribution: sum, count, minimum, maximum and mean of what it is given."""
+        """Registers a distribution: sum, count, minimum, maximum and mean of its values."""
 
 
 class Metric(ABC):
@@ -43,7 +43,7 @@ class Counter(Metric):
 
     @abstractmethod
     def dec(self, n: int = 1) -> None:
-        """Takes `n` away."""
+        """Subtracts `n`."""
 
     @abstractmethod
     def get_count(self) -> int:
@@ -55,16 +55,16 @@ class Meter(Metric):
 
     @abstractmethod
     def mark_event(self, value: int = 1) -> None:
-        """Notes that `value` events happened now."""
+        """Records that `value` events happened now."""
 
     @abstractmethod
     def get_count(self) -> int:
-        """How many events were marked so far."""
+        """The number of events so far."""
 
 
 class Distribution(Metric):
-    """Statistics of the values that it is given."""
+    """Statistics of the values passed to `update`."""
 
     @abstractmethod
     def update(self, value: int) -> None:
-        """Notes one value."""
+        """Records one value."""

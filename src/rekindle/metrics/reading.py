@@ -1,4 +1,4 @@
-"""What a metric said last: what slots send, and what users see of it in the program that started the job."""
+"""Readings of metrics: slots send them to the driver, and users get them in the program that started the job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class MetricKind(StrEnum):
-    """What a value stands for."""
+    """The kind of a metric."""
 
     COUNTER = "counter"
     METER = "meter"
@@ -16,7 +16,7 @@ class MetricKind(StrEnum):
     DISTRIBUTION = "distribution"
 
 
-#: A count; what a gauge said; count and rate of a meter; count, sum, min, max and mean of a distribution.
+#: A counter's count; a gauge's value; count and rate of a meter; count, sum, min, max and mean of a distribution.
 MetricValue = bool | int | float | str | dict[str, int | float | str | None] | None
 
 
@@ -30,7 +30,7 @@ class MetricReading(msgspec.Struct, frozen=True, array_like=True):
     operator: str
     uid: str
     subtask: int
-    #: With the names of its groups before it: `group.name`.
+    #: The metric's name after the names of its groups: `group.name`.
     name: str
     kind: MetricKind
     value: MetricValue

@@ -1,4 +1,4 @@
-"""From the plan to one subtask of a chain: its operators with their backends, and the ends of its edges."""
+"""Builds one subtask of a chain from the plan: its operators with their backends, and both ends of its edges."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from rekindle.runtime.exchange.writers import (
 )
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.base import Operator
-from rekindle.runtime.operators.factory import Blueprint, build_operator, selector_function
+from rekindle.runtime.operators.build_operator import Blueprint, build_operator, selector_function
 from rekindle.runtime.operators.stateless import method_or_callable
-from rekindle.runtime.operators.windows.window_rows import windowed_backend
+from rekindle.runtime.operators.windows.namespaces import windowed_backend
+from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
@@ -36,7 +37,7 @@ from rekindle.serde import codec_for, value_codec_for
 
 @dataclass(frozen=True)
 class SlotServices:
-    """What a task needs from the slot it lives in."""
+    """The services of a slot that its tasks use."""
 
     attempt: int
     clock: Clock
@@ -61,26 +62,21 @@ class ChainBuilder:
     outbox: Outbox
 
     def operator(self, node_id: int) -> Operator:
-        """One operator of the chain, with its state backends and its function."""
+        """Build an operator of the chain, with its state backends and its function."""
         plan, services = self.plan, self.services
         node = plan.nodes[node_id]
         groups = key_group_range(node.max_parallelism, node.parallelism, self.subtask)
         allow_pickle = plan.settings.pickle_allowed
-        keyed: HashMapKeyedBackend | None = None
+        keyed: KeyedStateBackend | None = None
         timers: InternalTimers | None = None
         if node.is_keyed:
             key_codec = value_codec_for(node.key_type, allow_pickle=allow_pickle)
             if node.kind is OperatorKind.WINDOW:
-                keyed = windowed_backend(node, groups, allow_pickle, services.clock)
+                options = KeyedStateOptions(allow_pickle, clock=services.clock)
+                keyed = windowed_backend(node, groups, options)
             else:
-                keyed = HashMapKeyedBackend(
-                    node.max_parallelism,
-                    groups,
-                    key_codec=key_codec,
-                    allow_pickle=allow_pickle,
-                    clock=services.clock,
-                    defers=True,
-                )
+                options = KeyedStateOptions(allow_pickle, defer_reads=True, clock=services.clock)
+                keyed = HashMapKeyedBackend(node.max_parallelism, groups, options, key_codec=key_codec)
             timers = InternalTimers(node.max_parallelism, groups, key_codec=key_codec, allow_pickle=allow_pickle)
         context = OperatorContext(
             node=node,
@@ -106,7 +102,7 @@ class ChainBuilder:
         return build_operator(Blueprint(node, context, function, selectors, self.outbox, services.wake))
 
     def writer(self, edge: StreamEdge) -> EdgeWriter:
-        """The sending end of an edge that leaves the chain."""
+        """Build the writer of an edge that leaves the chain."""
         plan = self.plan
         chain = plan.chain_of(edge.target)
         slots = tuple(plan.placement[chain.id, target] for target in range(chain.parallelism))
@@ -122,9 +118,9 @@ class ChainBuilder:
         return self._writer(edge, target, self.outbox)
 
     def redistributor(self, edge_id: int, outbox: RowOutbox) -> EdgeWriter:
-        """Sends what was in flight to this chain to its subtasks of today, the same in each of them.
+        """Build a writer that redistributes restored in-flight records of an edge to the current subtasks of the chain.
 
-        The outbox gets rows by target subtask.
+        Each subtask builds the same writer. The outbox gets rows by target subtask.
         """
         edge = self.plan.edges[edge_id]
         target = EdgeTarget(
@@ -162,7 +158,7 @@ class ChainBuilder:
                 return CustomWriter(target, outbox, selector, method_or_callable(partitioner, "partition"))
 
     def channels(self, edge: StreamEdge) -> list[tuple[int, int]]:
-        """Who sends to this subtask over an edge: (edge, sender)."""
+        """Return the channels over which this subtask receives from an edge: (edge, sending subtask)."""
         source = self.plan.chain_of(edge.source)
         if self.plan.nodes[edge.source].kind is OperatorKind.SOURCE_DATAFRAME:
             return [(edge.id, partition) for partition in range(self.plan.nodes[edge.source].options["partitions"])]

@@ -1,4 +1,4 @@
-"""A source of what an earlier job has collected: rows of encoded records, kept by the driver, read in the slots."""
+"""The source of a cached stream: rows of encoded records that an earlier job collected and the driver keeps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rekindle.serde import codec_for
 
 
 class CachedRowsSource(Source[Any]):
-    """Each row is a split; the position is the number of records that were read of it."""
+    """Reads cached rows: each row is a split, its position is the number of records read from it."""
 
     def __init__(self, rows: Sequence[bytes], type_info: TypeInformation | None) -> None:
         self._rows = rows

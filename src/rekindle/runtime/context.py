@@ -1,4 +1,4 @@
-"""What user functions see of the engine: the runtime context, and the contexts of process functions."""
+"""The context of an operator, and the contexts of user functions: runtime context and timer services."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rekindle.common.accumulators import (
     encode_accumulators,
     merge_accumulators,
 )
-from rekindle.common.watermark_strategy import NO_TIMESTAMP
+from rekindle.common.watermark_strategy import MAX_WATERMARK, NO_TIMESTAMP
 from rekindle.datastream.functions import RuntimeContext
 from rekindle.datastream.functions.function import DistributedCache
 from rekindle.datastream.state import (
@@ -40,8 +40,8 @@ from rekindle.graph.settings import JobSettings
 from rekindle.metrics import MetricGroup
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.raw_streams import RawInputs
+from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.changes import ROW_KEY
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 
@@ -49,42 +49,42 @@ _A = TypeVar("_A", bound=Accumulator[Any, Any])
 
 
 class Accumulators:
-    """The accumulators of one slot, each of one subtask, so of one thread; the driver merges them by name."""
+    """The accumulators of one slot. Each belongs to one subtask, so to one thread; the driver merges them by name."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[str, str], Accumulator[Any, Any]] = {}
 
     def get(self, owner: str, name: str) -> Accumulator[Any, Any] | None:
-        """What a subtask has under a name."""
+        """Return a subtask's accumulator; None if it has none of that name."""
         return self._held.get((owner, name))
 
     def add(self, owner: str, name: str, accumulator: Accumulator[Any, Any]) -> None:
-        """A subtask's accumulator, which has that name from now on."""
+        """Register a subtask's accumulator under a name."""
         self._held[owner, name] = accumulator
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """The results of this slot by name."""
+        """The merged results of this slot by name."""
         return merge_accumulators((name, held) for (_, name), held in self._held.items())
 
     def encode(self) -> bytes:
-        """All of them, for the driver."""
+        """Encode all accumulators for the driver."""
         return encode_accumulators((name, held) for (_, name), held in self._held.items())
 
 
 @dataclass(frozen=True)
 class JobIdentity:
-    """Whose attempt this is. Timeline and attempt together are never the same again: they name what is staged (I14)."""
+    """The identity of an attempt. Timeline and attempt together are unique: they name staged files (I14)."""
 
     name: str = ""
     id: str = ""
     timeline: str = ""
-    attempt: int = 0  # counts over all drivers of the job
+    attempt: int = 0  # counted over all drivers of the job
 
 
 @dataclass
 class OperatorContext:
-    """What the engine hands to one operator of one subtask."""
+    """Everything that the engine gives to one operator of one subtask."""
 
     node: OperatorNode
     subtask: int
@@ -93,34 +93,52 @@ class OperatorContext:
     settings: JobSettings
     accumulators: Accumulators
     metrics: TaskMetricGroup
-    keyed: HashMapKeyedBackend | None
+    keyed: KeyedStateBackend | None
     timers: InternalTimers | None
     operator_state: OperatorStateBackend
     batch: bool
     job: JobIdentity = field(default_factory=JobIdentity)
     directory: str = ""
     cached_files: Mapping[str, str] = field(default_factory=dict)  # name -> path on this machine
-    #: Whether the restored checkpoint has state of this operator, on whichever subtask.
+    #: Whether the restored checkpoint holds state of this operator, on any subtask.
     has_restored_state: bool = False
     raw_inputs: RawInputs = field(default_factory=RawInputs)
 
     @property
     def checkpointed(self) -> bool:
-        """Whether checkpoints are made without being asked for, also at the end of the input."""
+        """Whether the job takes checkpoints by itself, also at the end of the input."""
         return self.settings.checkpointed
 
     @property
     def task_name(self) -> str:
-        """The operator with its subtask, counted from 1 as people do: `count (2/4)`."""
+        """The operator's name with its subtask, counted from 1: `count (2/4)`."""
         return f"{self.node.name} ({self.subtask + 1}/{self.node.parallelism})"
 
+    def ends_batch(self, watermark: int) -> bool:
+        """Whether this is the one watermark of BATCH mode: every timer of both clocks is due, and none can be set."""
+        return self.batch and watermark == MAX_WATERMARK
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        """Tell the keyed state and the timers that the checkpoint is durable."""
+        if self.keyed is not None:
+            self.keyed.snapshot_completed(checkpoint_id)
+        if self.timers is not None:
+            self.timers.snapshot_completed(checkpoint_id)
+
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Tell the keyed state and the timers that the checkpoint was aborted."""
+        if self.keyed is not None:
+            self.keyed.snapshot_aborted(checkpoint_id)
+        if self.timers is not None:
+            self.timers.snapshot_aborted(checkpoint_id)
+
     def runtime_context(self) -> RuntimeContextImpl:
-        """The user's view."""
+        """Return the runtime context for user functions."""
         return RuntimeContextImpl(self)
 
 
 class RuntimeContextImpl(RuntimeContext):
-    """`RuntimeContext` over an `OperatorContext`."""
+    """`RuntimeContext` on top of an `OperatorContext`."""
 
     def __init__(self, context: OperatorContext) -> None:
         self._context = context
@@ -188,7 +206,7 @@ class RuntimeContextImpl(RuntimeContext):
             raise TypeError(f"accumulator '{name}' is a {type(held).__name__}, not a {kind.__name__}")
         return held
 
-    def _keyed(self, state: str) -> HashMapKeyedBackend:
+    def _keyed(self, state: str) -> KeyedStateBackend:
         if self._context.keyed is None:
             raise StateAccessError(
                 f"Operator '{self._context.node.name}' asks for keyed state '{state}', but its input is not keyed: "
@@ -197,7 +215,7 @@ class RuntimeContextImpl(RuntimeContext):
         return self._context.keyed
 
     def state_of(self, descriptor: StateDescriptor) -> State:
-        """The keyed state of any kind of descriptor."""
+        """Return the keyed state of a descriptor of any kind."""
         if isinstance(descriptor, ValueStateDescriptor):
             return self.get_state(descriptor)
         if isinstance(descriptor, ListStateDescriptor):
@@ -226,7 +244,7 @@ class RuntimeContextImpl(RuntimeContext):
 
 
 class _SlotCache(DistributedCache):
-    """The files of the slot's own copy of the job."""
+    """The cached files of the slot."""
 
     def __init__(self, context: OperatorContext) -> None:
         self._context = context
@@ -240,13 +258,13 @@ class _SlotCache(DistributedCache):
 
 
 class WatermarkHolder(Protocol):
-    """Anything with a current watermark (an operator)."""
+    """An object with a current watermark, such as an operator."""
 
     current_watermark: int
 
 
 class OperatorTimerService(TimerService):
-    """Of an operator whose input is not keyed: only the times can be asked for."""
+    """The timer service of an operator without keys: it returns times, but refuses timers."""
 
     def __init__(self, context: OperatorContext, operator: WatermarkHolder) -> None:
         self._clock = context.clock
@@ -279,10 +297,10 @@ class OperatorTimerService(TimerService):
 
 
 class KeyedTimerService(OperatorTimerService):
-    """Timers of the current key."""
+    """The timer service of a keyed operator: timers belong to the current key."""
 
     def __init__(
-        self, context: OperatorContext, operator: WatermarkHolder, keyed: HashMapKeyedBackend, timers: InternalTimers
+        self, context: OperatorContext, operator: WatermarkHolder, keyed: KeyedStateBackend, timers: InternalTimers
     ) -> None:
         super().__init__(context, operator)
         self._keyed = keyed
@@ -302,5 +320,5 @@ class KeyedTimerService(OperatorTimerService):
 
 
 def user_timestamp(timestamp: int) -> int | None:
-    """A timestamp as users see it: None when the record has none."""
+    """Return a timestamp as users see it: None when the record has none."""
     return None if timestamp == NO_TIMESTAMP else timestamp

@@ -11,12 +11,12 @@ from concurrent.futures import Future
 from typing import Any
 
 _LOG = logging.getLogger(__name__)
-#: How long user code may go on that does not let go of the loop.
-_END_S = 5.0
+#: How long to wait for user code that blocks the loop.
+_JOIN_TIMEOUT_S = 5.0
 
 
 class EventLoopThread:
-    """Runs coroutines until `stop`; afterwards the loop can still run what `call` asks for, until `close`.
+    """Runs coroutines on its thread until `stop`; from then until `close` the loop runs the functions given to `call`.
 
     >>> loop = EventLoopThread("answers")
     >>> loop.call(lambda: asyncio.get_running_loop().is_running())
@@ -36,7 +36,7 @@ class EventLoopThread:
         self._cancel_all()
 
     def _cancel_all(self) -> None:
-        """What still runs is told to end, and waited for."""
+        """Cancel all tasks of the loop and wait for them."""
         tasks = asyncio.all_tasks(self.loop)
         for task in tasks:
             task.cancel()
@@ -44,12 +44,12 @@ class EventLoopThread:
             self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
 
     def post(self, callback: Callable[[], None]) -> None:
-        """Call it on the loop's thread, some time; after `stop` nothing is called."""
+        """Schedule a callback on the loop's thread; after `stop` do nothing."""
         if not self._stopping:
             self.loop.call_soon_threadsafe(callback)
 
     def call(self, function: Callable[[], Any]) -> Any:
-        """What the function gives when called inside the running loop; a coroutine is awaited."""
+        """Call a function inside the running loop and return its result; a coroutine is awaited."""
 
         async def inside() -> Any:
             result = function()
@@ -62,13 +62,13 @@ class EventLoopThread:
         return future.result()
 
     def stop(self) -> None:
-        """Cancel what runs and end the thread; does not wait. Safe from any thread."""
+        """Cancel all tasks and end the thread, without waiting. Safe from any thread."""
         if not self._stopping:
             self._stopping = True
             self.loop.call_soon_threadsafe(self.loop.stop)
 
     def close(self) -> None:
-        """End the thread and give everything back."""
+        """End the thread and release the loop's resources."""
         if self.loop.is_closed():
             return
         self.stop()
@@ -80,13 +80,14 @@ class EventLoopThread:
 
     def _join(self) -> None:
         if threading.current_thread() is not self._thread:
-            self._thread.join(_END_S)
+            self._thread.join(_JOIN_TIMEOUT_S)
         if self._thread.is_alive():
             raise TimeoutError(
-                f"'{self._thread.name}' did not end within {_END_S:.0f} s: something in it blocks instead of awaiting."
+                f"'{self._thread.name}' did not end within {_JOIN_TIMEOUT_S:.0f} s: "
+                "something in it blocks instead of awaiting."
             )
 
     def __del__(self) -> None:
-        # A job that was killed closes nothing; its thread has ended.
+        # A killed job does not close its loop, but the loop's thread has ended.
         if not self.loop.is_closed() and not self.loop.is_running():
             self.loop.close()

@@ -1,12 +1,12 @@
-"""The guardian: a small process above each slot that ends it, with its children, when executor or driver have gone.
+"""The guardian: a small process above each slot that ends the slot and its children when executor or driver are gone.
 
 It is a process of its own because a thread of the slot would need the interpreter's lock, which user code may hold for
 long. It waits for three things at once: the executor's JVM (pidfd), the slot (pidfd) and a connection to the driver
-(the lifeline). Whichever ends first, it tells the driver, kills everything below it, removes the slot's directory and
-exits. As the slot's parent it knows how the slot ended, and what the slot's children leave behind becomes its own
-(`PR_SET_CHILD_SUBREAPER`), whatever session that is in.
+(the lifeline). When one of them ends, the guardian tells the driver, kills every process below it, removes the slot's
+directory and exits. As the slot's parent it knows how the slot ended. It inherits orphaned children of the slot
+(`PR_SET_CHILD_SUBREAPER`), in whatever session they are.
 
-It lives in a session of its own, so that killing the slot's does not reach it before it has cleaned up.
+It has a session of its own, so that killing the slot's session does not kill it before it has cleaned up.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from rekindle.protocol import Lifeline, SlotEnded, SlotLaunch, encode
 from rekindle.system import how_it_ended
 from rekindle.wire import Connection, connect_tcp
 
-#: Names, in a new slot's environment, the pipe on which it says that it is up.
+#: The environment variable with the pipe on which a new slot reports that it is ready.
 READY_DESCRIPTOR = "REKINDLE_READY_DESCRIPTOR"
 _ARMED = b"armed"
 _START_DEADLINE_S = 20.0
 _KILL_ROUNDS = 50
 _KILL_PAUSE_S = 0.02
-_LAST_WORD_S = 5.0
+_TELL_DRIVER_S = 5.0
 _REAP_EVERY_MS = 5_000
 _PR_SET_CHILD_SUBREAPER = 36
-#: Added to the number of the signal that killed the slot: the guardian's own exit code, as shells have it.
+#: The guardian exits with this plus the number of the signal that killed the slot, as shells do.
 SIGNALLED = 128
 
 
 class Guardian:
-    """The slot's side of its guardian."""
+    """The guardian, as its slot sees it."""
 
     def __init__(self, pid: int, pidfd: int, directory: str) -> None:
         self.pid = pid
@@ -51,9 +51,9 @@ class Guardian:
         self.directory = directory
 
     def watch(self, callback: Callable[[], None] | None = None) -> threading.Thread:
-        """Calls back, on a thread of its own, when the guardian has died; by default the slot then ends at once.
+        """Call back on a thread of its own when the guardian has died; by default the slot then ends at once.
 
-        A slot without its guardian could outlive its driver: it has to go.
+        A slot without its guardian could outlive its driver.
         """
         ended = callback or self.end_slot
         thread = threading.Thread(target=self._wait_for_end, args=(ended,), name="rekindle-guardian", daemon=True)
@@ -61,7 +61,7 @@ class Guardian:
         return thread
 
     def wait(self) -> None:
-        """Blocks until the guardian has died."""
+        """Block until the guardian has died."""
         wait_for_any(self.pidfd)
 
     def _wait_for_end(self, ended: Callable[[], None]) -> None:
@@ -69,16 +69,16 @@ class Guardian:
         ended()
 
     def end_slot(self) -> None:
-        """Ends this process and what it started, as the guardian would have done."""
+        """End this process and its children, as the guardian would have done."""
         _kill(_family(os.getpid()))
         shutil.rmtree(self.directory, ignore_errors=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def start_guardian(launch: SlotLaunch, directory: str) -> Guardian:
-    """Forks: this process becomes the guardian and never returns, its child is the slot and returns when it is guarded.
+    """Fork: this process becomes the guardian and never returns; its child, the slot, returns once it is guarded.
 
-    Call it first, before any thread is started, in a process that leads its session.
+    Call it before any thread is started, in a process that leads its session.
     """
     refuse_other_systems()
     assert threading.active_count() == 1, "a guardian is forked before any thread is started"
@@ -91,42 +91,42 @@ def start_guardian(launch: SlotLaunch, directory: str) -> Guardian:
             os.close(report_read)
             _guard(launch, slot, directory, report_write)
         os._exit(1)
-    os.setsid()  # the slot's children are found by its session, too
+    os.setsid()  # the guardian finds the slot's children by their session, too
     os.close(report_write)
     with open(report_read, "rb") as report:
         ready, _, _ = select.select([report], [], [], _START_DEADLINE_S)
-        said = report.read() if ready else b""
-    if said != _ARMED:
-        raise ClusterError(said.decode() or f"The guardian of slot {launch.slot} did not start.")
+        report_bytes = report.read() if ready else b""
+    if report_bytes != _ARMED:
+        raise ClusterError(report_bytes.decode() or f"The guardian of slot {launch.slot} did not start.")
     pidfd = os.pidfd_open(guardian)
     if os.getppid() != guardian:
         raise ClusterError(f"The guardian of slot {launch.slot} ended while its slot started.")
-    _say_ready()
+    _report_ready()
     return Guardian(guardian, pidfd, directory)
 
 
-def _say_ready() -> None:
-    """Tells the Spark task that started this slot, and waits for it, which process is the slot: it is guarded now."""
+def _report_ready() -> None:
+    """Tell the waiting Spark task that started this slot the slot's process id: the slot is guarded now."""
     if (ready := os.environ.pop(READY_DESCRIPTOR, None)) is not None:
         os.write(int(ready), str(os.getpid()).encode())
         os.close(int(ready))
 
 
 def refuse_other_systems() -> None:
-    """Slots need Linux: elsewhere nothing would end them reliably."""
+    """Refuse systems other than Linux: elsewhere the guardian could not end slots reliably."""
     if not sys.platform.startswith("linux") or not hasattr(os, "pidfd_open"):
         raise ClusterError(f"Slots run on Linux only (they need pidfd and /proc), and this is {sys.platform}.")
 
 
 def ancestors(pid: int) -> Iterator[int]:
-    """The processes above `pid`, nearest first."""
+    """Yield the ancestors of a process, nearest first."""
     while (above := process_of(pid)) is not None and above.parent > 0:
         pid = above.parent
         yield pid
 
 
 class ProcessEntry(NamedTuple):
-    """A line of the process table."""
+    """An entry of the process table."""
 
     pid: int
     command: str
@@ -136,7 +136,7 @@ class ProcessEntry(NamedTuple):
 
 
 def process_of(pid: int) -> ProcessEntry | None:
-    """What `/proc` says about a process; None when it has gone."""
+    """Return the entry of a process in `/proc`; None when it is gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             line = file.read()
@@ -149,13 +149,13 @@ def process_of(pid: int) -> ProcessEntry | None:
 
 
 def process_table() -> list[ProcessEntry]:
-    """Every process that this one can see."""
+    """Return the entries of all visible processes."""
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
     return [entry for pid in pids if (entry := process_of(pid)) is not None]
 
 
 def wait_for_any(*descriptors: int, timeout_ms: int | None = None) -> set[int]:
-    """Blocks until at least one is readable or has hung up; none when the time is over."""
+    """Block until a descriptor is readable or has hung up, and return all such; none if the time is over."""
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN | select.POLLHUP | select.POLLERR)
@@ -163,7 +163,7 @@ def wait_for_any(*descriptors: int, timeout_ms: int | None = None) -> set[int]:
 
 
 def _guard(launch: SlotLaunch, slot_pid: int, directory: str, report: int) -> NoReturn:
-    _settle(report)
+    _become_guardian(report)
     slot = os.pidfd_open(slot_pid)
     try:
         executor = _open_executor(launch.executor_pid) if launch.executor_pid is not None else None
@@ -171,23 +171,23 @@ def _guard(launch: SlotLaunch, slot_pid: int, directory: str, report: int) -> No
     except Exception as error:
         os.write(report, str(error).encode())
         os.close(report)
-        wait_for_any(slot)  # it says what it was told, and ends
+        wait_for_any(slot)  # the slot reports the error and ends
         _exit_as(_end_family(slot, slot_pid))
     os.write(report, _ARMED)
     os.close(report)
     gc.freeze()
-    ended = _wait_for_the_first(slot, slot_pid, executor, lifeline)
+    ended = _wait_for_first_end(slot, slot_pid, executor, lifeline)
     if executor in ended:
-        _tell(lifeline, f"its Spark executor (process {launch.executor_pid}) has ended")
+        _tell_driver(lifeline, f"its Spark executor (process {launch.executor_pid}) has ended")
     elif slot in ended:
-        _tell(lifeline, how_it_ended(_status_of(slot_pid)))
+        _tell_driver(lifeline, how_it_ended(_status_of(slot_pid)))
     status = _end_family(slot, slot_pid)
     shutil.rmtree(directory, ignore_errors=True)
     _exit_as(status)
 
 
-def _settle(report: int) -> None:
-    # What the slot's children leave becomes this process's: so it finds them, whatever session they are in.
+def _become_guardian(report: int) -> None:
+    # Orphaned children of the slot become children of this process, in whatever session they are.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     os.chdir("/")
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
@@ -195,7 +195,7 @@ def _settle(report: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
-    # What the slot has open (its ready pipe, its log) must not stay open because the guardian lives on.
+    # Descriptors of the slot (its ready pipe, its log) must not stay open in the guardian.
     os.closerange(3, report)
     os.closerange(report + 1, max(map(int, os.listdir("/proc/self/fd"))) + 1)
     with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as name:
@@ -204,7 +204,7 @@ def _settle(report: int) -> None:
 
 def _open_executor(executor_pid: int) -> int:
     executor = os.pidfd_open(executor_pid)
-    # Only after the descriptor is open does the ancestry prove that the number still means the same process.
+    # The ancestry proves that the number still means the same process only after the descriptor is open.
     if executor_pid not in ancestors(os.getpid()):
         raise ClusterError(f"The Spark executor {executor_pid} ended while its slot started.")
     return executor
@@ -216,13 +216,13 @@ def _connect_lifeline(launch: SlotLaunch) -> Connection:
         lifeline = connect_tcp(launch.driver_host, launch.driver_port, launch.secret, launch.tls)
     except OSError as error:
         raise ClusterError(f"Slot {launch.slot} cannot reach the driver at {where} ({error}).") from None
-    _notice_a_cut_network(lifeline, launch.heartbeat_timeout_ms)
+    _detect_broken_network(lifeline, launch.heartbeat_timeout_ms)
     lifeline.send(encode(Lifeline(launch.job_id, launch.attempt, launch.slot)))
     return lifeline
 
 
-def _notice_a_cut_network(connection: Connection, timeout_ms: int) -> None:
-    """Lets the kernel probe the silent connection, so that it breaks within the heartbeat timeout."""
+def _detect_broken_network(connection: Connection, timeout_ms: int) -> None:
+    """Let the kernel probe the idle connection, so that a broken network is noticed within the heartbeat timeout."""
     probe_s = max(1, timeout_ms // 4000)
     with socket.socket(fileno=os.dup(connection.fileno())) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -232,13 +232,13 @@ def _notice_a_cut_network(connection: Connection, timeout_ms: int) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, max(1000, timeout_ms * 3 // 4))
 
 
-def _wait_for_the_first(slot: int, slot_pid: int, executor: int | None, lifeline: Connection) -> set[int]:
-    """Which of the three have ended; meanwhile takes leave of orphans that did."""
+def _wait_for_first_end(slot: int, slot_pid: int, executor: int | None, lifeline: Connection) -> set[int]:
+    """Wait until slot, executor or lifeline has ended and return those that have; reap orphans meanwhile."""
     watched = [slot, lifeline.fileno(), *([executor] if executor is not None else [])]
     while not (ended := wait_for_any(*watched, timeout_ms=_REAP_EVERY_MS)) or ended == {lifeline.fileno()}:
         _reap_orphans(slot_pid)
         try:
-            # The driver says nothing on this connection: what is readable is its end.
+            # The driver sends nothing on this connection: a readable connection has ended.
             if ended:
                 lifeline.receive()
         except OSError:
@@ -247,21 +247,21 @@ def _wait_for_the_first(slot: int, slot_pid: int, executor: int | None, lifeline
 
 
 def _reap_orphans(slot_pid: int) -> None:
-    """Without this, what the slot's children left and has ended would stay in the process table."""
+    """Reap ended orphans of the slot, which would otherwise stay in the process table."""
     with contextlib.suppress(ChildProcessError):
         while (child := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and child.si_pid != slot_pid:
             os.waitpid(child.si_pid, 0)
 
 
-def _tell(lifeline: Connection, how: str) -> None:
-    """The last word about the slot, if anybody is there to hear it."""
+def _tell_driver(lifeline: Connection, how: str) -> None:
+    """Tell the driver how the slot ended, if the driver is still there."""
     with contextlib.suppress(OSError):
-        lifeline.set_timeout(_LAST_WORD_S)
+        lifeline.set_timeout(_TELL_DRIVER_S)
         lifeline.send(encode(SlotEnded(how)))
 
 
 def _status_of(slot_pid: int) -> int:
-    """How the slot ended, which it has; asked without taking it away, so that it can be asked again."""
+    """Return the exit status of the ended slot; its process entry stays, so that this can be called again."""
     child = os.waitid(os.P_PID, slot_pid, os.WEXITED | os.WNOWAIT)
     assert child is not None
     return child.si_status if child.si_code == os.CLD_EXITED else -child.si_status
@@ -272,7 +272,7 @@ def _exit_as(status: int) -> NoReturn:
 
 
 def _end_family(slot: int, slot_pid: int) -> int:
-    """Kills the slot and everything below this process; again until nothing is left. How the slot ended."""
+    """Kill the slot and every process below this one until none is left; return how the slot ended."""
     victims = _family(slot_pid)
     with contextlib.suppress(ProcessLookupError):
         signal.pidfd_send_signal(slot, signal.SIGKILL)
@@ -292,7 +292,7 @@ def _kill(victims: set[int]) -> None:
 
 
 def _family(slot_pid: int) -> set[int]:
-    """The slot's session, and what is below the slot or this process in whatever session; without these two."""
+    """Return the processes of the slot's session and all descendants of slot and guardian, without these two."""
     living = [entry for entry in process_table() if entry.state != "Z"]
     these = {slot_pid, os.getpid()}
     family = {entry.pid for entry in living if entry.session == slot_pid} | these

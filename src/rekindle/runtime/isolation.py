@@ -1,7 +1,7 @@
-"""Emitted is emitted: what user code changes afterwards must not change a record that is on its way.
+"""Isolation of emitted records: user code that changes an object after emitting it must not change the record.
 
-As in Flink, a record that can change is copied when it leaves a function, unless object reuse is enabled. Records of
-declared immutable types cost nothing, others a look; only what can really change is copied.
+As in Flink, a record that can change is copied when a function emits it, unless object reuse is enabled. Records of
+declared immutable types need no check, others are checked, and only mutable ones are copied.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Isolate = Callable[[Any], Any]
 
 
 def isolate(value: Any) -> Any:
-    """The value itself if nothing can change it, else a copy.
+    """Return the value itself if it is immutable, else a copy.
 
     >>> shared = {"n": 1}
     >>> emitted = isolate(("key", shared))
@@ -46,11 +46,14 @@ def _deep_copy(value: Any) -> Any:
     try:
         return copy.deepcopy(value)
     except Exception:
-        return value  # it can neither be copied nor travel: it lives and dies inside this chain
+        return value  # it can be neither copied nor sent: it never leaves this chain
 
 
 def isolator(type_info: TypeInformation | None, object_reuse: bool) -> Isolate | None:
-    """How records of a type are isolated; None if they need not be. Rows get the names of their type on the way."""
+    """Return the function that isolates records of a type; None if they need no isolation.
+
+    The function also gives rows the field names of their type.
+    """
     shape = None if type_info is None else type_info.shaper()
     if shape is None:
         return None if object_reuse or type_is_immutable(type_info) else isolate
@@ -64,7 +67,7 @@ def _is_new_when_shaped(type_info: TypeInformation | None) -> bool:
 
 
 def type_is_immutable(type_info: TypeInformation | None) -> bool:
-    """Whether values of a type can never change; rows can, although they travel as tuples.
+    """Whether values of a type are immutable; rows are not, although they are sent as tuples.
 
     >>> from rekindle.common.typeinfo import Types
     >>> type_is_immutable(Types.LONG()), type_is_immutable(Types.ROW_NAMED(["a"], [int])), type_is_immutable(None)
@@ -74,7 +77,7 @@ def type_is_immutable(type_info: TypeInformation | None) -> bool:
 
 
 def mixed_isolator(main: Isolate | None, sides: Mapping[str, Isolate | None]) -> Isolate | None:
-    """How what a process function yields is isolated: `(tag, value)` pairs by the side output that they go to."""
+    """Return the function that isolates results of a process function: `(tag, value)` pairs by their side output."""
     if not any((main, *sides.values())) or not sides:
         return main
 
@@ -89,7 +92,7 @@ def mixed_isolator(main: Isolate | None, sides: Mapping[str, Isolate | None]) ->
 
 
 def hint_is_immutable(hint: Any) -> bool:
-    """Whether values of a declared type can never change.
+    """Whether values of a declared type are immutable.
 
     >>> hint_is_immutable(tuple[str, int | None]), hint_is_immutable(tuple[str, list[int]]), hint_is_immutable(None)
     (True, False, False)

@@ -1,4 +1,4 @@
-"""The hash of a key, its key group, and the subtask it is routed to: the same in every process (I11)."""
+"""The hash of a key, its key group, and the subtask to which it is routed: equal in every process (I11)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GOLDEN64: Final = 0x9E3779B97F4A7C15
 
 
 def key_hash(key: Any) -> int:
-    """A 32-bit hash: equal keys have equal hashes, in every process."""
+    """Return a 32-bit hash: equal keys have equal hashes, in every process."""
     kind = type(key)
     if kind is str:
         try:
@@ -30,7 +30,7 @@ def key_hash(key: Any) -> int:
             return crc32(key.encode("utf-8", "surrogatepass"))
     if kind is not int:
         encoded = canonical_bytes(key)
-        # Equal to an int, or to a str, though of another type: hash it as that one.
+        # The key equals an int or a str but has another type: hash it as that int or str.
         if 0x16 <= encoded[0] <= 0x29:
             key = int(key)
         elif encoded[0] == 0x40:
@@ -44,7 +44,7 @@ def key_hash(key: Any) -> int:
 
 
 def key_group(key: Any, max_parallelism: int) -> int:
-    """The key group of a key: what state is snapshotted and moved by.
+    """Return the key group of a key, the unit by which state is snapshotted and moved.
 
     >>> key_group("a", 128) == key_group("a", 128), key_group(1, 128) == key_group(1.0, 128)
     (True, True)
@@ -53,7 +53,7 @@ def key_group(key: Any, max_parallelism: int) -> int:
 
 
 class KeyRouter(dict[Any, T]):
-    """key -> what belongs to its subtask, remembered: hot code writes `router[key]`. Starts again when full.
+    """Maps each key to the choice of its subtask and caches it: hot code writes `router[key]`. A full cache is cleared.
 
     >>> router = KeyRouter(128, ["left", "right"])
     >>> router["a"] == router["a"]

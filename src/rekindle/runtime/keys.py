@@ -1,8 +1,8 @@
-"""A key is its canonical bytes (I11): equal keys have equal bytes, different keys have different bytes.
+"""The canonical bytes of a key (I11): equal keys have equal bytes, different keys have different bytes.
 
-Because Python's equality of the accepted keys *is* the equality of their bytes, the engine may use the raw Python key
-in its dicts (`1 == 1.0 == True == Decimal(1)` share an entry) and the bytes wherever a process boundary, an order or a
-disk is involved. Everything else is refused by name. Each encoding is self-delimiting and, within a type, keeps order.
+Two accepted keys are equal in Python exactly if their bytes are equal. So the engine uses the Python key in its dicts
+(`1 == 1.0 == True == Decimal(1)` share an entry), and the bytes for other processes, for sorting and on disk. Keys of
+all other types are refused with their type's name. Each encoding is self-delimiting and, within a type, keeps order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rekindle.errors import InvalidKeyError
 
 Encoder = Callable[[Any], bytes]
 
-# Negative ints end at _ZERO - 1, positive ones begin there: the tag holds sign and length.
+# Tags below _ZERO are negative ints, tags above are positive ones: the distance is the length.
 _NONE: Final = b"\x05"
 _BIG_NEGATIVE: Final = b"\x16"
 _ZERO: Final = 0x20
@@ -57,7 +57,7 @@ _pack_double = struct.Struct(">d").pack
 
 
 def canonical_bytes(key: Any) -> bytes:
-    """The bytes that stand for a key in every process, backend and file.
+    """Return the bytes of a key, the same in every process, backend and file.
 
     >>> canonical_bytes(1) == canonical_bytes(1.0) == canonical_bytes(True)
     True
@@ -71,8 +71,8 @@ def canonical_bytes(key: Any) -> bytes:
 
 
 def owned_key(key: Any) -> Any:
-    """The key as the engine keeps it: a copy of one that user code could still change (a `Row`), NumPy's scalars as
-    Python's values, so that it is written in the same way whichever came first.
+    """Return the key as the engine stores it: a copy of a key that user code could change (a `Row`), a Python value for
+    a NumPy scalar, so that the stored form does not depend on which of two equal keys came first.
     """
     kind = type(key)
     if kind in _PLAIN:
@@ -105,7 +105,7 @@ def _with_owned_fields(key: Any) -> Any:
 
 
 def _is_numpy_scalar(key: Any) -> bool:
-    """Whether it is a number, text or bytes of NumPy's, which equals its Python value and has its hash."""
+    """Whether the key is a number, text or bytes of NumPy that equals its Python value and has the same hash."""
     dtype = getattr(key, "dtype", None) if type(key).__module__ == "numpy" else None
     return dtype is not None and dtype.kind in "biufSU" and type(key.item()) in _PLAIN
 
@@ -248,7 +248,7 @@ def _encode_row(key: Row) -> bytes:
     if len(named) != len(key):
         raise _refuse(key, "its field names do not match its values one to one")
     positions = names_by_position(len(key))
-    if named.keys() == set(positions):  # such a row equals the one without names, which older checkpoints hold
+    if named.keys() == set(positions):  # such a row equals the row without names, as older checkpoints have it
         return _ROW + kind + b"".join([canonical_bytes(named[name]) for name in positions]) + _END
     # Named rows are equal whatever the order of their fields.
     fields = [_encode_str(name) + canonical_bytes(named[name]) for name in sorted(named)]
@@ -269,9 +269,9 @@ def _dataclass_encoder(key: Any) -> Encoder:
     params = kind.__dataclass_params__
     if not (params.frozen and params.eq):
         raise _refuse(key, "only a frozen dataclass with eq=True can be one: write @dataclass(frozen=True)")
-    # What @dataclass generates is compiled from a string; an __eq__ that someone wrote has a file.
+    # Methods that @dataclass generates are compiled from a string; an __eq__ of the user has a file.
     if kind.__eq__.__code__.co_filename != "<string>" or kind.__hash__.__code__.co_filename != "<string>":
-        raise _refuse(key, "its class defines its own __eq__ or __hash__; key by a tuple of what makes it equal")
+        raise _refuse(key, "its class defines its own __eq__ or __hash__; key by a tuple of the values it compares")
     return _fields_encoder(_DATACLASS, kind, tuple(f.name for f in dataclasses.fields(kind) if f.compare))
 
 
@@ -281,7 +281,7 @@ def _struct_encoder(key: msgspec.Struct) -> Encoder:
     if not (config.frozen and config.eq):
         raise _refuse(key, "only a frozen Struct with eq=True can be one: write class …(msgspec.Struct, frozen=True)")
     if kind.__eq__ is not msgspec.Struct.__eq__ or kind.__hash__ is not msgspec.Struct.__hash__:
-        raise _refuse(key, "its class defines its own __eq__ or __hash__; key by a tuple of what makes it equal")
+        raise _refuse(key, "its class defines its own __eq__ or __hash__; key by a tuple of the values it compares")
     return _fields_encoder(_STRUCT, kind, kind.__struct_fields__)
 
 
@@ -301,7 +301,7 @@ _ENCODERS: dict[type, Encoder] = {
     UUID: _encode_uuid,
     Row: _encode_row,
 }
-# A subclass counts as its base only while it compares and hashes as its base does (named tuples, IntEnum, StrEnum).
+# A subclass counts as its base only if it compares and hashes like its base (named tuples, IntEnum, StrEnum).
 _BASES: Final[tuple[tuple[type, Encoder], ...]] = tuple(
     (kind, encode) for kind, encode in _ENCODERS.items() if kind not in (type(None), bool, Row)
 )

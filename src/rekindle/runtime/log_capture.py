@@ -1,4 +1,4 @@
-"""What user code prints and logs in a slot goes to the driver's console, with the subtask's name."""
+"""Forwards the output and the log records of user code in a slot to the driver's console, with the subtask's name."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import threading
 from collections.abc import Callable
 
 from rekindle.protocol import LogLine
-from rekindle.runtime.failure_report import readable
 
 Send = Callable[[LogLine], None]
 
 
+def sendable(text: str) -> str:
+    """Return text that UTF-8 can encode: lone surrogates are written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 class ForwardedStream(io.TextIOBase):
-    """Stands for `sys.stdout` or `sys.stderr`: whole lines travel, labelled with the thread's name (the task's)."""
+    """Replaces `sys.stdout` or `sys.stderr`: sends whole lines, labelled with the thread's name (the task's)."""
 
     def __init__(self, send: Send, stream: str) -> None:
         self._send_line = send
@@ -33,7 +37,7 @@ class ForwardedStream(io.TextIOBase):
         return self._write(text, threading.current_thread().name)
 
     def write_unlabelled(self, text: str) -> None:
-        """For lines that carry a label of their own: those of a print sink."""
+        """Write text that has its own label, such as that of a print sink."""
         self._write(text, "")
 
     def _write(self, text: str, source: str) -> int:
@@ -44,7 +48,7 @@ class ForwardedStream(io.TextIOBase):
         return len(text)
 
     def _send_text(self, source: str, text: str) -> None:
-        self._send_line(LogLine(source, self._stream, 0, "", readable(text)))
+        self._send_line(LogLine(source, self._stream, 0, "", sendable(text)))
 
     def flush(self) -> None:
         """Send an unfinished line."""
@@ -55,19 +59,19 @@ class ForwardedStream(io.TextIOBase):
 
 
 class ForwardingHandler(logging.Handler):
-    """Sends log records to the driver, where they are handled by the logger of the same name."""
+    """Sends log records to the driver, where the logger of the same name handles them."""
 
     def __init__(self, send: Send) -> None:
         super().__init__()
         self._send_line = send
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = readable(self.format(record))
+        text = sendable(self.format(record))
         self._send_line(LogLine(record.threadName or "", "log", record.levelno, record.name, text))
 
 
 def forward_output(send: Send, level: int = logging.INFO) -> None:
-    """Replace the process's output streams and root log handlers."""
+    """Replace the process's output streams and root log handlers by forwarding ones."""
     sys.stdout = ForwardedStream(send, "stdout")
     sys.stderr = ForwardedStream(send, "stderr")
     root = logging.getLogger()

@@ -1,4 +1,4 @@
-"""Metrics of user functions: counters, gauges, meters and distributions; the driver hears their last values."""
+"""Metrics of user functions: counters, gauges, meters and distributions. A slot sends their values to the driver."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 from rekindle.clock import Clock
 from rekindle.metrics import Counter, Distribution, Meter, MetricGroup, MetricKind
 from rekindle.metrics.reading import MetricValue
+from rekindle.runtime.log_capture import sendable
 
 
 class TaskCounter(Counter):
-    """A number that goes up and down."""
+    """A counter, which can also count down."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -29,13 +30,13 @@ class TaskCounter(Counter):
 
 
 class TaskMeter(Meter):
-    """Events, and their rate over a time span."""
+    """A meter: counts events and their rate over a time span."""
 
     def __init__(self, clock: Clock, span_s: int) -> None:
         self._clock = clock
         self._span_s = span_s
         self._count = 0
-        self._seconds: deque[tuple[int, int]] = deque(maxlen=span_s)  # (second, events): one entry a second at most
+        self._seconds: deque[tuple[int, int]] = deque(maxlen=span_s)  # (second, events), one entry per second at most
 
     def mark_event(self, value: int = 1) -> None:
         self._count += value
@@ -48,13 +49,13 @@ class TaskMeter(Meter):
         return self._count
 
     def get_rate(self) -> float:
-        """Events per second over the span."""
+        """Return the events per second over the span."""
         since = int(self._clock.monotonic()) - self._span_s
         return sum(events for second, events in self._seconds if second > since) / self._span_s
 
 
 class TaskDistribution(Distribution):
-    """Count, sum, minimum and maximum of the values seen."""
+    """A distribution: count, sum, minimum and maximum of its values."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -69,44 +70,39 @@ class TaskDistribution(Distribution):
         self.max = value if self.max is None else max(self.max, value)
 
     def statistics(self) -> dict[str, float | None]:
-        """Count, sum, minimum, maximum and mean."""
+        """Return count, sum, minimum, maximum and mean."""
         mean = self.sum / self.count if self.count else None
         return {"count": self.count, "sum": self.sum, "min": self.min, "max": self.max, "mean": mean}
 
 
-def _asked(gauge: Callable[[], Any]) -> MetricValue:
-    """What a gauge of the user's says; an error of it is no reason to fail anything."""
+def _gauge_value(gauge: Callable[[], Any]) -> MetricValue:
+    """Return the value of a user's gauge; an error becomes the value, since a gauge must not fail the job."""
     try:
         value = gauge()
-        return value if value is None or isinstance(value, bool) else _number(value)
+        return value if value is None or isinstance(value, bool) else _sendable_number(value)
     except Exception as error:
-        return _text(f"{type(error).__name__}: {error}")
+        return sendable(f"{type(error).__name__}: {error}")
 
 
-def _number(value: Any) -> int | float | str:
-    """As it can be sent, whatever a function has counted with: NumPy's numbers, ones beyond 64 bits, none at all."""
+def _sendable_number(value: Any) -> int | float | str:
+    """Return a number as it can be sent: users also count with NumPy's numbers and with numbers beyond 64 bits."""
     try:
         whole = index(value)
         return whole if -(2**63) <= whole < 2**64 else float(whole)
     except (TypeError, OverflowError):
         pass
     try:
-        return float(value) if not isinstance(value, str) else _text(value)
+        return float(value) if not isinstance(value, str) else sendable(value)
     except (TypeError, ValueError, OverflowError):
-        return _text(str(value))
+        return sendable(str(value))
 
 
-def _text(value: str) -> str:
-    """Without lone surrogates, which UTF-8 does not have."""
-    return value.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _numbers(values: dict[str, Any]) -> dict[str, int | float | str | None]:
-    return {name: None if value is None else _number(value) for name, value in values.items()}
+def _sendable_numbers(values: dict[str, Any]) -> dict[str, int | float | str | None]:
+    return {name: None if value is None else _sendable_number(value) for name, value in values.items()}
 
 
 class TaskMetricGroup(MetricGroup):
-    """Metrics by name under a scope, the names of the groups above; asking twice gives the same metric."""
+    """Metrics by name below a scope, which is the names of the groups above. The same name returns the same metric."""
 
     def __init__(self, clock: Clock, scope: tuple[str, ...] = ()) -> None:
         self._clock = clock
@@ -118,17 +114,17 @@ class TaskMetricGroup(MetricGroup):
         self._distributions: dict[str, TaskDistribution] = {}
 
     def collect(self) -> Iterator[tuple[str, MetricKind, MetricValue]]:
-        """(name below the scope, kind, value) of every metric."""
+        """Yield (name with scope, kind, value) of every metric."""
         prefix = "".join(f"{each}." for each in self._scope)
         for name, counter in self._counters.items():
-            yield _text(prefix + name), MetricKind.COUNTER, _number(counter.get_count())
+            yield sendable(prefix + name), MetricKind.COUNTER, _sendable_number(counter.get_count())
         for name, meter in self._meters.items():
             values = {"count": meter.get_count(), "rate": meter.get_rate()}
-            yield _text(prefix + name), MetricKind.METER, _numbers(values)
+            yield sendable(prefix + name), MetricKind.METER, _sendable_numbers(values)
         for name, gauge in self._gauges.items():
-            yield _text(prefix + name), MetricKind.GAUGE, _asked(gauge)
+            yield sendable(prefix + name), MetricKind.GAUGE, _gauge_value(gauge)
         for name, distribution in self._distributions.items():
-            yield _text(prefix + name), MetricKind.DISTRIBUTION, _numbers(distribution.statistics())
+            yield sendable(prefix + name), MetricKind.DISTRIBUTION, _sendable_numbers(distribution.statistics())
         for group in self._groups.values():
             yield from group.collect()
 

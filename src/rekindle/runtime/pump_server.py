@@ -1,4 +1,4 @@
-"""The slot's side of the pump: takes a stage's rows in, lets the tasks run, gives their rows out."""
+"""The slot's side of the pump: receives a stage's rows, lets the tasks run, sends the rows that they emit."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _LOG = logging.getLogger(__name__)
 
 
 class StageHost(Protocol):
-    """Who runs the tasks of a stage."""
+    """The interface of the slot, which runs the tasks of a stage."""
 
     def accept_row(self, row: bytes) -> None:
-        """A chunk came in."""
+        """Accept a received chunk."""
 
     def run_stage(self, hello: PumpHello) -> Iterator[tuple[int, bytes]]:
-        """Run this slot's tasks of the stage; the rows that they send."""
+        """Run this slot's tasks of the stage; yield the rows that they send."""
 
     def releasing(self, hello: PumpHello) -> AbstractContextManager[None]:
-        """Around the last word to the pump: after it Spark goes on, and the next epoch's input may come (I2)."""
+        """Enter around the last message to the pump: after it Spark goes on, and the next input may come (I2)."""
         ...
 
 
 class StageFence:
-    """Refuses an (attempt, epoch, stage) that was seen: a Spark task that runs again must not feed twice (I3).
+    """Refuses a stage that was fed before: a Spark task that runs again must not feed its rows twice (I3).
 
     >>> fence = StageFence(attempt=1)
     >>> fence.refusal(PumpHello(1, 5, 0, 10, 10)), fence.refusal(PumpHello(1, 5, 0, 10, 10))
@@ -46,7 +46,7 @@ class StageFence:
         self._lock = threading.Lock()
 
     def refusal(self, hello: PumpHello) -> str | None:
-        """Why this stage may not be fed; None takes it."""
+        """Return why this stage may not be fed; None if it may."""
         with self._lock:
             if hello.attempt != self._attempt:
                 return f"attempt {hello.attempt} is not this slot's attempt {self._attempt}"
@@ -86,9 +86,9 @@ class PumpServer:
         return listener
 
     def _listen(self, listener: socket.socket, tls: wire.TlsFiles | None = None) -> None:
-        Reception(listener, self._secret, self._guarded, "pump", tls)
+        Reception(listener, self._secret, self._handle_connection, "pump", tls)
 
-    def _guarded(self, connection: wire.Connection) -> None:
+    def _handle_connection(self, connection: wire.Connection) -> None:
         try:
             self._serve(connection)
         except (OSError, ProtocolError, StageAbortedError) as error:
@@ -111,4 +111,4 @@ class PumpServer:
 
 
 class StageAbortedError(Exception):
-    """A task failed or was cancelled; the driver has been told, the pump's connection is cut."""
+    """A task failed or was cancelled; the driver knows, and the pump's connection is closed."""

@@ -92,9 +92,10 @@ class RawOperatorOutput(OperatorStateCheckpointOutputStream):
             self.start_new_partition()
         return self._partitions[-1].write(data)
 
-    def parts(self) -> list[bytes]:
+    def parts(self) -> Iterator[bytes]:
         """The bytes of each partition."""
-        return [partition.getvalue() for partition in self._partitions]
+        for partition in self._partitions:
+            yield partition.getvalue()
 
 
 def _check_open(stream: io.RawIOBase) -> None:

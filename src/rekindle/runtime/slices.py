@@ -1,20 +1,20 @@
-"""How many records a task takes at once, so that it looks around often enough however slow its functions are (I22)."""
+"""Slices of batches: how many records a task processes before it checks for cancellation and the time (I22)."""
 
 from __future__ import annotations
 
 from rekindle.clock import Clock
 
-#: A task looks around about so often: for a cancellation, and for the end of its source's time.
+#: How often a task checks for a cancellation, and for the end of its source's time.
 LOOK_AROUND_S = 0.02
-#: With unaligned checkpoints also for the end of the epoch's time, which a function that becomes slow from one record
-#: to the next must not miss by more than a few records.
+#: How often it checks with unaligned checkpoints, also for the end of the epoch's time: a function that suddenly
+#: becomes slow must not exceed that time by more than a few records.
 LOOK_AROUND_UNALIGNED_S = 0.00025
-_MOST = 1 << 16
+_MAX_RECORDS = 1 << 16
 _GROWTH = 4
 
 
 class Slices:
-    """The size of the next slice of a batch: one record at first, then by what the records before it have cost.
+    """The size of the next slice of a batch: one record at first, then as the duration of the slices before allows.
 
     >>> from rekindle.clock import SystemClock
     >>> slices = Slices(SystemClock(), LOOK_AROUND_S)
@@ -34,8 +34,8 @@ class Slices:
         self.size = 1
 
     def took(self, records: int, seconds: float) -> None:
-        """So many records went through the chain in this time."""
+        """Adapt the size to a slice of `records` records that took this long."""
         if seconds > self._slice_s:
             self.size = max(1, int(records * self._slice_s / seconds))
         elif records >= self.size:
-            self.size = min(_MOST, self.size * _GROWTH)
+            self.size = min(_MAX_RECORDS, self.size * _GROWTH)

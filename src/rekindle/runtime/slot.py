@@ -21,7 +21,7 @@ import msgspec
 
 from rekindle import wire
 from rekindle.checkpoint.paths import timeline_of
-from rekindle.checkpoint.rescale import SubtaskRestore
+from rekindle.checkpoint.rescale import SubtaskShare
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.store.options import open_configured
 from rekindle.clock import SystemClock
@@ -34,6 +34,7 @@ from rekindle.protocol import (
     CancelTasks,
     CheckpointAborted,
     CheckpointCompleted,
+    CheckpointDeclined,
     CheckpointOrder,
     Closed,
     CloseTasks,
@@ -47,7 +48,6 @@ from rekindle.protocol import (
     SlotHeartbeat,
     SlotHello,
     SlotLaunch,
-    SnapshotDeclined,
     StageReport,
     decode_from_driver,
     decode_launch,
@@ -61,21 +61,21 @@ from rekindle.runtime.guardian import start_guardian
 from rekindle.runtime.log_capture import forward_output
 from rekindle.runtime.pump_server import PumpServer, StageAbortedError
 from rekindle.runtime.snapshot import SnapshotDeclinedError
-from rekindle.runtime.task import EpochBudget, EpochOutcome, Task, TaskRestore
+from rekindle.runtime.snapshot_upload import Uploader
+from rekindle.runtime.task import EpochBudget, EpochOutcome, Task, TaskShare
 from rekindle.runtime.task_thread import TaskThread
 from rekindle.runtime.unpack_files import place_files
-from rekindle.runtime.uploads import Uploader
 
 _LOG = logging.getLogger("rekindle.slot")
 _CANCELLED_CLOSE_S = 10.0
-# Records and state come in thousands and are free of cycles: with Python's own thresholds (700, 10, 10) a third of a
-# slot's time went into looking for some. A function that wants others sets them in open().
+# Records and state come in thousands and have no cycles: with Python's own thresholds (700, 10, 10) a slot spent a
+# third of its time in the garbage collector. A function that needs other thresholds sets them in open().
 _GC_THRESHOLDS = (50_000, 20, 10)
-_decode_restore = msgspec.msgpack.Decoder(SubtaskRestore).decode
+_decode_restore = msgspec.msgpack.Decoder(SubtaskShare).decode
 
 
 class Slot:
-    """Tasks by (chain, subtask), their threads, and the two ways in: control connection and pumps."""
+    """Hosts tasks by (chain, subtask) and their threads; the control connection and the pumps lead to them."""
 
     def __init__(self, launch: SlotLaunch, directory: str) -> None:
         self._launch = launch
@@ -87,7 +87,7 @@ class Slot:
         self._stages: dict[int, list[TaskThread]] = {}
         self._plan: JobPlan | None = None
         self._uploader: Uploader | None = None
-        self._ready_said = threading.Event()
+        self._ready_sent = threading.Event()
         self._failed = threading.Event()
         self._cancelled = False
         self._control = wire.connect_tcp(launch.driver_host, launch.driver_port, launch.secret, launch.tls)
@@ -96,19 +96,19 @@ class Slot:
     # -- control ------------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Say hello and do what the driver says, until it says close or goes away."""
+        """Send hello, then carry out the driver's messages until it sends close or is gone."""
         self.send(self._hello())
         forward_output(self._send_log)
-        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+        threading.Thread(target=self._send_heartbeats, name="heartbeat", daemon=True).start()
         self._control.set_timeout(self._launch.heartbeat_timeout_ms / 1000)
         while True:
             match decode_from_driver(self._control.receive()):
                 case Deploy() as deploy:
                     threading.Thread(target=self._deploy, args=(deploy,), name="deploy", daemon=True).start()
                 case CheckpointCompleted() as completed:
-                    self._tell_completed(completed)
+                    self._notify_completed(completed)
                 case CheckpointAborted(id=checkpoint_id):
-                    self._tell_aborted(checkpoint_id)
+                    self._notify_aborted(checkpoint_id)
                 case CancelTasks():
                     self._cancel()
                 case CloseTasks():
@@ -129,7 +129,7 @@ class Slot:
         )
 
     def send(self, message: Message) -> None:
-        """Tell the driver; without a driver there is nothing left to do."""
+        """Send a message to the driver; exit if the driver is gone."""
         try:
             self._control.send(encode(message))
         except OSError:
@@ -138,7 +138,7 @@ class Slot:
     def _send_log(self, line: LogLine) -> None:
         self.send(line)
 
-    def _beat(self) -> None:
+    def _send_heartbeats(self) -> None:
         pause = threading.Event()
         while not pause.wait(self._launch.heartbeat_interval_ms / 1000):
             self.send(SlotHeartbeat())
@@ -158,9 +158,11 @@ class Slot:
         restores = self._restores(deploy)
         gc.collect()
         gc.set_threshold(*_GC_THRESHOLDS)
-        gc.disable()  # a restore makes millions of objects, and all of them stay
-        opened = [(thread, thread.submit(partial(_begin, thread.task, restores, deploy))) for thread in self._threads]
-        succeeded = [self._succeeded(thread.task, future) for thread, future in opened]  # waits for all of them
+        gc.disable()  # a restore makes millions of objects that all stay
+        opened = [
+            (thread, thread.submit(partial(_open_task, thread.task, restores, deploy))) for thread in self._threads
+        ]
+        succeeded = [self._succeeded(thread.task, future) for thread, future in opened]  # waits for all tasks
         gc.freeze()
         gc.enable()
         if all(succeeded):
@@ -179,7 +181,7 @@ class Slot:
             load_function=job.load_function,
             load_edge_function=job.load_edge_function,
             load_selector=job.load_selector,
-            wake=self._ready,
+            wake=self._send_ready,
             job=JobIdentity(launch.job_name, launch.job_id, timeline, launch.attempt),
             cached_files=place_files(job.cached_files, self._directory),
         )
@@ -187,7 +189,7 @@ class Slot:
             for subtask in range(chain.parallelism):
                 if plan.placement[chain.id, subtask] != self._launch.slot or not plan.has_tasks(chain):
                     continue
-                thread = TaskThread(Task(plan, chain, subtask, services), self._clock, self._ready)
+                thread = TaskThread(Task(plan, chain, subtask, services), self._clock, self._send_ready)
                 self._threads.append(thread)
                 self._stages.setdefault(chain.stage, []).append(thread)
                 for edge in plan.edges:
@@ -195,7 +197,7 @@ class Slot:
                         self._tasks_by_edge[edge.id] = thread.task
         self._plan = plan
 
-    def _restores(self, deploy: Deploy) -> dict[tuple[str, int], SubtaskRestore]:
+    def _restores(self, deploy: Deploy) -> dict[tuple[str, int], SubtaskShare]:
         found = [_decode_restore(data) for data in deploy.restores]
         return {(each.uid, each.subtask): each for each in found}
 
@@ -203,26 +205,26 @@ class Slot:
 
     @contextlib.contextmanager
     def releasing(self, hello: PumpHello) -> Iterator[None]:
-        """Whoever the barrier has reached takes its snapshot once the pump is gone, and before the next input (I2).
+        """Queue the snapshots of the tasks that the barrier has reached; they run once the pump is released (I2).
 
-        The snapshots are in the mailboxes before the pump goes: what follows it cannot overtake them.
+        The snapshots are in the mailboxes before the pump is released, so that the next input cannot overtake them.
         """
         released = threading.Event()
         if hello.checkpoint is not None:
             for thread in self._stages.get(hello.stage, []):
-                self._notify(thread, partial(self._snapshot_when, released, thread.task, hello.checkpoint))
+                self._notify(thread, partial(self._snapshot_after, released, thread.task, hello.checkpoint))
         try:
             yield
         finally:
             released.set()
 
-    def _snapshot_when(self, released: threading.Event, task: Task, order: CheckpointOrder) -> None:
+    def _snapshot_after(self, released: threading.Event, task: Task, order: CheckpointOrder) -> None:
         released.wait()
         self._snapshot(task, order)
 
     def _snapshot(self, task: Task, order: CheckpointOrder) -> None:
         assert self._uploader is not None, "a checkpoint without a place for it"
-        if task.given_up(order):
+        if task.skip_if_aborted(order):
             return
         started = monotonic()
         start_delay_ms = self._clock.wall_ms() - order.timestamp_ms
@@ -230,11 +232,11 @@ class Slot:
             snapshot = task.snapshot(order)
         except SnapshotDeclinedError as error:
             answer = error.in_words(), False, own_traceback(error.__cause__ or error)
-            self.send(SnapshotDeclined(order.id, task.chain.id, task.subtask, *answer))
+            self.send(CheckpointDeclined(order.id, task.chain.id, task.subtask, *answer))
             return
         self._uploader.put(snapshot, float(start_delay_ms), (monotonic() - started) * 1000)
 
-    def _tell_completed(self, completed: CheckpointCompleted) -> None:
+    def _notify_completed(self, completed: CheckpointCompleted) -> None:
         for thread in self._threads:
             self._notify(thread, partial(self._commit, thread.task, completed))
 
@@ -247,7 +249,7 @@ class Slot:
         if completed.acknowledge:
             self.send(Committed(completed.id, task.chain.id, task.subtask))
 
-    def _tell_aborted(self, checkpoint_id: int) -> None:
+    def _notify_aborted(self, checkpoint_id: int) -> None:
         for thread in self._threads:
             self._notify(thread, partial(thread.task.notify_aborted, checkpoint_id))
 
@@ -256,9 +258,9 @@ class Slot:
         future.add_done_callback(lambda done: self._succeeded(thread.task, done))
         thread.watch()
 
-    def _ready(self) -> None:
-        if not self._ready_said.is_set():
-            self._ready_said.set()
+    def _send_ready(self) -> None:
+        if not self._ready_sent.is_set():
+            self._ready_sent.set()
             self.send(Ready())
 
     def _cancel(self) -> None:
@@ -267,12 +269,12 @@ class Slot:
             thread.task.cancel()
 
     def _close(self) -> None:
-        """Close every function on its own thread, report, and end.
+        """Close every function on its task's thread, report, and end.
 
-        At the end of the input a close() may take its time; after a cancellation user code may never come back.
+        At the end of the input a close() may take any time; after a cancellation it may never return.
         """
         timeout_s = _CANCELLED_CLOSE_S if self._cancelled else None
-        futures = [thread.submit(partial(_end, thread.task)) for thread in self._threads]
+        futures = [thread.submit(partial(_close_task, thread.task)) for thread in self._threads]
         errors: list[str] = []
         metrics: list[MetricReading] = []
         for thread, future in zip(self._threads, futures, strict=True):
@@ -283,7 +285,7 @@ class Slot:
                     f"{user_traceback(error).rstrip()}\n\nclose() of {name} failed." for name, error in failed
                 )
             except TimeoutError:
-                errors.append(f"{thread.task.name} did not end within {timeout_s:.0f} s: it was left as it was.")
+                errors.append(f"{thread.task.name} did not end within {timeout_s:.0f} s: the slot ends without it.")
         if self._uploader is not None:
             self._uploader.close(_CANCELLED_CLOSE_S)
         sys.stdout.flush()
@@ -293,14 +295,14 @@ class Slot:
     # -- stages of epochs ---------------------------------------------------------------------------------------------
 
     def accept_row(self, row: bytes) -> None:
-        """A chunk waits with its task until that task's stage."""
+        """Put a chunk into the inbox of its task, until that task's stage."""
         header = read_header(row)
         self._tasks_by_edge[header.edge].inbox.put(header, row)
 
     def run_stage(self, hello: PumpHello) -> Iterator[tuple[int, bytes]]:
-        """Run this slot's tasks of a stage side by side; report before the pump is released (I2)."""
+        """Run this slot's tasks of a stage in parallel; report before the pump is released (I2)."""
         if hello.stage == 0:
-            self._ready_said.clear()
+            self._ready_sent.clear()
         threads = self._stages.get(hello.stage, [])
         leave_after_ms = hello.leave.left_ms(self._clock.wall_ms()) if hello.leave is not None else None
         budget = EpochBudget(hello.max_records, hello.target_ms, hello.checkpoint, leave_after_ms)
@@ -339,25 +341,25 @@ class Slot:
             self.send(describe_failure(task.name if task else "deployment", task, error))
 
 
-def _begin(
+def _open_task(
     task: Task,
-    restores: dict[tuple[str, int], SubtaskRestore],
+    restores: dict[tuple[str, int], SubtaskShare],
     deploy: Deploy,
 ) -> None:
-    """On the task's thread: state back, functions initialised, functions opened."""
+    """Restore the task's state, initialise its functions and open them; runs on the task's thread."""
     if deploy.restored_id is not None:
         reach(CrashPoint.BEFORE_RESTORE)
         url = deploy.restore_url
         store = open_configured(url, deploy.store_options) if url is not None else MemoryStore()
         own = {uid: restore for (uid, subtask), restore in restores.items() if subtask == task.subtask}
-        task.restore(TaskRestore(store, deploy.restore_root, own))
+        task.restore(TaskShare(store, deploy.restore_root, own))
         reach(CrashPoint.AFTER_RESTORE)
     task.initialize(deploy.restored_id)
     task.open()
 
 
-def _end(task: Task) -> tuple[list[tuple[str, BaseException]], list[MetricReading]]:
-    """On the task's thread: functions closed, and what their metrics said last."""
+def _close_task(task: Task) -> tuple[list[tuple[str, BaseException]], list[MetricReading]]:
+    """Close the task's functions and return their errors and last metrics; runs on the task's thread."""
     return task.close(), task.metrics()
 
 
@@ -378,7 +380,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # The program's names are installed as this process's `__main__`: the engine's must not be in their way.
+    # The user's program is installed as this process's `__main__`: names of the engine must not be in it.
     from rekindle.runtime.slot import main as run_slot
 
     run_slot()

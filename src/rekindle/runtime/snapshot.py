@@ -1,126 +1,41 @@
-"""One operator's part of a checkpoint, and its way back.
+"""The snapshot of an operator and of a task: captured at the barrier, encoded and written later.
 
-At the barrier, in this order: timers (they go to raw keyed state), the user's `snapshot_state` with its own raw state,
-managed operator state, managed keyed state; then what waits to be committed. Each kind of state gives a future: what is
-prepared at the barrier is encoded and written later. Whatever fails cancels the futures, closes the context and
-declines the checkpoint; later errors are kept as suppressed ones.
+An operator's state is captured in this order: timers (they go to raw keyed state), the user's `snapshot_state` with its
+own raw state, managed operator state, managed keyed state; then the committables that wait for their commit. An error
+cancels the captured parts, closes the context and declines the checkpoint; errors of this cleanup are kept as
+suppressed ones. `snapshot_upload` writes what was captured.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from time import monotonic
+
+import msgspec
 
 from rekindle.checkpoint.committables import StoredCommittable
-from rekindle.checkpoint.manifest import SubtaskState
 from rekindle.checkpoint.part_formats import SourceState, TaskState
-from rekindle.checkpoint.parts import SubtaskParts
+from rekindle.checkpoint.parts import OperatorSnapshotFutures, write_subtask
+from rekindle.checkpoint.rewrites import Rewrites
+from rekindle.checkpoint.statefile import PartWriter
 from rekindle.datastream.functions import KeyedStateStore
 from rekindle.datastream.functions.checkpointed import StateInitializationContext, StateSnapshotContext
 from rekindle.datastream.functions.raw_state import KeyGroupStatePartitionStreamProvider, StatePartitionStreamProvider
 from rekindle.datastream.state import OperatorStateStore
 from rekindle.errors import RekindleError, StateAccessError
-from rekindle.protocol import CheckpointOrder
+from rekindle.protocol import CheckpointOrder, WrittenOperator
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.raw_streams import RawKeyedOutput, RawOperatorOutput
 from rekindle.runtime.state.format import CapturedGroup
-from rekindle.runtime.state.inventory import SnapshotPlan
 
-T = TypeVar("T")
+_encode = msgspec.msgpack.Encoder().encode
 
 _CUSTOM_RAW_KEYED = (
     "Attempting to snapshot timers to raw keyed state, but this operator has custom raw keyed state to write. "
     "Keep that in managed keyed state, or set the timers in another operator."
 )
-
-
-class SnapshotFuture(Generic[T]):
-    """Work that was prepared at the barrier and is done once, later; cancelled work is never done."""
-
-    def __init__(self, work: Callable[[], T]) -> None:
-        self._work: Callable[[], T] | None = work
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether the work was given up."""
-        return self._work is None
-
-    def run(self) -> T:
-        """Do the work."""
-        assert self._work is not None, "cancelled, or run before"
-        work, self._work = self._work, None
-        return work()
-
-    def cancel(self) -> None:
-        """Give the work up and let go of what it holds."""
-        self._work = None
-
-
-GroupParts = Iterable[tuple[int, bytes]]
-
-
-@dataclass
-class KeyedParts:
-    """Keyed state or timers: key groups that are written whole, and what changed in the others."""
-
-    full: GroupParts = ()
-    delta: GroupParts = ()
-
-
-@dataclass
-class RawKeyedParts:
-    """Timers, or what the function has written itself: never both."""
-
-    timers: KeyedParts = field(default_factory=KeyedParts)
-    custom: GroupParts = ()
-
-
-@dataclass
-class OperatorSnapshotFutures:
-    """Four futures, one per kind of state; None where an operator has none of that kind."""
-
-    raw_keyed: SnapshotFuture[RawKeyedParts] | None = None
-    raw_operator: SnapshotFuture[list[bytes]] | None = None
-    managed_operator: SnapshotFuture[bytes] | None = None
-    managed_keyed: SnapshotFuture[KeyedParts] | None = None
-    committables: Sequence[StoredCommittable] = ()
-    source: bytes | None = None
-    task: bytes | None = None
-    in_flight: bytes | None = None
-    has_in_flight: bool = False
-    #: Told what was written.
-    on_written: Callable[[SubtaskState], None] = lambda state: None
-
-    def cancel(self) -> None:
-        """Give all of them up."""
-        for future in (self.raw_keyed, self.raw_operator, self.managed_operator, self.managed_keyed):
-            if future is not None:
-                future.cancel()
-
-    def parts(self, subtask: int, checkpoint_id: int, finished: bool) -> SubtaskParts:
-        """The asynchronous part: run the futures."""
-        keyed = self.managed_keyed.run() if self.managed_keyed else KeyedParts()
-        raw_keyed = self.raw_keyed.run() if self.raw_keyed else RawKeyedParts()
-        return SubtaskParts(
-            subtask=subtask,
-            checkpoint_id=checkpoint_id,
-            finished=finished,
-            keyed_full=keyed.full,
-            keyed_delta=keyed.delta,
-            timers=raw_keyed.timers.full,
-            timers_delta=raw_keyed.timers.delta,
-            raw_keyed=raw_keyed.custom,
-            operator_state=self.managed_operator.run() if self.managed_operator else None,
-            raw_operator=self.raw_operator.run() if self.raw_operator else [],
-            source=self.source,
-            task=self.task,
-            in_flight=self.in_flight,
-            has_in_flight=self.has_in_flight,
-            committables=self.committables,
-            on_written=self.on_written,
-        )
 
 
 class SnapshotDeclinedError(RekindleError):
@@ -240,56 +155,57 @@ class InitializationContext(StateInitializationContext):
 
 
 @dataclass
-class SnapshotSource:
-    """What an operator brings to its snapshot: the engine's parts, and the user's method."""
+class CaptureInput:
+    """Where an operator's snapshot comes from: its context, the user's method, and the engine's own parts."""
 
+    uid: str
     name: str
     context: OperatorContext
     user_snapshot: Callable[[SnapshotContext], None]
     source: Callable[[], SourceState | None] = field(default=lambda: None)
     task: Callable[[], TaskState | None] = field(default=lambda: None)
     committables: Callable[[int], Sequence[StoredCommittable]] = field(default=lambda checkpoint_id: ())
-    #: What waits in front of the task, with its head.
+    #: The chunks that wait in front of the task, encoded; with the head of its chain.
     in_flight: Callable[[], bytes | None] = field(default=lambda: None)
 
 
-def take_snapshot(operator: SnapshotSource, order: CheckpointOrder) -> OperatorSnapshotFutures:
-    """The synchronous part of one operator."""
-    futures = OperatorSnapshotFutures()
+def capture_operator(operator: CaptureInput, order: CheckpointOrder) -> OperatorSnapshotFutures:
+    """Capture one operator's state: the synchronous part of its snapshot, on the task's thread."""
+    captured = OperatorSnapshotFutures(operator.context.subtask, order.id, uid=operator.uid, name=operator.name)
     context = SnapshotContext(order, operator.context)
     try:
-        plan = _plan(operator.context, order, futures)
-        _snapshot_timers(operator, order, plan, futures)
+        rewrites = _rewrites(operator.context, order, captured)
+        _capture_timers(operator, order, rewrites, captured)
         operator.user_snapshot(context)
-        _snapshot_raw_state(context, futures)
-        _snapshot_operator_state(operator.context, futures)
-        _snapshot_keyed_state(operator.context, order, plan, futures)
-        futures.committables = operator.committables(order.id)
+        _capture_raw_state(context, captured)
+        _capture_operator_state(operator.context, captured)
+        _capture_keyed_state(operator.context, order, rewrites, captured)
+        captured.committables = operator.committables(order.id)
         source, task = operator.source(), operator.task()
-        futures.source = source.encode() if source is not None else None
-        futures.task = task.encode() if task is not None else None
-        futures.in_flight = operator.in_flight()
-        futures.has_in_flight = futures.in_flight is not None or bool(source is not None and source.in_flight)
+        captured.source = source.encode() if source is not None else None
+        captured.task = task.encode() if task is not None else None
+        captured.in_flight = operator.in_flight()
+        captured.has_in_flight = captured.in_flight is not None or bool(source is not None and source.in_flight)
     except Exception as error:
         declined = SnapshotDeclinedError(order.id, operator.name)
-        declined.clean_up(futures.cancel)
+        declined.clean_up(captured.cancel)
         declined.clean_up(context.close)
         raise declined from error
-    return futures
+    return captured
 
 
-def _plan(context: OperatorContext, order: CheckpointOrder, futures: OperatorSnapshotFutures) -> SnapshotPlan | None:
-    """What is written whole on top of the checkpoint that this one stands on; None: everything, on top of nothing."""
+def _rewrites(context: OperatorContext, order: CheckpointOrder, captured: OperatorSnapshotFutures) -> Rewrites | None:
+    """The key groups to write whole on top of the base checkpoint; None: write all of them, without a base."""
     if context.keyed is None or order.savepoint:
         return None
-    stored, keys = context.keyed.stored, context.keyed.keys_per_group()
-    plan = stored.plan(order.base_id, keys) if order.base_id is not None else None
-    futures.on_written = stored.recorder(order.id, order.base_id if plan is not None else None, keys)
-    return plan
+    inventories, keys = context.keyed.inventories, context.keyed.keys_per_group()
+    rewrites = inventories.rewrites(order.base_id, keys) if order.base_id is not None else None
+    captured.on_written = inventories.recorder(order.id, order.base_id if rewrites is not None else None, keys)
+    return rewrites
 
 
-def _snapshot_timers(
-    operator: SnapshotSource, order: CheckpointOrder, plan: SnapshotPlan | None, futures: OperatorSnapshotFutures
+def _capture_timers(
+    operator: CaptureInput, order: CheckpointOrder, rewrites: Rewrites | None, captured: OperatorSnapshotFutures
 ) -> None:
     timers = operator.context.timers
     if timers is None:
@@ -300,59 +216,85 @@ def _snapshot_timers(
             "call key_by(...) before it."
         )
     if order.savepoint:
-        whole = timers.snapshot()
-    else:
-        if plan is not None and not plan.timers and order.base_id is not None:
-            delta = timers.snapshot_delta(order.id, order.base_id)
-            if delta is not None:
-                futures.raw_keyed = SnapshotFuture(lambda: RawKeyedParts(KeyedParts(delta=delta.encode())))
-                return
-        whole = timers.snapshot_whole(order.id, order.base_id, _replaced_timers(operator.context, order, plan))
-    futures.raw_keyed = SnapshotFuture(lambda: RawKeyedParts(KeyedParts(full=whole.encode())))
+        captured.timers = timers.snapshot().encode()
+        return
+    if rewrites is not None and not rewrites.timers and order.base_id is not None:
+        delta = timers.snapshot_delta(order.id, order.base_id)
+        if delta is not None:
+            captured.timers_delta = delta.encode()
+            return
+    stored_groups = _stored_timer_groups(operator.context, order, rewrites)
+    captured.timers = timers.snapshot_whole(order.id, order.base_id, stored_groups).encode()
 
 
-def _replaced_timers(context: OperatorContext, order: CheckpointOrder, plan: SnapshotPlan | None) -> Collection[int]:
-    """Key groups of which timers may be stored below."""
+def _stored_timer_groups(
+    context: OperatorContext, order: CheckpointOrder, rewrites: Rewrites | None
+) -> Collection[int]:
+    """Key groups whose timers the base checkpoint may hold: a whole snapshot of timers replaces these."""
     if order.base_id is None or context.keyed is None:
         return ()
-    return plan.timer_groups if plan is not None else context.keyed.key_groups
+    return rewrites.timer_groups if rewrites is not None else context.keyed.key_groups
 
 
-def _snapshot_raw_state(context: SnapshotContext, futures: OperatorSnapshotFutures) -> None:
+def _capture_raw_state(context: SnapshotContext, captured: OperatorSnapshotFutures) -> None:
     keyed, operator = context.written()
-    context.close()  # nobody writes any more: the bytes can be taken later
+    context.close()  # user code can no longer write: the bytes may be read later
     if keyed is not None:
-        timers = futures.raw_keyed  # none is set, but one that is gone may have to be removed
-        futures.raw_keyed = SnapshotFuture(
-            lambda: RawKeyedParts(timers.run().timers if timers is not None else KeyedParts(), keyed.parts())
-        )
+        captured.raw_keyed = keyed.parts()
     if operator is not None:
-        futures.raw_operator = SnapshotFuture(operator.parts)
+        captured.raw_operator = operator.parts()
 
 
-def _snapshot_operator_state(context: OperatorContext, futures: OperatorSnapshotFutures) -> None:
+def _capture_operator_state(context: OperatorContext, captured: OperatorSnapshotFutures) -> None:
     if context.operator_state.registered_names():
-        encoded = context.operator_state.snapshot()  # what user code can still change is encoded here (I13)
-        futures.managed_operator = SnapshotFuture(lambda: encoded)
+        captured.operator_state = context.operator_state.snapshot()  # encoded now: user code may change it later (I13)
 
 
-def _snapshot_keyed_state(
-    context: OperatorContext, order: CheckpointOrder, plan: SnapshotPlan | None, futures: OperatorSnapshotFutures
+def _capture_keyed_state(
+    context: OperatorContext, order: CheckpointOrder, rewrites: Rewrites | None, captured: OperatorSnapshotFutures
 ) -> None:
     keyed = context.keyed
     if keyed is None:
         return
-    if plan is None:
+    if rewrites is None:
         whole = keyed.snapshot_aside(order.id) if order.savepoint else keyed.snapshot_whole(order.id)
-        futures.managed_keyed = SnapshotFuture(lambda: KeyedParts(full=_encoded(whole)))
+        captured.keyed_full = _encoded(whole)
         return
-    delta = keyed.snapshot_delta(order.id, order.base_id, plan.key_groups)
-    futures.managed_keyed = SnapshotFuture(lambda: KeyedParts(full=_encoded(delta.whole), delta=delta.encode()))
+    delta = keyed.snapshot_delta(order.id, order.base_id, rewrites.key_groups)
+    captured.keyed_full, captured.keyed_delta = _encoded(delta.whole), delta.encode()
 
 
-def _encoded(captured: list[CapturedGroup]) -> Iterator[tuple[int, bytes]]:
-    """Each key group is let go when it is encoded: captured state and its bytes need not all be in memory."""
-    captured.reverse()
-    while captured:
-        group = captured.pop()
+def _encoded(groups: list[CapturedGroup]) -> Iterator[tuple[int, bytes]]:
+    """Encode key groups one by one, and free each: captured state and its bytes need not all be in memory."""
+    groups.reverse()
+    while groups:
+        group = groups.pop()
         yield group.key_group, group.encode()
+
+
+@dataclass(frozen=True)
+class CapturedTask:
+    """A task's snapshot after its synchronous part."""
+
+    order: CheckpointOrder
+    name: str
+    chain: int
+    subtask: int
+    operators: list[OperatorSnapshotFutures]
+    #: Whether the task's input had ended (I9).
+    finished: bool
+
+    def cancel(self) -> None:
+        """Drop the captured state of all operators."""
+        for operator in self.operators:
+            operator.cancel()
+
+    def write(self, writer_for: Callable[[OperatorSnapshotFutures], PartWriter]) -> list[WrittenOperator]:
+        """The asynchronous part: encode and store the state of each operator, with the writer that is made for it."""
+        written = []
+        for operator in self.operators:
+            started = monotonic()
+            state = write_subtask(writer_for(operator), operator, finished=self.finished)
+            async_ms = (monotonic() - started) * 1000
+            written.append(WrittenOperator(operator.uid, _encode(state), operator.sync_ms, async_ms))
+        return written

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import Final
 
-from rekindle.checkpoint.manifest import SubtaskState
 from rekindle.checkpoint.part_formats import TaskState
-from rekindle.checkpoint.parts import write_subtask
+from rekindle.checkpoint.parts import OperatorSnapshotFutures
 from rekindle.checkpoint.read_state import RestoredSubtask, read_parts, read_subtask
-from rekindle.checkpoint.rescale import SubtaskRestore
-from rekindle.checkpoint.statefile import PartWriter
+from rekindle.checkpoint.rescale import SubtaskShare
 from rekindle.checkpoint.store.port import Store
 from rekindle.common.watermark_strategy import MAX_WATERMARK, MIN_WATERMARK
 from rekindle.crash_points import CrashPoint, reach
@@ -22,18 +20,27 @@ from rekindle.errors import IncompatibleStateError, JobCancelledError, Serializa
 from rekindle.graph.nodes import Chain, JobPlan
 from rekindle.metrics import MetricReading
 from rekindle.protocol import CheckpointOrder, EdgeCount, TaskReport
+from rekindle.runtime.barriers import Barriers
 from rekindle.runtime.build_chain import ChainBuilder, SlotServices
+from rekindle.runtime.end_of_input import EndAction, EndEvent, EndOfInput
 from rekindle.runtime.exchange.inbox import Inbox
 from rekindle.runtime.exchange.outbox import Outbox
 from rekindle.runtime.exchange.writers import (
     EdgeWriter,
 )
 from rekindle.runtime.operators.base import Operator
+from rekindle.runtime.operators.roles import (
+    Committing,
+    OperatorRoles,
+    PreparesSnapshot,
+    SnapshotParticipant,
+    refuse_committables,
+)
 from rekindle.runtime.operators.sources import Allowance, SourceOperator
 from rekindle.runtime.raw_streams import RawInputs
 from rekindle.runtime.restore_checks import taking_state, tell_unclaimed, tell_unread
 from rekindle.runtime.slices import LOOK_AROUND_S, LOOK_AROUND_UNALIGNED_S, Slices
-from rekindle.runtime.snapshot import OperatorSnapshotFutures, SnapshotDeclinedError, SnapshotSource, take_snapshot
+from rekindle.runtime.snapshot import CapturedTask, CaptureInput, SnapshotDeclinedError, capture_operator
 from rekindle.runtime.task_input import TaskInput
 from rekindle.runtime.task_position import edge_names, seek_valve, seek_writers, valve_position, writer_positions
 from rekindle.serde import tagged_dumps, tagged_loads
@@ -72,43 +79,12 @@ class EpochOutcome:
 
 
 @dataclass(frozen=True)
-class TaskRestore:
-    """What a task takes back: by operator uid, from a store below a root."""
+class TaskShare:
+    """A task's share of a checkpoint, by operator uid; references in it are relative to `root` in `store`."""
 
     store: Store
     root: str
-    subtasks: Mapping[str, SubtaskRestore]
-
-
-@dataclass(frozen=True)
-class WrittenSnapshot:
-    """One operator's part of a snapshot, in the store."""
-
-    uid: str
-    state: SubtaskState
-    sync_ms: float
-    async_ms: float
-
-
-@dataclass(frozen=True)
-class TaskSnapshot:
-    """A task's snapshot after its synchronous part."""
-
-    task: Task
-    order: CheckpointOrder
-    operators: list[tuple[Operator, OperatorSnapshotFutures, float]]  # with the milliseconds of the synchronous part
-    finished: bool
-
-    def write(self, writer_for: Callable[[str, str], PartWriter]) -> list[WrittenSnapshot]:
-        """The asynchronous part: encode and put away; `writer_for(operator uid, name for people)`."""
-        written = []
-        for operator, futures, sync_ms in self.operators:
-            started = monotonic()
-            parts = futures.parts(self.task.subtask, self.order.id, self.finished)
-            writer = writer_for(operator.node.uid, operator.context.task_name)
-            state = write_subtask(writer, parts)
-            written.append(WrittenSnapshot(operator.node.uid, state, sync_ms, (monotonic() - started) * 1000))
-        return written
+    subtasks: Mapping[str, SubtaskShare]
 
 
 class Task:
@@ -119,15 +95,13 @@ class Task:
         self.chain = chain
         self.subtask = subtask
         self.name = f"{chain.name} ({subtask + 1}/{chain.parallelism})"
-        self.finished = False
-        self._input_ended = False
+        self._end = EndOfInput()
+        self._barriers = Barriers()
         self._plan = plan
         self._services = services
         self._cancelled = False
         self._checkpointed = plan.settings.checkpointed
-        self._held_for: int | None = None  # the checkpoint for whose cut the source stands still
-        self._last_barrier = 0
-        self._aborted_ahead: set[int] = set()  # checkpoints that were aborted before their barrier came
+        self._source_held_for: int | None = None  # the checkpoint for whose cut the source stands still
         self._error_between_epochs: BaseException | None = None
         self._metrics_due = 0.0
         unaligned = plan.settings.checkpointed and plan.settings.unaligned_checkpoints
@@ -138,16 +112,19 @@ class Task:
         self._writers: list[EdgeWriter] = []
         self._builder = ChainBuilder(plan, chain, subtask, services, self.outbox)
         self._operators = {node_id: self._builder.operator(node_id) for node_id in chain.nodes}
+        self._roles = OperatorRoles(list(self._operators.values()))
         self._head = self._operators[chain.head]
         self._connect_outputs()
         self._edge_names = edge_names(plan)
-        self._ended_before = False  # before the checkpoint that was restored
-        # Operators that had not ended by then: they were in other chains, behind what had something in flight.
-        self._unfinished: set[int] = set()
         self._looks_for_unclaimed = False  # what was restored and nobody has asked for by the next snapshot
         edges = [edge for edge in plan.edges if edge.target == chain.head and edge.source not in chain.nodes]
         channels = [channel for edge in edges for channel in self._builder.channels(edge)]
-        self._input = TaskInput(self.inbox, edges, channels, self._slices, self._check_cancelled, self._finish)
+        self._input = TaskInput(self.inbox, edges, channels, self._slices, self._check_cancelled, self._on_input_ended)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the input has ended and every operator has passed on the end."""
+        return self._end.finished
 
     def _connect_outputs(self) -> None:
         for edge in self._plan.edges:
@@ -163,10 +140,11 @@ class Task:
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
-    def restore(self, restore: TaskRestore) -> None:
+    def restore(self, restore: TaskShare) -> None:
         """Before `open`: every operator's state, and what belongs to the cut itself."""
         self._looks_for_unclaimed = True
         watermarks: list[tuple[Operator, int]] = []
+        not_ended: set[int] = set()
         for node_id in reversed(self.chain.nodes):
             operator = self._operators[node_id]
             found = restore.subtasks.get(operator.node.uid)
@@ -174,25 +152,28 @@ class Task:
                 continue
             with taking_state(operator, SerializationError, TypeMismatchError):
                 state = self._restore_operator(operator, found, restore)
+                if operator is self._head and state.task is not None and self._seek(state.task, state.finished):
+                    self._end.restored(isinstance(operator, SourceOperator), not_ended)
+                self._restore_in_flight(state, found)
             if not state.finished:
-                self._unfinished.add(node_id)
+                not_ended.add(node_id)
             if state.task is not None:
                 watermarks.append((operator, state.task.watermark))
         for operator, watermark in watermarks:
-            # The end of time is only that of a task to which nothing can come any more.
-            if watermark < MAX_WATERMARK or self._ended_before:
+            # The last watermark holds only for a task that nothing can reach any more.
+            if watermark < MAX_WATERMARK or self._end.ended_before:
                 operator.restore_watermark(watermark)
-        if self._ended_before:
+        if self._end.ended_before:
             for node_id, operator in self._operators.items():
-                if node_id not in self._unfinished:
+                if node_id not in not_ended:
                     operator.restore_ended()
 
-    def _restore_operator(self, operator: Operator, found: SubtaskRestore, restore: TaskRestore) -> RestoredSubtask:
+    def _restore_operator(self, operator: Operator, found: SubtaskShare, restore: TaskShare) -> RestoredSubtask:
         context = operator.context
         context.has_restored_state = found.has_state
         if context.keyed is not None and context.timers is not None:
             context.keyed.restore(read_parts(restore.store, restore.root, found.keyed))
-            context.keyed.stored.restored(found)
+            context.keyed.inventories.restored(found)
             context.timers.restore(read_parts(restore.store, restore.root, found.timers))
         elif found.keyed or found.timers or found.raw_keyed:
             raise IncompatibleStateError(
@@ -204,113 +185,123 @@ class Task:
             context.operator_state.restore(state.operator_state)
         raw_keyed = list(read_parts(restore.store, restore.root, found.raw_keyed))
         context.raw_inputs = RawInputs(raw_keyed, state.raw_operator)
-        operator.restore_committables(state.committables)
-        if state.source is not None:
+        if isinstance(operator, Committing):
+            operator.restore_committables(state.committables)
+        else:
+            refuse_committables(context, state.committables)
+        if state.source is not None and isinstance(operator, SourceOperator):
             operator.restore_source(state.source, state.finished)
-        if operator is self._head and state.task is not None:
-            self._seek(state.task, state.finished)
+        return state
+
+    def _restore_in_flight(self, state: RestoredSubtask, found: SubtaskShare) -> None:
+        """Put back the records in flight; the valve must know its channels already."""
         if state.in_flight:
             names, redistributor = self._edge_names, self._builder.redistributor
             self._input.restore_in_flight(
                 state.in_flight, found.rescaled, self._plan, self.subtask, names, redistributor
             )
-        return state
 
-    def _seek(self, task: TaskState, finished: bool) -> None:
-        """The head's part of the cut; a task that had ended has nothing more to say than that (I9)."""
+    def _seek(self, task: TaskState, finished: bool) -> bool:
+        """Take back the head's part of the cut. Returns whether the head's input had ended (I9)."""
         if task.details is not None:
             valve, writers, positions = tagged_loads(task.details)
             seek_valve(self._input.valve, self._edge_names, valve)
             seek_writers(self._writers, self._edge_names, writers)
-            for operator in self._operators.values():
-                if operator.node.uid in positions:
-                    operator.seek(positions[operator.node.uid])
+            for uid, operator in self._roles.positioned.items():
+                if uid in positions:
+                    operator.seek(positions[uid])
             finished = finished and self._input.valve.all_ended
         else:
             self._input.valve.current = task.watermark
         if not finished and self._input.valve.current == MAX_WATERMARK:
-            self._input.valve.current = MIN_WATERMARK  # others send to this task now than those that had ended
-        self._ended_before = finished
-        self.finished = finished and not self._unfinished and not isinstance(self._head, SourceOperator)
+            self._input.valve.current = MIN_WATERMARK  # other senders than those that had ended
+        return finished
 
     def _task_state(self, operator: Operator) -> TaskState:
         """An operator's watermark, wherever it stands in its chain next time; with the head all else of the cut."""
         watermark = operator.current_watermark
         if operator is not self._head:
             return TaskState(watermark)
-        positions = {each.node.uid: each.position() for each in self._operators.values() if each.position() is not None}
+        positions = {uid: each.position() for uid, each in self._roles.positioned.items()}
         details = [
             valve_position(self._input.valve, self._edge_names),
             writer_positions(self._writers, self._edge_names),
-            positions,
+            {uid: position for uid, position in positions.items() if position is not None},
         ]
         return TaskState(watermark, self._input.valve.all_idle, tagged_dumps(details))
 
-    def snapshot(self, order: CheckpointOrder) -> TaskSnapshot:
-        """The synchronous part, from tail to head (I2); the futures that it gives are for the uploading thread."""
+    def snapshot(self, order: CheckpointOrder) -> CapturedTask:
+        """Capture the state of all operators, from tail to head (I2); the uploading thread writes it."""
         reach(CrashPoint.BEFORE_SNAPSHOT)
         if self._looks_for_unclaimed:
             self._looks_for_unclaimed = False
             for operator in self._operators.values():
                 tell_unclaimed(operator.context)
-        taken: list[tuple[Operator, OperatorSnapshotFutures, float]] = []
+        captured: list[OperatorSnapshotFutures] = []
         try:
             for node_id in reversed(self.chain.nodes):
                 operator = self._operators[node_id]
                 started = monotonic()
-                operator.prepare_snapshot(order.id)
-                futures = take_snapshot(self._snapshot_source(operator), order)
-                taken.append((operator, futures, (monotonic() - started) * 1000))
+                if isinstance(operator, PreparesSnapshot):
+                    operator.prepare_snapshot(order.id)
+                futures = capture_operator(self._capture_input(operator), order)
+                futures.sync_ms = (monotonic() - started) * 1000
+                captured.append(futures)
         except SnapshotDeclinedError as declined:
-            for _, futures, _ in taken:
+            for futures in captured:
                 declined.clean_up(futures.cancel)
             raise
         finally:
-            self._passed(order)
+            self._barrier_passed(order)
         reach(CrashPoint.AFTER_SNAPSHOT)
-        return TaskSnapshot(self, order, taken, self.finished)
+        return CapturedTask(order, self.name, self.chain.id, self.subtask, captured, self.finished)
 
-    def _snapshot_source(self, operator: Operator) -> SnapshotSource:
-        return SnapshotSource(
+    def _capture_input(self, operator: Operator) -> CaptureInput:
+        return CaptureInput(
+            uid=operator.node.uid,
             name=operator.context.task_name,
             context=operator.context,
-            user_snapshot=operator.snapshot_user_state,
-            source=operator.source_state,
+            user_snapshot=operator.snapshot_user_state if isinstance(operator, SnapshotParticipant) else lambda _: None,
+            source=operator.source_state if isinstance(operator, SourceOperator) else lambda: None,
             task=partial(self._task_state, operator),
-            committables=operator.committables,
+            committables=operator.committables if isinstance(operator, Committing) else lambda _: (),
             in_flight=partial(self._input.in_flight, self._edge_names) if operator is self._head else lambda: None,
         )
 
     def notify_complete(self, checkpoint_id: int) -> None:
         """Tell the operators, from tail to head."""
         for node_id in reversed(self.chain.nodes):
-            self._operators[node_id].notify_complete(checkpoint_id)
+            operator = self._operators[node_id]
+            operator.context.checkpoint_completed(checkpoint_id)
+            if isinstance(operator, SnapshotParticipant):
+                operator.notify_complete(checkpoint_id)
 
     def settle(self) -> None:
         """The job's last checkpoint was told: sinks leave nothing uncommitted (I9)."""
-        for node_id in reversed(self.chain.nodes):
-            self._operators[node_id].settle()
+        for sink in reversed(self._roles.committing):
+            sink.settle()
 
-    def given_up(self, order: CheckpointOrder) -> bool:
-        """Whether the checkpoint was aborted before its barrier came: then there is nothing to do for it."""
-        if order.id not in self._aborted_ahead:
+    def skip_if_aborted(self, order: CheckpointOrder) -> bool:
+        """Whether the checkpoint was aborted before its barrier came: then the barrier passes without a snapshot."""
+        if not self._barriers.is_aborted(order.id):
             return False
-        self._passed(order)
+        self._barrier_passed(order)
         return True
 
-    def _passed(self, order: CheckpointOrder) -> None:
-        self._last_barrier = order.id
-        self._aborted_ahead = {each for each in self._aborted_ahead if each > order.id}
-        if isinstance(self._head, SourceOperator) and order.id == self._held_for:
-            self._held_for = None
+    def _barrier_passed(self, order: CheckpointOrder) -> None:
+        self._barriers.passed(order.id)
+        if isinstance(self._head, SourceOperator) and order.id == self._source_held_for:
+            self._source_held_for = None
             self._head.release_after_cut()
 
     def notify_aborted(self, checkpoint_id: int) -> None:
         """Tell the operators, from tail to head."""
-        if checkpoint_id > self._last_barrier:
-            self._aborted_ahead.add(checkpoint_id)
+        self._barriers.aborted(checkpoint_id)
         for node_id in reversed(self.chain.nodes):
-            self._operators[node_id].notify_aborted(checkpoint_id)
+            operator = self._operators[node_id]
+            operator.context.checkpoint_aborted(checkpoint_id)
+            if isinstance(operator, SnapshotParticipant):
+                operator.notify_aborted(checkpoint_id)
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -318,8 +309,9 @@ class Task:
         """State is there; functions see it from tail to head, before any is opened."""
         for node_id in reversed(self.chain.nodes):
             operator = self._operators[node_id]
-            with taking_state(operator):
-                operator.initialize_state(restored_id)
+            if isinstance(operator, SnapshotParticipant):
+                with taking_state(operator):
+                    operator.initialize_state(restored_id)
             tell_unread(operator.context)
 
     def open(self) -> None:
@@ -343,7 +335,7 @@ class Task:
     def cancel(self) -> None:
         """Leave the epoch at the next batch; called from another thread."""
         self._cancelled = True
-        for operator in self._operators.values():
+        for operator in self._roles.cancellable:
             operator.cancel()
 
     # -- epochs -------------------------------------------------------------------------------------------------------
@@ -355,25 +347,25 @@ class Task:
         started = self._slices.now()
         received = self.inbox.counts()
         sunk_before = self._records_sunk()
-        ending = self._holds_end()
+        held_before = self._holds_end()
         self._on_processing_time()
         if isinstance(self._head, SourceOperator):
             if budget.checkpoint is not None:
                 self._head.hold_for_cut()
-                self._held_for = budget.checkpoint.id
-            records_in = self._pull(self._head, budget)
+                self._source_held_for = budget.checkpoint.id
+            records_in = 0 if self._head.finished else self._pull(self._head, budget)
             if budget.checkpoint is not None and budget.checkpoint.drain and not self._head.finished:
                 self._head.end_of_input()
-                self._input_ended = True
+                self._end.on(EndEvent.INPUT_ENDED)
         else:
             records_in = self._input.take(self._head, budget.leave_after_ms)
-        for operator in self._operators.values():
-            operator.end_of_epoch()
+        for listener in self._roles.epoch_listeners:
+            listener.end_of_epoch()
         self._on_processing_time()
         if budget.checkpoint is not None and budget.checkpoint.drain:
             for operator in self._operators.values():
                 operator.release_end()
-        self.finished = self.finished or ((ending or self._input_ended) and not self._holds_end())
+        self._end.epoch_ended(held_before, self._holds_end())
         sent = self._end_epoch()
         report = TaskReport(
             chain=self.chain.id,
@@ -407,19 +399,17 @@ class Task:
         return sum(operator.records_sunk for operator in self._operators.values())
 
     def _pull(self, source: SourceOperator, budget: EpochBudget) -> int:
-        if source.finished:
-            return 0
-        if self._ended_before:
-            source.finished = self._input_ended = True
-            self.finished = not self._unfinished
-            self._say_again_that_it_ended()
+        if self._end.ended_before:
+            source.finished = True
+            self._on_input_ended()
             return 0
         may_leave = budget.leave_after_ms is not None
         time_ms = budget.target_ms if budget.leave_after_ms is None else min(budget.target_ms, budget.leave_after_ms)
         deadline = self._slices.now() + time_ms / 1000
         pulled = source.pull(Allowance(budget.max_records, deadline, self._slices, lambda: self._cancelled, may_leave))
         self._check_cancelled()
-        self._input_ended = source.finished
+        if source.finished:  # it has sent the last watermark and the end itself
+            self._end.on(EndEvent.INPUT_ENDED)
         return pulled
 
     def _check_cancelled(self) -> None:
@@ -431,28 +421,23 @@ class Task:
         left = self._head.records_left if isinstance(self._head, SourceOperator) else 0
         return self.inbox.records_waiting() + left
 
-    def _finish(self) -> None:
-        if self.finished:
-            self._say_again_that_it_ended()
-            return
-        if self._input_ended:
-            return
-        self._input_ended = True
-        if self._ended_before:
-            self._say_again_that_it_ended()  # what had not ended has its end in flight
-            return
-        if self._head.current_watermark < MAX_WATERMARK:
-            self._head.process_watermark(MAX_WATERMARK)
-        self._head.emit_end()
+    def _on_input_ended(self) -> None:
+        match self._end.on(EndEvent.INPUT_ENDED):
+            case EndAction.FINISH_OPERATORS:
+                if self._head.current_watermark < MAX_WATERMARK:
+                    self._head.process_watermark(MAX_WATERMARK)
+                self._head.emit_end()
+            case EndAction.RESEND_END:
+                self._resend_end()
 
     def _holds_end(self) -> bool:
-        """Whether some operator has not passed on the end of the input, because it waits for something of its own."""
+        """Whether an operator has not passed on the end of the input, because it waits for calls of its own."""
         return any(operator.end_held for operator in self._operators.values())
 
-    def _say_again_that_it_ended(self) -> None:
-        """After a restore, to tasks that may have forgotten it because their own parallelism is another now."""
+    def _resend_end(self) -> None:
+        """Send the end again after a restore: tasks with another parallelism than before have no memory of it."""
         for writer in self._writers:
-            if self.finished or self._plan.edges[writer.edge.edge].source not in self._unfinished:
+            if self._end.resends(self._plan.edges[writer.edge.edge].source):
                 writer.emit_watermark(MAX_WATERMARK)
                 writer.emit_end()
 
@@ -460,7 +445,7 @@ class Task:
         if self.finished:
             return
         now_ms = self._services.clock.wall_ms()
-        for operator in self._operators.values():
+        for operator in self._roles.timed:
             operator.on_processing_time(now_ms)
 
     def _end_epoch(self) -> list[EdgeCount]:
@@ -499,5 +484,5 @@ class Task:
         """Wall-clock time at which some operator wants an epoch."""
         if self.finished:
             return None
-        due = [time for operator in self._operators.values() if (time := operator.next_due_ms()) is not None]
+        due = [time for operator in self._roles.timed if (time := operator.next_due_ms()) is not None]
         return min(due, default=None)

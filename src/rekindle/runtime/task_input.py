@@ -13,6 +13,7 @@ from rekindle.runtime.exchange.outbox import RowOutbox
 from rekindle.runtime.exchange.writers import EdgeWriter
 from rekindle.runtime.in_flight import ALIGNED, InFlightRestore, load, save
 from rekindle.runtime.operators.base import Operator
+from rekindle.runtime.operators.roles import TwoInputs
 from rekindle.runtime.slices import Slices
 from rekindle.runtime.watermarks import Channel, WatermarkValve
 from rekindle.serde import ChunkCodec, codec_for
@@ -103,7 +104,10 @@ class TaskInput:
         self._follow(waiting.valve)
         if chunk.records:
             self._feeding.active(waiting.channel)
-        process = head.process_batch2 if self._input_index[header.edge] else head.process_batch
+        process: ProcessBatch = head.process_batch
+        if self._input_index[header.edge]:
+            assert isinstance(head, TwoInputs), f"{head.name} has no second input"
+            process = head.process_batch2
         done = 0
         for place, mark in enumerate((*chunk.marks, None)):
             until = len(chunk.records) if mark is None else mark.position

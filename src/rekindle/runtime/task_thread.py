@@ -1,4 +1,4 @@
-"""One thread per task: input, timers and life-cycle calls reach user code on that thread, so users need no locks."""
+"""One thread per task: all calls of user code run on it (input, timers, life cycle), so users need no locks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rekindle.runtime.task import Task
 
 _POLL_MIN_S = 0.001
 _POLL_MAX_S = 0.05
-#: A timer may be set for the end of time, which the operating system cannot wait for.
+#: A timer may be set for the end of time, which is longer than the operating system can wait.
 _WAIT_MAX_S = 3600.0
 
 
 class TaskThread:
-    """Runs mails one after the other; between epochs watches for something to do (I4)."""
+    """Runs mails one after the other; between epochs it checks whether the task has something to do (I4)."""
 
     def __init__(self, task: Task, clock: Clock, ready: Callable[[], None]) -> None:
         self.task = task
@@ -34,17 +34,17 @@ class TaskThread:
         self._thread.start()
 
     def submit(self, call: Callable[[], Any]) -> Future[Any]:
-        """Run a call on the task's thread."""
+        """Run a call on the task's thread; return its future."""
         future: Future[Any] = Future()
         self._mails.put((call, future))
         return future
 
     def watch(self) -> None:
-        """From now on, until the next mail, say `ready` once when the task has something to do."""
+        """Until the next mail, check the task and call `ready` once it has something to do."""
         self.submit(self._start_watching)
 
     def stop(self, timeout_s: float) -> bool:
-        """End the thread after the mails that wait; False if it did not end in time."""
+        """End the thread after the queued mails; False if it did not end in time."""
         self._mails.put(None)
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
@@ -59,7 +59,7 @@ class TaskThread:
                 mail = self._mails.get(timeout=self._wait_s(pause_s))
             except Empty:
                 pause_s = min(pause_s * 2, _POLL_MAX_S)
-                self._look()
+                self._check_task()
                 continue
             if mail is None:
                 return
@@ -76,9 +76,9 @@ class TaskThread:
                 future.set_result(result)
 
     def _end_if_forked(self, error: BaseException | None = None) -> None:
-        """A process that user code has forked must not go on as a second slot, however it came back from there."""
+        """End this process if user code has forked it: the child must not go on as a second slot."""
         if os.getpid() != self._process:
-            _end(error)
+            _exit_process(error)
 
     def _wait_s(self, pause_s: float) -> float | None:
         if not self._watching:
@@ -89,14 +89,14 @@ class TaskThread:
             waits.append(min(max(0.0, (due_ms - self._clock.wall_ms()) / 1000), _WAIT_MAX_S))
         return min(waits, default=None)
 
-    def _look(self) -> None:
+    def _check_task(self) -> None:
         due_ms = self.task.next_due_ms()
         if self._has_input() or (due_ms is not None and due_ms <= self._clock.wall_ms()):
             self._watching = False
             self._ready()
 
     def _has_input(self) -> bool:
-        """A reader of the user's own is asked here: its error asks for an epoch, which then fails with it."""
+        """Whether the task has input. A user's reader may fail here: its error is raised in the next epoch."""
         try:
             return self.task.has_input()
         except BaseException as error:
@@ -104,8 +104,8 @@ class TaskThread:
             return True
 
 
-def _end(error: BaseException | None) -> NoReturn:
-    """As a Python program ends, without what the slot would do at its exit."""
+def _exit_process(error: BaseException | None) -> NoReturn:
+    """End the process as a Python program ends, without the slot's exit handlers."""
     status = 0
     if isinstance(error, SystemExit):
         status = error.code if isinstance(error.code, int) else 0 if error.code is None else 1

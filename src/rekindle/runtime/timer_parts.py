@@ -80,7 +80,7 @@ def decode_timers(group: int, data: bytes, key_codec: Codec, namespace_codec: Co
     return TimersOfGroup(part, key_codec, namespace_codec)
 
 
-class TimerSnapshot:
+class CapturedTimers:
     """Timers at a cut; `encode` may run on another thread while processing goes on."""
 
     def __init__(

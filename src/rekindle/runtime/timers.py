@@ -13,10 +13,10 @@ from typing import Any, Final
 from rekindle.common.watermark_strategy import MAX_WATERMARK
 from rekindle.runtime.keys import canonical_bytes
 from rekindle.runtime.state.spec import Codec
-from rekindle.runtime.timer_parts import Timer, TimerChanges, TimerSnapshot, decode_timers
+from rekindle.runtime.timer_parts import CapturedTimers, Timer, TimerChanges, decode_timers
 from rekindle.serde import value_codec_for
 
-__all__ = ["InternalTimers", "Timer", "TimerQueue", "TimerSnapshot"]
+__all__ = ["CapturedTimers", "InternalTimers", "Timer", "TimerQueue"]
 
 _STALE_ALLOWED: Final = 64
 # So many changes are kept in any case, above that no more than there are timers, twice.
@@ -242,17 +242,17 @@ class InternalTimers:
         """Whether one is set."""
         return self.next_event_time() is not None or self.next_processing_time() is not None
 
-    def snapshot(self, also: Collection[int] = ()) -> TimerSnapshot:
+    def snapshot(self, also: Collection[int] = ()) -> CapturedTimers:
         """All timers as they are now; keys are immutable, so references are enough (I13)."""
         return self._snapshot(list(self.event.all()), list(self.processing.all()), also=also)
 
-    def snapshot_whole(self, snapshot_id: int, since_completed_id: int | None, also: Collection[int]) -> TimerSnapshot:
+    def snapshot_whole(self, snapshot_id: int, since_completed_id: int | None, also: Collection[int]) -> CapturedTimers:
         """Cut: all timers. `also` are the key groups of which something is stored that this is to replace."""
         for queue in (self.event, self.processing):
             queue.changes.cut(snapshot_id, since_completed_id, whole=True)
         return self.snapshot(also)
 
-    def snapshot_delta(self, snapshot_id: int, since_completed_id: int) -> TimerSnapshot | None:
+    def snapshot_delta(self, snapshot_id: int, since_completed_id: int) -> CapturedTimers | None:
         """Cut: what changed since the completed snapshot; None, and no cut, when that is not known."""
         queues = (self.event, self.processing)
         if not all(queue.changes.reaches(since_completed_id) for queue in queues):
@@ -278,9 +278,9 @@ class InternalTimers:
         processing: list[Timer],
         removed: tuple[Iterable[Timer], Iterable[Timer]] = ((), ()),
         also: Collection[int] = (),
-    ) -> TimerSnapshot:
+    ) -> CapturedTimers:
         codecs = self._key_codec, self._namespace_codec
-        return TimerSnapshot(event, processing, self._max_parallelism, *codecs, removed, also)
+        return CapturedTimers(event, processing, self._max_parallelism, *codecs, removed, also)
 
     def restore(self, parts: Iterable[tuple[int, bytes]]) -> None:
         """Load (key group, part): for each key group the full part first, then its deltas in order.

@@ -1,4 +1,4 @@
-"""Cached files in a slot: unpacked, or fetched, below the slot's own directory."""
+"""Unpacks or fetches cached files into the slot's own directory."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from rekindle.errors import MissingFileError, SerializationError
 from rekindle.graph.ship_files import ShippedFile
 
 _DIRECTORY = "cached"
-_ANYBODY_MAY_RUN = 0o111
+_EXECUTABLE_BY_ALL = 0o111
 
 
 def place_files(files: Iterable[ShippedFile], directory: str) -> dict[str, str]:
-    """Name -> where the file or directory is now."""
+    """Place files below the directory; return name -> path."""
     placed: dict[str, str] = {}
     for file in files:
         target = Path(directory) / _DIRECTORY / file.name
-        content = file.content if file.content is not None else _fetched(file)
+        content = file.content if file.content is not None else _fetch(file)
         if "" not in content:
             target.mkdir(parents=True, exist_ok=True)
         for name, (data, mode) in content.items():
             path = target / name if name else target
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-            os.chmod(path, mode | _ANYBODY_MAY_RUN if file.executable else mode)
+            os.chmod(path, mode | _EXECUTABLE_BY_ALL if file.executable else mode)
         placed[file.name] = str(target)
     return placed
 
 
-def _fetched(file: ShippedFile) -> dict[str, tuple[bytes, int]]:
+def _fetch(file: ShippedFile) -> dict[str, tuple[bytes, int]]:
     parent, _, name = file.path.rstrip("/").rpartition("/")
     store: Store = open_store(parent)
     try:

@@ -1,4 +1,4 @@
-"""The minimum over channels: when an operator's event time advances, goes idle, or ends (I6). Pure."""
+"""Combines the watermarks of a task's channels: when its event time advances, goes idle, or ends (I6). Pure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class _ChannelTime:
     watermark: int = MIN_WATERMARK
     idle: bool = False
     ended: bool = False
-    aligned: bool = True  # a channel that wakes up behind the others counts again once it has caught up
+    aligned: bool = True  # False: the channel became active again behind the others, and counts once it has caught up
 
 
 class WatermarkValve:
-    """Follows every channel of a task's inputs.
+    """The watermark, idleness and end of every input channel of a task.
 
     >>> valve = WatermarkValve([(0, 0), (0, 1)])
     >>> valve.advance((0, 0), 10), valve.advance((0, 1), 7), valve.idle((0, 1))
@@ -28,35 +28,35 @@ class WatermarkValve:
     """
 
     def __init__(self, channels: Iterable[Channel], inputs: Mapping[int, int] | None = None) -> None:
-        """`inputs` says which input of the task an edge belongs to; by default there is only one."""
+        """`inputs` maps an edge to the task's input; by default there is only one."""
         self._channels = {channel: _ChannelTime() for channel in channels}
         self._inputs = inputs or {}
         self.current = MIN_WATERMARK
 
     def advance(self, channel: Channel, watermark: int) -> int | None:
-        """A channel's watermark; the answer is the task's new one, if it moved."""
+        """Advance a channel's watermark; return the task's new watermark if that moved."""
         time = self._channels[channel]
         time.watermark = max(time.watermark, watermark)
         time.idle = False
         time.aligned = time.watermark >= self.current
-        return self._moved()
+        return self._advanced()
 
     def active(self, channel: Channel) -> None:
-        """A record came: an idle channel counts again."""
+        """Mark a channel active, because a record came: an idle channel counts again."""
         time = self._channels.get(channel)
         if time is not None and time.idle:
             time.idle = False
             time.aligned = time.watermark >= self.current
 
     def idle(self, channel: Channel) -> int | None:
-        """A channel went idle; the others may now decide.
+        """Mark a channel idle; return the task's new watermark if that moved.
 
-        The last one of all leaves nobody to wait for: then time is what the furthest channel of its input had said.
+        Once all channels are idle, the task's watermark becomes the highest of the input whose channel went idle last.
         """
         last = self._channels[channel]
         last.idle = True
         if not self.all_idle:
-            return self._moved()
+            return self._advanced()
         furthest = max(time.watermark for each, time in self._channels.items() if self._same_input(each, channel))
         if not last.aligned or furthest <= self.current:
             return None
@@ -67,28 +67,28 @@ class WatermarkValve:
         return self._inputs.get(one[0], 0) == self._inputs.get(other[0], 0)
 
     def end(self, channel: Channel) -> bool:
-        """A channel ended; True when all have."""
+        """Mark a channel ended; True when all channels have ended."""
         self._channels[channel].ended = True
         return self.all_ended
 
     @property
     def all_idle(self) -> bool:
-        """Whether nobody is left to wait for."""
+        """Whether all channels are idle."""
         return all(time.idle for time in self._channels.values())
 
     @property
     def all_ended(self) -> bool:
-        """Whether nothing can come any more."""
+        """Whether all channels have ended."""
         return all(time.ended for time in self._channels.values())
 
     def sources(self) -> dict[int, set[int]]:
-        """Edge -> the subtasks that send over it."""
+        """Return the sending subtasks by edge."""
         found: dict[int, set[int]] = {}
         for edge, source in self._channels:
             found.setdefault(edge, set()).add(source)
         return found
 
-    def _moved(self) -> int | None:
+    def _advanced(self) -> int | None:
         deciding = [time.watermark for time in self._channels.values() if not time.idle and time.aligned]
         if not deciding or min(deciding) <= self.current:
             return None
@@ -96,7 +96,7 @@ class WatermarkValve:
         return self.current
 
     def seek(self, position: list[Any]) -> None:
-        """Go on from a snapshot: channels that are gone are skipped."""
+        """Continue from a snapshot; skip channels that do not exist any more."""
         self.current, channels = position
         for edge, source, watermark, idle, ended in channels:
             if (edge, source) in self._channels:
@@ -104,6 +104,6 @@ class WatermarkValve:
                 self._channels[edge, source] = _ChannelTime(watermark, idle, ended, aligned)
 
     def position(self) -> list[Any]:
-        """What a snapshot keeps: each channel's watermark and flags, and the task's own watermark."""
+        """Return the state for a snapshot: the task's watermark, then each channel's watermark and flags."""
         channels = [[*channel, time.watermark, time.idle, time.ended] for channel, time in self._channels.items()]
         return [self.current, channels]

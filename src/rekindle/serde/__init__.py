@@ -1,9 +1,9 @@
-"""How values become bytes: chunks between slots, single state values, metadata, and programs.
+"""Encodings to bytes: chunks between slots, single state values, metadata, and programs.
 
-- `chunks`: one encoded list of records, msgpack with a type or pickle without; the hot path
-- `tagged`: builtins, registered classes and rows, exactly as they were, never pickle (I20)
+- `chunks`: one encoded list of records, msgpack with a declared type or pickle without; the hot path
+- `tagged`: builtins, registered classes and rows, restored exactly, never with pickle (I20)
 - `values`: one state value, typed, tagged, or pickled where that is allowed
-- `byvalue`: functions and classes of the user's program, on their way to a slot
+- `byvalue`: functions and classes of the user's program, pickled for a slot
 """
 
 from __future__ import annotations

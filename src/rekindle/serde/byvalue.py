@@ -1,8 +1,8 @@
-"""Pickling of the user's program: functions, and classes that the other side cannot import.
+"""Pickling of the user's program by value: functions, and classes that the other side cannot import.
 
-cloudpickle does it but for two things that typed programs need: msgspec leaves a cache on the classes that it has
-seen, which cannot be pickled; and a `msgspec.Struct` loses its fields. Annotations that are strings are resolved
-here, because on the other side the module that they refer to may not exist.
+cloudpickle does this, except for two things that typed programs need: msgspec leaves a cache on the classes that it
+has seen, and the cache cannot be pickled; and a `msgspec.Struct` loses its fields. Annotations that are strings are
+resolved here, because the module that they refer to may not exist on the other side.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import cloudpickle
 import msgspec
 from cloudpickle import cloudpickle as tracker
 
-#: Length of what cloudpickle returns for a class that travels by value: (make, arguments, state, -, -, set state).
+#: Length of the tuple that cloudpickle returns for a class pickled by value: (make, arguments, state, -, -, set state).
 _BY_VALUE = 6
 
 
 def cloud_dumps(obj: Any) -> bytes:
-    """`obj` with all its functions and classes; `pickle.loads` reads it.
+    """Pickle `obj` with its functions and classes by value; `pickle.loads` reads the result.
 
     >>> import pickle
     >>> pickle.loads(cloud_dumps(lambda x: x + 1))(1)
@@ -50,7 +50,7 @@ def _resolved_annotations(cls: type) -> dict[str, Any]:
     own = inspect.get_annotations(cls)
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
-    except Exception:  # names that exist only for type checkers: whoever needs them will say so by name
+    except Exception:  # names that exist only for type checkers: code that needs them raises its own error
         return own
     return {name: hints.get(name, value) for name, value in own.items()}
 
@@ -71,7 +71,7 @@ def _reduce_struct(cls: type[msgspec.Struct]) -> tuple[Any, ...]:
     identity = tracker._get_or_create_tracker_id(cls)
     defaults = [(info.name, _default_of(info)) for info in infos]
     arguments = (identity, cls.__name__, cls.__qualname__, cls.__module__, cls.__bases__, defaults, namespace, options)
-    # The annotations come as state, after the class itself is known: they may refer to it.
+    # The annotations are state, set after the class exists: they may refer to it.
     return _make_struct, arguments, _resolved_annotations(cls), None, None, _set_annotations
 
 
@@ -121,7 +121,7 @@ _STRUCT_OPTIONS = (
     "dict",
     "cache_hash",
 )
-#: What `defstruct` makes anew; everything else in a Struct's namespace is the user's.
+#: Names that `defstruct` creates itself; everything else in a Struct's namespace is the user's.
 _STRUCT_MACHINERY = frozenset(
     {"__annotations__", "__dict__", "__module__", "__msgspec_cache__", "__qualname__", "__slots__", "__weakref__"}
 )

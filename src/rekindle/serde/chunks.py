@@ -16,7 +16,7 @@ from rekindle.serde.byvalue import cloud_dumps
 Converter = Callable[[Any], Any]
 Buffer = bytes | bytearray | memoryview
 
-#: What msgspec raises for a value that it cannot write, and converters for one that does not have the declared shape.
+#: Errors of msgspec for a value that it cannot write, and of converters for a value without the declared shape.
 CANNOT_ENCODE = (
     TypeError,
     ValueError,
@@ -29,27 +29,27 @@ CANNOT_ENCODE = (
 
 
 class WireType(Protocol):
-    """What a codec needs to know of a type; `rekindle.common.typeinfo.TypeInformation` is the one that has it."""
+    """The part of a type that codecs use; `rekindle.common.typeinfo.TypeInformation` implements it."""
 
     def python_type(self) -> Any | None:
         """The typing object that msgspec decodes to, or None when values can only be pickled."""
         ...
 
     def to_wire(self) -> Converter | None:
-        """From a value to what msgspec encodes; None when that is the value itself."""
+        """The conversion from a value to the form that msgspec encodes; None when that is the value itself."""
         ...
 
     def from_wire(self) -> Converter | None:
-        """From what msgspec decoded to the value; None when that is the value itself."""
+        """The conversion from msgspec's decoded form to the value; None when that is the value itself."""
         ...
 
     def exact_class(self) -> type | None:
-        """The class that values must have to come back as they are; None when any fitting value will do."""
+        """The exact class that values must have to be restored unchanged; None when any fitting value is."""
         ...
 
 
 class ChunkCodec(Protocol):
-    """Turns a list of records into one payload, and back."""
+    """Encodes a list of records as one payload, and decodes it."""
 
     name: str
 
@@ -63,7 +63,7 @@ class ChunkCodec(Protocol):
 
 
 def codec_for(type_info: WireType | None) -> ChunkCodec:
-    """The fastest codec that brings values of this type back: msgpack when it is known, else pickle.
+    """The fastest codec that restores values of this type: msgpack for a declared type, else pickle.
 
     >>> codec = codec_for(None)
     >>> codec.name, codec.decode(codec.encode([{1, 2}, "x"]))
@@ -91,7 +91,7 @@ class MsgpackChunkCodec:
 
     def encode(self, records: list[Any]) -> bytes:
         """The records as one payload; TypeMismatchError names the record that does not fit."""
-        # A subclass would be cut down to the declared class on the other side without a word.
+        # A subclass would silently become the declared class on the other side.
         if self._classes is not None and not self._classes.issuperset(map(type, records)):
             raise self._wrong_class(records)
         try:
@@ -161,7 +161,7 @@ class PickleChunkCodec:
         try:
             return pickle.dumps(records, protocol=5)
         except (pickle.PicklingError, AttributeError, TypeError, RecursionError):
-            # Classes of the user's own script have no module to be found in: they travel by value.
+            # Classes of the user's own script are in no module that slots can import: they travel by value.
             return _dumps_by_value(records)
 
     def decode(self, data: Buffer) -> list[Any]:
@@ -186,11 +186,11 @@ def _dumps_by_value(records: list[Any]) -> bytes:
         raise SerializationError(f"A chunk of records cannot be pickled: {error}.") from error
 
 
-# -- naming the culprit -----------------------------------------------------------------------------------------------
+# -- finding the value that cannot be encoded -------------------------------------------------------------------------
 
 
 def _find_unencodable(value: Any, path: str, encode: Callable[[Any], bytes]) -> tuple[str, Any] | None:
-    """Path and value of the innermost thing that msgspec cannot write; None when it can."""
+    """Path and value of the innermost part that msgspec cannot write; None when it can write all of `value`."""
     try:
         encode(value)
         return None
@@ -205,7 +205,7 @@ def _find_unencodable(value: Any, path: str, encode: Callable[[Any], bytes]) -> 
 
 
 def _find_unpicklable(value: Any, path: str, depth: int) -> tuple[str, Any]:
-    """Path and value of the innermost thing that cannot be pickled, for a value that cannot."""
+    """Path and value of the innermost part that cannot be pickled, in a value that cannot."""
     if depth < _MAX_DEPTH:
         for suffix, child in _children(value):
             try:

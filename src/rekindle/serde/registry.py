@@ -1,4 +1,4 @@
-"""Which classes the tagged codec may write and read; nothing outside this registry is ever built from data."""
+"""The registry of classes that the tagged codec may write and read; it builds no other class from data."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ ClassT = TypeVar("ClassT", bound=type)
 
 
 class ValueType(NamedTuple):
-    """A value type of Rekindle itself (Row, Instant, ...): what is written for it, and how it comes back."""
+    """A value type of Rekindle itself (Row, Instant, ...): the parts that are written, and how to rebuild the value."""
 
     name: str
     to_parts: Callable[[Any], Sequence[Any]]
     from_parts: Callable[[Sequence[Any]], Any]
 
 
-#: Classes of users, by `module:qualname`.
+#: The users' registered classes by `module:qualname`.
 registered_classes: dict[str, type] = {}
 value_types_by_class: dict[type, ValueType] = {}
 value_types_by_name: dict[str, ValueType] = {}
 
 
 def class_name(cls: type) -> str:
-    """What the tagged codec writes for a class.
+    """The name that the tagged codec writes for a class.
 
     >>> class_name(ValueError)
     'builtins:ValueError'
@@ -39,7 +39,7 @@ def class_name(cls: type) -> str:
 
 
 def register_type(cls: ClassT) -> ClassT:
-    """Lets instances of a dataclass, NamedTuple, `msgspec.Struct` or Enum be written and read; works as a decorator.
+    """Register a dataclass, NamedTuple, `msgspec.Struct` or Enum for the tagged codec; works as a decorator.
 
     >>> @register_type
     ... class Colour(enum.Enum):
@@ -59,14 +59,14 @@ def register_type(cls: ClassT) -> ClassT:
 def register_value_type(
     name: str, cls: type[T], to_parts: Callable[[T], Sequence[Any]], from_parts: Callable[[Sequence[Any]], T]
 ) -> None:
-    """Teaches the codec a value type of Rekindle: `to_parts` gives what is written, `from_parts` takes it back."""
+    """Register a value type of Rekindle: `to_parts` gives the parts to write, `from_parts` rebuilds the value."""
     value_type = ValueType(name, to_parts, from_parts)
     value_types_by_class[cls] = value_type
     value_types_by_name[name] = value_type
 
 
 def is_registrable(cls: type) -> bool:
-    """Whether instances of `cls` are described by their class and their fields."""
+    """Whether the class and the fields of an instance of `cls` describe it completely."""
     return (
         issubclass(cls, enum.Enum | msgspec.Struct)
         or is_dataclass(cls)
@@ -75,7 +75,7 @@ def is_registrable(cls: type) -> bool:
 
 
 def field_names(cls: type) -> Sequence[str]:
-    """The fields of a registrable class that is no Enum."""
+    """The field names of a registrable class that is not an Enum."""
     if issubclass(cls, msgspec.Struct):
         return cls.__struct_fields__
     if is_dataclass(cls):

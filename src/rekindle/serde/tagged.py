@@ -1,8 +1,8 @@
-"""The tagged codec (I20): values come back exactly as they were, and reading runs no code of the data's choosing.
+"""The tagged codec (I20): values are restored exactly, and reading runs no code that the data chooses.
 
-msgpack carries None, bool, int, float, str, bytes, list and dict; everything else is a msgpack extension whose
-code says what it is. Classes are named `module:qualname` and looked up among classes that this program registered
-or passed in; nothing is ever imported because data says so.
+msgpack carries None, bool, int, float, str, bytes, list and dict; every other type is a msgpack extension with a code
+of its own. Classes are named `module:qualname` and looked up among the classes that this program registered or passed
+in; the codec never imports a module that the data names.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ encode = msgspec.msgpack.Encoder().encode
 Known = dict[type, str]
 
 
-class NoPlaceError(Exception):
-    """Internal: a value that the codec cannot write; `tagged_dumps` turns it into a sentence with a path."""
+class NotTaggableError(Exception):
+    """Internal: the codec cannot write a value; `tagged_dumps` turns this into a message with a path."""
 
 
 def tagged_dumps(obj: Any, types: Iterable[type] = ()) -> bytes:
-    """`obj` as bytes; SerializationError names the path to a value that has no place here.
+    """Encode `obj`; SerializationError names the path to a value that the codec cannot write.
 
     >>> tagged_loads(tagged_dumps({"offset": (3, 2**70), "seen": {1, 2}}))
     {'offset': (3, 1180591620717411303424), 'seen': {1, 2}}
@@ -56,8 +56,8 @@ def tagged_dumps(obj: Any, types: Iterable[type] = ()) -> bytes:
     known = {cls: class_name(cls) for cls in types}
     try:
         return encode(lower(obj, known))
-    except NoPlaceError:
-        path, reason = _find_offender(obj, "$", known)
+    except NotTaggableError:
+        path, reason = _find_untaggable(obj, "$", known)
         raise SerializationError(f"The value at {path} cannot be stored without pickle: {reason}.") from None
     except RecursionError:
         raise SerializationError(
@@ -68,7 +68,7 @@ def tagged_dumps(obj: Any, types: Iterable[type] = ()) -> bytes:
 
 
 def tagged_loads(data: bytes | bytearray | memoryview, types: Iterable[type] = ()) -> Any:
-    """What `tagged_dumps` wrote; classes are found among the registered ones and `types`."""
+    """Decode the bytes of `tagged_dumps`; classes are looked up among the registered ones and `types`."""
     extra = {class_name(cls): cls for cls in types}
     decoder = decoder_for(extra) if extra else _default_decoder
     try:
@@ -86,7 +86,7 @@ _INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
 
 
 def lower(obj: Any, known: Known) -> Any:
-    """`obj` as something that msgpack carries without loss."""
+    """Convert `obj` to a form that msgpack carries without loss."""
     cls = type(obj)
     if cls in _AS_IS or (cls is int and _INT64_MIN <= obj <= _UINT64_MAX):
         return obj
@@ -103,7 +103,7 @@ def _lower_registered(obj: Any, known: Known) -> Ext:
     cls = type(obj)
     name = known.get(cls) or class_name(cls)
     if cls not in known and registered_classes.get(name) is not cls:
-        raise NoPlaceError
+        raise NotTaggableError
     if isinstance(obj, enum.Enum):
         member = obj.name if obj.name in cls.__members__ else None
         return Ext(_ENUM, encode([name, member, lower(obj.value, known)]))
@@ -130,7 +130,7 @@ def _lower_dict(obj: dict[Any, Any], known: Known) -> Any:
 
 
 def _lower_set(obj: set[Any] | frozenset[Any], known: Known) -> Ext:
-    # Sorted by their bytes: the same set gives the same bytes in every process.
+    # Items are sorted by their bytes: the same set gives the same bytes in every process.
     items = sorted(encode(lower(item, known)) for item in obj)
     return Ext(_SET if type(obj) is set else _FROZENSET, encode([msgspec.Raw(item) for item in items]))
 
@@ -144,14 +144,14 @@ def _lower_time(obj: dt.time, known: Known) -> Ext:
 
 
 def _lower_zone(zone: dt.tzinfo | None) -> str | int | None:
-    """None, the name of a zone, or microseconds east of UTC."""
+    """A time zone as None, its name, or its microseconds east of UTC."""
     if zone is None:
         return None
     if isinstance(zone, zoneinfo.ZoneInfo) and zone.key is not None:
         return zone.key
     if type(zone) is dt.timezone:
         return zone.utcoffset(None) // dt.timedelta(microseconds=1)
-    raise NoPlaceError
+    raise NotTaggableError
 
 
 def _lower_timedelta(obj: dt.timedelta, known: Known) -> Ext:
@@ -176,7 +176,7 @@ _LOWER: dict[type, Callable[[Any, Known], Any]] = {
 
 
 def is_taggable(cls: type, known: Known) -> bool:
-    """Whether values of exactly this class have a place in the codec; what they contain may still have none."""
+    """Whether the codec writes values of exactly this class; values inside them may still not be taggable."""
     return (
         cls in _AS_IS
         or cls in _LOWER
@@ -186,13 +186,13 @@ def is_taggable(cls: type, known: Known) -> bool:
     )
 
 
-def _find_offender(obj: Any, path: str, known: Known) -> tuple[str, str]:
-    """Path and reason of the innermost value without a place; called only after writing `obj` failed."""
+def _find_untaggable(obj: Any, path: str, known: Known) -> tuple[str, str]:
+    """Path and reason of the innermost value that is not taggable; called only after writing `obj` failed."""
     for suffix, child in _children(obj, known):
         try:
             lower(child, known)
-        except NoPlaceError:
-            return _find_offender(child, path + suffix, known)
+        except NotTaggableError:
+            return _find_untaggable(child, path + suffix, known)
     cls = type(obj)
     if isinstance(obj, dt.datetime | dt.time):
         zone = class_name(type(obj.tzinfo))
@@ -225,25 +225,25 @@ def _children(obj: Any, known: Known) -> Iterator[tuple[str, Any]]:
 
 
 def decoder_for(
-    extra: dict[str, type], raise_pickled: Callable[[bytes], Any] | None = None
+    extra: dict[str, type], load_pickled: Callable[[bytes], Any] | None = None
 ) -> msgspec.msgpack.Decoder[Any]:
-    """A decoder that finds classes in `extra` too, and pickled values only where the caller says how to read them."""
+    """Make a decoder that also looks up classes in `extra`, and reads pickled values only with `load_pickled`."""
 
-    def raise_ext(code: int, payload: memoryview) -> Any:
-        if code in _RAISE_BYTES:
-            return _RAISE_BYTES[code](bytes(payload))
-        if code == PICKLED and raise_pickled is not None:
-            return raise_pickled(bytes(payload))
-        if code not in _RAISE_PARTS and code not in (_ENUM, _FIELDS):
+    def build_ext(code: int, payload: memoryview) -> Any:
+        if code in _BUILD_BYTES:
+            return _BUILD_BYTES[code](bytes(payload))
+        if code == PICKLED and load_pickled is not None:
+            return load_pickled(bytes(payload))
+        if code not in _BUILD_PARTS and code not in (_ENUM, _FIELDS):
             raise SerializationError(f"The tagged codec may not read extension {code}: pickle, or a newer version's.")
         parts = decoder.decode(payload)
         if code == _ENUM:
-            return _raise_enum(_resolve(parts[0], extra), parts[1], parts[2])
+            return _build_enum(_resolve(parts[0], extra), parts[1], parts[2])
         if code == _FIELDS:
-            return _raise_fields(_resolve(parts[0], extra), parts[1])
-        return _RAISE_PARTS[code](parts)
+            return _build_fields(_resolve(parts[0], extra), parts[1])
+        return _BUILD_PARTS[code](parts)
 
-    decoder = msgspec.msgpack.Decoder(ext_hook=raise_ext)
+    decoder = msgspec.msgpack.Decoder(ext_hook=build_ext)
     return decoder
 
 
@@ -257,22 +257,22 @@ def _resolve(name: str, extra: dict[str, type]) -> type:
     return cls
 
 
-def _raise_enum(cls: type, name: str | None, value: Any) -> Any:
+def _build_enum(cls: type, name: str | None, value: Any) -> Any:
     try:
         return cls[name] if name is not None else cls(value)  # type: ignore[index]
     except (KeyError, ValueError):
         raise SerializationError(f"{class_name(cls)} has no member {name or value!r} any more.") from None
 
 
-def _raise_fields(cls: type, values: dict[str, Any]) -> Any:
-    """Fields that the class no longer has are dropped, new ones get their default."""
+def _build_fields(cls: type, values: dict[str, Any]) -> Any:
+    """Build an instance: stored fields that the class no longer has are dropped, new ones get their default."""
     given = {name: values[name] for name in field_names(cls) if name in values}
     if issubclass(cls, msgspec.Struct) or not is_dataclass(cls):
         try:
             return cls(**given)
         except TypeError as error:
             raise SerializationError(f"The stored fields do not make a {class_name(cls)}: {error}.") from None
-    # As pickle does: the state is put back, __init__ and __post_init__ do not run again.
+    # As with pickle: the state is set, __init__ and __post_init__ do not run again.
     obj = object.__new__(cls)
     for field in fields(cls):
         if field.name in given:
@@ -289,34 +289,34 @@ def _raise_fields(cls: type, values: dict[str, Any]) -> Any:
     return obj
 
 
-def _raise_zone(zone: str | int | None) -> dt.tzinfo | None:
+def _build_zone(zone: str | int | None) -> dt.tzinfo | None:
     if zone is None:
         return None
     return zoneinfo.ZoneInfo(zone) if isinstance(zone, str) else dt.timezone(dt.timedelta(microseconds=zone))
 
 
-def _raise_value(parts: Sequence[Any]) -> Any:
+def _build_value(parts: Sequence[Any]) -> Any:
     name, inner = parts
     if name not in value_types_by_name:
         raise SerializationError(f"The data holds a {name}, a value type that this version does not know.")
     return value_types_by_name[name].from_parts(inner)
 
 
-_RAISE_BYTES: dict[int, Callable[[bytes], Any]] = {
+_BUILD_BYTES: dict[int, Callable[[bytes], Any]] = {
     _BIG_INT: lambda payload: int.from_bytes(payload, "big", signed=True),
     _BYTEARRAY: bytearray,
     _DECIMAL: lambda payload: Decimal(payload.decode()),
     _DATE: lambda payload: dt.date.fromisoformat(payload.decode()),
     _UUID: lambda payload: uuid.UUID(bytes=payload),
 }
-_RAISE_PARTS: dict[int, Callable[[list[Any]], Any]] = {
+_BUILD_PARTS: dict[int, Callable[[list[Any]], Any]] = {
     _TUPLE: tuple,
     _SET: set,
     _FROZENSET: frozenset,
     _DICT: lambda parts: dict(zip(parts[::2], parts[1::2], strict=True)),
-    _DATETIME: lambda parts: dt.datetime.fromisoformat(parts[0]).replace(fold=parts[1], tzinfo=_raise_zone(parts[2])),
-    _TIME: lambda parts: dt.time.fromisoformat(parts[0]).replace(fold=parts[1], tzinfo=_raise_zone(parts[2])),
+    _DATETIME: lambda parts: dt.datetime.fromisoformat(parts[0]).replace(fold=parts[1], tzinfo=_build_zone(parts[2])),
+    _TIME: lambda parts: dt.time.fromisoformat(parts[0]).replace(fold=parts[1], tzinfo=_build_zone(parts[2])),
     _TIMEDELTA: lambda parts: dt.timedelta(*parts),
-    _VALUE: _raise_value,
+    _VALUE: _build_value,
 }
 _default_decoder = decoder_for({})

@@ -1,4 +1,4 @@
-"""One state value as bytes: typed with msgspec, tagged when it has no type, pickled only where that is allowed."""
+"""Codecs for state values: msgpack with a declared type, tagged without one, pickle only where that is allowed."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from rekindle.errors import SerializationError, TypeMismatchError
 from rekindle.serde.byvalue import cloud_dumps
 from rekindle.serde.chunks import CANNOT_ENCODE, Buffer, WireType
 from rekindle.serde.registry import class_name
-from rekindle.serde.tagged import PICKLED, NoPlaceError, decoder_for, encode, is_taggable, lower, tagged_dumps
+from rekindle.serde.tagged import PICKLED, NotTaggableError, decoder_for, encode, is_taggable, lower, tagged_dumps
 
 
 class ValueCodec(Protocol):
-    """Turns one value into bytes, and back."""
+    """Encodes one value as bytes, and decodes it."""
 
     name: str
 
     def encode(self, value: Any) -> bytes:
-        """The value as bytes."""
+        """Encode one value."""
         ...
 
     def decode(self, data: Buffer) -> Any:
-        """The value again."""
+        """Decode one value."""
         ...
 
     def encode_all(self, values: list[Any]) -> bytes:
-        """A msgpack array of what `encode` gives for each value; None is nil. Much quicker than one by one."""
+        """Encode values as one msgpack array of their `encode` results; None is nil. Much faster than one by one."""
         ...
 
     def decode_all(self, data: Buffer) -> list[Any]:
-        """What `encode_all` wrote."""
+        """Decode the bytes of `encode_all`."""
         ...
 
 
@@ -53,7 +53,7 @@ def value_codec_for(
     return MsgpackValueCodec(type_info)
 
 
-#: Declared type -> classes whose values are read back as written: they need no second look.
+#: Declared type -> classes whose values are always decoded as they were encoded, so that no check is needed.
 _FITTING: Final[dict[Any, frozenset[type]]] = {
     bool: frozenset({bool, type(None)}),
     int: frozenset({int, type(None)}),
@@ -82,7 +82,7 @@ class MsgpackValueCodec:
         self._fitting = _FITTING.get(type_info.python_type(), frozenset()) if self._to_wire is None else frozenset()
 
     def encode(self, value: Any) -> bytes:
-        """The value as bytes; TypeMismatchError when it is not of the declared type."""
+        """Encode one value; TypeMismatchError when it is not of the declared type."""
         if self._classes is not None and type(value) not in self._classes:
             raise TypeMismatchError(f"{value!r} is a {class_name(type(value))}, but {self._declared} was declared.")
         try:
@@ -93,27 +93,27 @@ class MsgpackValueCodec:
         return data
 
     def encode_all(self, values: list[Any]) -> bytes:
-        """An array of them; TypeMismatchError when one is not of the declared type."""
+        """Encode values as one array; TypeMismatchError when one is not of the declared type."""
         try:
             if self._classes is None or self._classes.issuperset(map(type, values)):
                 data = self._encode(values if self._to_wire is None else _converted(self._to_wire, values))
-                # What is written must be readable: a snapshot that nobody can restore is worse than none.
+                # Written values must be readable: a snapshot that cannot be restored is worse than none.
                 if not self._fitting.issuperset(map(type, values)):
                     self._decode_all(data)
                 return data
         except (*CANNOT_ENCODE, msgspec.ValidationError):
             pass
         for value in values:
-            self.encode(value)  # one of them fails again, this time with a sentence
+            self.encode(value)  # one of them fails again, this time with a message that names it
         raise AssertionError(f"values of {self._declared} can be written one by one, but not together")
 
     def decode(self, data: Buffer) -> Any:
-        """The value again; TypeMismatchError when the bytes do not fit the declared type."""
+        """Decode one value; TypeMismatchError when the bytes do not fit the declared type."""
         value = self._checked(self._decode, data)
         return value if self._from_wire is None else self._from_wire(value)
 
     def decode_all(self, data: Buffer) -> list[Any]:
-        """The values again; TypeMismatchError when one does not fit the declared type."""
+        """Decode the bytes of `encode_all`; TypeMismatchError when a value does not fit the declared type."""
         values: list[Any] = self._checked(self._decode_all, data)
         return values if self._from_wire is None else _converted(self._from_wire, values)
 
@@ -132,12 +132,12 @@ def _converted(convert: Callable[[Any], Any], values: list[Any]) -> list[Any]:
     return [None if value is None else convert(value) for value in values]
 
 
-# What the tagged codec writes as it is; an int may be too large for that, which its encoder then says.
+# Classes that msgpack carries directly; for an int that is too large its encoder raises OverflowError.
 _PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes})
 
 
 class TaggedValueCodec:
-    """The tagged codec, and pickle for what has no place in it if that is allowed."""
+    """The tagged codec, with pickle for values that are not taggable if that is allowed."""
 
     name = "tagged"
 
@@ -149,18 +149,18 @@ class TaggedValueCodec:
         self._decode = decoder_for(by_name, pickle.loads if allow_pickle else None).decode
 
     def encode(self, value: Any) -> bytes:
-        """The value as bytes; SerializationError names the path to what would need pickle."""
+        """Encode one value; SerializationError names the path to a part that would need pickle."""
         if self._allow_pickle and not is_taggable(type(value), self._known):
             return _pickled(value)
         try:
             return encode(lower(value, self._known))
-        except (NoPlaceError, RecursionError, UnicodeEncodeError):
+        except (NotTaggableError, RecursionError, UnicodeEncodeError):
             if self._allow_pickle:
                 return _pickled(value)
-            return tagged_dumps(value, self._types)  # fails again, this time with a sentence
+            return tagged_dumps(value, self._types)  # fails again, this time with a message that names the path
 
     def encode_all(self, values: list[Any]) -> bytes:
-        """An array of them; SerializationError names the path to what would need pickle."""
+        """Encode values as one array; SerializationError names the path to a part that would need pickle."""
         if _PLAIN.issuperset(map(type, values)):
             try:
                 return encode(values)
@@ -169,14 +169,14 @@ class TaggedValueCodec:
         return encode([msgspec.Raw(self.encode(value)) for value in values])
 
     def decode(self, data: Buffer) -> Any:
-        """The value again."""
+        """Decode one value."""
         try:
             return self._decode(data)
         except msgspec.DecodeError as error:
             raise SerializationError(f"A stored value is damaged: {error}.") from error
 
     def decode_all(self, data: Buffer) -> list[Any]:
-        """The values again."""
+        """Decode the bytes of `encode_all`."""
         values = self.decode(data)
         if type(values) is not list:
             raise SerializationError("Stored values are damaged: they are no array.")

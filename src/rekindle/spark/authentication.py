@@ -1,7 +1,7 @@
-"""The secret that Spark's own processes prove to each other: a fresh one on this machine, the cluster's from a file.
+"""The secret with which Spark's own processes authenticate: a new one on this machine, the cluster's from a file.
 
-It goes to the JVM over its gateway, and from there to executors in their environment: never on a command line, which
-every user of a machine can read.
+The JVM gets it over its gateway, executors in their environment; it is never on a command line, which every user of a
+machine can read.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _SECRET_BYTES = 32
 
 
 def authentication(starts_everything: bool, configuration: Configuration) -> dict[str, str]:
-    """Spark's settings; none for a cluster whose secret nobody has told us.
+    """Spark's settings for authentication; empty for a cluster whose secret is not configured.
 
-    `starts_everything`: no process of Spark is there before this session, so that nobody else needs to know the secret.
+    `starts_everything`: this session starts all of Spark's processes, so that no other process needs the secret.
     """
     path = configuration.get(config.SPARK_SECRET_FILE)
     if path is not None:
@@ -32,7 +32,7 @@ def authentication(starts_everything: bool, configuration: Configuration) -> dic
 
 
 def read_secret(path: str) -> str:
-    """What a file holds that nobody else can read."""
+    """The secret in a file that only its owner can read."""
     named = f"{config.SPARK_SECRET_FILE.key} names {path}, which"
     try:
         with open(path, encoding="utf-8") as file:

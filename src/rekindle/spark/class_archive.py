@@ -1,9 +1,9 @@
-"""Makes an archive of Spark's Java classes, loaded and verified beforehand: the JVM maps it when it starts.
+"""Makes an archive of Spark's Java classes, already loaded and verified: the JVM maps it into memory at its start.
 
     python -m rekindle.spark.class_archive            # once: half a minute, and 90 MB in the cache directory
 
-With it Spark takes half the processor time to start, every time, and so does a program after its driver's death.
-Nothing depends on it. The JVM checks that the file fits Java and every jar, and does without if it does not.
+With the archive Spark needs half the processor time to start, also when a program starts again after its driver died.
+The archive is optional: the JVM checks that it fits Java and every jar, and ignores it if it does not.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from pathlib import Path
 from rekindle.common import Configuration, Types
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import ClusterError
-from rekindle.spark import internals as private
+from rekindle.spark import internals
 from rekindle.spark.gateway import end_jvm, patched_environment
-from rekindle.spark.java import cache_folders, ensure_java, own_folder
+from rekindle.spark.java import cache_folders, ensure_java, ensure_private_folder
 from rekindle.spark.jvm_options import ARCHIVE_IS_OPTIONAL, archive_of
 from rekindle.spark.shared_session import stop_own_session
 
 
 def make_archive(environ: Mapping[str, str] | None = None) -> Path:
-    """Runs a small job and keeps the classes that it needed; a process that has a JVM already cannot do this."""
+    """Run a small job and archive the classes that it loaded, in a process that has no JVM yet."""
     environ = os.environ if environ is None else environ
-    if private.has_gateway():
-        raise ClusterError("This process has a JVM already: make the archive in one of its own.")
+    if internals.has_gateway():
+        raise ClusterError("This process has a JVM already: make the archive in a process of its own.")
     java = ensure_java(environ)
-    folder = _own_folder(cache_folders(environ))
+    folder = _first_private_folder(cache_folders(environ))
     archive = archive_of(java, environ, folder)
-    archive.unlink(missing_ok=True)  # a JVM cannot use one and make one
+    archive.unlink(missing_ok=True)  # a JVM that uses an archive cannot make one
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         unfinished = Path(scratch) / archive.name
         options = [shlex.quote(f"-XX:ArchiveClassesAtExit={unfinished}"), *ARCHIVE_IS_OPTIONAL]
@@ -42,15 +42,15 @@ def make_archive(environ: Mapping[str, str] | None = None) -> Path:
             end_jvm()  # the JVM writes the archive when it ends
         if not unfinished.is_file():
             raise ClusterError(
-                f"The Java at {java.path} made no archive: it cannot where Spark's class path has a folder with files"
-                " in it, such as a configuration of one's own. Spark starts without one."
+                f"The Java at {java.path} made no archive: it makes none when Spark's class path has a folder with"
+                " files in it, such as a Spark configuration. Spark starts without an archive."
             )
         unfinished.replace(archive)
     return archive
 
 
 def _run_a_job() -> None:
-    """What every job asks of Spark: slots, and epochs with an exchange."""
+    """Run a job that needs of Spark what every job needs: slots, and epochs with an exchange."""
     settings = {"rekindle.master": "local[2]", "rekindle.progress": "off"}
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     env.set_parallelism(2)
@@ -59,10 +59,10 @@ def _run_a_job() -> None:
         assert sum(1 for _ in results) == 1000
 
 
-def _own_folder(folders: Sequence[Path]) -> Path:
+def _first_private_folder(folders: Sequence[Path]) -> Path:
     for folder in folders:
         try:
-            own_folder(folder)
+            ensure_private_folder(folder)
         except OSError:
             continue
         return folder
@@ -70,7 +70,7 @@ def _own_folder(folders: Sequence[Path]) -> Path:
 
 
 def main() -> None:
-    """Make it, and say where it is."""
+    """Make the archive and print its path."""
     archive = make_archive()
     print(f"{archive} ({archive.stat().st_size >> 20} MB): Spark starts faster from now on.")
 

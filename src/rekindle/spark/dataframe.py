@@ -1,4 +1,4 @@
-"""DataFrames at both ends of a job: whole partitions as extra tasks of the first stage, and results as a DataFrame."""
+"""DataFrames as sources, read as extra tasks of the first stage, and results of a job as a DataFrame."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from rekindle.common.typeinfo import RowTypeInfo, TypeInformation, infer_type_in
 from rekindle.common.types import Row, make_row
 from rekindle.errors import ClusterError, TypeMismatchError
 from rekindle.protocol import DESTINATION
-from rekindle.spark import internals as private
+from rekindle.spark import internals
 from rekindle.spark.dataframe_types import arrow_schema, from_arrow, row_type_of, schema_of, time_zone_of, with_zones
 from rekindle.spark.pump import SPARK_KEY
 from rekindle.spark.shuffle import StageInput
 
-#: (partition, its rows) -> (destination slot, chunk) pairs; has to be picklable.
+#: (partition, its rows) -> (destination slot, chunk) pairs; must be picklable.
 ChunkEncoder: TypeAlias = Callable[[int, Iterator[Row]], Iterable[tuple[int, bytes]]]
 
 _NOT_PERSISTED = StorageLevel(False, False, False, False, 1)
 
 
 class DataFrameInput:
-    """A batch DataFrame as a bounded source: persisted, so that a replay sees the same rows, and read by partitions."""
+    """A batch DataFrame as a bounded source: persisted, so that a replay sees the same rows; read by partitions."""
 
     def __init__(self, df: DataFrame) -> None:
         self.type_info = dataframe_type(df)
@@ -39,25 +39,25 @@ class DataFrameInput:
         self._persisted_here = df.storageLevel == _NOT_PERSISTED
         if self._persisted_here:
             df.persist(StorageLevel.MEMORY_AND_DISK)
-        # A new DataFrame: the plan of the given one may have been made before it was persisted.
-        self._batches = private.arrow_batches(df.select("*"))
+        # Select makes a new DataFrame: the given one's plan may have been made before it was persisted.
+        self._batches = internals.arrow_batches(df.select("*"))
         self.partitions = int(self._batches.getNumPartitions())
 
     def rows_for(self, partitions: Collection[int], encode: ChunkEncoder) -> StageInput:
-        """The tasks that read these partitions, whole (I10); the others are not touched."""
+        """The tasks that read these partitions, each as a whole (I10); other partitions are not computed."""
         chosen = tuple(sorted(set(partitions)))
         assert all(0 <= partition < self.partitions for partition in chosen), f"{chosen} of {self.partitions}"
         task = PartitionTask(chosen, self._schema, self._time_zone, encode)
-        return StageInput(private.select_partitions(self._sc, self._batches, chosen), task)
+        return StageInput(internals.select_partitions(self._sc, self._batches, chosen), task)
 
     def close(self) -> None:
-        """Lets the persisted rows go, unless they were persisted before."""
+        """Unpersist the DataFrame, unless the user had persisted it."""
         if self._persisted_here:
             self._df.unpersist()
 
 
 class PartitionTask:
-    """In Spark's Python worker: one partition's Arrow batches to chunks, each with the slot that it is for."""
+    """Runs in Spark's Python worker: turns a partition's Arrow batches into chunks, each with its destination slot."""
 
     def __init__(
         self, partitions: tuple[int, ...], schema: st.StructType, time_zone: str, encode: ChunkEncoder
@@ -75,7 +75,7 @@ class PartitionTask:
 
 
 def rows_of(batches: Iterable[bytes], schema: st.StructType, time_zone: str) -> Iterator[Row]:
-    """The rows in Spark's Arrow batches, column by column converted."""
+    """The rows in Spark's Arrow batches, converted column by column."""
     names = list(schema.names)
     conversions = [from_arrow(field.dataType) for field in schema.fields]
     arrow = arrow_schema(schema, time_zone)
@@ -104,7 +104,7 @@ def dataframe_type(df: DataFrame) -> RowTypeInfo:
 
 
 def refuse_other_dataframes(df: Any) -> None:
-    """Only classic batch DataFrames can be read by partitions."""
+    """Refuse everything but classic batch DataFrames: others cannot be read by partitions."""
     if not isinstance(df, DataFrame):
         raise TypeMismatchError(f"from_dataframe takes a Spark DataFrame, not {type(df).__name__}.")
     if type(df).__module__.startswith("pyspark.sql.connect"):

@@ -1,4 +1,4 @@
-"""From a DataFrame's partitions to chunks: runs in Spark's own tasks, so that rows enter with the first stage (I10)."""
+"""Encodes a DataFrame's partitions as chunks, in Spark's own tasks, so that rows enter with the first stage (I10)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Target:
 
 @dataclass(frozen=True)
 class DataFrameChunks:
-    """Partition p is channel p: its rows go to subtask p modulo the parallelism, its end to every subtask."""
+    """Encoder of partitions: partition p is channel p; its rows go to subtask p modulo parallelism, its end to all."""
 
     type_info: TypeInformation | None
     chunk_records: int

@@ -1,4 +1,4 @@
-"""Columns of DataFrames and types of streams: which is which, in both directions, with Arrow in between."""
+"""Maps column types of DataFrames to types of streams and back, with the Arrow types between them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _TIME_TYPE: type[st.DataType] | None = getattr(st, "TimeType", None)
 
 
 def type_of(spark_type: st.DataType, path: str) -> TypeInformation:
-    """The stream's type for a column's; one without a counterpart is refused under the column's name."""
+    """The stream type for a column type; the error for a type without a counterpart names the column."""
     if type(spark_type) in _PLAIN:
         return _PLAIN[type(spark_type)][0]()
     if isinstance(spark_type, st.DecimalType):
@@ -96,7 +96,7 @@ def row_type_of(schema: st.StructType, path: str = "") -> RowTypeInfo:
 
 
 def arrow_type(spark_type: st.DataType, time_zone: str) -> Any:
-    """How Spark writes such a column to Arrow."""
+    """The Arrow type in which Spark writes a column of this type."""
     if type(spark_type) in _PLAIN:
         return _PLAIN[type(spark_type)][1]
     if isinstance(spark_type, st.DecimalType):
@@ -116,14 +116,14 @@ def arrow_type(spark_type: st.DataType, time_zone: str) -> Any:
 
 
 def arrow_schema(schema: st.StructType, time_zone: str) -> Any:
-    """The Arrow schema of the batches that Spark makes of such rows."""
+    """The Arrow schema of Spark's batches of rows of this schema."""
     return pa.schema(
         [pa.field(each.name, arrow_type(each.dataType, time_zone), each.nullable) for each in schema.fields]
     )
 
 
 def from_arrow(spark_type: st.DataType) -> Conversion:
-    """From what Arrow gives for a value to what the stream carries."""
+    """The conversion from Arrow's Python value to the stream's; None when they are the same."""
     if isinstance(spark_type, st.TimestampType):
         return _nullable(lambda value: value.replace(tzinfo=None))
     if isinstance(spark_type, st.ArrayType):
@@ -147,13 +147,13 @@ def _row_from_dict(schema: st.StructType) -> Callable[[dict[str, Any]], Row]:
 
 
 def schema_of(type_info: TypeInformation | None) -> st.StructType:
-    """The schema for a stream's elements; those that are no rows get one column named f0, as in Flink."""
+    """The schema for a stream's elements; elements that are not rows get one column named f0, as in Flink."""
     column = spark_type_of(infer_type_info(type_info))
     return column if isinstance(column, st.StructType) else st.StructType([st.StructField("f0", column)])
 
 
 def spark_type_of(type_info: TypeInformation) -> st.DataType:
-    """The column's type for a stream's; what could only be pickled has none."""
+    """The column type for a stream type; TypeMismatchError for a type that can only be pickled."""
     match type_info:
         case ExternalTypeInfo():
             return spark_type_of(type_info._type_info)
@@ -184,7 +184,7 @@ def spark_type_of(type_info: TypeInformation) -> st.DataType:
 
 
 def time_zone_of(name: str) -> dt.tzinfo:
-    """The zone behind the name, or the offset, that a Spark session has."""
+    """The time zone for the zone name or offset in a Spark session's settings."""
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError):
@@ -193,8 +193,9 @@ def time_zone_of(name: str) -> dt.tzinfo:
 
 
 def with_zones(spark_type: st.DataType, zone: dt.tzinfo) -> Conversion:
-    """From a value as Arrow takes it to the same with a zone at every time, however deep: a time without one is in the
-    session's, as Spark gave it out; one that has a zone keeps it. None where there are no times.
+    """The conversion that adds the session's zone to each timestamp without one, at any depth of the value.
+
+    Spark hands out timestamps without a zone in the session's zone. None when the type holds no timestamps.
     """
     if isinstance(spark_type, st.TimestampType):
         return _nullable(lambda moment: moment if moment.tzinfo is not None else moment.replace(tzinfo=zone))

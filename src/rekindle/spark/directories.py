@@ -1,8 +1,8 @@
-"""Directories that only this user may read, and that go with the processes that use them.
+"""Directories that only this user may read, and that are removed with the processes that use them.
 
-A locked file in each says that somebody lives who uses it; a process that is handed the lock's descriptor shares it.
-What killed processes left is removed by whoever makes the next directory of that kind: a lock ends with its process,
-whatever number that had.
+A locked file in each directory shows that a process still uses it; a process that inherits the lock's descriptor
+shares the lock. The kernel releases a lock with its last process, so `make_directory` can find and remove the
+directories that killed processes left, without comparing process ids, which are reused.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ _ALIVE_FILE = "alive"
 
 @dataclass(frozen=True)
 class OwnDirectory:
-    """A directory with mode 0700, and the descriptor of its lock: pass it on to processes that use the directory."""
+    """A directory with mode 0700, and the descriptor of its lock, for processes that use the directory to inherit."""
 
     path: str
     lock: int
 
-    def let_go(self) -> None:
-        """From here on the directory belongs to those that the lock was passed on to."""
+    def release_lock(self) -> None:
+        """Close this process's descriptor of the lock: processes that inherited it keep the directory."""
         os.close(self.lock)
 
     def remove(self) -> None:
-        """Remove all of it."""
+        """Remove the directory with its content, and release the lock."""
         shutil.rmtree(self.path, ignore_errors=True)
-        self.let_go()
+        self.release_lock()
 
 
 def make_directory(kind: str, name: str, parent: str) -> OwnDirectory:
-    """A new directory in `parent`; those of this kind whose processes have all ended are removed first."""
+    """Make a directory in `parent`, after removing those of this kind whose processes have all ended."""
     remove_abandoned(kind, parent)
     path = tempfile.mkdtemp(prefix=f"{kind}{name}-", dir=parent)
     return OwnDirectory(path, _lock(path))
@@ -46,13 +46,13 @@ def _lock(directory: str) -> int:
     path = os.path.join(directory, _ALIVE_FILE)
     alive = os.open(f"{path}.new", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(alive, fcntl.LOCK_EX)
-    # Under its name only when it is locked: another process may be looking for abandoned directories right now.
+    # It gets its name once it is locked: another process may be looking for abandoned directories right now.
     os.rename(f"{path}.new", path)
     return alive
 
 
 def remove_abandoned(kind: str, parent: str) -> None:
-    """Removes this user's directories of a kind that nobody uses any more."""
+    """Remove this user's directories of this kind that no process uses any more."""
     with contextlib.suppress(OSError):
         for entry in os.scandir(parent):
             if entry.name.startswith(kind) and _is_ours(entry.stat(follow_symlinks=False)):

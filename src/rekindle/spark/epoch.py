@@ -1,4 +1,4 @@
-"""Runs one epoch as one Spark job, under names that a person finds on Spark's page."""
+"""Runs one epoch as one Spark job, with a description for Spark's web page, and explains Spark's failures."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from pyspark import SparkContext
 from rekindle import errors
 from rekindle.coordinator.cluster import EpochRun
 from rekindle.errors import ClusterError, JobCancelledError, RekindleError
-from rekindle.spark import internals as private
+from rekindle.spark import internals
 from rekindle.spark.shuffle import EpochJob, Exchange, StageInput
 
 _RAISED_IN_PUMP = re.compile(r"^(?:rekindle\.(?:errors|wire)\.)(\w+): (.+)$", re.MULTILINE)
 _PYTHON_ERROR = re.compile(r"^((?:\w+\.)*\w+(?:Error|Exception|Interrupt|Exit))(?:: (.+))?$", re.MULTILINE)
 _CANCELLED = re.compile(r"SPARK_JOB_CANCELLED|killed via the Web UI|Job \d+ cancelled|Stage \d+ was cancelled")
 _STOPPED = re.compile(r"SparkContext (?:was|has been) ?shut ?down|stopped SparkContext")
-#: What Rekindle itself needs in a worker; a borrowed session may use another interpreter than its program.
+#: Packages that Rekindle needs in a worker; a borrowed session may use another interpreter than its program.
 _MISSING = re.compile(r"No module named '(msgspec|cloudpickle|pyarrow)")
-#: A job that is being submitted at this very moment is not there to be cancelled yet: ask again.
+#: Spark cannot cancel a job that is being submitted at this moment: `cancel` asks again at this interval.
 _CANCEL_INTERVAL_S = 0.05
 _CANCEL_DEADLINE_S = 5.0
 
 
 class EpochRunner:
-    """Runs epochs one after the other on one session; `cancel` may come from another thread."""
+    """Runs epochs one after the other on one session; another thread may call `cancel`."""
 
     def __init__(self, sc: SparkContext, *, java_stacks: bool = False) -> None:
         self._sc = sc
@@ -39,39 +39,39 @@ class EpochRunner:
         self._job_id = ""
 
     def run(self, run: EpochRun, inputs: Sequence[StageInput] = ()) -> list[bytes]:
-        """Runs the epoch to its end; the rows that slots sent to the driver, in no particular order."""
+        """Run the epoch to its end; returns the rows that slots sent to the driver, in no particular order."""
         assert self._idle.is_set(), "one epoch runs at a time"
-        if private.is_stopped(self._sc):
+        if internals.is_stopped(self._sc):
             raise ClusterError(f"The Spark session of the job '{run.job_name}' has been stopped.")
         self._cancelled, self._job_id = False, run.job_id
         self._idle.clear()
         try:
-            with private.own_local_properties(self._sc):
+            with internals.own_local_properties(self._sc):
                 return self._run(run, inputs)
         except Exception as error:
-            if (message := private.java_message(error)) is None:
+            if (message := internals.java_message(error)) is None:
                 raise
-            if private.is_stopping(self._sc):
-                # Tasks fail in many ways under a session that goes.
+            if internals.is_stopping(self._sc):
+                # While a session stops, tasks fail in many ways: the stop is the reason to report.
                 message = f"SparkContext was shut down ({message})"
             if not self._java_stacks:
                 raise explain_failure(message, run.job_name) from None
-            stack = private.java_stack(error) or message
+            stack = internals.java_stack(error) or message
             raise type(explained := explain_failure(message, run.job_name))(f"{explained}\n{stack}") from None
         finally:
             self._idle.set()
 
     def cancel(self) -> None:
-        """Stops the running epoch, whose `run` then raises JobCancelledError; nothing happens when none runs."""
+        """Stop the running epoch, whose `run` then raises JobCancelledError; do nothing when none runs."""
         self._cancelled = True
         waited = 0.0
-        while not (self._idle.is_set() or private.is_stopped(self._sc)) and waited < _CANCEL_DEADLINE_S:
-            private.cancel_jobs(self._sc, self._job_id)
+        while not (self._idle.is_set() or internals.is_stopped(self._sc)) and waited < _CANCEL_DEADLINE_S:
+            internals.cancel_jobs(self._sc, self._job_id)
             self._idle.wait(_CANCEL_INTERVAL_S)
             waited += _CANCEL_INTERVAL_S
 
     def _run(self, run: EpochRun, inputs: Sequence[StageInput]) -> list[bytes]:
-        # Interrupted, a cancelled task ends at once; else only when Spark has killed its Python worker, 2 s later.
+        # An interrupted task ends at once when it is cancelled; another only 2 s later, when Spark kills its worker.
         self._sc.setJobGroup(run.job_id, describe(run), interruptOnCancel=True)
         job = self._exchange.build(run, inputs)
         try:
@@ -85,13 +85,13 @@ class EpochRunner:
         try:
             self._exchange.remove(job)
         except Exception as error:
-            # With the session gone its files are gone too; the job's own error is the one to report.
-            if private.java_message(error) is None:
+            # A stopped session has removed its files; the job's own error is the one to report.
+            if internals.java_message(error) is None:
                 raise
 
 
 def describe(run: EpochRun) -> str:
-    """The job's description on Spark's page."""
+    """The job's description on Spark's web page."""
     parts = [run.job_name, f"epoch {run.epoch}"]
     if run.checkpoint is not None:
         parts.append(f"checkpoint {run.checkpoint.id}")
@@ -99,8 +99,8 @@ def describe(run: EpochRun) -> str:
 
 
 def explain_failure(message: str, job_name: str) -> RekindleError:
-    """What Spark says about a failed job, as one sentence of ours."""
-    if message.startswith(private.JVM_GONE):
+    """The error, in one sentence, for Spark's message about a failed job."""
+    if message.startswith(internals.JVM_GONE):
         return ClusterError(f"Spark's driver process ended while the job '{job_name}' ran.")
     if _STOPPED.search(message):
         return ClusterError(f"The Spark session was stopped while the job '{job_name}' ran.")
@@ -123,6 +123,6 @@ def explain_failure(message: str, job_name: str) -> RekindleError:
 
 
 def first_sentence(message: str) -> str:
-    """The first line of a Java message, without what the task scheduler puts around the cause."""
+    """The first line of a Java message, without the task scheduler's words around the cause."""
     line = next((line.strip() for line in message.splitlines() if line.strip()), "no reason was given")
     return re.sub(r"^Job aborted due to stage failure: ", "", line).split("\tat ")[0]

@@ -1,4 +1,4 @@
-"""Starts the driver's JVM for sessions of our own: with the Java we found, and without its noise on the terminal."""
+"""Starts the driver's JVM for sessions of our own: with the Java that was found, and with its output filtered."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from pathlib import Path
 import pyspark
 
 from rekindle.errors import ClusterError
-from rekindle.spark import internals as private
+from rekindle.spark import internals
 from rekindle.spark.directories import OwnDirectory, make_directory
 from rekindle.system import refusal
 
 _DIRECTORY_KIND = "rekindle-spark-"
 _KEPT_LINES = 50
-_COMPLAINT_DEADLINE_S = 5.0
+_OUTPUT_DEADLINE_S = 5.0
 _held: dict[str, OwnDirectory] = {}
 
 
 class JvmOutput:
-    """What the JVM writes to its standard error: held back while it starts, passed on once the session stands."""
+    """The JVM's standard error: held back while Spark starts, passed on to the user once the session runs."""
 
     def __init__(self) -> None:
         self._read, self.write = os.pipe()
@@ -34,20 +34,20 @@ class JvmOutput:
         self._is_open = threading.Event()
 
     def start(self) -> threading.Thread:
-        """Reads on a thread of its own, until the JVM ends."""
+        """Start the thread that reads until the JVM ends."""
         os.close(self.write)
         thread = threading.Thread(target=self._pass_on, name="rekindle-jvm-output", daemon=True)
         thread.start()
         return thread
 
     def open(self) -> None:
-        """From here on the user sees what comes."""
+        """Pass on all further lines to the user."""
         self._is_open.set()
 
-    def complaint(self) -> str | None:
-        """The line among the last ones that says most about why the JVM did not start; None when it said nothing."""
-        telling = [line for line in self._last if "Error" in line or "Exception" in line or "error:" in line.lower()]
-        return next(iter(telling or self._last), None)
+    def likely_error(self) -> str | None:
+        """The first of the last lines that looks like an error, or the first of all; None without any output."""
+        errors = [line for line in self._last if "Error" in line or "Exception" in line or "error:" in line.lower()]
+        return next(iter(errors or self._last), None)
 
     def _pass_on(self) -> None:
         with open(self._read, encoding="utf-8", errors="replace") as lines:
@@ -59,14 +59,14 @@ class JvmOutput:
 
 
 def without_worker_tracebacks(lines: Iterable[str]) -> Iterator[str]:
-    """Drops what pyspark's own worker loop prints when a cancelled task's connection breaks under it.
+    """Drop the tracebacks that pyspark's own worker loop prints when a cancelled task's connection breaks.
 
     >>> noise = ["Traceback (most recent call last):", '  File "x/pyspark/daemon.py", line 2', "BrokenPipeError: ..."]
     >>> list(without_worker_tracebacks(["a", *noise, "b", noise[0], *noise, *noise[1:], *noise[:1]]))
     ['a', 'b']
     """
     held: list[str] = []
-    begun = 0  # two workers may speak at once
+    begun = 0  # open tracebacks: the lines of two workers may be mixed
     last_end = ""
     for line in lines:
         if line.startswith("Traceback (most recent call last)"):
@@ -86,30 +86,30 @@ def without_worker_tracebacks(lines: Iterable[str]) -> Iterator[str]:
                 held, begun = [], 0
         else:
             yield line
-    # What is cut short here was being printed by a worker that the end of the session ended.
+    # A worker that ended with the session may have printed only a part of its traceback.
     if not _is_noise(held):
         yield from held
 
 
 def _is_noise(traceback: Iterable[str]) -> bool:
-    """As far as it has come: nothing in it is from elsewhere than the worker loop."""
-    return all(map(_is_of_the_daemon, _frames(traceback)))
+    """Whether all frames of the traceback so far are the worker loop's."""
+    return all(map(_is_daemon_frame, _frames(traceback)))
 
 
 def _frames(traceback: Iterable[str]) -> list[str]:
     return [line for line in traceback if line.lstrip().startswith("File ")]
 
 
-def _is_of_the_daemon(frame: str) -> bool:
+def _is_daemon_frame(frame: str) -> bool:
     return "/pyspark/daemon.py" in frame
 
 
 def launch_jvm(environment: Mapping[str, str], directories: Sequence[OwnDirectory] = ()) -> JvmOutput | None:
-    """Starts the JVM unless this process has one; its output, to be opened when the session stands.
+    """Start the JVM unless this process has one; returns its output, to be opened once the session runs.
 
-    It shares the locks of its directories, which are removed when it has ended.
+    The JVM shares the locks of its directories, which are removed when it has ended.
     """
-    if private.has_gateway() or "PYSPARK_GATEWAY_PORT" in os.environ:
+    if internals.has_gateway() or "PYSPARK_GATEWAY_PORT" in os.environ:
         return None
     try:
         output = JvmOutput()
@@ -117,24 +117,24 @@ def launch_jvm(environment: Mapping[str, str], directories: Sequence[OwnDirector
         raise ClusterError(f"Spark's JVM did not start: {refusal(error)}.") from None
     try:
         with patched_environment(environment):
-            private.launch_gateway(output.write, [directory.lock for directory in directories])
+            internals.launch_gateway(output.write, [directory.lock for directory in directories])
     except Exception as error:
-        output.start().join(_COMPLAINT_DEADLINE_S)
+        output.start().join(_OUTPUT_DEADLINE_S)
         for directory in directories:
             remove_directory(directory.path)
-        raise ClusterError(f"Spark's JVM did not start: {_why(error, output.complaint())}") from None
+        raise ClusterError(f"Spark's JVM did not start: {_start_error(error, output.likely_error())}") from None
     output.start()
     return output
 
 
-def _why(error: Exception, complaint: str | None) -> str:
-    why = refusal(error)
-    return f"{why}." if complaint is None else f"{complaint} ({why})"
+def _start_error(error: Exception, printed: str | None) -> str:
+    reason = refusal(error)
+    return f"{reason}." if printed is None else f"{printed} ({reason})"
 
 
 @contextlib.contextmanager
 def patched_environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables for the JVM and the session's start; afterwards they are what they were."""
+    """Set environment variables for the start of the JVM and the session, and restore them afterwards."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -148,14 +148,14 @@ def patched_environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def temporary_directory(purpose: str, parent: str | None = None) -> OwnDirectory:
-    """A directory for the JVM and what runs in it; it goes with them, or with the next one when all are killed."""
+    """Make a directory for the JVM: removed when it ends or, if all its processes were killed, at the next start."""
     own = make_directory(_DIRECTORY_KIND, purpose, parent or tempfile.gettempdir())
     _held[own.path] = own
     return own
 
 
 def remove_directory(path: str) -> None:
-    """One of them is not needed any more."""
+    """Remove a directory that `temporary_directory` made."""
     if (own := _held.pop(path, None)) is not None:
         own.remove()
 
@@ -167,19 +167,19 @@ def _remove_directories() -> None:
 
 
 def end_jvm() -> None:
-    """Ends the JVM of this process, which has no active session, and removes its directories."""
-    private.end_gateway()
+    """End the JVM of this process, which has no active session, and remove its directories."""
+    internals.end_gateway()
     _remove_directories()
 
 
 def forget_jvm() -> None:
-    """Lets go of a JVM that has ended, and of the session in it, and removes its directories."""
-    private.forget_gateway()
+    """Forget a JVM that has ended, with its session, and remove its directories."""
+    internals.forget_gateway()
     _remove_directories()
 
 
 def local_directories(configured: str | None, environ: Mapping[str, str]) -> list[OwnDirectory]:
-    """Where Spark's shuffle files go: below each of the user's own choices, readable by the user alone.
+    """Make the directories of Spark's shuffle files: below each that the user chose, readable by the user alone.
 
     Spark's order: SPARK_LOCAL_DIRS in the environment, then `configured` (spark.local.dir), then the temporary one.
     """
@@ -194,7 +194,7 @@ def local_directories(configured: str | None, environ: Mapping[str, str]) -> lis
 
 
 def linked_spark_home() -> OwnDirectory:
-    """A Spark home of links to the installed one: `local-cluster` writes its work directory into its Spark home."""
+    """Make a Spark home of links to the installed one: `local-cluster` writes its work directory into its home."""
     own = temporary_directory("home")
     home = Path(own.path)
     installed = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)

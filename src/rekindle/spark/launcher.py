@@ -1,4 +1,4 @@
-"""Where `execute()` arrives: from a program to a job that runs on Spark. The environment finds it by entry point."""
+"""Launches a program as a job on Spark. `execute()` finds this module by its entry point."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from rekindle.wire import TlsFiles
 
 __all__ = ["dataframe_type", "explain", "launch", "materialize", "plan_json", "to_dataframe"]
 
-#: Records of a cache travel to every slot of the jobs that read it.
+#: The records of a cached stream travel to every slot of the jobs that read it.
 _LARGEST_CACHE_BYTES = 1 << 30
 
 
 def launch(program: Program, observer: Observer | None = None) -> JobMaster:
-    """Start a program; the answer is the handle behind `JobClient`."""
+    """Start a program; returns the handle behind `JobClient`."""
     return _launch(program, observer, keep_rows=False)
 
 
 def materialize(program: Program) -> CachedRowsSource:
-    """Run a bounded program and make its collected records a source for later ones."""
+    """Run a bounded program and return its collected records as a source for later programs."""
     job = _launch(program, None, keep_rows=True)
     rows: list[bytes] = []
     for batch in job.results():
@@ -66,7 +66,7 @@ def _collect_of(program: Program) -> Transformation:
 
 
 def to_dataframe(program: Program) -> Any:
-    """Run a bounded program and make its collected records a DataFrame of the same session."""
+    """Run a bounded program and return its collected records as a DataFrame of the same session."""
     job = _launch(program, None, keep_rows=True)
     rows = [row for batch in job.results() for row in batch]
     job.result().result()
@@ -86,12 +86,12 @@ def plan_json(program: Program) -> str:
 
 
 def explain(program: Program) -> str:
-    """The plan for people."""
+    """The plan as text for people."""
     return explain_plan(build_plan(program))
 
 
 class CollectedRows:
-    """Decodes the rows that a collect operator sent; picklable, so that Spark can do it in parallel."""
+    """Decodes the rows that a collect operator sent; picklable, so that Spark can decode in parallel."""
 
     def __init__(self, type_info: TypeInformation | None) -> None:
         self._type_info = type_info
@@ -101,7 +101,7 @@ class CollectedRows:
 
 
 def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> JobMaster:
-    # What cannot be built, or begun from, fails before Spark is started.
+    # A job that cannot be built, or whose checkpoint cannot be found, fails before Spark is started.
     tls = tls_files(program.configuration.get)
     storage = JobStorage.of(build_plan(program), program.configuration)
     storage.check()
@@ -147,7 +147,7 @@ def _checkpointing(plan: JobPlan, storage: JobStorage, job_id: str) -> Checkpoin
 
 
 class _RowDecoder:
-    """Rows of the driver as records, in the order in which each subtask sent them."""
+    """Decodes the driver's rows to records, in the order in which each subtask sent them."""
 
     def __init__(self, plan: JobPlan) -> None:
         self._codecs = {

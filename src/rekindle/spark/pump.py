@@ -1,7 +1,7 @@
-"""Inside the Spark task: carries rows from Spark's shuffle into a slot and the slot's rows back.
+"""The pump, inside the Spark task: carries rows from Spark's shuffle into a slot, and the slot's rows back.
 
-A row on its way through Spark is `<u32 destination slot><bytes>`, the very frame that the sending slot wrote, so that
-nothing is copied or re-encoded here. Rows for the driver pass through the later stages' pumps without touching a slot.
+A row in Spark is `<u32 destination slot><bytes>`, exactly the frame that the sending slot wrote, so that the pump
+neither copies nor encodes. Rows for the driver pass through the later stages' pumps and never reach a slot.
 
 Spark's Python workers import this module for every task: it must stay light.
 """
@@ -28,8 +28,8 @@ _worker_is_frozen = False
 class PumpTask:
     """The function of one stage's Spark tasks; partition i serves slot i.
 
-    `slots` holds (host, boot id, unix path, tcp port) of each slot. A stage that a shuffle follows yields, as Spark's
-    `PairwiseRDD` wants it, a key and a row in turn; the last stage yields the driver's rows alone.
+    `slots` holds (host, boot id, unix path, tcp port) of each slot. A stage before a shuffle yields keys and rows in
+    turn, as Spark's `PairwiseRDD` reads them; the last stage yields the driver's rows alone.
     """
 
     __slots__ = ("hello", "is_last", "secret", "slots", "tls")
@@ -104,12 +104,12 @@ class PumpTask:
 def connect_to_slot(
     host: str, boot_id: str, unix_path: str, tcp_port: int, secret: bytes, tls: TlsFiles | None = None
 ) -> Connection:
-    """A connection to a slot's pump socket: the unix socket when it is on this machine, else TCP, encrypted if set."""
+    """Connect to a slot's pump server: over its unix socket on this machine, else over TCP, with TLS if configured."""
     if boot_id == this_boot_id() and os.path.exists(unix_path):
         try:
             return connect_unix(unix_path, secret)
         except (ConnectionRefusedError, FileNotFoundError, PermissionError):
-            # The same kernel, but another container or user: the TCP port is open to those as well.
+            # The same kernel, but another container or user: they can still use the TCP port.
             if not tcp_port:
                 raise
     if not tcp_port:
@@ -122,7 +122,7 @@ def _reason(error: OSError) -> str:
 
 
 def _freeze_worker() -> None:
-    """Spark collects garbage after every task; without this each collection walks all of pyspark (10 to 20 ms)."""
+    """Freeze imported objects: Spark collects garbage after every task, and would walk all of pyspark (10 to 20 ms)."""
     global _worker_is_frozen
     if not _worker_is_frozen:
         _worker_is_frozen = True

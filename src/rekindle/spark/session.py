@@ -1,4 +1,4 @@
-"""The Spark session of a job: the active one, used as it is, or one of our own with settings that suit epochs."""
+"""The Spark session of a job: the active one, unchanged, or one of our own with settings that suit epochs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.errors import ClusterError
-from rekindle.spark import internals as private
+from rekindle.spark import internals
 from rekindle.spark.authentication import authentication
 from rekindle.spark.epoch import first_sentence
 from rekindle.spark.gateway import (
@@ -41,7 +41,7 @@ from rekindle.spark.slots import is_local_master, master_of
 _LOG = logging.getLogger("rekindle.spark")
 _LOOPBACK = "127.0.0.1"
 _SPARK_CONF_PREFIX = "rekindle.spark.conf."
-#: These report every failed task with a Java stack; the failure reaches the user as our own error.
+#: These loggers report every failed task with a Java stack; the user sees the failure as our own error.
 _STACK_LOGGERS = (
     "org.apache.spark.executor.Executor",
     "org.apache.spark.scheduler.TaskSetManager",
@@ -51,18 +51,18 @@ _STACK_LOGGERS = (
     "org.apache.spark.util.Utils",
     "org.apache.spark.storage.ShuffleBlockFetcherIterator",
 )
-#: While Spark stops, executors that end and messages that come too late are errors to it, some with a stack.
+#: While Spark stops, these loggers report ending executors and late messages as errors, some with a stack.
 _STOPPING_LOGGERS = ("org.apache.spark",)
-#: Spark refuses a longer directory for unix sockets: some systems take 104 bytes for a path, and its name needs 43.
+#: Spark refuses a longer directory for unix sockets: some systems allow 104 bytes for a path, and the name needs 43.
 _LONGEST_SOCKET_DIRECTORY = 60
 _reported: set[str] = set()
 
 
 @dataclass(frozen=True)
 class SessionLease:
-    """Spark for one job; `owned` when Rekindle started it and has to stop it.
+    """Spark for one job. `owned`: closing the lease stops Spark.
 
-    `renewable`: Rekindle started it and can start another one when its JVM has ended.
+    `renewable`: Rekindle started Spark and can start it again when its JVM has ended.
     """
 
     context: SparkContext
@@ -71,17 +71,17 @@ class SessionLease:
 
     @property
     def spark(self) -> SparkSession:
-        """The session, made when somebody asks: epochs do not, and it takes as long to start as all the rest."""
+        """The session, made at the first use: epochs do not need it, and it takes as long to start as all the rest."""
         return SparkSession.getActiveSession() or SparkSession(self.context)
 
     def close(self) -> None:
-        """Stops Spark if it is ours; a borrowed session stays as it is."""
+        """Stop Spark if the lease owns it; a borrowed session stays as it is."""
         if self.owned:
             stop_context(self.context)
 
 
 def obtain_session(configuration: Configuration) -> SessionLease:
-    """The active session when there is one, never changed; else a new one on the configured master."""
+    """The active session, which is never changed, or else a new one on the configured master."""
     refuse_spark_connect()
     context = active_context()
     if context is None:
@@ -94,21 +94,21 @@ def obtain_session(configuration: Configuration) -> SessionLease:
 
 
 def active_context() -> SparkContext | None:
-    """The Spark that this process has, whoever started it."""
+    """The Spark context of this process, of Rekindle's or the user's making; None when there is none."""
     context = SparkContext._active_spark_context
-    if context is None or private.is_stopped(context):
+    if context is None or internals.is_stopped(context):
         return None
     try:
-        private.ask_jvm(context)
+        internals.ask_jvm(context)
     except Exception as error:
-        if (message := private.java_message(error)) is None or not message.startswith(private.JVM_GONE):
+        if (message := internals.java_message(error)) is None or not message.startswith(internals.JVM_GONE):
             raise
         raise ClusterError("Spark's driver process (a JVM) has ended: start the program again.") from None
     return context
 
 
 def refuse_spark_connect() -> None:
-    """Spark Connect has no RDDs, and epochs are made of them."""
+    """Refuse Spark Connect: it has no RDDs, and epochs are RDDs."""
     remote = os.environ.get("SPARK_REMOTE") or os.environ.get("SPARK_LOCAL_REMOTE")
     if remote or os.environ.get("SPARK_CONNECT_MODE_ENABLED"):
         raise ClusterError(
@@ -118,12 +118,12 @@ def refuse_spark_connect() -> None:
 
 
 def create_session(configuration: Configuration) -> SparkSession:
-    """A session of our own, for whoever needs more of Spark than epochs do; `stop_session` removes all of it."""
+    """Make a session of our own, for callers that need more of Spark than epochs do; `stop_session` removes it."""
     return SparkSession(start_context(configuration))
 
 
 def start_context(configuration: Configuration) -> SparkContext:
-    """Spark of our own on the configured master; nothing of it stays when it is stopped with `stop_context`."""
+    """Start Spark on the configured master; `stop_context` stops it and leaves nothing behind."""
     refuse_spark_connect()
     if active_context() is not None:
         raise ClusterError("This process has an active Spark session: stop it before another one is made.")
@@ -131,19 +131,19 @@ def start_context(configuration: Configuration) -> SparkContext:
     output = _launch(configuration, master)
     _LOG.info("Spark's JVM runs.")
     settings = own_settings(master, configuration)
-    with patched_environment(_python_environment(configuration)), _same_interrupt_handler():
+    with patched_environment(_python_environment(configuration)), _keep_interrupt_handler():
         try:
             context = SparkContext(conf=_conf(settings))
         except Exception as error:
             if (sockets := settings.get("spark.python.unix.domain.socket.dir")) is not None:
                 remove_directory(sockets)
-            if (ending := private.ending_behind(error)) is not None:
+            if (ending := internals.ending_behind(error)) is not None:
                 raise ClusterError(f"Spark's JVM ended while Spark started on {master!r}: {ending}.") from None
             raise ClusterError(f"Spark could not start on {master!r}: {_cause(error)}") from None
     context.setLogLevel(settings["spark.log.level"])
     if not configuration.get(config.JAVA_STACK):
-        private.set_logger_levels(context, _STACK_LOGGERS, "OFF")
-    private.set_logger_levels(context, _STOPPING_LOGGERS, settings["spark.log.level"])  # off if this JVM had another
+        internals.set_logger_levels(context, _STACK_LOGGERS, "OFF")
+    internals.set_logger_levels(context, _STOPPING_LOGGERS, settings["spark.log.level"])  # a stop sets it to OFF
     if output is not None:
         output.open()
     _LOG.info("Spark %s runs on %s.", context.version, master)
@@ -151,15 +151,15 @@ def start_context(configuration: Configuration) -> SparkContext:
 
 
 def stop_session(session: SparkSession) -> None:
-    """Stops a session of ours and removes its directories."""
+    """Stop a session of ours and remove its directories."""
     stop_context(session.sparkContext)
 
 
 def stop_context(context: SparkContext) -> None:
-    """Stops Spark of our own, with the session that somebody may have made of it, and removes its directories."""
+    """Stop Spark of our own, with the session that may have been made of it, and remove its directories."""
     sockets = context.getConf().get("spark.python.unix.domain.socket.dir")
-    with suppress(Exception):  # a JVM that is gone says nothing
-        private.set_logger_levels(context, _STOPPING_LOGGERS, "OFF")
+    with suppress(Exception):  # a JVM that has ended logs nothing
+        internals.set_logger_levels(context, _STOPPING_LOGGERS, "OFF")
     session = SparkSession._instantiatedSession
     if session is not None and session.sparkContext is context:
         session.stop()
@@ -170,7 +170,7 @@ def stop_context(context: SparkContext) -> None:
 
 
 def configured_master(configuration: Configuration) -> str:
-    """The master to start on: the configuration's, else what `spark-submit` was given, else this machine."""
+    """The master to start on: the configuration's, else the one given to `spark-submit`, else this machine."""
     if (master := configuration.get(config.MASTER)) is not None:
         return master
     if "PYSPARK_GATEWAY_PORT" in os.environ:
@@ -180,16 +180,16 @@ def configured_master(configuration: Configuration) -> str:
 
 
 def is_on_this_machine(master: str) -> bool:
-    """Whether driver and executors can talk over loopback."""
+    """Whether driver and executors can reach each other over loopback."""
     return is_local_master(master) or bool(re.match(r"local-cluster\[|spark://(localhost|127\.0\.0\.1):", master))
 
 
 def own_settings(master: str, configuration: Configuration) -> dict[str, str]:
-    """Every setting of a session of ours; `rekindle.spark.conf.*` wins."""
+    """All settings of a session of ours; the user's `rekindle.spark.conf.*` win."""
     settings = {
         "spark.master": master,
         "spark.app.name": "Rekindle",
-        # A failed epoch is not repaired by Spark but by a restart from the last checkpoint: fail at once.
+        # A restart from the last checkpoint repairs a failed epoch, not Spark: tasks fail at once.
         "spark.task.maxFailures": "1",
         "spark.stage.maxConsecutiveAttempts": "1",
         "spark.speculation": "false",
@@ -197,12 +197,12 @@ def own_settings(master: str, configuration: Configuration) -> dict[str, str]:
         # Halves the latency of an epoch.
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.python.worker.reuse": "true",
-        # It does not matter which executor a pump runs on: none waits for a place near its data.
+        # A pump may run on any executor: it need not wait for one near its data.
         "spark.locality.wait": "0s",
         "spark.log.level": "ERROR",
         "spark.ui.showConsoleProgress": "false",
         "spark.port.maxRetries": "200",
-        # Several jobs a second: what Spark's page remembers must not fill the driver's memory.
+        # Epochs are several Spark jobs a second: the history on Spark's web page must not fill the driver's memory.
         "spark.ui.retainedJobs": "200",
         "spark.ui.retainedStages": "400",
         "spark.ui.retainedTasks": "4000",
@@ -224,7 +224,7 @@ def own_settings(master: str, configuration: Configuration) -> dict[str, str]:
 
 
 def _socket_settings() -> dict[str, str]:
-    """Where pyspark's unix sockets are; TCP in their place when the temporary directory's path is too long for them."""
+    """Settings for pyspark's unix sockets; TCP instead when the temporary directory's path is too long for them."""
     directory = temporary_directory("sockets").path
     if len(os.fsencode(directory)) <= _LONGEST_SOCKET_DIRECTORY:
         return {"spark.python.unix.domain.socket.dir": directory}
@@ -234,12 +234,12 @@ def _socket_settings() -> dict[str, str]:
 
 
 def differences(sc: SparkContext, configuration: Configuration) -> Iterator[str]:
-    """What in a borrowed session differs from ours and matters, a sentence each."""
+    """A sentence for each setting of a borrowed session that differs from ours and matters."""
     master, running_on = configuration.get(config.MASTER), master_of(sc)
     if master is not None and master != running_on:
         yield f"The configured master {master} is not used: the active Spark session runs on {running_on}."
     conf = sc.getConf()
-    for key, default, is_fine, consequence in _MATTERS:
+    for key, default, is_fine, consequence in _CHECKED_SETTINGS:
         value = (conf.get(key) or default).lower()
         if key == "spark.task.maxFailures" and is_local_master(running_on):
             # Local masters ignore the setting; local[cores, failures] has one of its own.
@@ -248,7 +248,7 @@ def differences(sc: SparkContext, configuration: Configuration) -> Iterator[str]
             yield f"{key} is {value} in the active Spark session: {consequence}."
 
 
-_MATTERS: tuple[tuple[str, str, Callable[[str], bool], str], ...] = (
+_CHECKED_SETTINGS: tuple[tuple[str, str, Callable[[str], bool], str], ...] = (
     (
         "spark.task.maxFailures",
         "4",
@@ -290,12 +290,12 @@ _MATTERS: tuple[tuple[str, str, Callable[[str], bool], str], ...] = (
 
 def _launch(configuration: Configuration, master: str) -> JvmOutput | None:
     needs_links = master.startswith("local-cluster[")
-    if private.gateway_ending() is not None:
+    if internals.gateway_ending() is not None:
         forget_jvm()
-    if needs_links and private.has_gateway():
-        # The JVM of an earlier session has the installed package as its Spark home, and would write into it.
+    if needs_links and internals.has_gateway():
+        # The JVM of an earlier session has the installed package as its Spark home and would write into it.
         end_jvm()
-    if private.has_gateway() or "PYSPARK_GATEWAY_PORT" in os.environ:
+    if internals.has_gateway() or "PYSPARK_GATEWAY_PORT" in os.environ:
         return None
     environ: Mapping[str, str] = os.environ
     if (java_home := configuration.get(config.JAVA_HOME)) is not None:
@@ -326,8 +326,8 @@ def _conf(settings: Mapping[str, str]) -> SparkConf:
 
 
 @contextmanager
-def _same_interrupt_handler() -> Iterator[None]:
-    """pyspark makes Ctrl-C cancel every Spark job at once; here it cancels the job in order."""
+def _keep_interrupt_handler() -> Iterator[None]:
+    """Keep the handler of Ctrl-C: pyspark's would cancel every Spark job at once, ours cancels the job in order."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -343,4 +343,4 @@ def _join_paths(*paths: str | None) -> str:
 
 
 def _cause(error: Exception) -> str:
-    return first_sentence(private.java_message(error) or str(error))
+    return first_sentence(internals.java_message(error) or str(error))

@@ -1,4 +1,4 @@
-"""One session of our own per process: made for the first job, used by the next ones, stopped when the program ends."""
+"""The one session of our own per process: started for the first job, shared by later ones, stopped at program exit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import replace
 from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.errors import ClusterError
-from rekindle.spark import internals as private
+from rekindle.spark import internals
 from rekindle.spark.gateway import forget_jvm
 from rekindle.spark.session import SessionLease, active_context, obtain_session, stop_context
 
@@ -28,7 +28,7 @@ def lease_session(configuration: Configuration) -> SessionLease:
     """
     global _own
     with _lock:
-        _let_go_of_a_lost_session()
+        _forget_ended_session()
         if _own is not None and _is_for_another_master(_own, configuration):
             stop_own_session()
         lease = obtain_session(configuration)
@@ -36,13 +36,13 @@ def lease_session(configuration: Configuration) -> SessionLease:
             _own = lease
             atexit.register(stop_own_session)
         is_ours = _own is not None and lease.context is _own.context
-        # Under spark-submit the JVM is this program's parent: nobody here can start another one.
+        # Under spark-submit the JVM is this program's parent: this process cannot start another one.
         return replace(lease, owned=False, renewable=is_ours and "PYSPARK_GATEWAY_PORT" not in os.environ)
 
 
-def _let_go_of_a_lost_session() -> None:
+def _forget_ended_session() -> None:
     global _own
-    if _own is None or private.is_stopped(_own.context) or (ending := private.jvm_ending(_own.context)) is None:
+    if _own is None or internals.is_stopped(_own.context) or (ending := internals.jvm_ending(_own.context)) is None:
         return
     _LOG.warning("Spark's driver process (a JVM) has ended, %s: another one is started.", ending)
     forget_jvm()
@@ -50,7 +50,7 @@ def _let_go_of_a_lost_session() -> None:
 
 
 def stop_own_session() -> None:
-    """Stop the session that was made here, if it still runs."""
+    """Stop the session that `lease_session` started, if it still runs."""
     global _own
     atexit.unregister(stop_own_session)
     own, _own = _own, None

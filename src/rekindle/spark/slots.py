@@ -1,6 +1,6 @@
-"""Places slots: a plain Spark job with one short task per slot, which starts the slot's process on its executor's host.
+"""Places slots: a Spark job with one short task per slot, which starts the slot's process on its executor's host.
 
-The first half runs in the driver, the second (`SpawnTask` and below) in Spark's Python workers.
+The first half of this module runs in the driver, the second (`SpawnTask` and below) in Spark's Python workers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyspark import SparkContext
 from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.protocol import SlotLaunch, decode_launch, encode_launch
 from rekindle.runtime.guardian import READY_DESCRIPTOR, SIGNALLED, ancestors, process_of, refuse_other_systems
-from rekindle.spark import internals as private
+from rekindle.spark import internals
 from rekindle.spark.directories import OwnDirectory, make_directory
 from rekindle.spark.shuffle import package_path
 from rekindle.spark.worker_daemon import superfluous_zips
@@ -39,7 +39,7 @@ _DIRECTORY_KIND = "rekindle-slot-"
 _LOG_FILE = "slot.log"
 #: A unix socket's path has at most 107 bytes, the slot's own file names included.
 _LONGEST_PARENT = 70
-#: What Spark's worker knows and a slot must not: it runs user code.
+#: Variables of Spark's worker that a slot must not see, because it runs user code.
 _WORKER_SECRETS = (
     "PYTHON_WORKER_FACTORY_SECRET",
     "PYTHON_WORKER_FACTORY_SOCK_PATH",
@@ -49,7 +49,7 @@ _WORKER_SECRETS = (
 
 
 class SpawnedSlot(msgspec.Struct, frozen=True):
-    """A slot's process."""
+    """The process of a started slot."""
 
     slot: int
     pid: int
@@ -57,14 +57,14 @@ class SpawnedSlot(msgspec.Struct, frozen=True):
 
 
 class _Outcome(msgspec.Struct, frozen=True):
-    """What a spawning task reports: an error is data, because a task that raises is run again by Spark."""
+    """The result of a spawning task. An error is data, because Spark would run a task that raises again."""
 
     spawned: SpawnedSlot | None = None
     error: str | None = None
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """The slots of an attempt, and what keeps their executors where dynamic allocation would remove idle ones."""
+    """The slots of an attempt. Until `release` is called, dynamic allocation keeps their executors."""
 
     slots: list[SpawnedSlot]
     release: Callable[[], None]
@@ -73,20 +73,20 @@ class Placement(msgspec.Struct, frozen=True):
 def spawn_slots(
     sc: SparkContext, launches: Sequence[SlotLaunch], cancelled: threading.Event | None = None
 ) -> Placement:
-    """Starts one slot process per launch, wherever Spark places its task; returns when each is up."""
+    """Start one slot process per launch, wherever Spark places its task; returns when all are up."""
     first = launches[0]
     wait_for_executors(sc, len(launches), cancelled or threading.Event())
     task = SpawnTask(tuple(map(encode_launch, launches)), package_path())
-    with private.own_local_properties(sc):
+    with internals.own_local_properties(sc):
         sc.setJobGroup(first.job_id, f"{first.job_name} · starting {len(launches)} slots", interruptOnCancel=True)
-        private.set_call_site(sc, f"start slots of {first.job_name}")
-        base = private.empty_partitions(sc, len(launches))
-        spawning = private.python_stage(sc, base, task, private.python_runtime(sc, package_path()))
-        release: Callable[[], None] = _nothing
+        internals.set_call_site(sc, f"start slots of {first.job_name}")
+        base = internals.empty_partitions(sc, len(launches))
+        spawning = internals.python_stage(sc, base, task, internals.python_runtime(sc, package_path()))
+        release: Callable[[], None] = _no_release
         if sc.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
             # Executors with a cached block are not idle; the RDD is never computed again.
-            release = private.persist(sc, spawning)
-        outcomes = [msgspec.msgpack.decode(row, type=_Outcome) for row in private.collect_bytes(sc, spawning)]
+            release = internals.persist(sc, spawning)
+        outcomes = [msgspec.msgpack.decode(row, type=_Outcome) for row in internals.collect_bytes(sc, spawning)]
     if errors := [outcome.error for outcome in outcomes if outcome.error is not None]:
         raise ClusterError(errors[0])
     slots = [outcome.spawned for outcome in outcomes if outcome.spawned is not None]
@@ -94,14 +94,14 @@ def spawn_slots(
 
 
 def wait_for_executors(sc: SparkContext, slots: int, cancelled: threading.Event) -> None:
-    """On a cluster, waits until executors have registered: enough of them, or no new one for a moment."""
+    """On a cluster, wait until enough executors have registered, or some have and no new one for a moment."""
     if is_local_master(master_of(sc)):
         return
     cores = int(sc.getConf().get("spark.executor.cores", "1") or 1)
     deadline = time.monotonic() + _EXECUTORS_DEADLINE_S
     known, since = 0, time.monotonic()
     while True:
-        registered = private.registered_executors(sc)
+        registered = internals.registered_executors(sc)
         if registered != known:
             known, since = registered, time.monotonic()
         if known and (known * cores >= slots or time.monotonic() - since > _SETTLED_S):
@@ -116,18 +116,18 @@ def wait_for_executors(sc: SparkContext, slots: int, cancelled: threading.Event)
 
 
 def master_of(sc: SparkContext) -> str:
-    """Where a session runs."""
+    """The master URL of a session."""
     assert sc.master is not None
     return sc.master
 
 
 def is_local_master(master: str) -> bool:
-    """Whether the driver's JVM is the executor as well."""
+    """Whether the driver's JVM is also the executor."""
     return master == "local" or master.startswith("local[")
 
 
-def _nothing() -> None:
-    """No executor to let go."""
+def _no_release() -> None:
+    """The `release` of a placement that holds no executors."""
 
 
 # -- in Spark's Python workers ----------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class SpawnTask:
 
 
 def spawn(launch: SlotLaunch, package: str | None) -> SpawnedSlot:
-    """Starts a slot on this machine, detached, and returns when it is armed against outliving anybody."""
+    """Start a slot on this machine, detached; returns once its guardian watches over it."""
     refuse_other_systems()
     own = make_directory(_DIRECTORY_KIND, str(launch.slot), _parent_directory())
     try:
@@ -163,7 +163,7 @@ def spawn(launch: SlotLaunch, package: str | None) -> SpawnedSlot:
     except BaseException:
         own.remove()
         raise
-    own.let_go()
+    own.release_lock()
     return spawned
 
 
@@ -189,16 +189,16 @@ def _start(launch: SlotLaunch, own: OwnDirectory, package: str | None) -> Spawne
         readable, _, _ = select.select([ready], [], [], _READY_DEADLINE_S)
         pid = ready.read() if readable else b""
     if not pid:
-        raise ClusterError(_why_not_up(launch.slot, directory, _end(process, bool(readable))))
-    # Somebody has to take the exit status, or the ended guardian stays in the process table until this worker ends.
+        raise ClusterError(_start_error(launch.slot, directory, _end(process, bool(readable))))
+    # Without a wait the ended guardian would stay in the process table, as a zombie, until this worker ends.
     threading.Thread(target=process.wait, name="rekindle-reap", daemon=True).start()
     return SpawnedSlot(launch.slot, int(pid), socket.gethostname())
 
 
 def _end(process: subprocess.Popen[bytes], is_ending: bool) -> int | None:
-    """How a process that did not become a slot has ended; None when it has to be ended from here.
+    """Kill a process that did not become a slot; returns its exit status, None if it had not ended by itself.
 
-    Its guardian, if it came so far, exits as the slot did.
+    The guardian, if there is one already, exits with its slot's status.
     """
     status: int | None = None
     if is_ending:
@@ -210,7 +210,7 @@ def _end(process: subprocess.Popen[bytes], is_ending: bool) -> int | None:
     return SIGNALLED - status if status is not None and status > SIGNALLED else status
 
 
-def _why_not_up(slot: int, directory: str, status: int | None) -> str:
+def _start_error(slot: int, directory: str, status: int | None) -> str:
     what = "ended while it started" if status is not None else f"was not up after {_READY_DEADLINE_S:.0f} s"
     log = Path(directory, _LOG_FILE).read_text(encoding="utf-8", errors="replace").strip()
     if status is not None and (status < 0 or not log):
@@ -223,11 +223,11 @@ def _why_not_up(slot: int, directory: str, status: int | None) -> str:
 
 
 def slot_environment(package: str | None, ready: int) -> dict[str, str]:
-    """This worker's environment, less Spark's secrets, such that rekindle imports as it does in the driver."""
+    """This worker's environment without Spark's secrets, with the path on which rekindle imports as in the driver."""
     environment = {name: value for name, value in os.environ.items() if name not in _WORKER_SECRETS}
     environment[READY_DESCRIPTOR] = str(ready)
     known = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    # Each import would look into Spark's zip files first.
+    # With Spark's zip files on the path, each import would search them first.
     superfluous = superfluous_zips([*known, *sys.path])
     environment["PYTHONPATH"] = os.pathsep.join(
         entry for entry in (package, *known) if entry is not None and entry not in superfluous
@@ -236,14 +236,14 @@ def slot_environment(package: str | None, ready: int) -> dict[str, str]:
 
 
 def executor_pid() -> int:
-    """The JVM that this Python worker belongs to."""
+    """The process id of the JVM that this Python worker belongs to."""
     for pid in ancestors(os.getpid()):
         entry = process_of(pid)
         if entry is None or entry.command != "java":
             continue
         descriptor = os.pidfd_open(pid)
         os.close(descriptor)
-        # It existed a moment ago; that it is still above this process proves that the number was not given away.
+        # The JVM is still an ancestor after the pidfd was opened: its process id was not reused.
         if pid in ancestors(os.getpid()):
             return pid
     raise ClusterError(f"No Java process stands above the Python worker {os.getpid()}: is this a Spark executor?")

@@ -1,4 +1,4 @@
-"""Spark as the coordinator's cluster: slots in its executors, epochs as its jobs."""
+"""Spark as the coordinator's cluster: slots on its executors' hosts, epochs as its jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rekindle.common.configuration import Configuration
 from rekindle.coordinator.cluster import EpochRun
 from rekindle.errors import ClusterError, ClusterGoneError, JobCancelledError
 from rekindle.protocol import SlotLaunch
-from rekindle.spark import internals as private
+from rekindle.spark import internals
 from rekindle.spark.dataframe import ChunkEncoder, DataFrameInput
 from rekindle.spark.epoch import EpochRunner, explain_failure
 from rekindle.spark.session import SessionLease, is_on_this_machine
@@ -22,13 +22,13 @@ from rekindle.spark.spark_thread import SparkThread
 
 _LOOPBACK = "127.0.0.1"
 _POOL_PROPERTY = "spark.scheduler.pool"
-#: After so many starts of Spark in a row that failed, the job ends: what is missing does not come by waiting.
+#: After this many failed starts of Spark in a row the job ends: the cause will not go away by waiting.
 _MOST_FAILED_STARTS = 10
 
 
 @dataclass(frozen=True)
 class DataFrameFeed:
-    """A DataFrame source of the plan: its rows, and how they become chunks for the slots."""
+    """A DataFrame source of the plan: its rows, and the encoder that makes chunks of them."""
 
     source: DataFrameInput
     encode: ChunkEncoder
@@ -37,8 +37,8 @@ class DataFrameFeed:
 class SparkCluster:
     """Implements `coordinator.cluster.Cluster` on a Spark session, which `close` gives back.
 
-    Make it on the user's thread: the FAIR pool that is set there is used for every job. `renew` is asked for another
-    session when the JVM of a renewable one has ended.
+    Make it on the user's thread: every job uses the FAIR pool that is set there. `renew` gives another session when
+    the JVM of a renewable one has ended.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class SparkCluster:
     def _use(self, lease: SessionLease) -> None:
         context = lease.context
         self._runner = EpochRunner(context, java_stacks=self._configuration.get(config.JAVA_STACK))
-        self._thread = SparkThread(lambda: private.is_stopped(context))
+        self._thread = SparkThread(lambda: internals.is_stopped(context))
         self._lease, self._sc = lease, context
 
     def prepare(self) -> None:
-        """Before each attempt: the session's JVM answers, or another session takes its place."""
-        ending = private.jvm_ending(self._sc)
-        if ending is None and private.is_stopped(self._sc):
+        """Before each attempt: check that the session's JVM answers, or replace the session."""
+        ending = internals.jvm_ending(self._sc)
+        if ending is None and internals.is_stopped(self._sc):
             raise ClusterGoneError("The Spark session of this job has been stopped, so it cannot be started again.")
         if ending is None:
             return
@@ -80,7 +80,7 @@ class SparkCluster:
                 f"The driver's JVM of the Spark session that this program made has ended ({ending}): start the "
                 "program again; a session that Rekindle makes would have been started again."
             )
-        self._placements.clear()  # they went with it
+        self._placements.clear()  # they ended with the JVM
         self._thread.close()
         self._use(self._started_again(self._renew))
 
@@ -98,7 +98,7 @@ class SparkCluster:
         return lease
 
     def driver_host(self) -> str:
-        """Loopback when everything is on this machine, else what is configured, else the address Spark's driver has."""
+        """Loopback when everything is on this machine, else the configured address, else that of Spark's driver."""
         if self.is_on_this_machine:
             return _LOOPBACK
         if self._configuration.contains(config.DRIVER_HOST):
@@ -107,17 +107,17 @@ class SparkCluster:
 
     @property
     def is_on_this_machine(self) -> bool:
-        """Whether slots are to listen on loopback only."""
+        """Whether slots listen on loopback only."""
         return is_on_this_machine(master_of(self._sc))
 
     def start_slots(self, launches: Sequence[SlotLaunch]) -> list[SpawnedSlot]:
-        """Starts the slots; they report to the driver on their own."""
+        """Start the slots, which then connect to the driver."""
         self._release_placements()
         self._stop_spawning.clear()
         try:
             placement = self._thread.call(lambda: self._spawn(launches), launches[0].job_name)
         except Exception as error:
-            if (message := private.java_message(error)) is None:
+            if (message := internals.java_message(error)) is None:
                 raise
             raise explain_failure(message, launches[0].job_name) from None
         self._placements.append(placement)
@@ -126,24 +126,24 @@ class SparkCluster:
         return placement.slots
 
     def run_epoch(self, run: EpochRun) -> list[bytes]:
-        """Runs one epoch to its end; the rows that go to the driver."""
+        """Run one epoch to its end; returns the rows for the driver."""
         return self._thread.call(lambda: self._run_epoch(run), run.job_name)
 
     def cancel_epoch(self) -> None:
-        """Stops what runs, from another thread: an epoch, or the start of the slots."""
+        """Stop the running epoch, or the start of the slots, from another thread."""
         self._stop_spawning.set()
         self._runner.cancel()
 
     def close(self) -> None:
-        """Lets executors and DataFrames go; stops the session if it is ours."""
+        """Release executors and DataFrames, and close the lease of the session."""
         self._thread.close()
         try:
             self._release_placements()
             for feed in self._feeds.values():
                 feed.source.close()
         except Exception as error:
-            # A stopped session, or one without its JVM, has nothing left to give back.
-            if private.java_message(error) is None:
+            # A session that was stopped, or whose JVM has ended, has nothing left to release.
+            if internals.java_message(error) is None:
                 raise
         self._lease.close()
 
@@ -169,10 +169,10 @@ class SparkCluster:
 
     @contextlib.contextmanager
     def _in_pool(self) -> Iterator[None]:
-        """The scheduling pool of the thread that made this cluster; jobs run on the job master's own thread."""
+        """Use the scheduling pool of the thread that made this cluster: jobs run on the job master's own thread."""
         if self._pool is None:
             yield
             return
-        with private.own_local_properties(self._sc):
+        with internals.own_local_properties(self._sc):
             self._sc.setLocalProperty(_POOL_PROPERTY, self._pool)
             yield

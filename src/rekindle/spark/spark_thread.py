@@ -1,4 +1,4 @@
-"""Calls into Spark that may never return: Spark forgets a job that was submitted in the moment its session stopped."""
+"""A thread for calls into Spark that may never return: Spark forgets a job submitted just as its session stops."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rekindle.errors import ClusterError
 
 T = TypeVar("T")
 _ASK_EVERY_S = 0.5
-#: How long a stopped session has to end its jobs itself, with a better word about the reason.
+#: How long a stopped session has to fail its jobs itself, with a more exact error.
 _GRACE_S = 2.0
 
 
 class SparkThread:
-    """Runs calls one after the other on a thread of its own, which is left behind if Spark never answers."""
+    """Runs calls one after the other on a thread of its own, which is abandoned if Spark never answers."""
 
     def __init__(self, is_stopped: Callable[[], bool]) -> None:
         self._is_stopped = is_stopped
@@ -25,7 +25,7 @@ class SparkThread:
         threading.Thread(target=self._run, name="rekindle-spark", daemon=True).start()
 
     def call(self, work: Callable[[], T], job_name: str) -> T:
-        """The result of `work`; ClusterError when the session has been stopped and the call does not come back."""
+        """Run `work` and return its result; ClusterError when the session was stopped and `work` does not return."""
         future: Future[T] = Future()
         self._calls.put((work, future))
         while not _ended_within(future, _ASK_EVERY_S):
@@ -34,7 +34,7 @@ class SparkThread:
         return future.result()
 
     def close(self) -> None:
-        """Lets the thread end."""
+        """End the thread after the calls that wait."""
         self._calls.put(None)
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""Where a job's checkpoints are, and what its user wants it to begin from."""
+"""The store of a job's checkpoints, and the checkpoint or savepoint that the job starts from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rekindle import config
 from rekindle.checkpoint import resolve
 from rekindle.checkpoint.latest import LATEST, is_url, latest
 from rekindle.checkpoint.rescale import stored_max_parallelism
-from rekindle.checkpoint.resolve import RestoredFrom
+from rekindle.checkpoint.resolve import LoadedCheckpoint
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.store.open_store import check_usable
 from rekindle.checkpoint.store.options import open_configured, options_for, store_options
@@ -32,12 +32,12 @@ class JobStorage:
     in_memory: bool
     path: str | None
     going_back: GoingBack
-    #: Of object stores, by kind; with secrets.
+    #: Settings of object stores by kind, with secrets.
     options: dict[str, dict[str, str]] = field(repr=False)
 
     @staticmethod
     def of(plan: JobPlan, configuration: Configuration) -> JobStorage:
-        """As the settings of a job say. Nothing is read or written yet."""
+        """The storage that a job's settings describe. Nothing is read or written yet."""
         directory = plan.settings.checkpoint_directory
         path, options = configuration.get(config.RECOVERY_PATH), store_options(configuration)
         if not directory and path == LATEST:
@@ -61,21 +61,21 @@ class JobStorage:
         )
 
     def check(self) -> None:
-        """StoreError, with what to do, when the store cannot be used: before anything runs."""
+        """Check, before anything runs, that the store can be used; StoreError says what to do if not."""
         if not self.in_memory:
             check_usable(self.store)
 
-    def recover(self) -> RestoredFrom | None:
-        """What the job begins from; None: it begins anew. A damaged checkpoint is refused, or left for an older one."""
+    def recover(self) -> LoadedCheckpoint | None:
+        """Load the checkpoint that the job starts from, an older one if it is damaged; None: the job starts anew."""
         if self.path is None:
             return None
         return self._latest() if self.path == LATEST else self._at(self.path)
 
-    def _at(self, path: str) -> RestoredFrom:
+    def _at(self, path: str) -> LoadedCheckpoint:
         location = resolve.locate(path, options_for(path, self.options))
-        return RestoredFrom(location.store, load_or_older(location.store, location.path, self.going_back))
+        return load_or_older(location.store, location.path, self.going_back)
 
-    def _latest(self) -> RestoredFrom | None:
+    def _latest(self) -> LoadedCheckpoint | None:
         """The newest checkpoint that counts, the savepoint that the job was stopped with, or what its last run began
         from (I21).
         """
@@ -88,7 +88,7 @@ class JobStorage:
         try:
             if is_url(place):
                 return self._at(place)
-            return RestoredFrom(self.store, load_or_older(self.store, place, self.going_back))
+            return load_or_older(self.store, place, self.going_back)
         except CheckpointNotFoundError as error:
             raise CheckpointNotFoundError(
                 f"Job '{self.job_name}' was stopped with, or last began from, {url}, which is not there any more: set "
@@ -97,6 +97,9 @@ class JobStorage:
             ) from error
 
     def stored_max_parallelism(self) -> Mapping[str, int]:
-        """Of the operators whose state the job begins with. A path that leads nowhere is told here, by its error."""
+        """The number of key groups of each operator, by uid, in the state that the job starts from.
+
+        A recovery path without a checkpoint raises its error here.
+        """
         found = self.recover()
-        return stored_max_parallelism(found.loaded.manifest) if found is not None else {}
+        return stored_max_parallelism(found.manifest) if found is not None else {}

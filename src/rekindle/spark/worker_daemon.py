@@ -2,8 +2,8 @@
 
     python -m rekindle.spark.worker_daemon pyspark.worker      (started by Spark, never by hand)
 
-Spark puts pyspark as a zip file without compiled code before the installed one: the daemon would compile it anew each
-time, and every worker what it needs beyond that. Together that is a second of processor time before the first slot.
+Spark puts pyspark as a zip file without compiled code before the installed package. The daemon would compile it at
+each start, and every worker the modules that it needs beyond that: a second of processor time before the first slot.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ZIP_DEPTH = 3  # pyspark/python/lib/pyspark.zip
 
 
 def superfluous_zips(search_path: Sequence[str]) -> set[str]:
-    """The zip files on a path that hold what is also on it as an installed package: all of an installed pyspark's."""
+    """The zip files of an installed pyspark on a path that also finds the installed package itself."""
     folders = {os.path.realpath(entry) for entry in search_path if os.path.isdir(entry)}
     return {entry for entry in search_path if entry.endswith(".zip") and _belongs_to_package(entry, folders)}
 
@@ -30,17 +30,17 @@ def _belongs_to_package(entry: str, folders: set[str]) -> bool:
 
 
 def main() -> None:
-    """Import what every worker needs, once, then do what pyspark's daemon does."""
+    """Import the modules that every worker needs, once, then run pyspark's daemon."""
     superfluous = superfluous_zips(sys.path)
     sys.path[:] = [entry for entry in sys.path if entry not in superfluous]
-    # Not pyspark.worker: what it may import starts threads, and those do not survive a fork.
+    # Not pyspark.worker: modules that it may import start threads, which do not survive a fork.
     import pyspark.daemon
 
     import rekindle.spark.pump
     import rekindle.spark.slots  # noqa: F401
 
     gc.collect()
-    gc.freeze()  # else every worker's first collection copies and walks all of it
+    gc.freeze()  # else every worker's first garbage collection walks, and so copies, all of this memory
     pyspark.daemon.manager()
 
 

@@ -1,4 +1,4 @@
-"""For tests of jobs: run a program in this process, without Spark, slots or threads, on a clock that you move."""
+"""Test kit for jobs: runs a program in the test process, without Spark, slots or threads, on a clock for tests."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Runs a plan's tasks in this process: the same tasks, chunks and order as on Spark, without processes and threads.
+"""Runs a job's tasks in the test process: the same tasks, chunks and order as on Spark, without processes and threads.
 
-Epochs are run one by one, so that a test decides where the cuts fall.
+A test runs epochs one by one, so that it decides where the cuts fall.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from rekindle.protocol import TO_DRIVER, CheckpointOrder, EdgeCount
 from rekindle.runtime.build_chain import SlotServices
 from rekindle.runtime.context import Accumulators, JobIdentity
 from rekindle.runtime.exchange.chunk import decode_row, read_header
-from rekindle.runtime.snapshot import SnapshotDeclinedError
-from rekindle.runtime.task import EpochBudget, Task, TaskSnapshot
+from rekindle.runtime.snapshot import CapturedTask, SnapshotDeclinedError
+from rekindle.runtime.task import EpochBudget, Task
 from rekindle.serde import cloud_dumps, codec_for
 from rekindle.testing.in_process_checkpoint import (
     JOB_ID,
     TIMELINE,
-    Basis,
     InProcessCheckpoint,
     Lineage,
+    RestorePoint,
     StoredCheckpoint,
 )
 from rekindle.testing.manual_clock import ManualClock
 
-#: With nothing to do, an epoch waits so long for a thread of a source or an async function to bring something.
-_REST_S = 0.002
+#: How long an epoch without work waits for the thread of a source or of an async function.
+_IDLE_WAIT_S = 0.002
 
 
 class InProcessJob:
-    """A job of bounded sources, epoch by epoch.
+    """A job with bounded sources that runs epoch by epoch in this process.
 
     >>> from rekindle.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
     >>> sorted(InProcessJob.of(env.from_collection([1, 2, 3]).map(lambda n: n * 2)).run())
     [2, 4, 6]
 
-    A checkpoint is taken where the test wants the cut, and another job goes on from it, at any parallelism:
+    The test chooses the epoch of a checkpoint. Another job continues from the checkpoint, at any parallelism:
 
     >>> def sums(parallelism):
     ...     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
@@ -68,7 +68,7 @@ class InProcessJob:
         max_records: int = 1_000_000,
         restore: InProcessCheckpoint | StoredCheckpoint | None = None,
     ) -> InProcessJob:
-        """The job that `stream.execute_and_collect()` would run, anew or from a checkpoint of another one."""
+        """Build the job that `stream.execute_and_collect()` would run, from the start or from a checkpoint."""
         program = stream._env._program("test", stream._collect())
         stream._env.close()
         stored = stored_max_parallelism(restore.manifest) if restore is not None else {}
@@ -81,9 +81,9 @@ class InProcessJob:
         max_records: int = 1_000_000,
         restore: InProcessCheckpoint | StoredCheckpoint | None = None,
     ) -> None:
-        """`max_records` is the most that each subtask of a source brings into an epoch."""
+        """`max_records` is the most records that each subtask of a source emits in an epoch."""
         plan = replace(plan, settings=replace(plan.settings, epoch_initial_records=max_records))
-        basis = Basis.of(restore, plan) if restore is not None else None
+        basis = RestorePoint.of(restore, plan) if restore is not None else None
         self.plan = plan
         self.accumulators = Accumulators()
         self.sent: list[EdgeCount] = []
@@ -100,9 +100,9 @@ class InProcessJob:
             clock=clock or ManualClock(),
             directory=self._directory.name,
             accumulators=self.accumulators,
-            load_function=lambda node: _own_copy(plan.nodes[node].function),
-            load_edge_function=lambda edge, part: _own_copy(getattr(plan.edges[edge], part)),
-            load_selector=lambda node, index: _own_copy(plan.nodes[node].key_selectors[index]),
+            load_function=lambda node: _shipped_copy(plan.nodes[node].function),
+            load_edge_function=lambda edge, part: _shipped_copy(getattr(plan.edges[edge], part)),
+            load_selector=lambda node, index: _shipped_copy(plan.nodes[node].key_selectors[index]),
             wake=self._woken.set,
             cached_files=plan.cached_files,
             job=JobIdentity(plan.job_name, JOB_ID, TIMELINE, self._attempt + 1),
@@ -112,7 +112,7 @@ class InProcessJob:
             for chain, subtask in plan.subtasks
         }
         for task in self.tasks.values():
-            _begin(task, basis)
+            _open_task(task, basis)
 
     @property
     def finished(self) -> bool:
@@ -125,13 +125,13 @@ class InProcessJob:
         return sum(task.records_in_flight() for task in self.tasks.values())
 
     def epoch(self, leave_after_ms: float | None = None) -> list[Any]:
-        """Run one epoch; what came out of `execute_and_collect`'s end of the stream.
+        """Run one epoch and return the records that `execute_and_collect` would return.
 
-        A task leaves what waits in front of it after `leave_after_ms`, as with unaligned checkpoints on Spark. While
-        something is in flight no source brings more.
+        After `leave_after_ms` a task leaves the records that wait in front of it, as with unaligned checkpoints on
+        Spark. While records are in flight, no source emits more.
         """
         if not self._more:
-            self._woken.wait(_REST_S)
+            self._woken.wait(_IDLE_WAIT_S)
         self._woken.clear()
         return self._epoch(self._next_budget(leave_after_ms), lambda task: None)
 
@@ -147,7 +147,7 @@ class InProcessJob:
             rows = [row for task in tasks for row in self._run(task, budget)]
             for task in tasks:
                 at_barrier(task)
-            for destination, row in reversed(rows):  # arrival order must not matter
+            for destination, row in reversed(rows):  # the order of arrival must not matter
                 if destination == TO_DRIVER:
                     header = read_header(row)
                     codec = codec_for(self.plan.nodes[header.edge].output_type)
@@ -157,16 +157,16 @@ class InProcessJob:
         return collected
 
     def run(self, until: Callable[[], bool] = lambda: False) -> list[Any]:
-        """Run epochs to the end of the input (or `until`), close the functions, and give back everything collected.
+        """Run epochs to the end of the input (or `until`), close the functions, and return all collected records.
 
-        With checkpoints enabled the end of the input is followed by the final checkpoint (I9).
+        If the program enables checkpoints, the final checkpoint follows the end of the input (I9).
         """
         collected: list[Any] = []
         while not self.finished and not until():
             collected.extend(self.epoch())
         if self.finished and self._checkpointed:
             collected.extend(self.checkpoint().results)
-            for task in self._from_tail():
+            for task in self._tail_to_head():
                 task.settle()
         self.close()
         return collected
@@ -185,20 +185,20 @@ class InProcessJob:
         complete: bool = True,
         leave_after_ms: float | None = None,
     ) -> InProcessCheckpoint:
-        """Run an epoch that carries a barrier, also when the input has ended; what it collected is in `results`.
+        """Run an epoch with a barrier, also when the input has ended; `results` holds the records that it collected.
 
-        With `drain` the sources end at this barrier.
-        Deltas are written where the program enables checkpointing, as on Spark. Without `complete` nobody is told yet:
-        `complete()` or `abort()` do that, after any number of further epochs. A job restored from a checkpoint of which
-        nobody was told is one whose driver died between publishing and telling. One that a task has declined is
-        aborted at once, and the epoch counts all the same (I19).
+        With `drain` the sources end at this barrier. Deltas are written if the program enables checkpointing, as on
+        Spark. With `complete=False` the functions are not notified yet: call `complete()` or `abort()` after any number
+        of further epochs. A job that is restored from such a checkpoint shows what happens when the driver dies between
+        publishing a checkpoint and notifying. If a task declines its snapshot, the checkpoint is aborted at once, and
+        the epoch counts all the same (I19).
         """
         incremental = self._checkpointed and self.plan.settings.checkpoint_incremental
         base = self._base if incremental and not savepoint else None
         base_id = base.checkpoint_id if base is not None else None
         now_ms = self._services.clock.wall_ms()
         order = CheckpointOrder(self._lineage.next_id(), now_ms, base_id, savepoint, drain=drain)
-        snapshots: list[TaskSnapshot] = []
+        snapshots: list[CapturedTask] = []
         declined: list[SnapshotDeclinedError] = []
 
         def snapshot(task: Task) -> None:
@@ -217,37 +217,36 @@ class InProcessJob:
         return taken
 
     def complete(self, checkpoint: InProcessCheckpoint) -> None:
-        """Publish a checkpoint and tell every function, from tail to head; of a savepoint nobody is told (I17)."""
+        """Publish a checkpoint and notify every function, from tail to head; a savepoint notifies none (I17)."""
         manifest = checkpoint.manifest
         if checkpoint.order.savepoint:
             return
         if self._base is None or self._base.checkpoint_id < checkpoint.id:
             self._base = manifest
-        for task in self._from_tail():
+        for task in self._tail_to_head():
             task.notify_complete(checkpoint.id)
 
     def abort(self, checkpoint: InProcessCheckpoint) -> None:
-        """Give a checkpoint up that was not completed, and tell every function, from tail to head."""
+        """Abort a checkpoint that was not completed, and notify every function, from tail to head."""
         checkpoint.aborted = True
         for snapshot in checkpoint.snapshots:
-            for _, futures, _ in snapshot.operators:
-                futures.cancel()
-        for task in self._from_tail():
+            snapshot.cancel()
+        for task in self._tail_to_head():
             task.notify_aborted(checkpoint.id)
 
-    def _from_tail(self) -> list[Task]:
+    def _tail_to_head(self) -> list[Task]:
         return sorted(self.tasks.values(), key=lambda task: -task.chain.stage)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """End as a killed process does: nothing is finished, closed or told."""
+        """End the job as a killed process ends: no function is finished, closed or notified."""
         for task in self.tasks.values():
             task.cancel()
         self._directory.cleanup()
 
     def close(self) -> list[tuple[str, BaseException]]:
-        """Close every function; the errors of those that could not, by subtask."""
+        """Close every function; return the errors by subtask."""
         errors = [error for task in self.tasks.values() for error in task.close()]
         self._directory.cleanup()
         return errors
@@ -270,8 +269,8 @@ class InProcessJob:
         self.tasks[chain.id, header.target].inbox.put(header, row)
 
 
-def _begin(task: Task, basis: Basis | None) -> None:
-    """As a slot does it: state back, functions initialised, functions opened."""
+def _open_task(task: Task, basis: RestorePoint | None) -> None:
+    """Restore a task's state, initialise its functions and open them, as a slot does."""
     if basis is not None:
         found = basis.restores.get(task.subtask)
         if found is not None:
@@ -280,5 +279,5 @@ def _begin(task: Task, basis: Basis | None) -> None:
     task.open()
 
 
-def _own_copy(function: Any) -> Any:
+def _shipped_copy(function: Any) -> Any:
     return pickle.loads(cloud_dumps(function))

@@ -11,7 +11,7 @@ import msgspec
 
 from rekindle.checkpoint import resolve
 from rekindle.checkpoint.manifest import Manifest, ManifestKind, OperatorState, SubtaskState
-from rekindle.checkpoint.parts import on_top_of
+from rekindle.checkpoint.parts import OperatorSnapshotFutures, on_top_of
 from rekindle.checkpoint.paths import (
     StateFileName,
     checkpoint_folder,
@@ -21,79 +21,79 @@ from rekindle.checkpoint.paths import (
     shared_reference,
 )
 from rekindle.checkpoint.publish import put_metadata
-from rekindle.checkpoint.rescale import SubtaskRestore, assign
+from rekindle.checkpoint.rescale import SubtaskShare, assign
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.store.port import Store
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.state_layout import restore_targets, state_layout
 from rekindle.protocol import CheckpointOrder
-from rekindle.runtime.snapshot import SnapshotDeclinedError
-from rekindle.runtime.task import TaskRestore, TaskSnapshot
+from rekindle.runtime.snapshot import CapturedTask, SnapshotDeclinedError
+from rekindle.runtime.task import TaskShare
 
 JOB_ID = "0" * 32
 TIMELINE = "00000001-0a1b2c3d"
-# Small, so that even the state of a test lies partly in files.
+# Small, so that even a test's state lies partly in files.
 _INLINE_BYTES = 64
 _encode = msgspec.msgpack.Encoder().encode
 _decode_state = msgspec.msgpack.Decoder(SubtaskState).decode
-_decode_restore = msgspec.msgpack.Decoder(SubtaskRestore).decode
+_decode_restore = msgspec.msgpack.Decoder(SubtaskShare).decode
 
 
 @dataclass(eq=False)
 class Lineage:
-    """What all jobs share that descend from one: the store, and numbers that are given once."""
+    """Shared by all jobs that descend from one job: the store, and the counters of attempts and checkpoints."""
 
     store: Store = field(default_factory=MemoryStore)
     attempts: int = 0
     last_id: int = 0
 
     def begin_attempt(self) -> int:
-        """The number of the next attempt; 0 for the first."""
+        """Return the number of the next attempt; 0 for the first."""
         self.attempts += 1
         return self.attempts - 1
 
     def next_id(self) -> int:
-        """The id of the next checkpoint."""
+        """Return the id of the next checkpoint."""
         self.last_id += 1
         return self.last_id
 
 
 @dataclass(eq=False)
 class InProcessCheckpoint:
-    """A checkpoint of an `InProcessJob`: the barrier has passed and every task has taken its snapshot.
+    """A checkpoint of an `InProcessJob`: the barrier has passed, and every task has taken its snapshot.
 
     The snapshots are encoded and written when `manifest` is first asked for, as late as a slow upload would be.
     """
 
     id: int
-    #: What the epoch that carried the barrier collected.
+    #: The records that the epoch with the barrier collected.
     results: list[Any]
     lineage: Lineage
     plan: JobPlan
     order: CheckpointOrder
     attempt: int
     base: Manifest | None
-    snapshots: Sequence[TaskSnapshot] = field(repr=False)
+    snapshots: Sequence[CapturedTask] = field(repr=False)
     aborted: bool = False
-    #: Why a task could not take its snapshot.
+    #: The error of a task that declined its snapshot.
     declined: SnapshotDeclinedError | None = None
 
     @property
     def store(self) -> Store:
-        """Where the state files and `_metadata` are: a test may damage them."""
+        """The store with the state files and `_metadata`: a test may damage them."""
         return self.lineage.store
 
     @cached_property
     def path(self) -> str:
-        """The checkpoint's or savepoint's folder in the store."""
+        """The folder of the checkpoint or savepoint in the store."""
         if self.order.savepoint:
             return new_savepoint_folder(JOB_ID)
         return checkpoint_folder(self.plan.job_name, TIMELINE, self.id)
 
     @cached_property
     def manifest(self) -> Manifest:
-        """What the checkpoint consists of; written and published by now."""
+        """The manifest of the checkpoint; the first access writes and publishes the checkpoint."""
         assert not self.aborted, f"checkpoint {self.id} was aborted{f': {self.declined}' if self.declined else ''}"
         states: dict[str, list[SubtaskState]] = {}
         for snapshot in self.snapshots:
@@ -119,66 +119,66 @@ class InProcessCheckpoint:
         put_metadata(self.store, self.path, manifest)
         return manifest
 
-    def _written(self, snapshot: TaskSnapshot) -> list[tuple[str, SubtaskState]]:
+    def _written(self, snapshot: CapturedTask) -> list[tuple[str, SubtaskState]]:
         refer = savepoint_reference if self.order.savepoint else shared_reference
 
-        def writer(uid: str, _name: str) -> StateFileWriter:
-            file = StateFileName.of(self.id, self.attempt, uid, snapshot.task.subtask)
+        def writer(operator: OperatorSnapshotFutures) -> StateFileWriter:
+            file = StateFileName.of(self.id, self.attempt, operator.uid, operator.subtask)
             return StateFileWriter(self.store, root_of(self.path), refer(file), inline_bytes=_INLINE_BYTES)
 
-        return [(each.uid, _decode_state(_encode(each.state))) for each in snapshot.write(writer)]
+        return [(each.uid, _decode_state(each.state)) for each in snapshot.write(writer)]
 
 
 @dataclass(eq=False)
 class StoredCheckpoint:
-    """A checkpoint or savepoint that some job has written, perhaps one in production: a test can go on from it."""
+    """A checkpoint or savepoint that any job has written, perhaps in production: a test can continue from it."""
 
     store: Store
-    #: Its folder in the store.
+    #: The folder of the checkpoint in the store.
     path: str
     manifest: Manifest = field(repr=False)
 
     @staticmethod
     def at(url: str) -> StoredCheckpoint:
-        """By its path or URL, as `execution.state-recovery.path` takes it."""
+        """Load the checkpoint at a path or URL, as `execution.state-recovery.path` takes it."""
         location = resolve.locate(url)
         loaded = resolve.load(location.store, location.path)
         return StoredCheckpoint(location.store, loaded.path, loaded.manifest)
 
     @property
     def lineage(self) -> Lineage:
-        """Of the jobs that go on from it: they write elsewhere."""
+        """A new lineage for jobs that continue from the checkpoint: they write to another store."""
         return Lineage(attempts=self.manifest.attempt + 1, last_id=self.manifest.checkpoint_id)
 
 
 @dataclass(frozen=True)
-class Basis:
-    """What a restored job begins with."""
+class RestorePoint:
+    """The checkpoint from which a job is restored, shared out to its subtasks."""
 
-    #: Whether the job writes where this was written: only then its deltas may stand on it (I14).
+    #: Whether the job writes to the store of this checkpoint: only then may its deltas be based on it (I14).
     own: bool
     manifest: Manifest
-    restores: Mapping[int, TaskRestore]  # by subtask; a task takes what its operators' uids name
+    restores: Mapping[int, TaskShare]  # by subtask; a task restores the operators whose uids it has
 
     @staticmethod
-    def of(checkpoint: InProcessCheckpoint | StoredCheckpoint, plan: JobPlan) -> Basis:
-        """Found, verified and shared out as the driver does it, for any parallelism."""
-        assert checkpoint.manifest is not None  # written, if nobody asked for it yet
+    def of(checkpoint: InProcessCheckpoint | StoredCheckpoint, plan: JobPlan) -> RestorePoint:
+        """Load, verify and share out a checkpoint as the driver does, for any parallelism."""
+        assert checkpoint.manifest is not None  # the first access writes the checkpoint
         loaded = resolve.load(checkpoint.store, checkpoint.path)
         allow = plan.settings.allow_non_restored_state
         assigned = assign(loaded.manifest, restore_targets(plan), allow_non_restored_state=allow)
-        by_subtask: dict[int, dict[str, SubtaskRestore]] = {}
+        by_subtask: dict[int, dict[str, SubtaskShare]] = {}
         for restores in assigned.values():
             for restore in restores:
                 by_subtask.setdefault(restore.subtask, {})[restore.uid] = _decode_restore(_encode(restore))
-        return Basis(
+        return RestorePoint(
             isinstance(checkpoint, InProcessCheckpoint),
             loaded.manifest,
-            {subtask: TaskRestore(checkpoint.store, loaded.root, found) for subtask, found in by_subtask.items()},
+            {subtask: TaskShare(checkpoint.store, loaded.root, found) for subtask, found in by_subtask.items()},
         )
 
     def for_deltas(self, plan: JobPlan) -> Manifest | None:
-        """What the next checkpoint may stand on: a restart of the same plan goes on, anything else begins anew."""
+        """Return the base for deltas: this checkpoint if the same plan is restarted, else None."""
         saved = {(state.uid, state.parallelism) for state in self.manifest.operators}
         same = saved == {(node.uid, node.parallelism) for node in plan.nodes}
         return self.manifest if self.own and same and self.manifest.kind is ManifestKind.CHECKPOINT else None

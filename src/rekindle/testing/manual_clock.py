@@ -1,10 +1,10 @@
-"""A clock that stands still until it is moved."""
+"""A clock for tests: time stands still until the test advances it."""
 
 from __future__ import annotations
 
 
 class ManualClock:
-    """Implements `rekindle.clock.Clock`.
+    """A `rekindle.clock.Clock` that only `advance` moves.
 
     >>> clock = ManualClock(wall_ms=1000)
     >>> clock.advance(250)
@@ -17,14 +17,14 @@ class ManualClock:
         self._elapsed_ms = 0
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self._wall_ms += milliseconds
         self._elapsed_ms += milliseconds
 
     def wall_ms(self) -> int:
-        """Milliseconds since 1970."""
+        """Return the milliseconds since 1970."""
         return self._wall_ms
 
     def monotonic(self) -> float:
-        """Seconds since the clock was made."""
+        """Return the seconds since the clock was made."""
         return self._elapsed_ms / 1000

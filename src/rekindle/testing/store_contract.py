@@ -1,6 +1,6 @@
-"""What every checkpoint store must do, as tests: run them on a store of your own.
+"""The contract of checkpoint stores, as tests: run them on a store of your own.
 
-A subclass in your tests says which store; pytest finds the rest:
+A subclass in your tests names the store; pytest finds the tests:
 
     class TestMyStore(StoreContract):
         @pytest.fixture
@@ -27,28 +27,28 @@ class StoreContract:
     >>> StoreContract().test_absent_means_absent(MemoryStore())
     """
 
-    #: Larger than what any store sends in one piece.
+    #: More bytes than any store sends in one piece.
     LARGE_BYTES: ClassVar[int] = 20 * _MEGABYTE
     WRITERS: ClassVar[int] = 4
 
     # -- put -----------------------------------------------------------------------------------------------------------
 
     def test_what_was_put_is_read(self, store: Store) -> None:
-        """Whole files of any content."""
+        """A file is read whole, with any content."""
         contents = {"a": b"", "b/c": b"\x00\xff", "b/d/e": bytes(range(256)) * 40}
         for path, data in contents.items():
             store.put(path, data)
         assert {path: store.read(path) for path in contents} == contents
 
     def test_put_replaces(self, store: Store) -> None:
-        """The last content counts, also when it is shorter."""
+        """The last content counts, even if it is shorter."""
         store.put("a", b"a long first content")
         store.put("a", b"short")
         assert store.read("a") == b"short"
         assert store.list() == [FileEntry("a", 5)]
 
     def test_put_takes_blocks(self, store: Store) -> None:
-        """Block by block, none, and empty ones."""
+        """A put takes the content in blocks: many, none, or empty ones."""
         store.put("blocks", (b"%d," % i for i in range(1000)))
         store.put("none", iter(()))
         store.put("empty", iter([b"", b"x", b""]))
@@ -56,7 +56,7 @@ class StoreContract:
         assert (store.read("none"), store.read("empty")) == (b"", b"x")
 
     def test_large_files(self, store: Store) -> None:
-        """Larger than one request, whole and by blocks."""
+        """A file may be larger than one request, put whole or in blocks."""
         block = bytes(range(256)) * (_MEGABYTE // 256)
         store.put("blocks", (block for _ in range(self.LARGE_BYTES // _MEGABYTE)))
         store.put("whole", block * (self.LARGE_BYTES // _MEGABYTE))
@@ -67,16 +67,16 @@ class StoreContract:
             assert store.read(path, 5 * _MEGABYTE - 2, 4) == block[-2:] + block[:2]
 
     def test_a_put_that_fails_leaves_what_was_there(self, store: Store) -> None:
-        """When the content cannot be made, nothing of it appears."""
+        """If the content's iterator fails, no part of the content appears."""
         store.put("old", b"kept")
         for path in ("old", "new"):
-            error = _error_of(lambda path=path: store.put(path, _breaking_off()))  # type: ignore[misc]
+            error = _error_of(lambda path=path: store.put(path, _failing_blocks()))  # type: ignore[misc]
             assert error is not None, "the put did not fail"
         assert store.read("old") == b"kept"
         assert [entry.path for entry in store.list()] == ["old"]
 
     def test_a_reader_sees_the_old_or_the_new(self, store: Store) -> None:
-        """Never a mixture, never a part."""
+        """A reader never sees a mixture or a part."""
         versions = [bytes([n]) * 200_000 for n in range(12)]
         store.put("a", versions[0])
         done = threading.Event()
@@ -100,7 +100,7 @@ class StoreContract:
     # -- put_if_absent -------------------------------------------------------------------------------------------------
 
     def test_absent_means_absent(self, store: Store) -> None:
-        """Only the first content is kept, also when another one is the same."""
+        """Only the first content is kept, even if a later one is equal."""
         assert store.put_if_absent("a/b", b"first")
         assert not store.put_if_absent("a/b", b"second")
         assert not store.put_if_absent("a/b", b"first")
@@ -115,7 +115,7 @@ class StoreContract:
         assert store.read("a") == b"again"
 
     def test_one_of_many_writers_wins(self, store: Store) -> None:
-        """At each of several names, and its content is the winner's."""
+        """One writer wins at each of several names, and the content is the winner's."""
         if not store.conditional:
             return
         for place in range(5):
@@ -134,7 +134,7 @@ class StoreContract:
     # -- read ----------------------------------------------------------------------------------------------------------
 
     def test_ranges(self, store: Store) -> None:
-        """From an offset, at most so many bytes; fewer where the file ends."""
+        """A read returns at most so many bytes from an offset; fewer where the file ends."""
         store.put("a", b"0123456789")
         assert store.read("a", 4) == b"456789"
         assert store.read("a", 4, 3) == b"456"
@@ -146,7 +146,7 @@ class StoreContract:
         assert store.read("a", 3, 0) == b""
 
     def test_what_is_not_there_is_missing(self, store: Store) -> None:
-        """A typed error that names the file; a folder is no file."""
+        """A read of a missing file raises a typed error that names the file; a folder is no file."""
         store.put("folder/a", b"x")
         for read in (
             lambda: store.read("nothing"),
@@ -161,7 +161,7 @@ class StoreContract:
     # -- list ----------------------------------------------------------------------------------------------------------
 
     def test_list_is_everything_below_a_folder(self, store: Store) -> None:
-        """However deep, by path, with sizes; a name that only begins alike is another folder."""
+        """The list is recursive, sorted by path, with sizes; a folder with a longer name is another one."""
         for path, size in {"j/t/chk-10/m": 1, "j/t/chk-1/m": 2, "j/t/shared/x": 3, "j/tt/y": 4, "jj/z": 5}.items():
             store.put(path, b"x" * size)
         assert store.list("j/t") == [
@@ -178,7 +178,7 @@ class StoreContract:
         assert store.list("nothing/here") == []
 
     def test_names_come_back_as_they_were(self, store: Store) -> None:
-        """Every character that the layout uses."""
+        """Paths may have every character that the layout uses."""
         names = ["orders=20v1=2FEU/00000001-0a1b2c3d/shared/7-2-ab.12_x-0.state", "orders=20v1=2FEU/owners/00000001"]
         for name in names:
             store.put(name, name.encode())
@@ -189,7 +189,7 @@ class StoreContract:
     # -- delete --------------------------------------------------------------------------------------------------------
 
     def test_delete(self, store: Store) -> None:
-        """One, several, none, and what is not there."""
+        """One call deletes one file, several, none, or missing ones."""
         for path in ("a", "b/c", "b/d", "e"):
             store.put(path, b"x")
         store.delete("a")
@@ -201,7 +201,7 @@ class StoreContract:
         assert store.read("b/c") == b"again"
 
     def test_many_deletes(self, store: Store) -> None:
-        """As many as an old job has files, in one call."""
+        """One call deletes as many files as an old job has."""
         paths = [f"shared/{number}" for number in range(60)]
         for path in paths:
             store.put(path, b"")
@@ -211,7 +211,7 @@ class StoreContract:
     # -- paths ---------------------------------------------------------------------------------------------------------
 
     def test_paths_stay_below_the_root(self, store: Store) -> None:
-        """Paths come from manifests, and these from anywhere: each verb refuses what leads elsewhere."""
+        """Paths come from manifests, which may come from anywhere: every method refuses a path outside the root."""
         for path in ("../a", "a/../../b", "/etc/passwd", "a//b", "./a", "a/.", "a\x00b", "a\\b", "a/"):
             for call in (
                 lambda path=path: store.put(path, b"x"),
@@ -226,7 +226,7 @@ class StoreContract:
 
 
 class _Thread:
-    """Runs a function beside the test; `result` waits for it and raises what it raised."""
+    """Runs a function on a thread; `result` waits for it and raises its error."""
 
     def __init__(self, run: Callable[[], object]) -> None:
         self._run = run
@@ -249,7 +249,7 @@ class _Thread:
         return self._outcome
 
 
-def _breaking_off() -> Iterator[bytes]:
+def _failing_blocks() -> Iterator[bytes]:
     yield b"x" * _MEGABYTE
     raise ValueError("the content broke off")
 

@@ -1,4 +1,4 @@
-"""Does a program survive being killed? Run it clean, killed, and restored at another parallelism; compare."""
+"""Tests that a program survives failures: run it clean, killed, and restored at another parallelism; compare."""
 
 from __future__ import annotations
 
@@ -25,23 +25,20 @@ def assert_survives(
     cuts: Sequence[int] | None = None,
     clock: Callable[[], Clock] | None = None,
 ) -> list[Any]:
-    """Assert that a program gives the same output however often it dies; the output of the undisturbed run.
+    """Assert that a program has the same output however often it is killed; return the output of the clean run.
 
-    `build(env)` builds the program on a new environment each time it is called, from bounded sources, and returns the
-    stream whose records are compared: as multisets, because what order they have after an exchange depends on where
-    the cuts fall (I1). So the program must be one whose output does not depend on that order: a sum per key at the end
-    does not, "the first record that any subtask saw" does. Functions with side effects elsewhere (sinks) have them
-    again after each restore, as on Spark: compare those yourself, with `InProcessJob`.
+    `build(env)` builds the program on a new environment, from bounded sources, and returns the stream to compare. The
+    records are compared as multisets: their order after an exchange depends on the cuts (I1), so the program's output
+    must not depend on it. Sinks write again after each restore, as on Spark: compare their output with `InProcessJob`.
 
-    The clean run has `parallelism`. For each cut (after how many epochs; by default at the start, in the middle, before
-    the end and at it) and each of `parallelisms`, a second run takes a checkpoint with every epoch up to the cut, so
-    that the later ones are deltas, goes one epoch further, whose output is lost, and is killed. It is restored at the
-    new parallelism, takes a checkpoint, loses an epoch again, is killed again, and is restored from the second
-    checkpoint at the parallelism that it had first. Sources that cannot change their parallelism are refused when
-    restored at another one: give `parallelisms=(parallelism,)` for those.
+    The clean run has `parallelism`. Then, for each cut (a number of epochs; by default at the start, in the middle,
+    before the end and at it) and each of `parallelisms`, a run takes a checkpoint with every epoch up to the cut, so
+    that the later ones are deltas, and is killed one epoch later. It is restored at the new parallelism, takes a
+    checkpoint, is killed one epoch later again, and is restored at its first parallelism. For sources that cannot
+    change their parallelism give `parallelisms=(parallelism,)`.
 
-    `records_per_epoch` is what each source subtask brings into an epoch: small, so that there are several. `clock`
-    makes the clock of each run (by default one that stands still).
+    `records_per_epoch` is the number of records per epoch and source subtask: small, so that there are several epochs.
+    `clock` makes the clock of each run (by default one that stands still).
 
     >>> def sums(env):
     ...     numbers = env.from_collection([(n % 3, n) for n in range(20)])
@@ -49,7 +46,7 @@ def assert_survives(
     >>> max(assert_survives(sums, parallelism=1, parallelisms=[1, 2]))
     (2, 57)
 
-    One that keeps its state where no checkpoint sees it does not survive:
+    A program that keeps its state outside of checkpoints does not survive:
 
     >>> from rekindle.datastream import MapFunction
     >>> class Numbered(MapFunction):
@@ -63,18 +60,16 @@ def assert_survives(
     """
     runs = _Runs(build, records_per_epoch, clock)
     expected, epochs = runs.clean(parallelism)
-    for cut in cuts if cuts is not None else _spread(epochs):
+    for cut in cuts if cuts is not None else _default_cuts(epochs):
         assert 1 <= cut <= epochs, f"the clean run has {epochs} epochs: it cannot be cut after epoch {cut}"
         for restored in parallelisms:
-            found = runs.killed_twice(parallelism, cut, restored)
-            difference = _difference(expected, found)
-            change = "again" if restored == parallelism else f"instead of {parallelism}"
-            assert not difference, f"cut after epoch {cut}, restored with parallelism {restored} {change}: {difference}"
+            difference = _difference(expected, runs.killed_twice(parallelism, cut, restored))
+            assert not difference, f"cut after epoch {cut}, {_restored_with(restored, parallelism)}: {difference}"
     return expected
 
 
 class _Runs:
-    """The runs of one program."""
+    """Runs of one program."""
 
     def __init__(self, build: Build, records_per_epoch: int, clock: Callable[[], Clock] | None) -> None:
         self._build = build
@@ -88,7 +83,7 @@ class _Runs:
         return InProcessJob.of(self._build(env), clock, self._records_per_epoch, restore)
 
     def clean(self, parallelism: int) -> tuple[list[Any], int]:
-        """The undisturbed output, and how many epochs that took."""
+        """Run the program undisturbed; return its output and the number of epochs."""
         job = self._job(parallelism)
         collected: list[Any] = []
         epochs = 0
@@ -99,7 +94,7 @@ class _Runs:
         return collected, epochs
 
     def killed_twice(self, parallelism: int, cut: int, restored: int) -> list[Any]:
-        """The output that completed checkpoints contain, and that of the last restore."""
+        """Run the program with two kills; return the output up to the checkpoints and that of the last restore."""
         job = self._job(parallelism)
         collected: list[Any] = []
         for _ in range(cut):
@@ -114,24 +109,30 @@ class _Runs:
         return collected
 
 
+def _restored_with(restored: int, parallelism: int) -> str:
+    change = "again" if restored == parallelism else f"instead of {parallelism}"
+    return f"restored with parallelism {restored} {change}"
+
+
 def _lose_an_epoch(job: InProcessJob) -> None:
     job.epoch()
     job.kill()
 
 
-def _spread(epochs: int) -> list[int]:
+def _default_cuts(epochs: int) -> list[int]:
+    """Return the first epoch, the middle one, the last but one and the last."""
     return sorted({1, (epochs + 1) // 2, max(1, epochs - 1), epochs})
 
 
 def _difference(expected: Sequence[Any], found: Sequence[Any]) -> str:
-    """What one has more of than the other; empty if they are the same multiset. Records need not be hashable."""
+    """Return the missing and the unexpected records; empty if the multisets are equal. Records may be unhashable."""
     wanted, got = Counter(map(repr, expected)), Counter(map(repr, found))
     if wanted == got:
         return ""
-    return f"missing {_some(wanted - got)}, not expected {_some(got - wanted)}"
+    return f"missing {_shortened(wanted - got)}, not expected {_shortened(got - wanted)}"
 
 
-def _some(records: Counter[str], most: int = 5) -> str:
+def _shortened(records: Counter[str], most: int = 5) -> str:
     shown = sorted(records.elements())
     rest = f" and {len(shown) - most} more" if len(shown) > most else ""
     return f"[{', '.join(shown[:most])}]{rest}"

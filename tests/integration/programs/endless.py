@@ -20,7 +20,7 @@ from rekindle.errors import RekindleError
 
 
 class Endless(SourceFunction):
-    """A number every few milliseconds."""
+    """Emits a number every few milliseconds."""
 
     def __init__(self) -> None:
         self.cancelled = False
@@ -37,7 +37,7 @@ class Endless(SourceFunction):
 
 
 class Witness(SinkFunction):
-    """Says when records flow, and leaves a file when it is closed."""
+    """Prints when records flow, and writes a file when it is closed."""
 
     def __init__(self, job: str, directory: str) -> None:
         self.job = job

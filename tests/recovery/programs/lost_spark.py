@@ -1,4 +1,4 @@
-"""A job whose Spark cannot be had again when its JVM dies. Prints "<kind>: flowing", then how it ended.
+"""A job whose Spark session cannot be started again when its JVM dies. Prints "<kind>: flowing", then its error.
 
     python -m tests.recovery.programs.lost_spark <borrowed|dataframe|unstartable> <directory>
 
@@ -23,7 +23,7 @@ from rekindle.spark import session
 
 
 class Endless(SourceFunction):
-    """A number every few milliseconds."""
+    """Emits a number every few milliseconds."""
 
     def __init__(self) -> None:
         self.cancelled = False
@@ -40,7 +40,7 @@ class Endless(SourceFunction):
 
 
 class Witness(SinkFunction):
-    """Says that records flow, in every attempt."""
+    """Prints that records flow, in every attempt."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -73,7 +73,7 @@ def numbers(kind: str, directory: str) -> DataStream:
 
 
 def without_java_from_now_on() -> None:
-    """As if somebody removed it: Spark's start fails, whoever asks."""
+    """Hide Java, as if it were removed: every start of Spark fails from now on."""
     starts = []
 
     def none_found(environ: Any) -> None:

@@ -3,8 +3,8 @@
     python -m tests.recovery.programs.matrix <directory> <order>...
 
 An order is `name`, or `name,setting=value,...`:
-    crash=<what REKINDLE_CRASH_AT says>    for the slots of this job; the driver's own is in the environment
-    sink=StagedLines|Fenced|Forgetful|...   what is at the end of the job (default: a FileSink)
+    crash=<value of REKINDLE_CRASH_AT>      for the slots of this job; the driver's own is in the environment
+    sink=StagedLines|Fenced|Forgetful|...   the sink of the job (default: a FileSink)
     fail=<n>                               the first attempt fails at the first record of round n
     rounds=<n>                             how long the job is (default 3)
     interval=<ms>                          between checkpoints (default 100); the final one comes in any case
@@ -45,13 +45,13 @@ INTERVAL_MS, PAUSE_MS = 100, 60
 
 
 def expected(rounds: int) -> list[tuple[int, int]]:
-    """What the job commits, in order, when nothing is lost and nothing comes twice."""
+    """The lines that the job commits, in order, when no line is lost or doubled."""
     return sorted((key, count) for key in range(KEYS) for count in range(1, PARALLELISM * rounds * ROUND // KEYS + 1))
 
 
 class Rounds(ParallelSourceFunction, CheckpointListener):
-    """Hands out a round of numbers, and the next one when a checkpoint is complete: so that every checkpoint has
-    something to lose, however slow the machine is."""
+    """Emits a round of numbers, and the next round when a checkpoint is complete: so every checkpoint holds records,
+    however slow the machine is."""
 
     def __init__(self, rounds: int, until: str | None, waiting: str) -> None:
         self.rounds = rounds
@@ -132,7 +132,7 @@ def build(directory: Path, name: str, order: dict[str, str], waiting: str) -> St
 
 
 def arm_slots(crash: str | None, once: Path) -> None:
-    """Let the processes that Spark starts from now on have another environment; this one's is left as it is."""
+    """Set environment variables for the processes that Spark starts from now on, not for this process."""
     context: Any = SparkContext._active_spark_context
     assert context is not None or crash is None, "the first job makes the session, and cannot have a crash of its own"
     if context is not None:
@@ -144,7 +144,7 @@ def arm_slots(crash: str | None, once: Path) -> None:
 
 
 def stop(client: JobClient, signs: str, folder: str) -> None:
-    """With a round of each subtask that is not committed yet."""
+    """Stop the job with a savepoint while a round of each subtask is not committed yet."""
     pause = threading.Event()
     while not all(Path(f"{signs}-{subtask}").exists() for subtask in range(PARALLELISM)):
         pause.wait(0.01)

@@ -1,4 +1,4 @@
-"""Sinks of lines for the crash matrix: two that commit with the checkpoints, and two that leave out a part of that."""
+"""Sinks of lines for the crash matrix: two that commit with the checkpoints, and two that do so incompletely."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rekindle.datastream.state import ListState, ListStateDescriptor
 
 
 def file_sink(directory: str) -> FileSink:
-    """Rekindle's own."""
+    """Rekindle's own file sink."""
     return (
         FileSink.for_row_format(directory, Encoder.simple_string_encoder())
         .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
@@ -26,9 +26,9 @@ def file_sink(directory: str) -> FileSink:
 
 
 class StagedLines(SinkFunction, CheckpointedFunction, CheckpointListener):
-    """Two phases by hand: lines are staged at the barrier, and linked under their last name when that is complete.
+    """Two phases by hand: lines are staged at the barrier, and get their final name when the checkpoint is complete.
 
-    What is staged is in operator list state until it is committed, and committed again after a restore (I18).
+    Operator list state holds the staged files until they are committed; a restore commits them again (I18).
     """
 
     commits_again = True
@@ -69,8 +69,8 @@ class StagedLines(SinkFunction, CheckpointedFunction, CheckpointListener):
 
 
 class Fenced(StagedLines):
-    """Like a broker with transactions: who comes back commits what its state names, and aborts what else its subtask
-    has open. Like a careless one: to commit what was aborted is no error, and does nothing.
+    """Like a broker with transactions: a restored subtask commits the transactions in its state, and aborts its other
+    open ones. Like a careless broker: a commit of an aborted transaction is no error, and does nothing.
     """
 
     def open(self, runtime_context: RuntimeContext) -> None:
@@ -93,7 +93,7 @@ class Forgetful(StagedLines):
 
 
 class Direct(SinkFunction):
-    """Writes every line at once, whatever becomes of the checkpoint."""
+    """Writes every line at once, without waiting for the checkpoint."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -107,7 +107,7 @@ class Direct(SinkFunction):
 
 
 def committed(directory: str | Path) -> list[tuple[int, int]]:
-    """What everybody can see, in order: once for every time that it was committed."""
+    """The visible lines, in order, each as often as it was committed."""
     return sorted(_lines(Path(directory)))
 
 

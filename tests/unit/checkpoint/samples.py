@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rekindle.checkpoint.manifest import Manifest, ManifestKind, OperatorState, SubtaskState
 from rekindle.checkpoint.ownership import Claim, claim_first
-from rekindle.checkpoint.parts import SubtaskParts, on_top_of, write_subtask
+from rekindle.checkpoint.parts import OperatorSnapshotFutures, on_top_of, write_subtask
 from rekindle.checkpoint.paths import StateFileName, shared_reference, timeline_folder
 from rekindle.checkpoint.publish import publish
 from rekindle.checkpoint.statefile import StateFileWriter
@@ -38,7 +38,7 @@ def manifest_of(
 def written(
     store: Store,
     claim: Claim,
-    parts: SubtaskParts,
+    parts: OperatorSnapshotFutures,
     uid: str = "op",
     base: SubtaskState | None = None,
     inline_bytes: int = 0,
@@ -58,7 +58,7 @@ def published(
     base: Manifest | None = None,
 ) -> Manifest:
     """A checkpoint of one operator of one subtask; with a base it holds deltas on top of it."""
-    parts = SubtaskParts(0, checkpoint_id, **{"keyed_delta" if base else "keyed_full": list(keyed)})
+    parts = OperatorSnapshotFutures(0, checkpoint_id, **{"keyed_delta" if base else "keyed_full": list(keyed)})
     below = base.operators[0].subtasks[0] if base else None
     state = written(store, claim, parts, base=below)
     manifest = manifest_of(claim, checkpoint_id, [OperatorState("op", "count", 1, 128, [state])])

@@ -13,7 +13,7 @@ from rekindle.checkpoint.notes import Beginning, note_beginning, note_completion
 from rekindle.checkpoint.ownership import Claim, check_owner
 from rekindle.checkpoint.paths import CheckpointPath, begun_path, checkpoint_folder, metadata_path
 from rekindle.checkpoint.publish import publish, put_metadata
-from rekindle.checkpoint.resolve import RestoredFrom, load
+from rekindle.checkpoint.resolve import load
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.store.port import Store
 from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError, OwnershipLostError
@@ -35,7 +35,7 @@ def begin(store: Store, place: str | None = None, *, on_purpose: bool = False) -
     claim = take_over(store)
     beginning = Beginning(on_purpose=on_purpose)
     if place is not None:
-        beginning = RestoredFrom(store, load(store, place)).beginning(store, "orders")
+        beginning = load(store, place).beginning(store, "orders")
     note_beginning(store, claim, beginning)
     return claim
 

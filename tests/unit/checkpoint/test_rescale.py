@@ -19,8 +19,8 @@ from rekindle.checkpoint.part_formats import (
     holds_union,
 )
 from rekindle.checkpoint.read_state import read_parts, read_subtask
-from rekindle.checkpoint.redistribute import redistribute
-from rekindle.checkpoint.rescale import OperatorTarget, SubtaskRestore, assign, assign_operator, stored_max_parallelism
+from rekindle.checkpoint.redistribute import operator_share
+from rekindle.checkpoint.rescale import OperatorTarget, SubtaskShare, assign, assign_operator, stored_max_parallelism
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.errors import CorruptCheckpointError, IncompatibleStateError, SerializationError
 from rekindle.key_groups import key_group_range, subtask_for_key_group
@@ -62,7 +62,7 @@ def keyed_operator(parallelism: int) -> OperatorState:
     )
 
 
-def read(restore: SubtaskRestore) -> Any:
+def read(restore: SubtaskShare) -> Any:
     return read_subtask(MemoryStore(), "", restore, "count")
 
 
@@ -187,7 +187,7 @@ def test_one_subtask_at_a_time_gives_what_all_at_once_gives() -> None:
     state = operator(*(SubtaskState(n, operator_state=part, union=True) for n, part in enumerate(parts)))
     for parallelism in (1, 3, 4, 7):
         alone = [read(restore).operator_state for restore in assign_operator(state, target(parallelism))]
-        assert alone == redistribute(parts, parallelism)
+        assert alone == [operator_share(parts, parallelism, subtask) for subtask in range(parallelism)]
 
 
 def test_raw_state_and_committables_go_once_each() -> None:
@@ -297,4 +297,4 @@ def test_operators_without_state_may_go_and_come() -> None:
 
 def test_a_restore_is_small_enough_to_send() -> None:
     restore = assign_operator(keyed_operator(3), target(2))[0]
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(restore), type=SubtaskRestore) == restore
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(restore), type=SubtaskShare) == restore

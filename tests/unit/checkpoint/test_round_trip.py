@@ -9,7 +9,7 @@ import pytest
 from rekindle.checkpoint.latest import latest
 from rekindle.checkpoint.manifest import KeyedPart, Manifest, OperatorState, PartKind
 from rekindle.checkpoint.ownership import Claim
-from rekindle.checkpoint.parts import SubtaskParts, write_subtask
+from rekindle.checkpoint.parts import OperatorSnapshotFutures, write_subtask
 from rekindle.checkpoint.publish import publish, remove
 from rekindle.checkpoint.read_state import read_parts, read_subtask
 from rekindle.checkpoint.rescale import OperatorTarget, assign
@@ -53,8 +53,8 @@ class Subtask:
         self.timers.register_event_time(len(key), key)
         self.seen.add(key)
 
-    def snapshot(self, checkpoint_id: int, since: int | None) -> SubtaskParts:
-        return SubtaskParts(
+    def snapshot(self, checkpoint_id: int, since: int | None) -> OperatorSnapshotFutures:
+        return OperatorSnapshotFutures(
             self.subtask,
             checkpoint_id,
             keyed_delta=self.keyed.snapshot_delta(checkpoint_id, since).encode(),

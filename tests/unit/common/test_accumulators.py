@@ -21,10 +21,11 @@ from rekindle.common.accumulators import (
     encode_accumulators,
     merge_encoded,
 )
-from rekindle.datastream import MapFunction, StreamExecutionEnvironment
+from rekindle.datastream import MapFunction
 from rekindle.errors import RekindleError
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
+from tests.environments import environment
 
 
 class Longest(Accumulator[str, str]):
@@ -112,7 +113,7 @@ class Counting(MapFunction):
 
 
 def test_all_subtasks_and_operators_add_to_one_result():
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(3)
+    env = environment(3)
     words = env.from_collection(["a", "bb", "cc", "dddd"]).rebalance().map(Counting()).map(Counting())
     job = InProcessJob.of(words)
     job.run()
@@ -139,7 +140,7 @@ class Mistaken(Twice):
     [(Twice(), "has an accumulator 'it' already"), (Mistaken(), "'it' is a Histogram, not a IntCounter")],
 )
 def test_mistakes_are_named(function, sentence):
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     with pytest.raises(OperatorFailure) as caught:
         InProcessJob.of(env.from_collection([1]).map(function))
     assert sentence in str(caught.value.__cause__)

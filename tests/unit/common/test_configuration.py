@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rekindle import config
+from rekindle import config, config_parsers
 from rekindle.common import ConfigOptions, Configuration, Duration
 from rekindle.common import configuration as configuration_module
 from rekindle.common.flink_keys import FLINK_KEYS, is_flink_key
@@ -193,20 +193,20 @@ def test_the_options_of_a_users_own() -> None:
     ],
 )
 def test_spellings_of_durations(text: str, amount: timedelta) -> None:
-    assert config.parse_duration(text) == amount
+    assert config_parsers.parse_duration(text) == amount
 
 
 @pytest.mark.parametrize("text", ["", "s", "-1 s", "P", "PT", "1 fortnight"])
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(ValueError, match="no amount of time"):
-        config.parse_duration(text)
+        config_parsers.parse_duration(text)
 
 
 @pytest.mark.parametrize(
     ("text", "size"), [("64mb", 2**26), ("64 MB", 2**26), ("1g", 2**30), ("512k", 2**19), ("7", 7), ("7 bytes", 7)]
 )
 def test_spellings_of_sizes(text: str, size: int) -> None:
-    assert config.parse_size(text) == size
+    assert config_parsers.parse_size(text) == size
 
 
 def test_lists() -> None:

@@ -14,6 +14,7 @@ from rekindle.coordinator.attempt import Attempt
 from rekindle.coordinator.attempt_spec import AttemptSettings, AttemptSpec
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.epochs import EpochLimits
+from rekindle.coordinator.lifecycle import AttemptState
 from rekindle.coordinator.results import ResultReceiver
 from rekindle.errors import ClusterError, JobCancelledError, StoreError
 from rekindle.testing import ManualClock
@@ -89,6 +90,7 @@ def test_an_attempt_that_never_runs_has_acquired_nothing(tmp_path):
     assert cluster.before.now() == []
     assert claims(tmp_path) == []
     assert cluster.calls == []
+    assert attempt.state is AttemptState.CREATED
 
 
 def test_nothing_is_open_when_the_claim_fails(tmp_path, monkeypatch):
@@ -101,6 +103,7 @@ def test_nothing_is_open_when_the_claim_fails(tmp_path, monkeypatch):
     monkeypatch.setattr(CheckpointDriver, "begin_attempt", refuse)
     with pytest.raises(StoreError, match="the network is gone"):
         attempt.run([])
+    assert attempt.state is AttemptState.FAILED
     assert cluster.before.left_open() == []
     assert cluster.calls == []
 
@@ -122,8 +125,10 @@ def test_nothing_is_open_when_the_control_server_cannot_start(tmp_path, monkeypa
 
 def test_everything_is_closed_when_the_slots_cannot_be_started(tmp_path):
     cluster = Watched()
+    attempt = attempt_in(tmp_path, cluster)
     with pytest.raises(ClusterError, match="There are no slots here"):
-        attempt_in(tmp_path, cluster).run([])
+        attempt.run([])
+    assert attempt.state is AttemptState.FAILED
     assert cluster.acquired_at_start, "the control server was open"
     assert cluster.before.left_open() == []
     assert len(claims(tmp_path)) == 1
@@ -143,6 +148,7 @@ def test_an_attempt_that_is_cancelled_before_it_runs_ends_as_cancelled(tmp_path)
     attempt.cancel()
     with pytest.raises(JobCancelledError):
         attempt.run([])
+    assert attempt.state is AttemptState.CANCELED
     assert cluster.before.left_open() == []
 
 

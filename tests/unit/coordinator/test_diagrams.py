@@ -6,22 +6,27 @@ import re
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rekindle.coordinator import lifecycle
 from rekindle.coordinator.checkpoints import types as checkpoint_types
-from rekindle.coordinator.lifecycle import state_diagram
+from rekindle.coordinator.lifecycle import ATTEMPT_TRANSITIONS, JOB_TRANSITIONS, state_diagram
+from rekindle.runtime import end_of_input
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "architecture.md"
 FENCE = re.compile(r"```mermaid\n(?P<diagram>.*?)\n```", re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    "transitions",
-    [lifecycle.TRANSITIONS, checkpoint_types.TRANSITIONS],
-    ids=["a job's life", "a checkpoint's life"],
-)
+LIVES: dict[str, Mapping[Any, frozenset[Any]]] = {
+    "a job": JOB_TRANSITIONS,
+    "an attempt": ATTEMPT_TRANSITIONS,
+    "a checkpoint": checkpoint_types.TRANSITIONS,
+    "the end of a task's input": end_of_input.TRANSITIONS,
+}
+
+
+@pytest.mark.parametrize("transitions", LIVES.values(), ids=LIVES.keys())
 def test_the_page_shows_the_table_as_it_is(transitions: Mapping[Enum, frozenset[Enum]]) -> None:
     shown = [fence["diagram"] for fence in FENCE.finditer(PAGE.read_text(encoding="utf-8"))]
     drawn = state_diagram(transitions)
@@ -30,4 +35,4 @@ def test_the_page_shows_the_table_as_it_is(transitions: Mapping[Enum, frozenset[
 
 def test_the_page_shows_no_diagram_without_a_table() -> None:
     shown = [fence["diagram"] for fence in FENCE.finditer(PAGE.read_text(encoding="utf-8"))]
-    assert shown == [state_diagram(lifecycle.TRANSITIONS), state_diagram(checkpoint_types.TRANSITIONS)]
+    assert shown == [state_diagram(each) for each in LIVES.values()]

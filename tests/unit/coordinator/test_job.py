@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from rekindle.checkpoint.resolve import RestoredFrom, load
+from rekindle.checkpoint.resolve import load
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.open_store import open_store
 from rekindle.common.job_id import JobID
@@ -99,7 +99,7 @@ def test_a_foreign_recovery_path_ends_the_job_before_anything_starts(tmp_path):
     store = open_store(str(tmp_path / "elsewhere"))
 
     def recover():
-        return RestoredFrom(store, load(store, "chk-1"))
+        return load(store, "chk-1")
 
     error = end_of(checkpointing_in(tmp_path / "own", recover))
     assert isinstance(error, CorruptCheckpointError)
@@ -168,7 +168,7 @@ def test_a_cancelled_job_is_cancelled_even_if_it_fails_on_the_way(tmp_path, rest
     ],
 )
 def test_a_slots_verdict_becomes_the_same_error(verdict, kind: type[RekindleError], message):
-    error = task_failed("orders", TaskFailed("task", "count", 0, "Traceback", "", None, False, verdict, "Sentence."))
+    error = task_failed("orders", TaskFailed("task", "count", 0, "Traceback", "", None, verdict, "Sentence."))
     assert type(error) is kind
     assert str(error).startswith(message)
     assert not getattr(error, "retryable", False)

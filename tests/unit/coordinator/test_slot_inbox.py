@@ -12,7 +12,7 @@ from rekindle.errors import ClusterError, JobCancelledError, JobExecutionError, 
 from rekindle.protocol import Closed, Committed, Ready, SlotHello, StageReport, TaskFailed
 
 LONG_S = 60.0
-FAILED = TaskFailed("task", "count", 0, "Traceback", "", None, False)
+FAILED = TaskFailed("task", "count", 0, "Traceback", "", None)
 
 
 def hello(slot: int) -> SlotHello:

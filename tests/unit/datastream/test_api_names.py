@@ -1,4 +1,4 @@
-"""PyFlink's names and module paths, to the letter."""
+"""The API has PyFlink's names and module paths, to the letter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cache`: computed by the first job that reads it, read by the later ones, forgotten on demand."""
+"""`cache`: the first job that reads the stream computes it, later jobs read the kept records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from rekindle.datastream import (
     ProcessFunction,
     RuntimeExecutionMode,
     SourceFunction,
-    StreamExecutionEnvironment,
     find_launcher,
 )
 from rekindle.datastream.transformations import Program
@@ -26,10 +25,11 @@ from rekindle.protocol import TO_DRIVER
 from rekindle.runtime.cached_rows import CachedRowsSource
 from rekindle.runtime.exchange.chunk import read_header
 from rekindle.testing import InProcessJob
+from tests.environments import environment
 
 
 class InProcessEngine:
-    """A launcher that runs programs in this process, and counts what functions were called with."""
+    """A launcher that runs programs in this process and records the programs."""
 
     def __init__(self) -> None:
         self.materialized: list[Program] = []
@@ -66,10 +66,6 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> InProcessEngine:
     fake = InProcessEngine()
     monkeypatch.setattr(find_launcher, "load_launcher", lambda: fake)
     return fake
-
-
-def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
 
 
 def collected(stream: Any) -> list[Any]:
@@ -126,7 +122,7 @@ def test_a_cache_of_a_cache(engine):
 
 
 def test_what_others_read_too_is_computed_for_them(engine):
-    """Operators that were there for the cache alone are not run again; those with another reader are."""
+    """Operators that only the cache reads do not run again. Operators with another reader do."""
     env = environment()
     shared = env.from_collection([1, 2]).map(lambda n: n).name("shared")
     kept = shared.map(lambda n: n + 1).name("only for the cache").cache()
@@ -170,7 +166,7 @@ def test_the_job_of_a_cache_does_not_begin_at_the_programs_savepoint(engine):
     [(True, RuntimeExecutionMode.STREAMING, True), (True, RuntimeExecutionMode.BATCH, False), (False, None, False)],
 )
 def test_without_checkpoints_its_job_is_not_restarted(engine, checkpointed, mode, restarts):
-    """What was collected before a failure would come a second time."""
+    """Without checkpoints, a restart would collect the records before the failure a second time."""
     env = environment()
     strategy = RestartStrategies.fixed_delay_restart(3, 10)
     env.set_restart_strategy(strategy)
@@ -183,7 +179,7 @@ def test_without_checkpoints_its_job_is_not_restarted(engine, checkpointed, mode
 
 
 def test_without_a_launcher_it_is_a_stream_like_any_other():
-    """In-process jobs, `explain()` and plans see an operator that passes records on."""
+    """In-process jobs, `explain()` and plans contain an operator that forwards the records."""
     kept = environment().from_collection([1, 2]).cache()
     plan = build_plan(environment()._program("plan", kept._collect()))
     assert [node.kind for node in plan.nodes][1] is OperatorKind.MAP
@@ -212,7 +208,7 @@ def test_what_cannot_be_kept_is_refused():
 
 
 def test_reading_goes_on_after_a_restore(engine):
-    """A split per row, with the number of records that were read of it."""
+    """The source of a cache has a split per kept row. Its position is the number of records read from the row."""
 
     def program(parallelism):
         env = environment(parallelism).enable_checkpointing(1000)

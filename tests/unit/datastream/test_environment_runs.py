@@ -1,4 +1,4 @@
-"""The environment: settings, programs, and the way to the engine through a launcher (a fake one here)."""
+"""The environment: settings, programs, and launching them (with a fake launcher)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rekindle.errors import GraphError, JobExecutionError
 
 
 class FakeJob:
-    """A job handle that tests steer."""
+    """A job handle that tests control."""
 
     def __init__(self, batches: list[list[Any]], error: BaseException | None = None) -> None:
         self.job_id = JobID()
@@ -61,7 +61,7 @@ class FakeJob:
 
 
 class FakeEngine:
-    """Stands for the launcher module; remembers what it was given."""
+    """A fake launcher module that remembers its arguments."""
 
     def __init__(self) -> None:
         self.programs: list[Program] = []
@@ -92,11 +92,6 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     fake = FakeEngine()
     monkeypatch.setattr(find_launcher, "load_launcher", lambda: fake)
     return fake
-
-
-@pytest.fixture
-def env() -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment()
 
 
 # -- running ----------------------------------------------------------------------------------------------------------
@@ -343,7 +338,7 @@ def test_wrong_arguments_of_the_environment_are_refused(env: StreamExecutionEnvi
         env.set_runtime_mode("BATCH")  # type: ignore[arg-type]
     with pytest.raises(GraphError, match="takes a StateBackend"):
         env.set_state_backend("rocksdb")  # type: ignore[arg-type]
-    with pytest.raises(GraphError, match="takes what RestartStrategies makes"):
+    with pytest.raises(GraphError, match="takes a strategy of RestartStrategies"):
         env.set_restart_strategy(3)  # type: ignore[arg-type]
     env.register_slot_sharing_group(SlotSharingGroup("g"))
     with pytest.raises(GraphError, match="registered twice"):
@@ -360,7 +355,7 @@ def test_close_forgets_the_program(env: StreamExecutionEnvironment) -> None:
 
 
 class Subtask(RuntimeContext):
-    """Just enough of a runtime context for `print`."""
+    """The part of a runtime context that `print` needs."""
 
     def __init__(self, index: int, parallelism: int) -> None:
         self._index, self._parallelism = index, parallelism

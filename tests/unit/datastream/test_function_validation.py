@@ -1,4 +1,4 @@
-"""What users hand in is checked when they do, and refused by name."""
+"""Wrong functions are refused when the program is built, with an error that names the operator."""
 
 from __future__ import annotations
 
@@ -25,11 +25,6 @@ from rekindle.datastream import (
 )
 from rekindle.datastream.state import MapStateDescriptor
 from rekindle.errors import GraphError, TypeMismatchError
-
-
-@pytest.fixture
-def env() -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment()
 
 
 class Increment(MapFunction):

@@ -1,4 +1,4 @@
-"""sum, min, max, min_by, max_by over every shape of record."""
+"""sum, min, max, min_by and max_by over every kind of record."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def keyed(records: list[Any], type_info: Any = None) -> KeyedStream:
 
 
 def rolled(method: str, field: int | str, records: list[Any]) -> Any:
-    """What the rolling aggregation has after all records of one key."""
+    """Return the result of the rolling aggregation after all records of one key."""
     stream = getattr(keyed(records), method)(field)
     function: ReduceFunction = stream._operator.function
     return reduce(function.reduce, records)
@@ -65,7 +65,7 @@ def test_aggregations_of_each_shape(make: Any, field: int | str) -> None:
     assert rolled("min", field, records) == make("a", 1)
     assert rolled("max", field, records) == make("a", 5)
     assert rolled("min_by", field, records) == make("c", 1)
-    assert rolled("max_by", field, records) == make("b", 5)  # the first of equals
+    assert rolled("max_by", field, records) == make("b", 5)  # of equal ones the first is kept
 
 
 def test_a_plain_value_is_its_own_field() -> None:

@@ -1,4 +1,4 @@
-"""Readers: batches, positions, replay from any position."""
+"""Readers of polled sources: batches, positions, replay from any position."""
 
 from __future__ import annotations
 
@@ -122,13 +122,13 @@ class TurnedClock:
 
 def test_a_rate_limit_lets_through_what_has_been_saved_up() -> None:
     clock = TurnedClock()
-    limiter = RateLimiterStrategy.per_second(20).create_rate_limiter(2, clock)  # ten a second for each of two
+    limiter = RateLimiterStrategy.per_second(20).create_rate_limiter(2, clock)  # 10 per second and subtask
     reader = GeneratorReader(lambda n: n, [SourceSplit("0", (0, 14, 1))], limiter)
     assert (reader.is_available(), reader.poll(100)) == (False, [])
     clock.now = 0.5
     assert (reader.is_available(), reader.poll(100)) == (True, [0, 1, 2, 3, 4])
     assert reader.poll(100) == []
-    clock.now = 60.0  # at most a second's worth is saved
+    clock.now = 60.0  # permits accumulate for at most a second
     assert reader.poll(100) == list(range(5, 14))
     assert reader.is_available()
     assert reader.poll(100) is None
@@ -164,7 +164,7 @@ def test_a_source_must_say_everything() -> None:
 
 
 class Unfit(Source[Any], SourceReader[Any]):
-    """Answers what it must not."""
+    """A source and reader whose answers break the contract."""
 
     def __init__(self, answer: Any) -> None:
         self._answer = answer
@@ -191,4 +191,4 @@ def test_what_poll_must_not_answer_is_told_with_the_source_s_name(answer: Any) -
     stream = env.from_source(Unfit(answer), WatermarkStrategy.no_watermarks(), "unfit")
     with pytest.raises(OperatorFailure, match="unfit") as caught:
         InProcessJob.of(stream).run()
-    assert "poll() gives a list of records, a Batch or None" in str(caught.value.__cause__)
+    assert "poll() must return a list of records, a Batch or None" in str(caught.value.__cause__)

@@ -1,4 +1,4 @@
-"""Descriptors, time to live, backends, checkpoint settings: data that says what was set."""
+"""State descriptors, time to live, state backends, checkpoint settings, slot sharing groups."""
 
 from __future__ import annotations
 

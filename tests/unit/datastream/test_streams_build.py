@@ -1,4 +1,4 @@
-"""Streams build records: names, types, settings, partitionings."""
+"""Streams build transformations: names, types, settings, partitionings, side outputs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,6 @@ from rekindle.datastream.state import MapStateDescriptor
 from rekindle.datastream.streams.projection import ProjectFunction
 from rekindle.datastream.vocabulary import ChainingStrategy, Partitioning
 from rekindle.errors import GraphError, TypeMismatchError
-
-
-@pytest.fixture
-def env() -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment()
 
 
 class Pass(ProcessFunction):
@@ -319,7 +314,7 @@ def test_side_outputs_come_from_process_functions(env: StreamExecutionEnvironmen
         processed.get_side_output(OutputTag("late", str))
 
 
-# -- streams do not travel --------------------------------------------------------------------------------------------
+# -- streams cannot be pickled ----------------------------------------------------------------------------------------
 
 
 def test_environments_and_streams_cannot_be_pickled(env: StreamExecutionEnvironment) -> None:

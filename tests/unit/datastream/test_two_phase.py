@@ -1,4 +1,4 @@
-"""`sink_to` in programs and plans, and Flink's `TwoPhaseCommitSinkFunction`, contract by contract."""
+"""`sink_to` in programs and plans, and the contracts of Flink's `TwoPhaseCommitSinkFunction`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rekindle.checkpoint.redistribute import operator_share
 from rekindle.common import Configuration
 from rekindle.datastream import SinkFunction, StreamExecutionEnvironment, TwoPhaseCommitSinkFunction
 from rekindle.datastream.connectors import Sink, SinkWriter, WriterInitContext
@@ -23,8 +24,9 @@ from rekindle.runtime.context import Accumulators, OperatorContext
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.snapshot import InitializationContext, SnapshotContext
-from rekindle.runtime.state.operator_state import OperatorStateBackend, redistribute
+from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.testing import InProcessJob, ManualClock
+from tests.environments import environment
 
 # -- sink_to -----------------------------------------------------------------------------------------------------------
 
@@ -36,10 +38,6 @@ class Discarding(Sink[Any], SinkWriter[Any]):
     def write(self, element: Any, context: SinkWriter.Context) -> None: ...
 
     def flush(self, end_of_input: bool) -> None: ...
-
-
-def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
 
 
 def plan_of(env: StreamExecutionEnvironment) -> JobPlan:
@@ -112,7 +110,7 @@ def test_how_often_a_commit_is_retried_is_a_setting() -> None:
 
 
 class Transactions(TwoPhaseCommitSinkFunction[Any]):
-    """A transaction is a number; the log says what happened to it."""
+    """A sink whose transactions are numbers. The log lists the calls for each transaction."""
 
     def __init__(self, transaction_type: Any = None, log: list[Any] | None = None) -> None:
         super().__init__(transaction_type)
@@ -145,7 +143,7 @@ class Transactions(TwoPhaseCommitSinkFunction[Any]):
 
 @dataclass
 class Driven:
-    """A function with the operator state of one subtask."""
+    """Drives a function with the operator state of one subtask."""
 
     function: Transactions
     subtask: int = 0
@@ -203,7 +201,7 @@ def test_records_between_two_barriers_are_one_transaction() -> None:
 
 
 def test_completion_commits_what_came_before_it_and_nothing_later() -> None:
-    """I18: a savepoint's pre-commit, an aborted checkpoint's, and an own one are all covered by the next."""
+    """I18: a completed checkpoint also commits the transactions of earlier savepoints and aborted checkpoints."""
     driven = Driven(Transactions()).begin()
     for checkpoint_id in (1, 2, 3, 4):
         driven.snapshot(checkpoint_id)
@@ -242,7 +240,8 @@ def test_a_restore_at_another_parallelism_handles_each_transaction_once(parallel
         driven.begin()
         states.append(driven.snapshot(1))
     log: list[Any] = []
-    for subtask, state in enumerate(redistribute(states, parallelism)):
+    for subtask in range(parallelism):
+        state = operator_share(states, parallelism, subtask)
         Driven(Transactions(log=log), subtask).begin(state, restored_id=1)
     handled = [entry for entry in log if entry[0] != "begin"]
     assert sorted(handled) == [
@@ -252,7 +251,7 @@ def test_a_restore_at_another_parallelism_handles_each_transaction_once(parallel
 
 
 def test_the_last_transaction_is_committed_with_the_final_checkpoint() -> None:
-    """I9: after the end nothing new is begun."""
+    """I9: after the end of the input no transaction is begun."""
     driven = Driven(Transactions()).begin()
     driven.write("a")
     driven.function.finish()
@@ -291,7 +290,7 @@ def test_a_snapshot_that_fails_keeps_the_transaction() -> None:
     with pytest.raises(OSError, match="begin failed"):
         driven.snapshot(2)
     driven.function.failing.clear()
-    driven.write("a")  # begins what could not be begun at the barrier
+    driven.write("a")  # begins the transaction that could not be begun at the barrier
     assert driven.function.log[-2:] == [("begin", 3), ("invoke", 3, "a")]
     assert driven.function.pending_transactions() == [(2, 1)]
 
@@ -300,7 +299,7 @@ def test_a_snapshot_that_fails_keeps_the_transaction() -> None:
 
 
 class Pooled(Transactions):
-    """Keeps the ids it may use beside the transactions."""
+    """A sink whose user context is a pool of transaction ids."""
 
     def initialize_user_context(self) -> Any:
         return {"ids": [1, 2]}
@@ -392,7 +391,7 @@ def test_options_that_make_no_sense_are_refused() -> None:
 
 
 def test_a_two_phase_function_takes_part_in_checkpoints_on_a_keyed_stream_too() -> None:
-    """The key is lent around `invoke`; all other methods are still found."""
+    """The wrapper of a keyed sink function sets the key for `invoke` and forwards all other methods."""
 
     class Written(Transactions):
         def commit(self, transaction: Any) -> None:

@@ -1,4 +1,4 @@
-"""What windows are before they run: names, types, descriptions, and what is refused by name."""
+"""Windowed streams before they run: names, types, descriptions, and refused arguments."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ from rekindle.errors import GraphError, TypeMismatchError
 from rekindle.graph.build import build_plan
 from rekindle.graph.explain import explain
 from rekindle.graph.nodes import OperatorKind
+from tests.environments import environment
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 HOURLY = TumblingEventTimeWindows.of(Time.hours(1))
 
 
 def pairs():
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    env = environment(2)
     return env.from_collection([("a", 1)], PAIR)
 
 
@@ -157,7 +158,7 @@ def test_descriptions_name_everything_that_decides():
     ],
 )
 def test_output_types(evaluate, expected):
-    """A reduce keeps the type of the input; everything else has the type that is said, or none."""
+    """A reduce keeps the type of its input. Other evaluations have the declared type, or none."""
     assert evaluate(windowed()).get_type() == expected
 
 
@@ -171,7 +172,7 @@ def test_the_type_of_the_accumulator_is_that_of_the_state():
 
 
 def test_windows_that_pickle_say_so():
-    """I20: what is pickled is listed by name."""
+    """I20: `explain()` lists pickled state by the operator's name."""
     assert "windows of 'TumblingEventTimeWindows' (no type was declared)" in explain(
         build_plan(windowed().aggregate(Count(), output_type=int)._env._program("test"))
     )
@@ -204,7 +205,7 @@ def test_the_types_of_what_windows_hold_can_be_asked():
 
 
 def test_the_keys_of_a_union_of_streams():
-    """Two streams, united and keyed, share windows: what joins and co-groups build on."""
+    """A keyed union of two streams has common windows. Joins and co-groups rely on it."""
     first = pairs()
     second = first._env.from_collection([("b", 2)], PAIR)
     stream = first.union(second).key_by(lambda pair: pair[0]).window(HOURLY).process(Process())

@@ -25,6 +25,7 @@ from rekindle.errors import ConfigurationError, GraphError
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.settings import JobSettings
+from tests.environments import environment
 
 SOURCES = Path(rekindle.__file__).parent
 #: Who fills the settings, and who only drives the engine in tests: a setting that nobody else reads does nothing.
@@ -107,10 +108,6 @@ def _options_in(tree: ast.AST) -> set[str]:
 
 def test_no_option_is_accepted_that_nobody_reads():
     assert options_that_nobody_reads() == []
-
-
-def environment(**settings: str) -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
 
 
 def plan_of(env: StreamExecutionEnvironment) -> JobPlan:

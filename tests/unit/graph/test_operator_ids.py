@@ -10,11 +10,12 @@ from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import GraphError
 from rekindle.graph.build import build_plan
 from rekindle.graph.uid import uid_hash
+from tests.environments import environment
 
 
 def ids(write: Callable[[StreamExecutionEnvironment], object]) -> dict[str, str]:
     """Operator ids by name of a program."""
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    env = environment(2)
     write(env)
     return {node.name: node.uid for node in build_plan(env._program("job")).nodes}
 

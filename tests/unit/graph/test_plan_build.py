@@ -27,11 +27,6 @@ from rekindle.graph.layout import default_max_parallelism
 from rekindle.graph.nodes import JobPlan, OperatorKind, Partitioning
 
 
-@pytest.fixture
-def env() -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
-
-
 class Ticks(SourceFunction):
     def run(self, ctx: Any) -> None:
         return None

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from rekindle.datastream import OutputTag, ProcessFunction, StreamExecutionEnvironment
+from rekindle.datastream import OutputTag, ProcessFunction
 from rekindle.graph.build import build_plan
 from rekindle.graph.explain import explain
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.plan_json import plan_json
+from tests.environments import environment
 
 
 class Split(ProcessFunction):
@@ -21,7 +22,7 @@ class Split(ProcessFunction):
 
 @pytest.fixture
 def plan() -> JobPlan:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    env = environment(2)
     split = (
         env.from_collection([1], int).process(Split()).name("split").uid("split-uid").set_description("odd and even")
     )
@@ -75,7 +76,7 @@ def test_explain_names_tasks_stages_slots_types_and_what_is_pickled(plan: JobPla
 
 
 def test_explain_lists_what_is_pickled_by_name() -> None:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    env = environment(2)
     env.from_collection([1]).map(str).print()
     text = explain(build_plan(env._program("pickles")))
     assert "Pickled:\n  records from 'Source: Collection Source' to 'Map' (no type was declared)" in text

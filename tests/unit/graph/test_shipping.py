@@ -17,7 +17,7 @@ import pytest
 from rekindle.datastream import MapFunction, StreamExecutionEnvironment
 from rekindle.errors import SerializationError
 from rekindle.graph.build import build_plan
-from rekindle.graph.modules import added_files, beside_the_program
+from rekindle.graph.modules import added_files, program_modules
 from rekindle.graph.shipping import InstalledJob, ship, stripped, unship
 
 SRC = Path(__file__).resolve().parents[3] / "src"
@@ -43,11 +43,6 @@ class Counting(MapFunction):
     def map(self, value: Any) -> Any:
         self.seen.append(value)
         return len(self.seen)
-
-
-@pytest.fixture
-def env() -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
 
 
 def shipped(env: StreamExecutionEnvironment) -> bytes:
@@ -150,7 +145,7 @@ def test_modules_of_the_program_travel_by_name_and_installed_ones_do_not(tmp_pat
     for name, file in (("shop", "shop/__init__.py"), ("shop.prices", "shop/prices.py"), ("gone", "gone.py")):
         loaded[name] = ModuleType(name)
         loaded[name].__file__ = str(tmp_path / file)
-    assert beside_the_program(loaded) == {"shop/__init__.py": b"a = 1", "shop/prices.py": b"b = 2"}
+    assert program_modules(loaded) == {"shop/__init__.py": b"a = 1", "shop/prices.py": b"b = 2"}
 
 
 def test_added_files_packages_and_archives(tmp_path: Path) -> None:

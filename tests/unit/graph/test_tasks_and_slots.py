@@ -16,11 +16,6 @@ from rekindle.graph.layout import place
 from rekindle.graph.nodes import JobPlan, OperatorKind
 
 
-@pytest.fixture
-def env() -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
-
-
 class Both(CoMapFunction):
     def map1(self, value: Any) -> Any:
         return value

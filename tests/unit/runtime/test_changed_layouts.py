@@ -1,4 +1,4 @@
-"""An operator that keeps its state in another way than the one that saved it, under the same uid: one sentence."""
+"""An operator whose state layout differs from the one saved under its uid: the restore is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from rekindle.datastream import (
     KeyedProcessFunction,
     ProcessWindowFunction,
     RuntimeContext,
-    StreamExecutionEnvironment,
 )
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.datastream.window import (
@@ -26,6 +25,7 @@ from rekindle.protocol import Verdict
 from rekindle.runtime.failure_report import describe_failure
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
+from tests.environments import environment
 
 RECORDS = [("a", 1), ("b", 2), ("a", 3), ("a", 4)]
 MINUTE = Duration.of_minutes(1)
@@ -70,7 +70,7 @@ class OwnAsText(Own):
 
 
 def keyed(type_info=None):
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: record[1] * 1000)
     stream = env.from_collection(RECORDS, type_info).uid("records")
     return stream.assign_timestamps_and_watermarks(strategy).uid("time").key_by(lambda record: record[0])
@@ -135,14 +135,14 @@ def test_every_other_layout_is_refused_by_name_and_its_own_goes_on(saved):
 
 
 def test_windows_of_another_size_go_on_where_the_old_ones_were():
-    """As in Flink: the windows that are there end as they began."""
+    """As in Flink: windows that exist keep the size with which they began."""
     checkpoint = checkpoint_of(build("event-time windows of reduced values"))
     stream = reduced(keyed().window(TumblingEventTimeWindows.of(Duration.of_seconds(4)))).uid("changing")
     assert sorted(InProcessJob.of(stream, restore=checkpoint).run()) == [("a", 4), ("a", 4), ("b", 2)]
 
 
 def refusal(program, checkpoint):
-    """What the driver is told."""
+    """The failure report that the driver gets."""
     with pytest.raises(OperatorFailure) as failed:
         InProcessJob.of(program, restore=checkpoint)
     return describe_failure("task", None, failed.value)
@@ -165,7 +165,7 @@ def test_another_kind_or_type_of_a_state_is_told_with_its_operator(function, sen
 
 def test_state_by_key_needs_a_key():
     checkpoint = checkpoint_of(build("what a user's function keeps"))
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     records = env.from_collection(RECORDS).uid("records")
     timed = records.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).uid("time")
     told = refusal(timed.map(lambda record: record).uid("changing").name("changing"), checkpoint)
@@ -174,7 +174,7 @@ def test_state_by_key_needs_a_key():
 
 
 class Moved:
-    """A class that a later program has no more."""
+    """A class that a later program does not have any more."""
 
 
 class KeepsAnObject(KeyedProcessFunction):
@@ -207,7 +207,7 @@ class GoesOnAnyway(OwnAsList):
 
 
 def test_who_swallows_the_error_gets_no_checkpoint_without_the_state():
-    """The state that could not be taken would be missing there, and in the end with the older checkpoint too."""
+    """The refused state would be missing from it, and lost once the older checkpoint is deleted."""
     checkpoint = checkpoint_of(build("what a user's function keeps"))
     job = InProcessJob.of(keyed().process(GoesOnAnyway()).uid("changing"), restore=checkpoint, max_records=1)
     later = job.checkpoint()

@@ -1,6 +1,6 @@
-"""Records in flight: what a task leaves when its time in an epoch is over, in checkpoints and at other parallelisms.
+"""Records in flight: those that a task has not processed when its epoch's time is over. Checkpoints hold them.
 
-Functions turn the clock themselves, so that what a record costs is exact.
+Functions turn the clock themselves, so that each record takes an exact time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 from rekindle.checkpoint import resolve
 from rekindle.common import Duration, Types, WatermarkStrategy
 from rekindle.common.watermark_strategy import TimestampAssigner
-from rekindle.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
+from rekindle.datastream import KeyedProcessFunction, MapFunction
 from rekindle.datastream.functions import KeyedBroadcastProcessFunction, KeyedCoProcessFunction, SourceFunction
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.datastream.window import TumblingEventTimeWindows
@@ -20,6 +20,7 @@ from rekindle.errors import IncompatibleStateError
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing.in_process import InProcessJob
 from rekindle.testing.manual_clock import ManualClock
+from tests.environments import checkpointed
 
 CLOCK = ManualClock()
 KEYS = 5
@@ -47,13 +48,6 @@ class SlowMap(MapFunction):
         return value
 
 
-def environment(parallelism=2):
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    env.enable_checkpointing(1000)
-    env.get_checkpoint_config().enable_unaligned_checkpoints()
-    return env
-
-
 def counts(env):
     return env.from_collection(list(range(COUNT)), Types.INT()).key_by(lambda n: n % KEYS, Types.INT()).process(Slow())
 
@@ -66,7 +60,7 @@ def job_of(stream, **options):
 
 
 def finish(job, leave_after_ms=FIT * RECORD_MS):
-    """To the end of the input, in epochs that are over after their time."""
+    """Run to the end of the input, in epochs that end when their time is over."""
     found = []
     while not job.finished:
         found += job.epoch(leave_after_ms)
@@ -85,7 +79,7 @@ def balanced(job):
 
 
 def test_a_task_leaves_what_it_has_no_time_for_and_goes_on_there():
-    job = job_of(counts(environment(1)))
+    job = job_of(counts(checkpointed(1, unaligned=True)))
     found = [job.epoch(FIT * RECORD_MS) for _ in range(3)]
     assert [len(each) for each in found] == [FIT, FIT, FIT]
     assert job.in_flight == COUNT - 3 * FIT
@@ -95,7 +89,7 @@ def test_a_task_leaves_what_it_has_no_time_for_and_goes_on_there():
 
 
 def test_the_time_is_over_between_two_chunks_too():
-    env = environment(1)
+    env = checkpointed(1, unaligned=True)
     env.get_configuration().set_string("rekindle.epoch.chunk-records", "1")
     job = job_of(counts(env))
     assert [len(job.epoch(FIT * RECORD_MS)) for _ in range(3)] == [FIT] * 3
@@ -103,13 +97,13 @@ def test_the_time_is_over_between_two_chunks_too():
 
 
 def test_a_record_that_takes_longer_than_the_epoch_is_processed_all_the_same():
-    job = job_of(counts(environment(1)))
+    job = job_of(counts(checkpointed(1, unaligned=True)))
     assert [len(job.epoch(1)) for _ in range(5)] == [1] * 5
     job.kill()
 
 
 def test_no_source_brings_more_while_something_is_in_flight():
-    job = job_of(counts(environment(1)), max_records=10)
+    job = job_of(counts(checkpointed(1, unaligned=True)), max_records=10)
     job.epoch(FIT * RECORD_MS)
     assert job.in_flight == 6
     job.epoch(FIT * RECORD_MS)
@@ -118,7 +112,7 @@ def test_no_source_brings_more_while_something_is_in_flight():
 
 
 def test_without_a_time_nothing_stays_in_flight():
-    job = job_of(counts(environment()))
+    job = job_of(counts(checkpointed(2, unaligned=True)))
     assert len(job.epoch()) == COUNT
     assert job.in_flight == 0
     job.kill()
@@ -127,7 +121,7 @@ def test_without_a_time_nothing_stays_in_flight():
 @pytest.mark.parametrize("epochs", [0, 1, 3])
 @pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 2), (2, 3), (3, 2), (4, 1), (1, 4)])
 def test_what_is_in_flight_comes_back_at_any_parallelism(before, after, epochs):
-    job = job_of(counts(environment(before)))
+    job = job_of(counts(checkpointed(before, unaligned=True)))
     found = [record for _ in range(epochs) for record in job.epoch(FIT * RECORD_MS)]
     checkpoint = job.checkpoint(leave_after_ms=FIT * RECORD_MS)
     in_flight = job.in_flight
@@ -135,7 +129,7 @@ def test_what_is_in_flight_comes_back_at_any_parallelism(before, after, epochs):
     found += checkpoint.results
     job.epoch()
     job.kill()
-    restored = job_of(counts(environment(after)), restore=checkpoint)
+    restored = job_of(counts(checkpointed(after, unaligned=True)), restore=checkpoint)
     assert restored.in_flight == in_flight
     rest = finish(restored)
     assert sorted(found + rest) == EXPECTED
@@ -151,15 +145,15 @@ def in_order_per_key(records):
 
 
 def test_the_next_checkpoint_may_come_while_the_restored_records_are_still_in_flight():
-    """Twice, each time at another parallelism: channels of three generations wait."""
+    """Restore twice, each time at another parallelism: records of three generations of channels wait."""
     found, checkpoint = [], None
     for parallelism in (3, 2, 4, 1):
-        job = job_of(counts(environment(parallelism)), restore=checkpoint)
+        job = job_of(counts(checkpointed(parallelism, unaligned=True)), restore=checkpoint)
         checkpoint = job.checkpoint(leave_after_ms=FIT * RECORD_MS)
         found += checkpoint.results
         assert job.in_flight
         job.kill()
-    found += finish(job_of(counts(environment(2)), restore=checkpoint))
+    found += finish(job_of(counts(checkpointed(2, unaligned=True)), restore=checkpoint))
     assert sorted(found) == EXPECTED
     in_order_per_key(found)
 
@@ -177,7 +171,7 @@ PARTITIONINGS = {
 @pytest.mark.parametrize(("before", "after"), [(2, 2), (2, 3), (3, 1)])
 def test_records_in_flight_pass_through_their_partitioner_again(partitioning, before, after):
     def program(parallelism):
-        numbers = environment(parallelism).from_sequence(0, COUNT - 1)
+        numbers = checkpointed(parallelism, unaligned=True).from_sequence(0, COUNT - 1)
         return PARTITIONINGS[partitioning](numbers).map(SlowMap(), Types.LONG())
 
     job = job_of(program(before))
@@ -192,19 +186,19 @@ def test_records_in_flight_pass_through_their_partitioner_again(partitioning, be
 
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_a_savepoint_has_nothing_in_flight(after):
-    job = job_of(counts(environment()))
+    job = job_of(counts(checkpointed(2, unaligned=True)))
     found = job.epoch(FIT * RECORD_MS)
     assert job.in_flight
     savepoint = job.checkpoint(savepoint=True)
     assert job.in_flight == 0
     found += savepoint.results
     job.kill()
-    assert sorted(found + finish(job_of(counts(environment(after)), restore=savepoint))) == EXPECTED
+    assert sorted(found + finish(job_of(counts(checkpointed(after, unaligned=True)), restore=savepoint))) == EXPECTED
 
 
 def test_forward_edges_stay_aligned():
     def program():
-        numbers = environment().from_sequence(0, COUNT - 1)
+        numbers = checkpointed(2, unaligned=True).from_sequence(0, COUNT - 1)
         return numbers.forward().map(SlowMap(), Types.INT()).disable_chaining()
 
     job = job_of(program())
@@ -225,7 +219,7 @@ class WithRules(KeyedBroadcastProcessFunction):
 
 
 def test_broadcast_edges_stay_aligned_beside_edges_that_do_not():
-    env = environment()
+    env = checkpointed(2, unaligned=True)
     rules = env.from_collection(list(range(7)), Types.INT()).broadcast(WithRules.RULES)
     numbers = env.from_collection(list(range(COUNT)), Types.INT()).key_by(lambda n: n % KEYS, Types.INT())
     job = job_of(numbers.connect(rules).process(WithRules(), Types.INT()))
@@ -262,16 +256,16 @@ def connected(env):
 @pytest.mark.parametrize("program", [united, connected])
 @pytest.mark.parametrize(("before", "between", "after"), [(2, 2, 2), (2, 3, 1), (1, 4, 2)])
 def test_several_edges_may_have_records_in_flight(program, before, between, after):
-    """The second checkpoint comes while what the first one brought back still waits."""
-    undisturbed = job_of(program(environment())).run()
-    first = job_of(program(environment(before)))
+    """The second checkpoint comes while records restored from the first one still wait."""
+    undisturbed = job_of(program(checkpointed(2, unaligned=True))).run()
+    first = job_of(program(checkpointed(before, unaligned=True)))
     one = first.checkpoint(leave_after_ms=FIT * RECORD_MS)
     first.kill()
-    second = job_of(program(environment(between)), restore=one)
+    second = job_of(program(checkpointed(between, unaligned=True)), restore=one)
     two = second.checkpoint(leave_after_ms=FIT * RECORD_MS)
     assert second.in_flight
     second.kill()
-    rest = finish(job_of(program(environment(after)), restore=two))
+    rest = finish(job_of(program(checkpointed(after, unaligned=True)), restore=two))
     values = [record[-1] if program is united else record for record in one.results + two.results + rest]
     assert sorted(values) == sorted(record[-1] if program is united else record for record in undisturbed)
 
@@ -282,7 +276,7 @@ class OwnTime(TimestampAssigner):
 
 
 def windowed(env):
-    """Sums per key and second; whatever is late is dropped, and would be missing."""
+    """Sums per key and second. Late records are dropped, so a sum would show them missing."""
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
     numbers = env.from_sequence(0, COUNT - 1)
     timed = numbers.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(OwnTime()))
@@ -292,19 +286,19 @@ def windowed(env):
 
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_watermarks_keep_their_places_among_records_in_flight(after):
-    undisturbed = sorted(job_of(windowed(environment())).run())
+    undisturbed = sorted(job_of(windowed(checkpointed(2, unaligned=True))).run())
     for epochs in range(6):
-        job = job_of(windowed(environment()), max_records=13)
+        job = job_of(windowed(checkpointed(2, unaligned=True)), max_records=13)
         found = [record for _ in range(epochs) for record in job.epoch(FIT * RECORD_MS)]
         checkpoint = job.checkpoint(leave_after_ms=FIT * RECORD_MS)
         found += checkpoint.results
         job.kill()
-        restored = job_of(windowed(environment(after)), max_records=13, restore=checkpoint)
+        restored = job_of(windowed(checkpointed(after, unaligned=True)), max_records=13, restore=checkpoint)
         assert sorted(found + finish(restored)) == undisturbed
 
 
 def test_the_end_of_the_input_waits_behind_the_records_in_flight():
-    job = job_of(counts(environment()))
+    job = job_of(counts(checkpointed(2, unaligned=True)))
     job.epoch(FIT * RECORD_MS)
     sources = [task for task in job.tasks.values() if task.chain.stage == 0]
     assert all(task.finished for task in sources)
@@ -312,17 +306,17 @@ def test_the_end_of_the_input_waits_behind_the_records_in_flight():
     checkpoint = job.checkpoint(leave_after_ms=FIT * RECORD_MS)
     job.kill()
     for after in (1, 2, 3):
-        restored = job_of(counts(environment(after)), restore=checkpoint)
+        restored = job_of(counts(checkpointed(after, unaligned=True)), restore=checkpoint)
         assert not restored.finished
         assert finish(restored)
         assert restored.finished
 
 
 def test_a_program_without_the_connection_is_refused_by_name():
-    job = job_of(counts(environment()).name("count").uid("count"))
+    job = job_of(counts(checkpointed(2, unaligned=True)).name("count").uid("count"))
     checkpoint = job.checkpoint(leave_after_ms=1)
     job.kill()
-    env = environment()
+    env = checkpointed(2, unaligned=True)
     env.get_configuration().set_string("execution.state-recovery.ignore-unclaimed-state", "true")
     other = env.from_collection([1], Types.INT()).uid("other").key_by(lambda n: n % KEYS, Types.INT())
     with pytest.raises(OperatorFailure, match="count") as failure:
@@ -367,7 +361,7 @@ def test_what_a_source_function_has_collected_waits_in_the_checkpoint(source, ep
     """The slow function is chained to the source: the cut contains what was collected, and need not wait for it."""
 
     def program():
-        return environment(1).add_source(source(), type_info=Types.INT()).map(SlowMap(), Types.INT())
+        return checkpointed(1, unaligned=True).add_source(source(), type_info=Types.INT()).map(SlowMap(), Types.INT())
 
     job = job_of(program())
     (task,) = job.tasks.values()
@@ -385,8 +379,8 @@ def test_what_a_source_function_has_collected_waits_in_the_checkpoint(source, ep
 
 
 def test_records_in_flight_make_a_checkpoint_that_older_versions_refuse():
-    """They would lose them."""
-    job = job_of(counts(environment()))
+    """An older version would lose the records in flight."""
+    job = job_of(counts(checkpointed(2, unaligned=True)))
     in_flight, savepoint = job.checkpoint(leave_after_ms=1), job.checkpoint(savepoint=True)
     job.kill()
     versions = [resolve.load(each.store, each.path).manifest.format_version for each in (in_flight, savepoint)]
@@ -394,18 +388,18 @@ def test_records_in_flight_make_a_checkpoint_that_older_versions_refuse():
 
 
 def test_an_aborted_checkpoint_leaves_the_records_in_flight_where_they_were():
-    job = job_of(counts(environment()))
+    job = job_of(counts(checkpointed(2, unaligned=True)))
     aborted = job.checkpoint(complete=False, leave_after_ms=FIT * RECORD_MS)
     job.abort(aborted)
     checkpoint = job.checkpoint(leave_after_ms=FIT * RECORD_MS)
     assert job.in_flight
     job.kill()
-    rest = finish(job_of(counts(environment(3)), restore=checkpoint))
+    rest = finish(job_of(counts(checkpointed(3, unaligned=True)), restore=checkpoint))
     assert sorted(aborted.results + checkpoint.results + rest) == EXPECTED
 
 
 def test_a_drained_job_has_processed_what_was_in_flight():
-    job = job_of(counts(environment()), max_records=20)
+    job = job_of(counts(checkpointed(2, unaligned=True)), max_records=20)
     found = job.epoch(FIT * RECORD_MS)
     assert job.in_flight
     found += job.checkpoint(savepoint=True, drain=True).results
@@ -414,9 +408,9 @@ def test_a_drained_job_has_processed_what_was_in_flight():
 
 
 def test_a_program_without_unaligned_checkpoints_goes_on_from_one():
-    job = job_of(counts(environment()))
+    job = job_of(counts(checkpointed(2, unaligned=True)))
     checkpoint = job.checkpoint(leave_after_ms=FIT * RECORD_MS)
     job.kill()
-    env = environment(3)
+    env = checkpointed(3, unaligned=True)
     env.get_checkpoint_config().disable_unaligned_checkpoints()
     assert sorted(checkpoint.results + job_of(counts(env), restore=checkpoint).run()) == EXPECTED

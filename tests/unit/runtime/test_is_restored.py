@@ -7,7 +7,6 @@ import threading
 import pytest
 
 from rekindle.common import Types
-from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.functions import (
     CheckpointedFunction,
     KeyedProcessFunction,
@@ -17,12 +16,13 @@ from rekindle.datastream.functions import (
 )
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.testing import InProcessJob
+from tests.environments import environment
 
 DEADLINE_S = 30.0
 
 
 class Told:
-    """What each function was told when it began, and the source's leave to go."""
+    """The answers of `is_restored()` in each function, and an event that lets the source go on."""
 
     said: list[tuple[str, bool, int | None]] = []
     go = threading.Event()
@@ -37,7 +37,7 @@ def told():
 
 
 class Tells(CheckpointedFunction):
-    """Says what it is told."""
+    """Notes the answer of `is_restored()`."""
 
     def initialize_state(self, context):
         self.begin(context)
@@ -47,7 +47,7 @@ class Tells(CheckpointedFunction):
         """Ask for state."""
 
     def snapshot_state(self, context):
-        """Nothing to bring up to date."""
+        """Nothing to write: the state is always up to date."""
 
 
 class Stateless(Tells, MapFunction):
@@ -84,12 +84,8 @@ class Quiet(Tells, SourceFunction):
         Told.go.set()
 
 
-def environment(parallelism=2):
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-
-
 def begun_from(program, told, parallelism=2):
-    """What the functions say after a restore from the first checkpoint."""
+    """The notes of the functions after a restore from the first checkpoint."""
     job = InProcessJob.of(program(2), max_records=2)
     assert all(not restored and found is None for _, restored, found in told), "restored on a first run"
     checkpoint = job.checkpoint()
@@ -109,7 +105,7 @@ def test_a_task_without_state_is_never_restored(told, parallelism):
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_state_that_is_empty_on_a_subtask_is_state(told, parallelism):
-    """Of a list that is empty everywhere, and of keys that are all on another subtask."""
+    """A list that is empty on every subtask, and keys that are all on another subtask."""
 
     def program(parallelism):
         numbers = environment(parallelism).from_collection([1, 1, 1, 1], int)

@@ -1,4 +1,4 @@
-"""Emitted is emitted: what a function does to its objects afterwards changes no record."""
+"""An emitted record does not change when the function changes its object afterwards."""
 
 from __future__ import annotations
 
@@ -14,15 +14,11 @@ from rekindle.datastream import (
     ProcessFunction,
     ProcessWindowFunction,
     SourceFunction,
-    StreamExecutionEnvironment,
 )
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.runtime.isolation import hint_is_immutable, isolator
 from rekindle.testing import InProcessJob
-
-
-def environment() -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+from tests.environments import environment
 
 
 class GrowsInState(KeyedProcessFunction):

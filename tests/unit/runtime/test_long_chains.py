@@ -7,10 +7,11 @@ import sys
 import pytest
 
 from rekindle.common import WatermarkStrategy
-from rekindle.datastream import ProcessFunction, StreamExecutionEnvironment
+from rekindle.datastream import ProcessFunction
 from rekindle.graph.build import build_plan
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
+from tests.environments import environment
 
 OPERATORS = 1000
 BY_VALUE = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value)
@@ -38,7 +39,7 @@ def recursion_limit():
 
 
 def chained(step, count=OPERATORS):
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     stream = env.from_collection([1, 2, 3], int).assign_timestamps_and_watermarks(BY_VALUE)
     for _ in range(count):
         stream = step(stream)

@@ -1,4 +1,4 @@
-"""Keys that are scalars of NumPy's are those of their Python value, whichever of the two comes first (I11)."""
+"""A NumPy scalar is the same key as its Python value, whichever of the two comes first (I11)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from rekindle.common import Types, WatermarkStrategy
 from rekindle.common.time import Time
 from rekindle.common.types import Row
-from rekindle.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from rekindle.datastream import KeyedProcessFunction
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.datastream.window import (
     EventTimeSessionWindows,
@@ -24,6 +24,7 @@ from rekindle.errors import InvalidKeyError
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.keys import canonical_bytes, owned_key
 from rekindle.testing import InProcessJob
+from tests.environments import checkpointed
 
 Point = namedtuple("Point", "x y")
 
@@ -129,8 +130,7 @@ def test_the_order_does_not_matter_also_across_a_restore(operation, declared, fi
     records = [(first(1), 1), (second(1), 1), (first(2), 1), (first(1), 1), (second(2), 1), (second(3), 1)]
 
     def program(parallelism):
-        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-        env.enable_checkpointing(1000)
+        env = checkpointed(parallelism)
         strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: 5)
         stream = env.from_collection(records).assign_timestamps_and_watermarks(strategy)
         return operation(stream.key_by(lambda record: record[0], declared))

@@ -1,4 +1,4 @@
-"""Raw state (S3): written by the function itself, saved, restored, dealt out; and the errors of a snapshot."""
+"""Raw state (S3): functions write it, checkpoints save it, restores deal it out; and the errors of a snapshot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections import Counter
 import pytest
 
 from rekindle.common import Configuration, Types
-from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.functions import (
     CheckpointedFunction,
     FunctionInitializationContext,
@@ -28,29 +27,24 @@ from rekindle.runtime.context import Accumulators, OperatorContext
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.output import OperatorFailure
-from rekindle.runtime.snapshot import SnapshotDeclinedError, SnapshotSource, take_snapshot
+from rekindle.runtime.snapshot import CaptureInput, SnapshotDeclinedError, capture_operator
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
 from rekindle.testing import InProcessJob, ManualClock
+from tests.environments import checkpointed, environment
 
 CUSTOM_RAW_KEYED = (
     "Attempting to snapshot timers to raw keyed state, but this operator has custom raw keyed state to write."
 )
 KEYS, RECORDS = 7, 70
-
-
-def environment(parallelism, checkpointed=False):
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism).set_max_parallelism(16)
-    if checkpointed:
-        env.enable_checkpointing(1000)
-    return env
+MAX_PARALLELISM = {"pipeline.max-parallelism": "16"}
 
 
 # -- raw operator state ------------------------------------------------------------------------------------------------
 
 
 class Remembers(MapFunction, CheckpointedFunction):
-    """Each record it saw is a partition of raw operator state."""
+    """Writes each record that it saw as a partition of raw operator state."""
 
     begun: list[list[int]] = []
 
@@ -76,7 +70,7 @@ class Remembers(MapFunction, CheckpointedFunction):
 
 
 def remembering(parallelism):
-    return environment(parallelism).from_collection(list(range(9)), int).rebalance().map(Remembers())
+    return environment(parallelism, **MAX_PARALLELISM).from_collection(list(range(9)), int).rebalance().map(Remembers())
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
@@ -108,7 +102,7 @@ def test_what_is_written_without_a_partition_is_the_first_one():
             return value
 
     def program():
-        return environment(1).from_collection([1, 2], int).map(Writes())
+        return environment(1, **MAX_PARALLELISM).from_collection([1, 2], int).map(Writes())
 
     checkpoint = InProcessJob.of(program(), max_records=1).checkpoint()
     Remembers.begun.clear()
@@ -167,17 +161,18 @@ class FourKinds(KeyedProcessFunction, CheckpointedFunction):
         return ()
 
 
-def four_kinds(parallelism, checkpointed=False, **timer):
-    numbers = environment(parallelism, checkpointed).from_collection(list(range(RECORDS)), int).set_parallelism(1)
+def four_kinds(parallelism, deltas=False, **timer):
+    env = checkpointed(parallelism, **MAX_PARALLELISM) if deltas else environment(parallelism, **MAX_PARALLELISM)
+    numbers = env.from_collection(list(range(RECORDS)), int).set_parallelism(1)
     return numbers.key_by(lambda n: f"key {n % KEYS}", str).process(FourKinds(**timer)).uid("four")
 
 
-@pytest.mark.parametrize("checkpointed", [False, True], ids=["whole", "deltas"])
-def test_all_four_kinds_of_state_go_on_at_any_parallelism(checkpointed):
+@pytest.mark.parametrize("deltas", [False, True], ids=["whole", "deltas"])
+def test_all_four_kinds_of_state_go_on_at_any_parallelism(deltas):
     """3 -> 2 -> 4 -> 1; raw keyed state by key group, raw operator state dealt out."""
     checkpoint, seen = None, []
     for parallelism in (3, 2, 4, 1):
-        job = InProcessJob.of(four_kinds(parallelism, checkpointed), max_records=8, restore=checkpoint)
+        job = InProcessJob.of(four_kinds(parallelism, deltas), max_records=8, restore=checkpoint)
         seen += job.checkpoint().results
         checkpoint = job.checkpoint()
         seen += checkpoint.results
@@ -188,7 +183,7 @@ def test_all_four_kinds_of_state_go_on_at_any_parallelism(checkpointed):
     assert subtask.raw_keyed
     assert subtask.operator_state is not None
     assert len(subtask.raw_operator) == 1
-    seen += InProcessJob.of(four_kinds(2, checkpointed), restore=checkpoint).run()
+    seen += InProcessJob.of(four_kinds(2, deltas), restore=checkpoint).run()
     assert Counter(seen) == Counter((f"key {n % KEYS}", n // KEYS + 1) for n in range(RECORDS))
 
 
@@ -212,11 +207,11 @@ def test_timers_beside_custom_raw_keyed_state_are_refused_until_they_are_gone():
     assert len(seen) == RECORDS
 
 
-# -- what is refused ---------------------------------------------------------------------------------------------------
+# -- refusals ----------------------------------------------------------------------------------------------------------
 
 
 class Writes(MapFunction, CheckpointedFunction):
-    """Calls what it is given with the snapshot's context."""
+    """Calls the given function with the snapshot's context."""
 
     def __init__(self, write):
         self.write = write
@@ -232,7 +227,7 @@ class Writes(MapFunction, CheckpointedFunction):
 
 
 def declined(write, keyed=True):
-    numbers = environment(2).from_collection([1, 2, 3], int)
+    numbers = environment(2, **MAX_PARALLELISM).from_collection([1, 2, 3], int)
     stream = numbers.key_by(lambda n: n, int) if keyed else numbers.rebalance()
     job = InProcessJob.of(stream.map(Writes(write)))
     error = job.checkpoint().declined
@@ -267,13 +262,13 @@ def test_raw_keyed_state_is_written_by_key_group(groups, sentence):
 
 def test_raw_state_is_written_during_the_snapshot_only():
     asked, silent = [], []
-    take_snapshot(
-        snapshot_source(user_snapshot=lambda context: asked.append(context.get_raw_operator_state_output())),
+    capture_operator(
+        capture_input(user_snapshot=lambda context: asked.append(context.get_raw_operator_state_output())),
         CheckpointOrder(1, 0),
     )
     with pytest.raises(StateAccessError, match=r"written in snapshot_state\(\)"):
         asked[0].write(b"late")
-    take_snapshot(snapshot_source(user_snapshot=silent.append), CheckpointOrder(2, 0))
+    capture_operator(capture_input(user_snapshot=silent.append), CheckpointOrder(2, 0))
     with pytest.raises(StateAccessError, match="Snapshot 2 is over"):
         silent[0].get_raw_operator_state_output()
 
@@ -284,7 +279,7 @@ def test_raw_keyed_state_of_an_operator_that_is_not_keyed_any_more_is_refused():
             output = context.get_raw_keyed_operator_state_output()
             output.start_new_key_group(output.get_key_group_list()[0])
 
-        numbers = environment(1).from_collection([1, 2], int).uid("numbers").rebalance()
+        numbers = environment(1, **MAX_PARALLELISM).from_collection([1, 2], int).uid("numbers").rebalance()
         return (numbers.key_by(lambda n: n, int) if keyed else numbers).map(Writes(write)).uid("writes")
 
     checkpoint = InProcessJob.of(program(True), max_records=1).checkpoint()
@@ -296,7 +291,7 @@ def test_raw_keyed_state_of_an_operator_that_is_not_keyed_any_more_is_refused():
 
 def test_raw_state_that_nobody_reads_is_told(caplog):
     def program():
-        return environment(1).from_collection([1, 2], int).map(Writes(write_something))
+        return environment(1, **MAX_PARALLELISM).from_collection([1, 2], int).map(Writes(write_something))
 
     checkpoint = InProcessJob.of(program(), max_records=1).checkpoint()
     with caplog.at_level(logging.WARNING, "rekindle.state"):
@@ -311,7 +306,7 @@ def write_something(context):
 # -- errors of a snapshot ----------------------------------------------------------------------------------------------
 
 
-def snapshot_source(**parts):
+def capture_input(**parts):
     node = OperatorNode(0, "uid", None, "count", OperatorKind.MAP, None, 2, 16, None)
     context = OperatorContext(
         node=node,
@@ -326,7 +321,7 @@ def snapshot_source(**parts):
         batch=False,
         settings=JobSettings.of(Configuration()),
     )
-    return SnapshotSource(context.task_name, context, **{"user_snapshot": lambda context: None, **parts})
+    return CaptureInput(node.uid, context.task_name, context, **{"user_snapshot": lambda context: None, **parts})
 
 
 def test_timers_without_a_keyed_backend_are_an_error():
@@ -334,7 +329,7 @@ def test_timers_without_a_keyed_backend_are_an_error():
     with pytest.raises(
         SnapshotDeclinedError, match=r"Could not complete snapshot 1 for operator count \(1/2\)"
     ) as told:
-        take_snapshot(snapshot_source(timers=InternalTimers(16, range(8))), CheckpointOrder(1, 0))
+        capture_operator(capture_input(timers=InternalTimers(16, range(8))), CheckpointOrder(1, 0))
     assert isinstance(told.value.__cause__, StateAccessError)
     assert "keyed state backend should be available" in str(told.value.__cause__)
 
@@ -347,7 +342,7 @@ def test_what_goes_wrong_while_cleaning_up_is_told_beside_the_cause():
 
     full_disk = []
     with pytest.raises(SnapshotDeclinedError) as told:
-        take_snapshot(snapshot_source(user_snapshot=fails), CheckpointOrder(3, 0))
+        capture_operator(capture_input(user_snapshot=fails), CheckpointOrder(3, 0))
     assert [type(error) for error in told.value.suppressed] == [IndexError]
     assert told.value.in_words() == (
         "Could not complete snapshot 3 for operator count (1/2). ValueError: cannot flush "

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from rekindle.datastream import DataStreamUtils, KeyedProcessFunction, StreamExecutionEnvironment
+from rekindle.datastream import DataStreamUtils, KeyedProcessFunction
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import GraphError, InvalidKeyError
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
+from tests.environments import checkpointed
 
 WORDS = [f"w{number % 7}" for number in range(200)]
 
 
 class Numbered(KeyedProcessFunction):
-    """Counts per key; emits what `of` makes of the key and the count."""
+    """Counts per key; emits the result of `of(key, count)`."""
 
     def __init__(self, of):
         self._of = of
@@ -26,12 +27,6 @@ class Numbered(KeyedProcessFunction):
         count = (self._count.value() or 0) + 1
         self._count.update(count)
         yield self._of(ctx.get_current_key(), count)
-
-
-def environment(parallelism):
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    env.enable_checkpointing(1000)
-    return env
 
 
 def first(pair):
@@ -49,8 +44,8 @@ def by_key(stream, key_selector, key_type):
 
 
 def test_the_results_are_those_of_key_by_and_one_exchange_is_gone():
-    expected = InProcessJob.of(twice_counted(environment(2), by_key))
-    job = InProcessJob.of(twice_counted(environment(2), DataStreamUtils.reinterpret_as_keyed_stream))
+    expected = InProcessJob.of(twice_counted(checkpointed(2), by_key))
+    job = InProcessJob.of(twice_counted(checkpointed(2), DataStreamUtils.reinterpret_as_keyed_stream))
     assert job.plan.stages == expected.plan.stages - 1
     assert any("KEYED PROCESS -> KEYED PROCESS" in chain.name for chain in job.plan.chains)
     results = job.run()
@@ -61,7 +56,7 @@ def test_the_results_are_those_of_key_by_and_one_exchange_is_gone():
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_its_state_moves_with_the_key_groups(parallelism):
     def program(parallelism):
-        return twice_counted(environment(parallelism), DataStreamUtils.reinterpret_as_keyed_stream)
+        return twice_counted(checkpointed(parallelism), DataStreamUtils.reinterpret_as_keyed_stream)
 
     job = InProcessJob.of(program(2), max_records=30)
     checkpoint = job.checkpoint()
@@ -71,7 +66,7 @@ def test_its_state_moves_with_the_key_groups(parallelism):
 
 
 def test_a_record_whose_key_belongs_elsewhere_fails_the_job():
-    env = environment(2)
+    env = checkpointed(2)
     astray = twice_counted(env, DataStreamUtils.reinterpret_as_keyed_stream, lambda key, count: (f"{key}/{count}", 1))
     with pytest.raises(OperatorFailure) as failure:
         InProcessJob.of(astray).run()
@@ -84,19 +79,19 @@ def test_a_record_whose_key_belongs_elsewhere_fails_the_job():
 
 
 def test_another_parallelism_cannot_be_keyed_alike():
-    stream = twice_counted(environment(2), DataStreamUtils.reinterpret_as_keyed_stream).set_parallelism(3)
+    stream = twice_counted(checkpointed(2), DataStreamUtils.reinterpret_as_keyed_stream).set_parallelism(3)
     with pytest.raises(GraphError, match=r"reinterpret_as_keyed_stream\(\).*same parallelism.*2 and 3"):
         InProcessJob.of(stream)
 
 
 def test_another_number_of_key_groups_cannot_be_keyed_alike():
-    stream = twice_counted(environment(2), DataStreamUtils.reinterpret_as_keyed_stream).set_max_parallelism(64)
+    stream = twice_counted(checkpointed(2), DataStreamUtils.reinterpret_as_keyed_stream).set_max_parallelism(64)
     with pytest.raises(GraphError, match=r"same max_parallelism.*128 and 64"):
         InProcessJob.of(stream)
 
 
 @pytest.mark.parametrize("partition", [lambda stream: stream.key_by(first), lambda stream: stream.rebalance()])
 def test_a_stream_that_is_about_to_be_partitioned_is_no_keyed_one(partition):
-    stream = partition(environment(2).from_collection([("a", 1)]))
+    stream = partition(checkpointed(2).from_collection([("a", 1)]))
     with pytest.raises(GraphError, match=r"reinterpret_as_keyed_stream\(\).*about to be partitioned"):
         DataStreamUtils.reinterpret_as_keyed_stream(stream, first)

@@ -1,4 +1,4 @@
-"""What the engine keeps and what users keep never meet, whatever users name it; what nobody asks for is not lost."""
+"""The engine's state and the users' never collide, whatever its names; state that no function asks for is kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from rekindle.datastream import (
     MapFunction,
     ProcessWindowFunction,
     RuntimeContext,
-    StreamExecutionEnvironment,
 )
 from rekindle.datastream.state import ListStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
 from rekindle.datastream.window import (
@@ -26,9 +25,10 @@ from rekindle.datastream.window import (
 )
 from rekindle.errors import GraphError
 from rekindle.testing import InProcessJob
+from tests.environments import environment
 
 WORDS = ["a", "b", "a", "a", "b", "a"]
-#: What the engine's own state is called, with and without the parts of its names.
+#: The names of the engine's own state, whole and in parts.
 TAKEN = [
     "count",
     "trigger:count",
@@ -54,7 +54,7 @@ def test_a_name_of_the_engines_is_refused(descriptor):
 
 
 def keyed(**settings):
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     if settings.get("checkpointed"):
         env.enable_checkpointing(1000)
     return env.from_collection(WORDS, Types.STRING()).uid("words").key_by(lambda word: word)
@@ -131,7 +131,7 @@ class Counts(KeyedProcessFunction):
 
 
 class Forgets(KeyedProcessFunction):
-    """A later version that has no use for the count."""
+    """A later version of the program that does not use the count."""
 
     def process_element(self, value, ctx):
         yield value, 0
@@ -142,7 +142,7 @@ class CountsAll(MapFunction, CheckpointedFunction):
         self.total = context.get_operator_state_store().get_list_state(ListStateDescriptor("total", Types.LONG()))
 
     def snapshot_state(self, context):
-        """It is always up to date."""
+        """Nothing to write: the state is always up to date."""
 
     def map(self, value):
         self.total.update([sum(self.total.get()) + 1])
@@ -164,7 +164,7 @@ class ForgetsAll(MapFunction):
     ids=["keyed", "operator"],
 )
 def test_state_that_nobody_asks_for_is_told_and_kept(savepoint, counting, forgetting, state, expected, caplog):
-    """As in Flink, a checkpoint keeps what it was restored with; here somebody is told, too."""
+    """As in Flink, a checkpoint keeps state that no function asked for; the engine logs it, too."""
 
     def program(version):
         return version(keyed(checkpointed=True)).uid("versions").name("versions")

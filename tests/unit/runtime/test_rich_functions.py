@@ -40,13 +40,14 @@ from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, V
 from rekindle.datastream.window import TumblingEventTimeWindows
 from rekindle.errors import StateAccessError
 from rekindle.testing import InProcessJob
+from tests.environments import checkpointed
 
-#: (name of the task, method) of every call in which a function knew where it is.
+#: (name of the task, method) of every call in which a function had its runtime context.
 SEEN: set[tuple[str, str]] = set()
 
 
 class Everywhere(Function):
-    """Notes in each method that the engine calls in which task it is."""
+    """Notes the task's name in each method that the engine calls."""
 
     def note(self, method: str) -> None:
         SEEN.add((self.get_runtime_context().get_task_name(), method))
@@ -196,12 +197,6 @@ class Asked(Everywhere, RichAsyncFunction):
         return [value]
 
 
-def environment() -> StreamExecutionEnvironment:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
-    env.enable_checkpointing(1000)
-    return env
-
-
 def numbers(env: StreamExecutionEnvironment) -> DataStream:
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, time: number)
     return env.from_collection(list(range(8)), Types.INT()).assign_timestamps_and_watermarks(strategy)
@@ -242,7 +237,7 @@ ALWAYS = {"initialize_state", "open", "snapshot_state", "notify_checkpoint_compl
 def test_a_function_knows_its_runtime_context_in_every_method(kind: str) -> None:
     SEEN.clear()
     build, method = KINDS[kind]
-    job = InProcessJob.of(build(numbers(environment())).name(kind), max_records=3)
+    job = InProcessJob.of(build(numbers(checkpointed(2))).name(kind), max_records=3)
     job.checkpoint()
     assert job.run() is not None
     assert {called for task, called in SEEN if task == kind} >= {*ALWAYS, method}
@@ -251,7 +246,7 @@ def test_a_function_knows_its_runtime_context_in_every_method(kind: str) -> None
 
 def test_what_aggregates_a_window_knows_it_too() -> None:
     SEEN.clear()
-    stream = numbers(environment()).key_by(parity).window(HOUR).aggregate(Summed(), output_type=int)
+    stream = numbers(checkpointed(2)).key_by(parity).window(HOUR).aggregate(Summed(), output_type=int)
     assert sorted(InProcessJob.of(stream.name("sums")).run()) == [12, 16]
     assert {("sums", "open"), ("sums", "add")} == SEEN
 
@@ -275,7 +270,7 @@ class Sink(Everywhere, RichSinkFunction):
 
 def test_sources_and_sinks_know_it() -> None:
     SEEN.clear()
-    env = environment()
+    env = checkpointed(2)
     read = env.add_source(Source()).name("source")
     read.rebalance().add_sink(Sink()).name("sink")
     job = InProcessJob.of(read)
@@ -302,7 +297,7 @@ class CountPerKey(RichMapFunction):
 
 def test_keyed_state_can_be_asked_for_in_initialize_state_and_survives() -> None:
     def counted(parallelism: int) -> DataStream:
-        env = environment().set_parallelism(parallelism)
+        env = checkpointed(2).set_parallelism(parallelism)
         return env.from_collection(["a", "b", "a", "a"], str).key_by(lambda word: word, str).map(CountPerKey())
 
     assert sorted(InProcessJob.of(counted(1)).run()) == [("a", 1), ("a", 2), ("a", 3), ("b", 1)]
@@ -327,7 +322,7 @@ class Frozen(MapFunction):
 
 
 def test_a_function_that_cannot_be_changed_knows_it() -> None:
-    env = environment()
+    env = checkpointed(2)
     stream = env.from_collection([1, 2], int).map(Frozen(3)).name("frozen")
     assert sorted(InProcessJob.of(stream).run()) == [("frozen", 3), ("frozen", 6)]
 

@@ -31,16 +31,11 @@ from rekindle.datastream.window import TumblingEventTimeWindows
 from rekindle.errors import TypeMismatchError
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
+from tests.environments import checkpointed
 
 PAIR = Types.ROW([Types.STRING(), Types.LONG()])
 NAMED = Types.ROW_NAMED(["word", "count"], [Types.STRING(), Types.LONG()])
 PICKLED = Types.ROW([Types.STRING(), Types.PICKLED_BYTE_ARRAY()])
-
-
-def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    env.enable_checkpointing(1000)
-    return env
 
 
 def shown(row: Row) -> str:
@@ -77,7 +72,7 @@ SOURCES: dict[str, Callable[[StreamExecutionEnvironment, TypeInformation], DataS
 def test_a_row_has_the_names_of_its_type_wherever_it_comes_from(
     source: str, chained: bool, kind: TypeInformation, names: tuple[str, str]
 ) -> None:
-    stream = SOURCES[source](environment(), kind)
+    stream = SOURCES[source](checkpointed(), kind)
     stream = stream if chained else stream.rebalance()
     word, count = names
     read = stream.map(lambda row: (repr(row), getattr(row, word), row[count], row[1], row.as_dict()))
@@ -87,7 +82,7 @@ def test_a_row_has_the_names_of_its_type_wherever_it_comes_from(
 def test_rows_inside_other_types_have_names_too() -> None:
     kind = Types.TUPLE([Types.LIST(PAIR), Types.MAP(Types.STRING(), PAIR), Types.ROW([PAIR])])
     stream = (
-        environment()
+        checkpointed()
         .from_collection([1])
         .map(lambda n: ([Row("a", n), None], {"k": ("b", n)}, Row(Row("c", n))), output_type=kind)
     )
@@ -101,19 +96,19 @@ def test_rows_of_a_side_output_have_names() -> None:
         def process_element(self, value: Any, ctx: Any) -> Any:
             yield aside, Row("a", value)
 
-    assert run(environment().from_collection([1]).process(Split()).get_side_output(aside).map(repr)) == [
+    assert run(checkpointed().from_collection([1]).process(Split()).get_side_output(aside).map(repr)) == [
         "Row(f0='a', f1=1)"
     ]
 
 
 @pytest.mark.parametrize("method", ["sum", "max", "max_by"])
 def test_aggregations_by_the_names_of_the_type(method: str) -> None:
-    rows = environment().from_collection([Row("a", 1), Row("a", 2)], PAIR).key_by(lambda row: row.f0)
+    rows = checkpointed().from_collection([Row("a", 1), Row("a", 2)], PAIR).key_by(lambda row: row.f0)
     assert run(getattr(rows, method)("f1"))[-1] == Row(f0="a", f1=3 if method == "sum" else 2)
 
 
 def test_a_row_that_does_not_fit_its_type_is_refused_in_a_chain_too() -> None:
-    stream = environment().from_collection([1]).map(lambda n: Row(other=n, name="a"), output_type=PAIR).map(repr)
+    stream = checkpointed().from_collection([1]).map(lambda n: Row(other=n, name="a"), output_type=PAIR).map(repr)
     with pytest.raises(OperatorFailure) as failure:
         run(stream)
     assert isinstance(failure.value.__cause__, TypeMismatchError)
@@ -122,7 +117,7 @@ def test_a_row_that_does_not_fit_its_type_is_refused_in_a_chain_too() -> None:
         "Field names ['f0', 'f1'] do not exist in ['other', 'name']."
     )
     with pytest.raises(OperatorFailure) as failure:
-        run(environment().from_collection([1]).map(lambda n: Row(n), output_type=PAIR).map(repr))
+        run(checkpointed().from_collection([1]).map(lambda n: Row(n), output_type=PAIR).map(repr))
     assert "it has 1 fields where the type has 2" in str(failure.value.__cause__)
 
 
@@ -136,7 +131,7 @@ def test_what_a_function_does_to_a_row_that_it_has_emitted_changes_nothing() -> 
 
     for kind in (PAIR, NAMED):
         assert [
-            row[1] for row in run(environment().from_collection([1, 2, 3]).map(Reuses(), kind).map(lambda r: r))
+            row[1] for row in run(checkpointed().from_collection([1, 2, 3]).map(Reuses(), kind).map(lambda r: r))
         ] == [
             1,
             2,
@@ -167,7 +162,7 @@ class Total(AggregateFunction):
 
 
 class Remembers(KeyedProcessFunction):
-    """Puts rows without names into state of each kind and tells what it finds there."""
+    """Puts rows without names into state of each kind and emits the rows that it reads back."""
 
     def __init__(self, expires: bool) -> None:
         self._expires = expires
@@ -208,7 +203,7 @@ class Remembers(KeyedProcessFunction):
 @pytest.mark.parametrize("expires", [False, True], ids=["for ever", "with a time to live"])
 def test_rows_in_state_have_names_before_and_after_a_restore(expires: bool) -> None:
     def job(restore: Any = None) -> InProcessJob:
-        stream = environment().from_collection([0, 1, 2], Types.LONG()).key_by(lambda n: 0).process(Remembers(expires))
+        stream = checkpointed().from_collection([0, 1, 2], Types.LONG()).key_by(lambda n: 0).process(Remembers(expires))
         return InProcessJob.of(stream, restore=restore, max_records=2)
 
     undisturbed = job().run()
@@ -221,7 +216,7 @@ def test_rows_in_state_have_names_before_and_after_a_restore(expires: bool) -> N
 
 
 def test_an_accumulator_of_a_window_has_the_names_of_its_type() -> None:
-    numbers = environment().from_collection([1, 2, 3], Types.LONG())
+    numbers = checkpointed().from_collection([1, 2, 3], Types.LONG())
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, time: number)
     windows = (
         numbers.assign_timestamps_and_watermarks(strategy)
@@ -251,7 +246,7 @@ def test_a_row_as_key_finds_its_state_after_a_restore(
     key_type: TypeInformation | None, names: tuple[str, str] | None, parallelism: int
 ) -> None:
     def job(subtasks: int, restore: Any = None) -> InProcessJob:
-        words = environment(subtasks).from_collection([(word, 1) for word in "abcabcabc"])
+        words = checkpointed(subtasks).from_collection([(word, 1) for word in "abcabcabc"])
         keyed = words.key_by(lambda pair: Row(*pair), key_type).process(Counts())
         return InProcessJob.of(keyed, restore=restore, max_records=5)
 

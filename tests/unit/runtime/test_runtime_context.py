@@ -1,4 +1,4 @@
-"""What functions find in their runtime context: metrics, job parameters, cached files."""
+"""The runtime context of functions: metrics, job parameters, cached files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rekindle.checkpoint.store.open_store import open_store
-from rekindle.datastream import MapFunction, StreamExecutionEnvironment
+from rekindle.datastream import MapFunction
 from rekindle.datastream.cached_files import CachedFile
 from rekindle.errors import GraphError, SerializationError
 from rekindle.graph.build import build_plan
@@ -23,10 +23,7 @@ from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.unpack_files import place_files
 from rekindle.testing import InProcessJob, ManualClock
-
-
-def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+from tests.environments import environment
 
 
 class Measured(MapFunction):
@@ -81,7 +78,7 @@ def test_metrics_are_told_with_epochs_but_not_with_each():
 
 
 def test_whatever_functions_count_with_can_be_sent():
-    """A metric is no reason to fail a job."""
+    """A metric that fails does not fail the job."""
     group = TaskMetricGroup(ManualClock())
     group.counter("numpy").inc(np.int64(3))
     group.counter("beyond 64 bits").inc(2**70)
@@ -175,7 +172,7 @@ def test_an_empty_directory_is_one(tmp_path):
 
 
 def test_what_a_url_names_is_fetched_by_the_slot(tmp_path):
-    """Any store that checkpoints may lie in; here a directory, by its URL."""
+    """A cached file may lie in any store that checkpoints may lie in; here in a directory, named by its URL."""
     store = open_store(str(tmp_path / "shared"))
     store.put("one.txt", b"1")
     store.put("many/two.txt", b"2")

@@ -1,4 +1,4 @@
-"""Nothing grows with the number of checkpoints (I12): parts, files, manifest, and what a slot remembers of them."""
+"""Nothing grows with the number of checkpoints (I12): parts, files, the manifest, a slot's inventory."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 from rekindle.checkpoint import manifest as manifests
 from rekindle.checkpoint.rewrites import RULES
 from rekindle.common import Types, WatermarkStrategy
-from rekindle.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from rekindle.datastream import KeyedProcessFunction, RuntimeContext
 from rekindle.datastream.connectors.datagen import DataGeneratorSource
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.runtime.operators.keyed import KeyedOperator
 from rekindle.testing import InProcessJob
+from tests.environments import checkpointed
 
 CHECKPOINTS = 300
 RECORDS_EACH = 20
@@ -42,7 +43,7 @@ class Remember(KeyedProcessFunction):
 
 
 def job(restore: Any = None) -> InProcessJob:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).enable_checkpointing(1000)
+    env = checkpointed(2)
     source = DataGeneratorSource(lambda n: n * 7919, 10**9)
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int)
     stream = numbers.key_by(lambda n: n % KEYS, int).process(Remember(), int)
@@ -61,7 +62,7 @@ def test_three_hundred_checkpoints() -> None:
         checkpoint = running.checkpoint()
         if number % 10 == 3:
             running.abort(running.checkpoint(complete=False))
-        if number % 100 == 50:  # a restart goes on with the deltas of the life before it
+        if number % 100 == 50:  # a restart goes on with the deltas of the attempt before it
             running.kill()
             running = job(checkpoint)
         manifest = checkpoint.manifest
@@ -74,7 +75,7 @@ def test_three_hundred_checkpoints() -> None:
                 assert len(subtask.file_bytes) <= RULES.most_files + 2 * 64
         assert sum(manifest.files().values()) < 4 * KEYS * 200
     for operator in keyed_operators(running):
-        assert len(operator.keyed.stored._inventories) == 1
+        assert len(operator.keyed.inventories._inventories) == 1
         assert len(operator.keyed._changes._sealed) <= 1
         assert len(operator.timers.event.changes._sealed) <= 1
     assert max(sizes[200:]) < 1.5 * max(sizes[100:200])

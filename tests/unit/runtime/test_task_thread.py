@@ -1,4 +1,4 @@
-"""Between epochs a task's thread watches for input, and whatever happens there is told, never swallowed."""
+"""Between epochs a task's thread watches for input; an error there is reported, never swallowed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ import pytest
 
 from rekindle.clock import SystemClock
 from rekindle.common import WatermarkStrategy
-from rekindle.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from rekindle.datastream import KeyedProcessFunction
 from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceSplit
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.task import EpochBudget, Task
 from rekindle.runtime.task_thread import TaskThread
 from rekindle.testing.in_process import InProcessJob
+from tests.environments import environment
 
 DEADLINE_S = 30.0
 BUDGET = EpochBudget(max_records=100, target_ms=1000)
 
 
 class QuietReader(SourceReader):
-    """Has nothing, and says that it may have something."""
+    """Returns no record, and says that it may have one."""
 
     def poll(self, max_records):
         return []
@@ -54,7 +55,7 @@ class Reading(Source):
 
 
 def task_reading(reader: type[SourceReader]) -> Task:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     job = InProcessJob.of(env.from_source(Reading(reader), WatermarkStrategy.no_watermarks(), "reading"))
     (task,) = job.tasks.values()
     return task
@@ -86,7 +87,7 @@ class ForEver(KeyedProcessFunction):
 
 
 def test_a_timer_at_the_end_of_time_does_not_end_the_thread():
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env = environment(1)
     job = InProcessJob.of(env.from_sequence(1, 10).key_by(lambda n: n).process(ForEver()), max_records=1)
     job.epoch()
     task = next(task for task in job.tasks.values() if task.next_due_ms() is not None)
@@ -107,12 +108,12 @@ def leave_by_error():
 
 
 def leave_by_return():
-    """Falls back into the engine, as a child does whose author forgot its end."""
+    """Forks, and the child returns into the engine because its author forgot to end it."""
 
 
 @pytest.mark.parametrize(("leave", "status"), [(leave_by_exit, 3), (leave_by_error, 1), (leave_by_return, 0)])
 def test_a_process_that_user_code_forks_does_not_go_on_as_a_second_slot(leave, status):
-    """Else whoever waits for it waits for ever, and it keeps the slot's connections open."""
+    """Otherwise the parent waits for the child for ever, and the child keeps the slot's connections open."""
 
     def forks():
         child = os.fork()

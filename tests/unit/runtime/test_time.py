@@ -14,7 +14,6 @@ from rekindle.datastream import (
     ProcessFunction,
     ProcessWindowFunction,
     RuntimeExecutionMode,
-    StreamExecutionEnvironment,
     TimeDomain,
 )
 from rekindle.datastream.functions import SourceFunction
@@ -33,15 +32,12 @@ from rekindle.datastream.window import (
 )
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob, ManualClock
+from tests.environments import environment
 
 LAST = lambda value, _: value[1]  # noqa: E731
 BY_TIME = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5)).with_timestamp_assigner(
     lambda v, _: v[1]
 )
-
-
-def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
 
 
 class TimesOf(ProcessFunction):
@@ -139,7 +135,7 @@ def test_a_timer_set_by_a_timer_at_a_time_that_has_passed_fires_at_once():
 
 
 class WatermarkSeen(KeyedProcessFunction):
-    """Emits, when a timer fires, what an operator downstream must see before the watermark."""
+    """Emits an element when a timer fires: the operator downstream must see it before the watermark."""
 
     def process_element(self, value, ctx):
         ctx.timer_service().register_event_time_timer(10)
@@ -218,7 +214,7 @@ class EveryBatch(WatermarkGenerator):
 
 
 class OneThenQuiet(SourceFunction):
-    """One element, and then nothing for ever."""
+    """Emits one element, then nothing; never ends."""
 
     def run(self, ctx):
         ctx.collect(("a", 20))

@@ -1,4 +1,4 @@
-"""I12 for timers: deltas stand on completed snapshots only, and cost what changed."""
+"""I12 for timers: deltas stand on completed snapshots only, and hold only the changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rekindle.runtime import timers as timers_module
-from rekindle.runtime.timers import InternalTimers, Timer, TimerSnapshot
+from rekindle.runtime.timers import CapturedTimers, InternalTimers, Timer
 
 GROUPS = 16
 MAX = 2**63 - 1
@@ -39,7 +39,7 @@ def change(some: InternalTimers, number: int) -> None:
     list(some.advance_watermark(number))
 
 
-def delta(some: InternalTimers, snapshot_id: int, since: int) -> TimerSnapshot:
+def delta(some: InternalTimers, snapshot_id: int, since: int) -> CapturedTimers:
     found = some.snapshot_delta(snapshot_id, since)
     assert found is not None
     return found
@@ -133,7 +133,7 @@ def test_more_changes_than_timers_are_given_up_until_the_next_whole_snapshot(mon
         assert some.event.changes.open is None or len(some.event.changes.open) <= 14
     assert some.snapshot_delta(2, 1) is None
     parts = list(some.snapshot_whole(3, 1, range(GROUPS)).encode())
-    # Nothing stands on snapshots from before; an aborted one does not change that.
+    # No delta stands on an earlier snapshot; an aborted one does not change that.
     some.snapshot_aborted(3)
     assert some.snapshot_delta(4, 1) is None
     parts = list(some.snapshot_whole(5, 1, range(GROUPS)).encode())

@@ -1,21 +1,18 @@
-"""What a person reads about a failure: their own frames, none of the engine's, and always something."""
+"""The traceback of a failure shows the user's frames, none of the engine's, and is never empty."""
 
 from __future__ import annotations
 
 import pytest
 
 from rekindle.common import Types
-from rekindle.datastream import MapFunction, StreamExecutionEnvironment
+from rekindle.datastream import MapFunction
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.protocol import encode
 from rekindle.runtime.failure_report import describe_failure
 from rekindle.runtime.log_capture import ForwardedStream
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing.in_process import InProcessJob
-
-
-def environment(parallelism: int) -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+from tests.environments import environment
 
 
 def failure_of(stream) -> str:

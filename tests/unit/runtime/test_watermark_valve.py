@@ -1,4 +1,4 @@
-"""The minimum over channels, idleness and the end of input (I6)."""
+"""The watermark of a task: the minimum over its channels, with idleness and the end of input (I6)."""
 
 from __future__ import annotations
 

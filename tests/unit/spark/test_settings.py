@@ -274,7 +274,7 @@ def test_the_jvm_is_quiet_until_the_session_stands(capsys: pytest.CaptureFixture
         jvm.write("WARNING: Using incubator modules\njava.lang.Error: no memory\n")
         jvm.flush()
     thread.join(10)
-    assert output.complaint() == "java.lang.Error: no memory"
+    assert output.likely_error() == "java.lang.Error: no memory"
     assert capsys.readouterr().err == ""
     opened = JvmOutput()
     opened.open()

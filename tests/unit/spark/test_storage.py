@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import pytest
 
 from rekindle.checkpoint.paths import stopped_path
-from rekindle.checkpoint.resolve import RestoredFrom
+from rekindle.checkpoint.resolve import LoadedCheckpoint
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.common import Configuration
 from rekindle.datastream import StreamExecutionEnvironment
@@ -42,7 +42,7 @@ def driver(tmp_path: Path) -> Driver:
     return driver
 
 
-def recovered(tmp_path: Path) -> RestoredFrom | None:
+def recovered(tmp_path: Path) -> LoadedCheckpoint | None:
     keys = {
         "execution.state-recovery.path": "latest",
         "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
@@ -53,7 +53,7 @@ def recovered(tmp_path: Path) -> RestoredFrom | None:
 def test_latest_goes_on_from_where_the_job_was_stopped(driver: Driver, tmp_path: Path) -> None:
     found = recovered(tmp_path)
     assert found is not None
-    assert (found.loaded.manifest.checkpoint_id, found.loaded.path) == (2, driver.savepoint.rpartition("/")[2])
+    assert (found.manifest.checkpoint_id, found.path) == (2, driver.savepoint.rpartition("/")[2])
 
 
 def test_a_savepoint_that_is_not_there_any_more_is_asked_for(driver: Driver, tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""The classes behind `rekindle.common.typeinfo`, which is where users import them from."""
+"""The classes behind `rekindle.common.typeinfo`, from which users import them."""

@@ -1,4 +1,4 @@
-"""Types without parts: numbers, strings, times, and what is pickled."""
+"""Types without parts: numbers, strings, times, and pickled values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PYTHON_TYPES: dict[BasicType, Any] = {
     BasicType.BIG_DEC: Decimal,
     BasicType.INSTANT: tuple[int, int],
 }
-_MIN_INT, _MAX_INT = -(2**63), 2**64 - 1  # what msgpack has room for
+_MIN_INT, _MAX_INT = -(2**63), 2**64 - 1  # msgpack's range
 
 
 class BasicTypeInfo(TypeInformation):
@@ -150,11 +150,11 @@ class InstantTypeInfo(BasicTypeInfo):
         return True
 
     def to_internal_type(self, obj: Instant | None) -> int | None:
-        """Microseconds since the epoch."""
+        """Microseconds since 1970."""
         return None if obj is None else obj.to_epoch_milli() * 1000
 
     def from_internal_type(self, obj: int | None) -> Instant | None:
-        """From microseconds since the epoch."""
+        """From microseconds since 1970."""
         return None if obj is None else Instant.of_epoch_milli(obj // 1000)
 
 
@@ -179,7 +179,7 @@ def _instant_from_wire(value: tuple[int, int] | None) -> Instant | None:
 
 
 class SqlTimeTypeInfo:
-    """Where SQL's date, time and timestamp are found under their Flink names."""
+    """SQL's date, time and timestamp under their Flink names."""
 
     @staticmethod
     def DATE() -> DateTypeInfo:
@@ -215,11 +215,11 @@ class DateTypeInfo(TypeInformation):
         return True
 
     def to_internal_type(self, d: dt.date | None) -> int | None:
-        """Days since the epoch."""
+        """Days since 1970-01-01."""
         return None if d is None else d.toordinal() - self.EPOCH_ORDINAL
 
     def from_internal_type(self, v: int | None) -> dt.date | None:
-        """From days since the epoch."""
+        """From days since 1970-01-01."""
         return None if v is None else dt.date.fromordinal(v + self.EPOCH_ORDINAL)
 
 
@@ -250,7 +250,7 @@ class TimeTypeInfo(TypeInformation):
 
 
 class TimestampTypeInfo(TypeInformation):
-    """`datetime.datetime`; one with a time zone comes back as the same instant in UTC."""
+    """`datetime.datetime`; a value with a time zone is decoded as the same instant in UTC."""
 
     def python_type(self) -> Any:
         return dt.datetime
@@ -265,14 +265,14 @@ class TimestampTypeInfo(TypeInformation):
         return True
 
     def to_internal_type(self, dt: dt.datetime | None) -> int | None:
-        """Microseconds since the epoch; without a time zone the machine's own is meant."""
+        """Microseconds since 1970; a value without a time zone is in the machine's own."""
         if dt is None:
             return None
         seconds = calendar.timegm(dt.utctimetuple()) if dt.tzinfo else time.mktime(dt.timetuple())
         return int(seconds) * 1_000_000 + dt.microsecond
 
     def from_internal_type(self, ts: int | None) -> dt.datetime | None:
-        """From microseconds since the epoch, in the machine's own time zone."""
+        """From microseconds since 1970, in the machine's own time zone."""
         if ts is None:
             return None
         return dt.datetime.fromtimestamp(ts // 1_000_000).replace(microsecond=ts % 1_000_000)
@@ -282,7 +282,7 @@ class LocalTimeTypeInfo(TypeInformation):
     """Date, time and timestamp without a time zone, under their Java names."""
 
     class TimeType(Enum):
-        """Which of the three."""
+        """Date, time or timestamp."""
 
         LOCAL_DATE = "LocalDate"
         LOCAL_TIME = "LocalTime"
@@ -303,7 +303,7 @@ class LocalTimeTypeInfo(TypeInformation):
 
 
 class PickledBytesTypeInfo(TypeInformation):
-    """Values of no declared type: they are pickled.
+    """Values without a declared type, which are pickled.
 
     >>> PickledBytesTypeInfo().describe()
     'Pickled (pickled: no type was declared)'

@@ -1,4 +1,4 @@
-"""Types that Python code declares: dataclasses, named tuples, structs, enums, and other type hints."""
+"""Types of Python classes and hints: dataclasses, named tuples, structs, enums, and other type hints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PythonTypeInfo(TypeInformation):
         return inspect_hint(self._hint)
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was found out is found out again where the type arrives.
+        # The inspection is not pickled: the process that unpickles the type inspects again.
         return {"_hint": self._hint}
 
     def python_type(self) -> Any | None:

@@ -104,7 +104,7 @@ class TupleTypeInfo(_Composite):
 
 
 class RowTypeInfo(_Composite):
-    """Rows; without names the fields are called f0, f1, ... As in PyFlink types are equal when their field types are.
+    """Rows; fields without names are called f0, f1, ... As in PyFlink, row types with equal field types are equal.
 
     >>> RowTypeInfo([str, int], ["name", "age"])
     Row<name: String, age: Long>

@@ -1,4 +1,4 @@
-"""Between values and what msgspec writes and reads, where that differs: built once per type, run once per record."""
+"""Converters between values and the forms that msgspec writes and reads: built once per type, run once per record."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ValuesConverter = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 def values_converter(converters: list[Converter | None]) -> ValuesConverter | None:
-    """Converts each of some values with its own converter; None when no value needs one."""
+    """A converter of a sequence, each value with its own converter; None when no value needs one."""
     if not any(converters):
         return None
 
@@ -27,7 +27,7 @@ def values_converter(converters: list[Converter | None]) -> ValuesConverter | No
 
 
 def tuple_converter(converters: list[Converter | None]) -> Converter | None:
-    """Converts the fields of a tuple."""
+    """A converter of the fields of a tuple; None when no field needs one."""
     convert = values_converter(converters)
     if convert is None:
         return None
@@ -35,14 +35,14 @@ def tuple_converter(converters: list[Converter | None]) -> Converter | None:
 
 
 def list_converter(convert: Converter | None) -> Converter | None:
-    """Converts the elements of a list."""
+    """A converter of the elements of a list; None when they need none."""
     if convert is None:
         return None
     return lambda value: None if value is None else list(map(convert, value))
 
 
 def map_converter(key: Converter | None, item: Converter | None) -> Converter | None:
-    """Converts the keys and values of a dict."""
+    """A converter of the keys and values of a dict; None when neither needs one."""
     if key is None and item is None:
         return None
     of_key, of_item = key or _same, item or _same
@@ -54,7 +54,7 @@ def _same(value: Any) -> Any:
 
 
 def row_values(obj: Any, names: list[str]) -> tuple[int, Sequence[Any]]:
-    """Kind and values, in the type's order, of what stands for a row: a Row, a dict, a tuple or a list."""
+    """Kind and values, in the order of `names`, of a Row, or of a dict, tuple or list in place of a row."""
     if isinstance(obj, Row):
         try:
             # _value_: an Enum's `value` is a property in Python, and this runs once per record.
@@ -69,7 +69,7 @@ def row_values(obj: Any, names: list[str]) -> tuple[int, Sequence[Any]]:
 
 
 def row_reader(names: list[str]) -> Callable[[Any], tuple[int, Sequence[Any]]]:
-    """`row_values` of what is no None, quick for rows, and sure of the number of values."""
+    """A reader like `row_values`, faster for rows, that also checks the number of values; not for None."""
     arity = len(names)
 
     def read(obj: Any) -> tuple[int, Sequence[Any]]:
@@ -86,7 +86,7 @@ def row_reader(names: list[str]) -> Callable[[Any], tuple[int, Sequence[Any]]]:
 
 
 def row_shaper(names: list[str], convert: ValuesConverter | None) -> Converter:
-    """A row of its own with these names, of what stands for one."""
+    """A converter of a Row, dict, tuple or list to a new Row with these names."""
     read = row_reader(names)
 
     def shape(obj: Any) -> Row | None:
@@ -99,7 +99,7 @@ def row_shaper(names: list[str], convert: ValuesConverter | None) -> Converter:
 
 
 def named_row_to_wire(names: list[str], convert: ValuesConverter | None) -> Converter:
-    """(kind, value, ...) in the order of `names`."""
+    """A converter of a row to (kind, value, ...), in the order of `names`."""
     read = row_reader(names)
 
     def to_wire(obj: Any) -> tuple[Any, ...] | None:
@@ -112,7 +112,7 @@ def named_row_to_wire(names: list[str], convert: ValuesConverter | None) -> Conv
 
 
 def named_row_from_wire(names: list[str], convert: ValuesConverter | None) -> Converter:
-    """The row of these names."""
+    """A converter of (kind, value, ...) to a row with these names."""
 
     def from_wire(wired: tuple[Any, ...] | None) -> Row | None:
         if wired is None:
@@ -124,7 +124,7 @@ def named_row_from_wire(names: list[str], convert: ValuesConverter | None) -> Co
 
 
 def row_to_wire(names: list[str], convert: ValuesConverter | None) -> Converter:
-    """(kind, None, value, ...): where None stands, older versions wrote the names that a row brought."""
+    """A converter of a row to (kind, None, value, ...); in place of None older versions wrote the row's own names."""
     read = row_reader(names)
 
     def to_wire(obj: Any) -> tuple[Any, ...] | None:
@@ -137,7 +137,7 @@ def row_to_wire(names: list[str], convert: ValuesConverter | None) -> Converter:
 
 
 def row_from_wire(names: list[str], convert: ValuesConverter | None) -> Converter:
-    """The row of these names, whichever an older version wrote."""
+    """A converter of (kind, names, value, ...) to a row with `names`, whatever names an older version wrote."""
 
     def from_wire(wired: tuple[Any, ...] | None) -> Row | None:
         if wired is None:

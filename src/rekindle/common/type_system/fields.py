@@ -1,4 +1,4 @@
-"""Records by their fields: names and types, values in order, and records from values; what files and tables need."""
+"""The fields of records, for files and tables: names and types, values in order, and records made of values."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from rekindle.common.type_system.inference import infer_type_info
 from rekindle.common.type_system.type_information import TypeInformation
 from rekindle.common.types import Row, make_row
 
-#: None where a value needs no conversion.
+#: The conversion of a value; None where it needs none.
 Conversion: TypeAlias = Callable[[Any], Any] | None
-#: Records of these values, each in the order of its fields.
+#: Makes records of sequences of values in the order of their fields.
 RecordMaker: TypeAlias = Callable[[Iterable[Sequence[Any]]], list[Any]]
-#: The columns of these records.
+#: Makes columns of records.
 ColumnsOf: TypeAlias = Callable[[Sequence[Any]], list[Sequence[Any]]]
 
 
 def fields_of(type_info: TypeInformation) -> list[tuple[str, TypeInformation]] | None:
-    """Names and types of the fields; None when it has none.
+    """Names and types of the fields; None for a type without fields.
 
     >>> fields_of(infer_type_info(tuple[str, int]))
     [('f0', String), ('f1', Long)]
@@ -52,7 +52,7 @@ def fields_of(type_info: TypeInformation) -> list[tuple[str, TypeInformation]] |
 
 
 def record_maker(type_info: TypeInformation) -> RecordMaker:
-    """From values in the order of `fields_of`, many at once, to records.
+    """A function that makes records, many at once, of values in the order of `fields_of`.
 
     >>> record_maker(infer_type_info(tuple[str, int]))([("a", 1)])
     [('a', 1)]
@@ -78,7 +78,7 @@ def _by_name_only(build: Any) -> bool:
 
 
 def columns_of(type_info: TypeInformation) -> ColumnsOf:
-    """From records to the columns of their fields, each value as Arrow takes it.
+    """A function that makes columns, one per field, of records; each value in Arrow's form.
 
     >>> columns_of(infer_type_info(tuple[str, int]))([("a", 1), ("b", 2)])
     [('a', 'b'), (1, 2)]
@@ -110,7 +110,7 @@ def columns_of(type_info: TypeInformation) -> ColumnsOf:
 
 
 def to_arrow(type_info: TypeInformation) -> Conversion:
-    """From what the stream carries to what Arrow takes for it."""
+    """The conversion from a stream's value to Arrow's Python value; None when they are the same."""
     match type_info:
         case ExternalTypeInfo():
             return to_arrow(type_info._type_info)
@@ -133,7 +133,7 @@ def to_arrow(type_info: TypeInformation) -> Conversion:
 
 
 def values_of(type_info: TypeInformation) -> Callable[[Any], list[Any]]:
-    """The fields of an element in the order of its type, each as Arrow takes it."""
+    """A function that lists the fields of an element in the order of its type, each in Arrow's form."""
     if isinstance(type_info, ExternalTypeInfo):
         return values_of(type_info._type_info)
     fields = fields_of(type_info)
@@ -154,7 +154,7 @@ def values_of(type_info: TypeInformation) -> Callable[[Any], list[Any]]:
 
 
 def from_arrow(type_info: TypeInformation) -> Conversion:
-    """From what Arrow gives for a value of this type to what the stream carries; the inverse of `to_arrow`."""
+    """The conversion from Arrow's Python value to the stream's: the inverse of `to_arrow`."""
     match type_info:
         case ExternalTypeInfo():
             return from_arrow(type_info._type_info)
@@ -179,7 +179,7 @@ def from_arrow(type_info: TypeInformation) -> Conversion:
 
 
 def instant_of(moment: dt.datetime) -> Instant:
-    """A point in time; without a time zone UTC is meant.
+    """The instant of a datetime; a datetime without a time zone is in UTC.
 
     >>> instant_of(dt.datetime(1970, 1, 1, 0, 0, 1, 5))
     Instant<1, 5000>

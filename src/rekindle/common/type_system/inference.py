@@ -1,4 +1,4 @@
-"""From whatever a user writes as a type to `TypeInformation`."""
+"""Infers the `TypeInformation` of a type hint, a class or a type."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _SIMPLE: dict[Any, Callable[[], TypeInformation]] = {
 
 
 def infer_type_info(hint: Any) -> TypeInformation:
-    """The `TypeInformation` for a type hint; every place in the API that takes a type accepts what this accepts.
+    """The `TypeInformation` for a type hint; the whole API accepts the same hints wherever it takes a type.
 
     >>> infer_type_info(tuple[str, int])
     Tuple<String, Long>
@@ -70,7 +70,7 @@ def infer_type_info(hint: Any) -> TypeInformation:
         return hint
     try:
         simple = _SIMPLE.get(hint)
-    except TypeError:  # not hashable, so certainly no type
+    except TypeError:  # not hashable, so not a type
         raise _no_type(hint) from None
     if simple is not None:
         return simple()

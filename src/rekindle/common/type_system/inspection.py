@@ -1,4 +1,4 @@
-"""What msgspec would make of a type hint: whether values come back as they were, and the hint's canonical form."""
+"""Inspects type hints with msgspec: whether it restores values unchanged, and the hint's canonical form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec.inspect as mi
 
 
 class Inspection(NamedTuple):
-    """What is known of a type hint."""
+    """The result of inspecting a type hint."""
 
     name: str
     fingerprint: str
@@ -17,7 +17,7 @@ class Inspection(NamedTuple):
 
 
 def inspect_hint(hint: Any) -> Inspection:
-    """Looks at a type hint once; the answer is kept by the type that asked.
+    """Inspect a type hint; the calling type keeps the result.
 
     >>> inspect_hint(list[int])
     Inspection(name='List<Long>', fingerprint='List<Long>', pickle_reason=None)
@@ -37,7 +37,7 @@ def inspect_hint(hint: Any) -> Inspection:
 
 
 def is_custom_class(hint: Any) -> bool:
-    """Whether msgspec knows nothing of this class."""
+    """Whether this is a class of a kind that msgspec does not know."""
     try:
         return isinstance(mi.type_info(hint), mi.CustomType)
     except (TypeError, NameError, AttributeError):
@@ -45,7 +45,7 @@ def is_custom_class(hint: Any) -> bool:
 
 
 def _loss(node: mi.Type, what: str, seen: set[int]) -> str | None:
-    """What would not come back as it was, in words; None when everything does."""
+    """A phrase for the first part that msgspec would not restore unchanged; None when it restores everything."""
     if id(node) in seen:
         return None
     seen.add(id(node))
@@ -104,7 +104,7 @@ _CLASS_KINDS: dict[type[mi.Type], str] = {
 
 
 def _canonical(node: mi.Type, comma: str, details: bool, inside: tuple[type, ...] = ()) -> str:
-    """The type as a string; with `details` the fields of classes too, so that a change of them shows."""
+    """The type as a string; with `details` also the fields of classes, so that the string changes with them."""
 
     def sub(child: mi.Type) -> str:
         return _canonical(child, comma, details, inside)

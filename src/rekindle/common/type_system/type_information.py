@@ -1,4 +1,4 @@
-"""What every type says about itself."""
+"""`TypeInformation`, the base of all types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Converter = Callable[[Any], Any]
 class TypeInformation(ABC):
     """The type of a stream's elements or of a state's values.
 
-    Types are compared by what they describe:
+    Types that describe the same values are equal:
 
     >>> from rekindle.common.typeinfo import Types
     >>> Types.LIST(Types.INT()) == Types.LIST(Types.INT())
@@ -25,7 +25,7 @@ class TypeInformation(ABC):
 
     @staticmethod
     def of(hint: Any) -> TypeInformation:
-        """The type for a class or a type hint, which says what Java needs a TypeHint for.
+        """The type for a class or a type hint; a type hint does what Flink's TypeHint does in Java.
 
         >>> TypeInformation.of(dict[str, list[int]])
         Map<String, List<Long>>
@@ -38,15 +38,15 @@ class TypeInformation(ABC):
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """A stable, canonical string of the type: two types with the same one read each other's bytes."""
+        """A stable, canonical string of the type: types with the same fingerprint read each other's bytes."""
 
     @abstractmethod
     def __repr__(self) -> str: ...
 
     def shaper(self) -> Converter | None:
-        """From what stands for a value of this type to the value that functions see, with its own rows; None: it is it.
+        """The conversion that gives rows in a value the names of their type, as functions see them; None: no rows.
 
-        Rows have the names of their type, wherever they come from: an exchange, a chain, state.
+        Dicts, tuples and lists in place of a row become rows. So rows from an exchange, a chain and state are alike.
         """
         shape = self._shape()
         if shape is None:
@@ -61,27 +61,27 @@ class TypeInformation(ABC):
         return shaped
 
     def _shape(self) -> Converter | None:
-        """What `shaper` does for a value of this type, or a part of one."""
+        """The conversion of `shaper`, for a value or a part of one, without its error message."""
         return None
 
     def to_wire(self) -> Converter | None:
-        """From a value to what msgspec encodes; None when that is the value itself."""
+        """The conversion from a value to the form that msgspec encodes; None when that is the value itself."""
         return None
 
     def from_wire(self) -> Converter | None:
-        """From what msgspec decoded to the value; None when that is the value itself."""
+        """The conversion from msgspec's decoded form to the value; None when that is the value itself."""
         return None
 
     def exact_class(self) -> type | None:
-        """The class that values must have to come back as they are; None when any fitting value will do."""
+        """The exact class that values must have to be restored unchanged; None when any fitting value is."""
         return None
 
     def pickle_reason(self) -> str | None:
-        """Why values of this type are pickled, in words; None when they are not."""
+        """The reason why values of this type are pickled, as text; None when they are not."""
         return None
 
     def describe(self) -> str:
-        """The type, and how its values travel.
+        """The type and the encoding of its values, as text.
 
         >>> from rekindle.common.typeinfo import Types
         >>> Types.STRING().describe()
@@ -95,15 +95,15 @@ class TypeInformation(ABC):
         return False
 
     def to_internal_type(self, obj: Any) -> Any:
-        """A Python object as the plain value that stands for it in other systems."""
+        """Convert a Python object to the plain value that other systems use for it."""
         return obj
 
     def from_internal_type(self, obj: Any) -> Any:
-        """The Python object for such a plain value."""
+        """Convert a plain value of `to_internal_type` to the Python object."""
         return obj
 
     def _identity(self) -> Any:
-        """What makes two types of one class equal."""
+        """The value by which types of one class are compared."""
         return self.fingerprint()
 
     def __eq__(self, other: object) -> bool:
@@ -114,17 +114,17 @@ class TypeInformation(ABC):
 
 
 def coerce(hint: Any) -> TypeInformation:
-    """`infer_type_info`, for the classes that inference itself is made of."""
+    """`infer_type_info`, for modules that inference itself imports."""
     from rekindle.common.type_system.inference import infer_type_info
 
     return infer_type_info(hint)
 
 
 def first_pickle_reason(types: list[TypeInformation]) -> str | None:
-    """Why a composite of `types` is pickled: the first of them that is."""
+    """The reason why a composite of `types` is pickled: that of the first type that is."""
     return next((reason for reason in (t.pickle_reason() for t in types) if reason is not None), None)
 
 
 def nullable(type_info: TypeInformation) -> Any:
-    """What msgspec decodes a field of this type to."""
+    """The typing object that msgspec decodes a field of this type to."""
     return type_info.python_type() | None  # type: ignore[operator]

@@ -26,7 +26,7 @@ from rekindle.checkpoint.paths import (
     timeline_folder,
 )
 from rekindle.checkpoint.publish import publish, put_metadata, remove
-from rekindle.checkpoint.resolve import LoadedCheckpoint, RestoredFrom
+from rekindle.checkpoint.resolve import LoadedCheckpoint
 from rekindle.checkpoint.retention import Removal, abandoned, orphans, outdated, unknown
 from rekindle.checkpoint.statefile import read_blob
 from rekindle.checkpoint.store.open_store import check_usable
@@ -37,7 +37,7 @@ from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, IncompatibleStateError, OwnershipLostError
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.graph.state_layout import state_layout
-from rekindle.protocol import SnapshotTaken
+from rekindle.protocol import CheckpointAcknowledged
 from rekindle.serde import tagged_dumps, tagged_loads
 
 _LOG = logging.getLogger("rekindle.checkpoint")
@@ -71,7 +71,7 @@ class CheckpointCatalogue:
     given_up: set[int] = field(default_factory=set)
     savepoints: dict[int, SavepointPlace] = field(default_factory=dict)
     #: The savepoint with which the job is ending.
-    stopped: RestoredFrom | None = None
+    stopped: LoadedCheckpoint | None = None
     #: The timeline's notes as written so far (I21): its beginning, and whether it has a completed checkpoint.
     begun: Beginning | None = None
     has_completed: bool = False
@@ -87,10 +87,10 @@ class CheckpointCatalogue:
         """The folder of the job's timeline."""
         return timeline_folder(self.owner.job_name, self.owner.timeline)
 
-    def find(self, point: CompletedCheckpoint) -> RestoredFrom | None:
+    def find(self, point: CompletedCheckpoint) -> LoadedCheckpoint | None:
         """The published checkpoint `point`, or the savepoint with which the job is ending."""
         if point.id in self.manifests:
-            return RestoredFrom(self.store, LoadedCheckpoint(self.manifests[point.id], point.location, self.root))
+            return LoadedCheckpoint(self.store, self.manifests[point.id], point.location, self.root)
         return self.stopped
 
     def external_path(self, point: CompletedCheckpoint) -> str | None:
@@ -171,7 +171,7 @@ class CheckpointCatalogue:
         check_owner(self.store, self.owner)
         del self.savepoints[checkpoint.id]
         if checkpoint.kind is CheckpointKind.STOP:
-            self.stopped = RestoredFrom(place.store, LoadedCheckpoint(manifest, place.folder, place.folder))
+            self.stopped = LoadedCheckpoint(place.store, manifest, place.folder, place.folder)
         return place.url
 
     # -- deletion -----------------------------------------------------------------------------------------------------
@@ -243,15 +243,15 @@ class CheckpointCatalogue:
 
     def _stop_note(self) -> str | None:
         """The note of the stop with which the job is ending."""
-        return note_of(self.owner, self.stopped.loaded.manifest.checkpoint_id) if self.stopped is not None else None
+        return note_of(self.owner, self.stopped.manifest.checkpoint_id) if self.stopped is not None else None
 
 
-def completed_checkpoint(restored: RestoredFrom) -> CompletedCheckpoint:
+def completed_checkpoint(restored: LoadedCheckpoint) -> CompletedCheckpoint:
     """The checkpoint or savepoint that a run restores, as the ledger records it."""
-    manifest = restored.loaded.manifest
+    manifest = restored.manifest
     is_savepoint = manifest.kind is ManifestKind.SAVEPOINT
     kind = CheckpointKind.SAVEPOINT if is_savepoint else CheckpointKind.CHECKPOINT
-    location = url_of(restored.store, restored.loaded.path)
+    location = url_of(restored.store, restored.path)
     return CompletedCheckpoint(manifest.checkpoint_id, kind, location, manifest.timestamp_ms)
 
 
@@ -259,14 +259,14 @@ _decode_state = msgspec.msgpack.Decoder(SubtaskState).decode
 
 
 @dataclass(frozen=True)
-class SubtaskWord:
+class AcknowledgedSubtask:
     """What a subtask said about a checkpoint; `states`: by operator uid, whole, with what the deltas stand on."""
 
-    word: SnapshotTaken
+    word: CheckpointAcknowledged
     states: Sequence[tuple[str, SubtaskState]]
 
     @classmethod
-    def on_top(cls, base: Manifest | None, word: SnapshotTaken) -> SubtaskWord:
+    def on_top(cls, base: Manifest | None, word: CheckpointAcknowledged) -> AcknowledgedSubtask:
         """A word whose deltas stand on a completed checkpoint, or on nothing (I12)."""
         states = []
         for operator in word.operators:
@@ -282,10 +282,10 @@ class SubtaskWord:
 
 
 @dataclass(frozen=True)
-class Acknowledged:
+class AcknowledgedCheckpoint:
     """Everything that every subtask said about a checkpoint."""
 
-    words: Sequence[SubtaskWord]
+    words: Sequence[AcknowledgedSubtask]
     #: The partitions left of each DataFrame source (I10).
     unread: Mapping[int, Sequence[int]]
 
@@ -341,12 +341,12 @@ def _frames(plan: JobPlan, unread: Mapping[int, Sequence[int]]) -> list[Operator
     ]
 
 
-def partitions_left(restored: RestoredFrom, uid: str) -> list[int] | None:
+def partitions_left(restored: LoadedCheckpoint, uid: str) -> list[int] | None:
     """The unread partitions of a DataFrame source in a checkpoint; None: the checkpoint does not contain the source."""
-    for operator in restored.loaded.manifest.operators:
+    for operator in restored.manifest.operators:
         blob = operator.subtasks[0].source
         if operator.uid == uid and blob is not None:
-            splits = SourceState.decode(read_blob(restored.store, restored.loaded.root, blob)).splits
+            splits = SourceState.decode(read_blob(restored.store, restored.root, blob)).splits
             return [int(tagged_loads(split.position)) for split in splits]
     return None
 

@@ -12,15 +12,15 @@ from time import monotonic
 
 from rekindle.checkpoint.manifest import Manifest
 from rekindle.checkpoint.notes import Beginning
-from rekindle.checkpoint.rescale import SubtaskRestore, assign
-from rekindle.checkpoint.resolve import RestoredFrom, highest_checkpoint_id
+from rekindle.checkpoint.rescale import SubtaskShare, assign
+from rekindle.checkpoint.resolve import LoadedCheckpoint, highest_checkpoint_id
 from rekindle.checkpoint.store.port import Store
 from rekindle.clock import Clock
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.checkpoints.catalogue import (
-    Acknowledged,
+    AcknowledgedCheckpoint,
+    AcknowledgedSubtask,
     CheckpointCatalogue,
-    SubtaskWord,
     completed_checkpoint,
     partitions_left,
     refuse_rescaled_frames,
@@ -56,12 +56,12 @@ from rekindle.graph.nodes import JobPlan
 from rekindle.graph.state_layout import restore_targets
 from rekindle.protocol import (
     CheckpointAborted,
+    CheckpointAcknowledged,
     CheckpointCompleted,
+    CheckpointDeclined,
     CheckpointOrder,
     Committed,
     Message,
-    SnapshotDeclined,
-    SnapshotTaken,
     Storage,
 )
 
@@ -77,7 +77,7 @@ class AttemptBasis:
     restored_id: int | None = None
     restore_url: str | None = None
     restore_root: str = ""
-    restores: tuple[SubtaskRestore, ...] = ()
+    restores: tuple[SubtaskShare, ...] = ()
     store_options: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
 
 
@@ -92,7 +92,7 @@ class CheckpointDriver:
     in_memory: bool
     #: Finds the checkpoint that the user wants to start from. Called after the first claim: it then finds what an older
     #: driver published before it saw the claim; later publications of that driver are not committed (I14).
-    recover: Callable[[], RestoredFrom | None] = lambda: None
+    recover: Callable[[], LoadedCheckpoint | None] = lambda: None
     #: Options of object stores, by kind; with secrets.
     store_options: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
     ledger: CheckpointLedger = field(init=False)
@@ -101,8 +101,8 @@ class CheckpointDriver:
     requests: CheckpointRequests = field(default_factory=CheckpointRequests)
     #: Whether the job has done its last commit, or has nothing to commit, and its functions can be closed.
     ended: bool = False
-    _recovery: RestoredFrom | None = None
-    _acknowledged: dict[int, dict[Subtask, SubtaskWord]] = field(default_factory=dict)
+    _recovery: LoadedCheckpoint | None = None
+    _acknowledged: dict[int, dict[Subtask, AcknowledgedSubtask]] = field(default_factory=dict)
     _bases: dict[int, int | None] = field(default_factory=dict)
     _unread: dict[int, dict[int, tuple[int, ...]]] = field(default_factory=dict)
     _send: Callable[[Message], None] = lambda message: None
@@ -169,18 +169,17 @@ class CheckpointDriver:
         if source is None:
             return AttemptBasis(attempt, storage, store_options=self.store_options)
         url = None if self.in_memory and source.store is self.store else source.store.url
-        loaded = source.loaded
-        restores = self._assigned(loaded.manifest)
-        restored_id = loaded.manifest.checkpoint_id
-        return AttemptBasis(attempt, storage, restored_id, url, loaded.root, restores, self.store_options)
+        restores = self._assigned(source.manifest)
+        restored_id = source.manifest.checkpoint_id
+        return AttemptBasis(attempt, storage, restored_id, url, source.root, restores, self.store_options)
 
-    def _restored(self) -> RestoredFrom | None:
+    def _restored(self) -> LoadedCheckpoint | None:
         """The checkpoint that the next attempt restores: the run's own latest one, else the one the user named."""
         point = self.ledger.restore_point
         own = self.catalogue.find(point) if point is not None else None
         return own if own is not None else self._recovery
 
-    def _assigned(self, manifest: Manifest) -> tuple[SubtaskRestore, ...]:
+    def _assigned(self, manifest: Manifest) -> tuple[SubtaskShare, ...]:
         allow = self.plan.settings.allow_non_restored_state
         assigned = assign(manifest, restore_targets(self.plan), allow_non_restored_state=allow)
         return tuple(restore for restores in assigned.values() for restore in restores)
@@ -191,7 +190,7 @@ class CheckpointDriver:
         if source is None:
             return None
         if source is self._recovery:
-            refuse_rescaled_frames(self.plan, source.loaded.manifest)
+            refuse_rescaled_frames(self.plan, source.manifest)
         return partitions_left(source, self.plan.nodes[node].uid)
 
     def started(self, send: Callable[[Message], None]) -> None:
@@ -219,11 +218,11 @@ class CheckpointDriver:
         if damaged is None:
             raise damage
         going_back = GoingBack.of(self.plan, results_given_out=bool(self.catalogue.manifests))
-        older = choose_restore(damaged.store, damaged.loaded.path, damage, going_back)
+        older = choose_restore(damaged.store, damaged.path, damage, going_back)
         own = self.catalogue.went_back(older)
         self.ledger = self.ledger.went_back(own)
         if own is None:
-            self._recovery = RestoredFrom(damaged.store, older)
+            self._recovery = older
 
     def job_ended(self, status: JobStatus) -> None:
         """Delete the checkpoints that the policy does not keep, and unreferenced files: job and slots have ended."""
@@ -308,19 +307,19 @@ class CheckpointDriver:
         self.expire()
         subtask = message.chain, message.subtask
         match message:
-            case SnapshotTaken():
+            case CheckpointAcknowledged():
                 base_id = self._bases.get(message.checkpoint)
                 base = self.catalogue.manifests.get(base_id) if base_id is not None else None
-                whole = SubtaskWord.on_top(base, message)
+                whole = AcknowledgedSubtask.on_top(base, message)
                 self._acknowledged.setdefault(message.checkpoint, {})[subtask] = whole
                 self.tracker.acknowledged(whole, _now_ms())
                 self._apply(self.ledger.acknowledge(message.checkpoint, subtask))
-            case SnapshotDeclined():
+            case CheckpointDeclined():
                 self._decline(message, subtask)
             case Committed():
                 self._apply(self.ledger.commit_acknowledged(message.checkpoint, subtask))
 
-    def _decline(self, declined: SnapshotDeclined, subtask: Subtask) -> None:
+    def _decline(self, declined: CheckpointDeclined, subtask: Subtask) -> None:
         """Abort a checkpoint and show the user's own traceback: in the error if the job fails, else in the log."""
         reasons = CheckpointFailureReason
         reason = reasons.CHECKPOINT_ASYNC_EXCEPTION if declined.asynchronous else reasons.CHECKPOINT_DECLINED
@@ -399,7 +398,7 @@ class CheckpointDriver:
     def _manifest(self, checkpoint: PendingCheckpoint) -> Manifest:
         self._bases.pop(checkpoint.id, None)
         words = list(self._acknowledged[checkpoint.id].values())
-        acknowledged = Acknowledged(words, self._unread.pop(checkpoint.id, {}))
+        acknowledged = AcknowledgedCheckpoint(words, self._unread.pop(checkpoint.id, {}))
         duration_ms = round(_now_ms() - checkpoint.triggered_ms)
         return acknowledged.manifest(self.plan, self.catalogue.owner, checkpoint, duration_ms)
 

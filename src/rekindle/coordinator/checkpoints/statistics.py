@@ -24,7 +24,7 @@ from rekindle.common.checkpoint_statistics import (
     TaskStatistics,
     percentile,
 )
-from rekindle.coordinator.checkpoints.catalogue import SubtaskWord
+from rekindle.coordinator.checkpoints.catalogue import AcknowledgedSubtask
 from rekindle.coordinator.checkpoints.types import Aborted, CheckpointKind, CompletedCheckpoint, Trigger
 from rekindle.graph.nodes import JobPlan
 
@@ -226,7 +226,7 @@ class CheckpointTracker:
         with self._lock:
             self._recorder.triggered(trigger.id, trigger.kind, now_ms, trigger.timestamp_ms, format_type)
 
-    def acknowledged(self, said: SubtaskWord, now_ms: float) -> None:
+    def acknowledged(self, said: AcknowledgedSubtask, now_ms: float) -> None:
         """A subtask has acknowledged."""
         word, states = said.word, said.states
         times = {each.uid: each for each in word.operators}

@@ -7,15 +7,15 @@ from enum import Enum
 
 from rekindle import config
 from rekindle.common.job_status import JobStatus
-from rekindle.config import in_millis
+from rekindle.config_parsers import in_millis
 from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from rekindle.graph.settings import JobSettings
-from rekindle.protocol import Committed, SnapshotDeclined, SnapshotTaken
+from rekindle.protocol import CheckpointAcknowledged, CheckpointDeclined, Committed
 
 #: A task that acknowledges checkpoints: (chain id, subtask index).
 Subtask = tuple[int, int]
 #: What a slot sends about a checkpoint.
-CheckpointMessage = SnapshotTaken | SnapshotDeclined | Committed
+CheckpointMessage = CheckpointAcknowledged | CheckpointDeclined | Committed
 
 
 class CheckpointFailureReason(Enum):

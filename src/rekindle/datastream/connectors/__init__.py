@@ -1,4 +1,4 @@
-"""Sources that are polled, sinks that commit in two phases, and the base classes to write one's own."""
+"""The interfaces of sources that are polled and of sinks that commit in two phases."""
 
 from __future__ import annotations
 

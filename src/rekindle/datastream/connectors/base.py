@@ -1,4 +1,4 @@
-"""Sources that are polled: a `Source` makes splits and readers, a reader hands out batches and knows its positions."""
+"""The interface of polled sources: a `Source` creates splits and readers, a reader returns batches and positions."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class SourceSplit:
-    """A part of a source that one reader reads, and how far it was read.
+    """A part of a source that one reader reads, and the reading position in it.
 
-    The position is plain data (numbers, strings, tuples, lists, dicts): it becomes part of checkpoints.
+    The position must be plain data (numbers, strings, tuples, lists, dicts), because checkpoints contain it.
 
     >>> SourceSplit("orders-0", 17).position
     17
@@ -58,7 +58,7 @@ class Batch(Generic[T]):
 
 @dataclass(frozen=True)
 class SourceReaderContext:
-    """Where a reader finds itself."""
+    """The subtask of a reader."""
 
     index_of_subtask: int
     parallelism: int
@@ -70,22 +70,22 @@ class SourceReader(ABC, Generic[T]):
 
     @abstractmethod
     def poll(self, max_records: int) -> list[T] | Batch[T] | None:
-        """Up to `max_records` records without waiting: empty if there are none now, None if there never will be."""
+        """Return up to `max_records` records without waiting: an empty list if there are none now, None at the end."""
 
     def is_available(self) -> bool:
-        """Whether `poll` may have something; cheap, and it never waits."""
+        """Return whether `poll` may have records. The call must be cheap and must not wait."""
         return True
 
     @abstractmethod
     def snapshot_state(self) -> list[SourceSplit]:
-        """The splits still to be read, each positioned after the last record that `poll` handed out."""
+        """Return the splits still to be read, each positioned after the last record that `poll` returned."""
 
     def close(self) -> None:
-        """Give back what was opened."""
+        """Release resources."""
 
 
 class Source(ABC, Generic[T]):
-    """Describes where records come from. It is shipped to the slots, which make readers of it.
+    """Describes a source of records. It is shipped to the slots, which create readers from it.
 
     >>> class Countdown(Source):
     ...     def boundedness(self):
@@ -111,23 +111,23 @@ class Source(ABC, Generic[T]):
 
     @abstractmethod
     def create_splits(self, parallelism: int) -> list[SourceSplit]:
-        """The splits at the job's first start, for so many subtasks. Split ids are unique."""
+        """Return the splits for the job's first start, for `parallelism` subtasks. Split ids must be unique."""
 
     @abstractmethod
     def create_reader(self, context: SourceReaderContext, splits: list[SourceSplit]) -> SourceReader[T]:
-        """A reader for these splits, which may be none; after a restore they carry the positions of the checkpoint."""
+        """Return a reader of these splits, possibly none. After a restore they have the checkpoint's positions."""
 
     @abstractmethod
     def boundedness(self) -> Boundedness:
-        """Whether the source ends by itself."""
+        """Return whether the source ends by itself."""
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The type of the records where `from_source` is given none; None leaves it undeclared."""
+        """Return the records' type if `from_source` is given none, or None to leave it undeclared."""
         return None
 
 
 def assign_splits(splits: Sequence[SourceSplit], parallelism: int) -> list[list[SourceSplit]]:
-    """The splits of each subtask: dealt out in turn, in their order.
+    """Return the splits of each subtask. They are dealt out to the subtasks in turn.
 
     >>> [[split.split_id for split in own] for own in assign_splits([SourceSplit(name) for name in "abc"], 2)]
     [['a', 'c'], ['b']]

@@ -1,4 +1,4 @@
-"""A source over elements that the program holds."""
+"""`CollectionSource`: a source of elements that are part of the program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class CollectionSource(Source[T], Generic[T]):
-    """The elements in their order; the position is the index of the next one.
+    """Emits the elements in their order. The position is the index of the next element.
 
     >>> source = CollectionSource("abc")
     >>> reader = source.create_reader(SourceReaderContext(0, 1), [SourceSplit("0", 1)])
@@ -30,15 +30,15 @@ class CollectionSource(Source[T], Generic[T]):
         self.elements = list(elements)
 
     def boundedness(self) -> Boundedness:
-        """It ends."""
+        """Return BOUNDED."""
         return Boundedness.BOUNDED
 
     def create_splits(self, parallelism: int) -> list[SourceSplit]:
-        """One split: the order of the elements counts."""
+        """Return one split, so that the elements keep their order."""
         return [SourceSplit("0", 0)]
 
     def create_reader(self, context: SourceReaderContext, splits: list[SourceSplit]) -> SourceReader[T]:
-        """Reads on from the split's index."""
+        """Return a reader that starts at the split's index."""
         return _CollectionReader(self.elements, splits)
 
 

@@ -1,4 +1,4 @@
-"""A source that computes its records from their number."""
+"""`DataGeneratorSource`: a source that computes each record from its number."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from rekindle.errors import GraphError
 
 T = TypeVar("T")
 
-#: Flink's "no end in sight" for a generator: the largest 64-bit number.
+#: The count of an unbounded generator, as in Flink: the largest 64-bit number.
 UNLIMITED = 2**63 - 1
 
 
 class RateLimiter:
-    """Says how many records may go now: `records_per_second`, saved up for at most a second."""
+    """Limits records to `records_per_second`. Unused permits accumulate for at most a second."""
 
     def __init__(self, records_per_second: float, clock: Clock) -> None:
         self._rate = records_per_second
@@ -35,19 +35,19 @@ class RateLimiter:
         self._counted_at = clock.monotonic()
 
     def available(self) -> int:
-        """Records that may go now."""
+        """Return how many records may be emitted now."""
         now = self._clock.monotonic()
         self._permits = min(self._burst, self._permits + (now - self._counted_at) * self._rate)
         self._counted_at = now
         return int(self._permits)
 
     def take(self, records: int) -> None:
-        """Count records that went."""
+        """Use up the permits of emitted records."""
         self._permits -= records
 
 
 class RateLimiterStrategy:
-    """How fast a generator may go, over all its subtasks.
+    """The rate limit of a generator, over all its subtasks.
 
     >>> RateLimiterStrategy.per_second(100).records_per_second
     100
@@ -60,23 +60,23 @@ class RateLimiterStrategy:
 
     @staticmethod
     def no_op() -> RateLimiterStrategy:
-        """No limit."""
+        """Return a strategy without a limit."""
         return RateLimiterStrategy(None)
 
     @staticmethod
     def per_second(records_per_second: float) -> RateLimiterStrategy:
-        """So many records per second, over all subtasks."""
+        """Return a strategy with this many records per second, over all subtasks."""
         return RateLimiterStrategy(records_per_second)
 
     def create_rate_limiter(self, parallelism: int, clock: Clock | None = None) -> RateLimiter | None:
-        """One subtask's share of the limit; None without a limit."""
+        """Return a limiter with one subtask's share of the limit, or None without a limit."""
         if self.records_per_second is None:
             return None
         return RateLimiter(self.records_per_second / parallelism, clock or SystemClock())
 
 
 class DataGeneratorSource(Source[T], Generic[T]):
-    """`count` records: what `generator_function` makes of the numbers from 0 on. It replays from any number.
+    """Emits `count` records: the results of `generator_function` for the numbers from 0 on. It can replay any of them.
 
     >>> source = DataGeneratorSource(lambda n: f"order-{n}", 3)
     >>> source.create_reader(SourceReaderContext(0, 1), source.create_splits(1)).poll(10)
@@ -92,27 +92,27 @@ class DataGeneratorSource(Source[T], Generic[T]):
         check_callable("DataGeneratorSource", generator_function, 1, "a function of the record's number")
         check_single_valued("DataGeneratorSource: the generator function", generator_function)
         if not isinstance(count, int) or count < 0:
-            raise GraphError(f"DataGeneratorSource makes a number of records of 0 or more, not {count!r}.")
+            raise GraphError(f"DataGeneratorSource takes a count of records of 0 or more, not {count!r}.")
         self._generator_function = generator_function
         self._count = count
         self._rate_limiter = rate_limiter or RateLimiterStrategy.no_op()
 
     def boundedness(self) -> Boundedness:
-        """It ends after `count` records; without a count it never does."""
+        """Return BOUNDED if a count was given, else CONTINUOUS_UNBOUNDED."""
         return Boundedness.BOUNDED if self._count < UNLIMITED else Boundedness.CONTINUOUS_UNBOUNDED
 
     def create_splits(self, parallelism: int) -> list[SourceSplit]:
-        """The numbers are dealt out in turn, so that subtasks of equal speed are equally far in time."""
+        """Deal out the numbers in turn, so that subtasks of equal speed are at about the same number."""
         return strided_splits(self._count, parallelism)
 
     def create_reader(self, context: SourceReaderContext, splits: list[SourceSplit]) -> SourceReader[T]:
-        """Computes the records of its ranges."""
+        """Return a reader that computes the records of these ranges."""
         limiter = self._rate_limiter.create_rate_limiter(context.parallelism)
         return GeneratorReader(self._generator_function, splits, limiter)
 
 
 class GeneratorReader(RangeReader[T], Generic[T]):
-    """One subtask's part of a generator, within its rate limit."""
+    """Computes one subtask's records, within its rate limit."""
 
     def __init__(
         self, generator_function: Callable[[int], T], splits: list[SourceSplit], limiter: RateLimiter | None
@@ -122,15 +122,15 @@ class GeneratorReader(RangeReader[T], Generic[T]):
         self._limiter = limiter
 
     def read(self, numbers: range) -> list[T]:
-        """One call of the generator function per number."""
+        """Call the generator function for each number."""
         return list(map(self._function, numbers))
 
     def is_available(self) -> bool:
-        """Whether the limit lets a record through; the end is always available."""
+        """Return whether the rate limit allows a record. At the end of the records, always True."""
         return self._limiter is None or not self._splits or self._limiter.available() > 0
 
     def poll(self, max_records: int) -> list[T] | Batch[T] | None:
-        """As many records as asked for and allowed."""
+        """Return up to `max_records` records, within the rate limit."""
         if self._limiter is None:
             return super().poll(max_records)
         allowed = min(max_records, self._limiter.available())

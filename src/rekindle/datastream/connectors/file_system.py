@@ -1,4 +1,4 @@
-"""Files as source and sink, under PyFlink's names."""
+"""The file source and the file sink, under PyFlink's import path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source of consecutive numbers."""
+"""`NumberSequenceSource`: a source of consecutive numbers, under PyFlink's import path."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rekindle.errors import GraphError
 
 
 class NumberSequenceSource(Source[int]):
-    """The numbers from `start` to `end`, both included; each subtask reads a contiguous part.
+    """Emits the numbers from `start` to `end`, both included. Each subtask reads a contiguous part.
 
     >>> source = NumberSequenceSource(1, 10)
     >>> reader = source.create_reader(SourceReaderContext(0, 2), source.create_splits(2)[:1])
@@ -18,20 +18,22 @@ class NumberSequenceSource(Source[int]):
 
     def __init__(self, start: int, end: int) -> None:
         if not isinstance(start, int) or not isinstance(end, int) or start > end:
-            raise GraphError(f"NumberSequenceSource counts from a number up to another, not from {start!r} to {end!r}.")
+            raise GraphError(
+                f"NumberSequenceSource needs whole numbers from start to end, not from {start!r} to {end!r}."
+            )
         self._start = start
         self._end = end
 
     def boundedness(self) -> Boundedness:
-        """It ends."""
+        """Return BOUNDED."""
         return Boundedness.BOUNDED
 
     def create_splits(self, parallelism: int) -> list[SourceSplit]:
-        """A contiguous part for each subtask."""
+        """Return a contiguous range of numbers for each subtask."""
         return range_splits(self._start, self._end + 1, parallelism)
 
     def create_reader(self, context: SourceReaderContext, splits: list[SourceSplit]) -> SourceReader[int]:
-        """Reads the numbers of its parts."""
+        """Return a reader of these ranges."""
         return _NumberReader(splits)
 
 

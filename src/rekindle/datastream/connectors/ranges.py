@@ -1,4 +1,4 @@
-"""Reading ranges of whole numbers, batch by batch: what sequences and generators have in common."""
+"""Splits and reader of ranges of whole numbers, which number sequences and data generators share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def range_splits(start: int, end: int, parallelism: int) -> list[SourceSplit]:
-    """The numbers from `start` to before `end`, cut into contiguous ranges of nearly equal size.
+    """Cut the numbers from `start` to `end` - 1 into contiguous ranges of nearly equal size.
 
     >>> [split.position for split in range_splits(0, 5, 2)]
     [(0, 3, 1), (3, 5, 1)]
@@ -28,7 +28,7 @@ def range_splits(start: int, end: int, parallelism: int) -> list[SourceSplit]:
 
 
 def strided_splits(end: int, parallelism: int) -> list[SourceSplit]:
-    """The numbers from 0 to before `end`, dealt out in turn: all subtasks are about equally far at any time.
+    """Deal out the numbers from 0 to `end` - 1 in turn, so that all subtasks are about equally far at any time.
 
     >>> [split.position for split in strided_splits(5, 2)]
     [(0, 5, 2), (1, 5, 2)]
@@ -37,17 +37,17 @@ def strided_splits(end: int, parallelism: int) -> list[SourceSplit]:
 
 
 class RangeReader(SourceReader[T], Generic[T]):
-    """Reads its ranges one after the other; a position is (next number, end, step)."""
+    """Reads its ranges one after the other. A position is (next number, end, step)."""
 
     def __init__(self, splits: list[SourceSplit]) -> None:
         self._splits = list(splits)
 
     @abstractmethod
     def read(self, numbers: range) -> list[T]:
-        """The records of these numbers, in one list operation."""
+        """Return the records of these numbers."""
 
     def poll(self, max_records: int) -> list[T] | Batch[T] | None:
-        """The records of the next numbers of the first unfinished range."""
+        """Return the records of the next numbers of the first unfinished range."""
         while self._splits:
             split = self._splits[0]
             begin, end, step = split.position
@@ -60,5 +60,5 @@ class RangeReader(SourceReader[T], Generic[T]):
         return None
 
     def snapshot_state(self) -> list[SourceSplit]:
-        """The ranges still to be read."""
+        """Return the ranges still to be read."""
         return list(self._splits)

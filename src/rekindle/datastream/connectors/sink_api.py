@@ -1,8 +1,8 @@
-"""Sinks that commit in two phases: writers take records, committers make them visible when a checkpoint is complete.
+"""The interface of two-phase sinks: writers stage records, committers make them visible after a checkpoint completes.
 
-At a checkpoint's barrier a writer is flushed and asked for its committables, which go into the checkpoint. When the
-checkpoint is complete they are committed, and once more after a restore: `Committer.commit` must be idempotent (I18).
-Methods count by name: a sink need not extend these classes.
+At a checkpoint's barrier the engine flushes the writer and asks it for committables, which go into the checkpoint. They
+are committed when the checkpoint is complete, and again after a restore: `Committer.commit` must be idempotent (I18).
+The engine finds the methods by name, so a sink need not extend these classes.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ InputT = TypeVar("InputT")
 CommittableT = TypeVar("CommittableT")
 StateT = TypeVar("StateT")
 
-# -- where a writer or committer finds itself -------------------------------------------------------------------------
+# -- contexts of writers and committers -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class InitContext:
-    """Which subtask of which job this is. Staging names need all of timeline, attempt and subtask to be unique (I14).
+    """The job and subtask of a writer or committer. Timeline, attempt and subtask make a staging name unique (I14).
 
     >>> WriterInitContext(subtask=1, parallelism=2, timeline="00000001-0a1b2c3d", attempt=3).staging_prefix()
     '00000001-0a1b2c3d-3-1'
@@ -53,50 +53,50 @@ class InitContext:
     job_name: str = ""
     job_id: str = ""
     task_name: str = ""
-    #: Begins anew with every restore by hand; never the same again.
+    #: The id of the timeline. Every restore by hand begins a new timeline, whose id was never used before.
     timeline: str = ""
-    #: Counts over all drivers of the job: the larger one is the newer one.
+    #: The attempt's number, counted over all drivers of the job: a larger number is a newer attempt.
     attempt: int = 0
-    #: How often this run of the program was restarted, as `RuntimeContext` tells it.
+    #: The number of restarts in this run of the program, as in `RuntimeContext.get_attempt_number()`.
     attempt_number: int = 0
     restored_checkpoint_id: int | None = None
-    #: A directory of this process alone; it is removed when the process ends, however it ends.
+    #: A directory for this process only. It is removed when the process ends, even if it is killed.
     directory: str = ""
     metric_group: MetricGroup | None = field(default=None, compare=False)
 
     def get_index_of_this_subtask(self) -> int:
-        """From 0."""
+        """Return the index of this subtask, from 0."""
         return self.subtask
 
     def get_number_of_parallel_subtasks(self) -> int:
-        """The sink's parallelism."""
+        """Return the sink's parallelism."""
         return self.parallelism
 
     def get_attempt_number(self) -> int:
-        """0 for the first attempt of this run of the program."""
+        """Return the number of restarts in this run of the program; 0 for the first attempt."""
         return self.attempt_number
 
     def get_restored_checkpoint_id(self) -> int | None:
-        """The checkpoint that was restored; None on a first run."""
+        """Return the id of the restored checkpoint, or None without a restore."""
         return self.restored_checkpoint_id
 
     def get_metrics_group(self) -> MetricGroup | None:
-        """Where to register metrics; None outside a job."""
+        """Return the group in which to register metrics, or None outside a job."""
         return self.metric_group
 
     def staging_prefix(self) -> str:
-        """Unique to this subtask of this attempt: for names of what is staged."""
+        """Return a prefix for staging names that is unique to this subtask of this attempt."""
         return f"{self.timeline}-{self.attempt}-{self.subtask}"
 
 
 @dataclass(frozen=True)
 class WriterInitContext(InitContext):
-    """What a writer learns when it is made."""
+    """The context of a new writer."""
 
 
 @dataclass(frozen=True)
 class CommitterInitContext(InitContext):
-    """What a committer learns when it is made."""
+    """The context of a new committer."""
 
 
 # -- writers ----------------------------------------------------------------------------------------------------------
@@ -106,37 +106,40 @@ class SinkWriter(ABC, Generic[InputT]):
     """Writes the records of one subtask. All methods are called on the task's own thread."""
 
     class Context(ABC):
-        """What a writer may ask about the record it is given."""
+        """The context of the record being written."""
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """The record's timestamp in milliseconds; None if it has none."""
+            """Return the record's timestamp in milliseconds, or None if it has none."""
 
         @abstractmethod
         def current_watermark(self) -> int:
-            """The event-time watermark of this operator."""
+            """Return the watermark of this operator, in milliseconds."""
 
     @abstractmethod
     def write(self, element: InputT, context: SinkWriter.Context) -> None:
-        """Write one record; it may stay in a buffer until `flush`."""
+        """Write one record. It may stay in a buffer until `flush`."""
 
     @abstractmethod
     def flush(self, end_of_input: bool) -> None:
-        """Write what is buffered: at every barrier, and, with True, once after the last record."""
+        """Write the buffered records. Called at every barrier, and once with True after the last record."""
 
     def write_watermark(self, watermark: int) -> None:
-        """Event time has advanced to `watermark`, in milliseconds."""
+        """Handle a new watermark, in milliseconds."""
 
     def close(self) -> None:
-        """Give back what was opened, also after a failure; what was not handed over by then is never committed."""
+        """Release resources, also after a failure. Output without a committable by then is never committed."""
 
 
 class StatefulSinkWriter(SinkWriter[InputT], Generic[InputT, StateT]):
-    """A writer with state of its own."""
+    """A writer with state, which checkpoints contain."""
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> list[StateT]:
-        """At the barrier, after `flush` and `prepare_commit`: the state, as elements that any subtask can take."""
+        """Return the state as elements, each of which any subtask can take over.
+
+        Called at the barrier, after `flush` and `prepare_commit`.
+        """
 
 
 class CommittingSinkWriter(SinkWriter[InputT], Generic[InputT, CommittableT]):
@@ -144,9 +147,9 @@ class CommittingSinkWriter(SinkWriter[InputT], Generic[InputT, CommittableT]):
 
     @abstractmethod
     def prepare_commit(self) -> list[CommittableT]:
-        """After `flush`: one committable for everything written since the last time, or several, or none.
+        """Return the committables for the output since the last call: one, several or none. Called after `flush`.
 
-        What they stand for must survive this process, and be invisible until it is committed.
+        The staged output must survive this process, and must be invisible until it is committed.
         """
 
 
@@ -154,72 +157,72 @@ class CommittingSinkWriter(SinkWriter[InputT], Generic[InputT, CommittableT]):
 
 
 class CommitRequest(ABC, Generic[CommittableT]):
-    """One committable to be committed. A request about which nothing is said counts as committed."""
+    """A request to commit one committable. It counts as committed unless a method reports otherwise."""
 
     @abstractmethod
     def get_committable(self) -> CommittableT:
-        """What the writer handed over."""
+        """Return the writer's committable."""
 
     @abstractmethod
     def get_number_of_retries(self) -> int:
-        """How often it was tried before; a restart counts as one: it may have been committed before that."""
+        """Return the number of earlier tries. A restart counts as one, because the try before it may have succeeded."""
 
     @abstractmethod
     def signal_failed_with_known_reason(self, error: BaseException) -> None:
-        """It can never be committed, and one can live with that: it is logged and dropped."""
+        """Give up a committable that can never be committed. It is logged and dropped."""
 
     @abstractmethod
     def signal_failed_with_unknown_reason(self, error: BaseException) -> None:
-        """It is not known what happened: the job fails, and recovery commits again. An exception does the same."""
+        """Fail the job, so that recovery commits again. Raising an exception does the same."""
 
     @abstractmethod
     def retry_later(self) -> None:
-        """Not now: it stays in the checkpoints, and is tried again with the next one."""
+        """Try again with the next checkpoint. Until then the committable stays in the checkpoints."""
 
     @abstractmethod
     def update_and_retry_later(self, committable: CommittableT) -> None:
-        """As `retry_later`, with another committable in its place, as when a part of it was committed."""
+        """Like `retry_later`, but replace the committable, for example after a part of it was committed."""
 
     @abstractmethod
     def signal_already_committed(self) -> None:
-        """It was committed before, as after a restart."""
+        """Report that the committable had been committed before, for example before a restart."""
 
 
 class Committer(ABC, Generic[CommittableT]):
-    """Makes visible what writers have staged. Called on the task's own thread."""
+    """Makes the staged output of writers visible. Called on the task's own thread."""
 
     @abstractmethod
     def commit(self, requests: list[CommitRequest[CommittableT]]) -> None:
-        """Commit all of them, oldest first. Idempotent: after a failure the same committables come again (I18)."""
+        """Commit all requests, oldest first. Must be idempotent: after a failure the same ones come again (I18)."""
 
     def sweep(self) -> None:
-        """Remove what attempts of the same timeline before this one have staged and will never commit.
+        """Remove staged output that earlier attempts of the same timeline will never commit.
 
-        Called on the first subtask, once in an attempt, when all committables of the restored checkpoint were
-        committed on all subtasks: what is left of older attempts then belongs to no checkpoint.
+        Called once per attempt, on the first subtask, after all subtasks have committed the committables of the
+        restored checkpoint. Staged output of older attempts then belongs to no checkpoint.
         """
 
     def close(self) -> None:
-        """Give back what was opened."""
+        """Release resources."""
 
 
 # -- sinks ------------------------------------------------------------------------------------------------------------
 
 
 class SinkSerializer(Protocol):
-    """How a sink turns its committables or its writer's state into bytes; the bytes live in checkpoints."""
+    """Turns a sink's committables or writer state into bytes, which checkpoints contain."""
 
     def serialize(self, obj: Any) -> bytes:
-        """As bytes."""
+        """Return the object as bytes."""
         ...
 
     def deserialize(self, data: bytes) -> Any:
-        """From bytes that this version of the program, or an older one, wrote."""
+        """Return the object from bytes that this version of the program, or an older one, wrote."""
         ...
 
 
 class TypedSerializer:
-    """A `SinkSerializer` for a declared type: a dataclass, a NamedTuple, a Struct, or anything else with a type hint.
+    """A `SinkSerializer` for a declared type: a dataclass, a NamedTuple, a Struct, or any other type hint.
 
     >>> from dataclasses import dataclass
     >>> @dataclass
@@ -232,20 +235,20 @@ class TypedSerializer:
     """
 
     def __init__(self, type_hint: Any) -> None:
-        """`type_hint`: what `output_type=` takes."""
+        """Create a serializer for a type hint, as `output_type=` takes it."""
         self._codec = value_codec_for(infer_type_info(type_hint))
 
     def serialize(self, obj: Any) -> bytes:
-        """As bytes."""
+        """Return the object as bytes."""
         return self._codec.encode(obj)
 
     def deserialize(self, data: bytes) -> Any:
-        """From bytes."""
+        """Return the object from bytes."""
         return self._codec.decode(data)
 
 
 class Sink(ABC, Generic[InputT]):
-    """Describes where records go. It is shipped to the slots, which make a writer of it in each subtask.
+    """Describes a destination of records. It is shipped to the slots, where each subtask creates a writer from it.
 
     >>> class Collecting(Sink):
     ...     def create_writer(self, context):
@@ -263,51 +266,51 @@ class Sink(ABC, Generic[InputT]):
 
     @abstractmethod
     def create_writer(self, context: WriterInitContext) -> SinkWriter[InputT]:
-        """A writer, when there is no state to restore."""
+        """Return a writer. Called when there is no state to restore."""
 
 
 class SupportsWriterState(ABC, Generic[InputT, StateT]):
-    """A sink whose writers have state: `create_writer` gives a `StatefulSinkWriter`.
+    """A sink whose writers have state: `create_writer` returns a `StatefulSinkWriter`.
 
-    State is plain data (numbers, strings, bytes, tuples, lists, dicts, sets, times, registered dataclasses), or what a
-    method `get_writer_state_serializer()` returns turns it into bytes: see `SinkSerializer`.
+    State is plain data (numbers, strings, bytes, tuples, lists, dicts, sets, times, registered dataclasses). For other
+    data the sink needs a method `get_writer_state_serializer()`, which returns a `SinkSerializer`.
     """
 
     @abstractmethod
     def restore_writer(
         self, context: WriterInitContext, recovered_state: list[StateT]
     ) -> StatefulSinkWriter[InputT, StateT]:
-        """A writer that goes on from this subtask's share of the states, which is not empty."""
+        """Return a writer that continues from this subtask's share of the states, which is not empty."""
 
 
 class SupportsCommitter(ABC, Generic[CommittableT]):
-    """A sink whose output is committed: `create_writer` gives a `CommittingSinkWriter`.
+    """A sink whose output is committed: `create_writer` returns a `CommittingSinkWriter`.
 
-    Committables are plain data as in `SupportsWriterState`, or what a method `get_committable_serializer()` returns
-    turns them into bytes, or `CommittableFile`s.
+    Committables are plain data as in `SupportsWriterState`, or `CommittableFile`s. For other data the sink needs a
+    method `get_committable_serializer()`, which returns a `SinkSerializer`.
     """
 
     @abstractmethod
     def create_committer(self, context: CommitterInitContext) -> Committer[CommittableT]:
-        """A committer; it may have to commit what writers of other subtasks, or of a dead process, have staged."""
+        """Return a committer. It may have to commit the output of writers of other subtasks or of a dead process."""
 
 
 @dataclass(frozen=True)
 class CommittableFile:
-    """A committable that is a local file. Its content is put into the checkpoint, so that it can be committed although
-    the machine of its writer is gone; after a restore it is a local file again, at another path.
+    """A committable that is a local file, whose content goes into the checkpoint.
 
-    `prepare_commit` hands the file over: nobody writes to it any more, and Rekindle removes it when its commit is over.
-    A committer reads, copies or links it; it does not move it away.
+    So it can be committed even if the writer's machine is gone. After a restore it is a local file at another path.
+    After `prepare_commit` the writer must not write to the file; Rekindle removes it after its commit. A committer may
+    read, copy or link the file, but must not move it.
 
     >>> CommittableFile("/scratch/part-0", metadata={"rows": 3}).name
     'part-0'
     """
 
     path: str
-    #: Stays the same when the path changes; the file's own name, if none is given.
+    #: A name that stays the same when the path changes. By default, the base name of the path.
     name: str = ""
-    #: Plain data; stays the same.
+    #: Plain data for the committer.
     metadata: Any = None
 
     def __post_init__(self) -> None:

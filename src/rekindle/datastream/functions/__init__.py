@@ -1,4 +1,4 @@
-"""All kinds of user functions; every one has `open(runtime_context)` and `close()`."""
+"""The classes of user functions. Every function has `open(runtime_context)` and `close()`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that wait for answers from elsewhere: many at a time, on an asyncio loop of their own."""
+"""Async functions, which wait for many external answers at a time on an asyncio loop of their own."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ OUT = TypeVar("OUT")
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):
-    """Which results and which errors ask for another try."""
+    """Decides which results and which errors are retried."""
 
     @abstractmethod
     def result_predicate(self) -> Callable[[list[OUT]], bool] | None:
-        """True for results that are to be asked for again; None: none are."""
+        """Return a predicate that is true for results to be retried, or None to retry no result."""
 
     @abstractmethod
     def exception_predicate(self) -> Callable[[Exception], bool] | None:
-        """True for errors after which it is tried again; None: after none."""
+        """Return a predicate that is true for errors to be retried, or None to retry no error."""
 
 
 class AsyncRetryStrategy(ABC, Generic[OUT]):
-    """Whether, how often and when `async_invoke` is called again for an element.
+    """Decides whether, how often and when `async_invoke` is called again for an element.
 
     >>> strategy = AsyncRetryStrategy.fixed_delay(3, 100, None, lambda error: isinstance(error, OSError))
     >>> strategy.can_retry(3), strategy.can_retry(4), strategy.get_backoff_time_millis(1)
@@ -36,19 +36,19 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Whether there may be another call after so many."""
+        """Return whether another call may follow after `current_attempts` calls."""
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """How long to wait before the call that follows so many."""
+        """Return how long to wait, in ms, before the next call after `current_attempts` calls."""
 
     @abstractmethod
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        """Which results and errors ask for another try."""
+        """Return the predicate that decides which results and errors are retried."""
 
     @staticmethod
     def no_restart() -> AsyncRetryStrategy[Any]:
-        """One call, and no other."""
+        """Return the strategy that never retries."""
         from rekindle.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 
         return NO_RETRY_STRATEGY
@@ -60,7 +60,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: Callable[[list[Any]], bool] | None,
         exception_predicate: Callable[[Exception], bool] | None,
     ) -> AsyncRetryStrategy[Any]:
-        """So many more calls at most, always after the same time."""
+        """Return a strategy with at most `max_attempts` retries, each after the same delay."""
         from rekindle.datastream.async_retry_strategies import FixedDelayRetryStrategy
 
         return FixedDelayRetryStrategy(max_attempts, backoff_time_millis, result_predicate, exception_predicate)
@@ -74,7 +74,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: Callable[[list[Any]], bool] | None,
         exception_predicate: Callable[[Exception], bool] | None,
     ) -> AsyncRetryStrategy[Any]:
-        """So many more calls at most, after times that grow."""
+        """Return a strategy with at most `max_attempts` retries, after growing delays."""
         from rekindle.datastream.async_retry_strategies import ExponentialBackoffDelayRetryStrategy
 
         return ExponentialBackoffDelayRetryStrategy(
@@ -83,10 +83,10 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
-    """One element in, any number out, after an answer from elsewhere: a database, a service.
+    """Turns an element into any number of results after asking an external system, such as a database.
 
-    Calls for many elements are in flight at a time, on one asyncio loop per subtask. `open` and `close` run on that
-    loop too and may be `async def`: a client session made in `open` belongs to the loop that uses it.
+    Calls for many elements are in flight at a time, on one asyncio loop per subtask. `open` and `close` run on the
+    same loop and may be `async def`, so a client session made in `open` belongs to the loop that uses it.
 
     >>> import asyncio
     >>> class Lookup(AsyncFunction):
@@ -101,25 +101,25 @@ class AsyncFunction(Function, Generic[IN, OUT]):
 
     @abstractmethod
     async def async_invoke(self, value: IN) -> Iterable[OUT]:
-        """The results for one element: a list, empty if there are none."""
+        """Return the results for one element: a list, which may be empty."""
 
     def timeout(self, value: IN) -> Any:
-        """The results for an element whose time is over; without this method the job fails."""
+        """Return the results for an element that timed out. Unless overridden, the job fails."""
         raise TimeoutError(f"Async function call has timed out for input: {value!r}")
 
 
 @dataclass(frozen=True)
 class AsyncFunctionDescriptor:
-    """An async function and how it is called: what an async operator is built from."""
+    """An async function with its settings, from which the engine builds an async operator."""
 
     class OutputMode(Enum):
-        """Whether results come in the order of the elements."""
+        """Whether results keep the order of the elements."""
 
         ORDERED = 0
         UNORDERED = 1
 
     async_function: AsyncFunction[Any, Any]
-    timeout_ms: int  # 0: none
+    timeout_ms: int  # 0: no timeout
     capacity: int
     async_retry_strategy: AsyncRetryStrategy[Any]
     output_mode: OutputMode

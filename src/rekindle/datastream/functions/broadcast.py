@@ -1,4 +1,4 @@
-"""Process functions with a broadcast side: every subtask sees every element of it and keeps it in broadcast state."""
+"""Process functions of a stream and a broadcast stream, whose elements every subtask gets."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ OUT = TypeVar("OUT")
 
 
 class BaseBroadcastProcessFunction(Function):
-    """What both broadcast functions share."""
+    """The contexts that both broadcast process functions share."""
 
     class BaseContext(ABC):
-        """What a function may ask on either side."""
+        """The timestamp and clocks of the element being processed, of either stream."""
 
         @abstractmethod
         def timestamp(self) -> int:
-            """The element's timestamp in milliseconds; None if it has none."""
+            """Return the element's timestamp in milliseconds, or None if it has none."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """The wall clock."""
+            """Return the wall clock, in milliseconds."""
 
         @abstractmethod
         def current_watermark(self) -> int:
-            """The event-time watermark of this operator."""
+            """Return the watermark of this operator, in milliseconds."""
 
     class Context(BaseContext):
-        """On the broadcast side: state may be changed, alike on every subtask."""
+        """The context of a broadcast element. It may change broadcast state, in the same way on every subtask."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-            """The broadcast state of a descriptor given to `broadcast`."""
+            """Return the broadcast state of a descriptor that was given to `broadcast`."""
 
     class ReadOnlyContext(BaseContext):
-        """On the other side: state may only be read."""
+        """The context of an element that is not broadcast. It may only read broadcast state."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
-            """The broadcast state of a descriptor given to `broadcast`."""
+            """Return the broadcast state of a descriptor that was given to `broadcast`."""
 
 
 class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, OUT]):
-    """Connects a stream that is not keyed with a broadcast one.
+    """Processes a stream that is not keyed and a broadcast stream.
 
     >>> rules = MapStateDescriptor("rules", str, int)
     >>> class Enrich(BroadcastProcessFunction):
@@ -62,22 +62,22 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, O
     """
 
     class Context(BaseBroadcastProcessFunction.Context, ABC):
-        """On the broadcast side."""
+        """The context of a broadcast element."""
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext, ABC):
-        """On the other side."""
+        """The context of an element that is not broadcast."""
 
     @abstractmethod
     def process_element(self, value: IN1, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Any:
-        """Handle an element of the stream that is not broadcast."""
+        """Process an element of the stream that is not broadcast."""
 
     @abstractmethod
     def process_broadcast_element(self, value: IN2, ctx: BroadcastProcessFunction.Context) -> Any:
-        """Handle a broadcast element, once on every subtask."""
+        """Process a broadcast element. Called once on every subtask."""
 
 
 class KeyedStateFunction(ABC):
-    """What `apply_to_keyed_state` calls for each key; a plain callable of key and state will do, too."""
+    """The function that `apply_to_keyed_state` calls for each key. A callable of key and state works, too."""
 
     @abstractmethod
     def process(self, key: Any, state: Any) -> None:
@@ -85,7 +85,7 @@ class KeyedStateFunction(ABC):
 
 
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, IN1, IN2, OUT]):
-    """Connects a keyed stream with a broadcast one: keyed state and timers on the keyed side.
+    """Processes a keyed stream, with keyed state and timers, and a broadcast stream.
 
     >>> rules = MapStateDescriptor("rules", str, int)
     >>> class Limit(KeyedBroadcastProcessFunction):
@@ -97,47 +97,47 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
     """
 
     class Context(BaseBroadcastProcessFunction.Context, ABC):
-        """On the broadcast side: there is no current key."""
+        """The context of a broadcast element. There is no current key."""
 
         @abstractmethod
         def apply_to_keyed_state(
             self, state_descriptor: StateDescriptor, function: KeyedStateFunction | Callable[[Any, Any], Any]
         ) -> None:
-            """Call `function(key, state)` for every key of this subtask that has something in that state.
+            """Call `function(key, state)` for every key of this subtask for which the state is not empty.
 
-            Inside the call that key is the current one, also after another `apply_to_keyed_state` in it.
+            During the call that key is the current one, even after a nested `apply_to_keyed_state`.
             """
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext, ABC):
-        """On the keyed side."""
+        """The context of an element of the keyed stream."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Times and timers of the current key."""
+            """Return the current times and the timers of the current key."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
-            """The key of the element."""
+            """Return the key of the element."""
 
     class OnTimerContext(ReadOnlyContext, ABC):
-        """While a timer fires."""
+        """The context of the timer being processed."""
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:
-            """Which clock the timer followed."""
+            """Return whether the timer is of event time or processing time."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
-            """The key of the timer."""
+            """Return the key of the timer."""
 
     @abstractmethod
     def process_element(self, value: IN1, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext) -> Any:
-        """Handle an element of the keyed stream."""
+        """Process an element of the keyed stream."""
 
     @abstractmethod
     def process_broadcast_element(self, value: IN2, ctx: KeyedBroadcastProcessFunction.Context) -> Any:
-        """Handle a broadcast element, once on every subtask."""
+        """Process a broadcast element. Called once on every subtask."""
 
     def on_timer(self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext) -> Any:
-        """Handle a timer of the current key."""
+        """Process a timer of the current key."""
         return None

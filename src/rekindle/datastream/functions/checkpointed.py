@@ -1,4 +1,7 @@
-"""Functions that take part in checkpoints. The methods count by name, with or without these classes."""
+"""Interfaces of functions that take part in checkpoints.
+
+The engine finds the methods by name, so a function need not extend these classes.
+"""
 
 from __future__ import annotations
 
@@ -17,54 +20,54 @@ from rekindle.datastream.state import OperatorStateStore
 
 
 class ManagedInitializationContext(ABC):
-    """The managed part of what a function sees when it begins."""
+    """The context of a function's start: restored checkpoint and managed state."""
 
     @abstractmethod
     def is_restored(self) -> bool:
-        """Whether the operator's state comes from a checkpoint; always False for a task without state.
+        """Return whether the operator's state comes from a checkpoint. Always False for a task without state.
 
-        What counts is the operator: a subtask whose own share is empty is restored too.
+        The answer is the same on all subtasks of the operator, even if a subtask's share of the state is empty.
         """
 
     @abstractmethod
     def get_restored_checkpoint_id(self) -> int | None:
-        """The checkpoint that the state comes from; None where `is_restored()` is False."""
+        """Return the id of the restored checkpoint, or None if `is_restored()` is False."""
 
     def is_checkpointing_enabled(self) -> bool:
-        """Whether checkpoints are made without being asked for, also at the end of the input."""
+        """Return whether the job makes checkpoints by itself, including one at the end of the input."""
         return True
 
     @abstractmethod
     def get_operator_state_store(self) -> OperatorStateStore:
-        """Operator list state (split or union) and broadcast state."""
+        """Return the store of operator state: list state (split or union) and broadcast state."""
 
     @abstractmethod
     def get_keyed_state_store(self) -> KeyedStateStore:
-        """Keyed state; only on a keyed stream."""
+        """Return the store of keyed state. Only on a keyed stream."""
 
 
 class FunctionInitializationContext(ManagedInitializationContext):
-    """What `initialize_state` sees."""
+    """Flink's name for the context of `initialize_state`, without raw state."""
 
 
 class ManagedSnapshotContext(ABC):
-    """The managed part of what a function sees at a barrier."""
+    """The context of a snapshot: checkpoint id and time."""
 
     @abstractmethod
     def get_checkpoint_id(self) -> int:
-        """Strictly increasing; a later checkpoint contains the earlier ones."""
+        """Return the checkpoint's id. Ids strictly increase; a later checkpoint contains the earlier ones."""
 
     @abstractmethod
     def get_checkpoint_timestamp(self) -> int:
-        """When the driver triggered the checkpoint, in milliseconds."""
+        """Return the time at which the driver triggered the checkpoint, in milliseconds."""
 
 
 class FunctionSnapshotContext(ManagedSnapshotContext):
-    """What `snapshot_state` sees."""
+    """Flink's name for the context of `snapshot_state`, without raw state."""
 
 
 class StateSnapshotContext(FunctionSnapshotContext):
-    """What `snapshot_state` receives: beside the checkpoint's id and time, the streams for raw state.
+    """The argument of `snapshot_state`: the checkpoint's id and time, and the output streams for raw state.
 
     >>> import pickle
     >>> from rekindle.datastream import CheckpointedFunction, MapFunction, StreamExecutionEnvironment
@@ -89,15 +92,15 @@ class StateSnapshotContext(FunctionSnapshotContext):
 
     @abstractmethod
     def get_raw_keyed_operator_state_output(self) -> KeyedStateCheckpointOutputStream:
-        """The stream for raw keyed state; on a keyed stream only, and not in an operator that has timers to save."""
+        """Return the stream for raw keyed state. Only on a keyed stream, and not in an operator that saves timers."""
 
     @abstractmethod
     def get_raw_operator_state_output(self) -> OperatorStateCheckpointOutputStream:
-        """The stream for raw operator state."""
+        """Return the stream for raw operator state."""
 
 
 class StateInitializationContext(FunctionInitializationContext):
-    """What `initialize_state` receives: beside the state stores, the raw state of the restored checkpoint.
+    """The argument of `initialize_state`: the state stores, and the raw state of the restored checkpoint.
 
     >>> import pickle
     >>> from rekindle.datastream import CheckpointedFunction, MapFunction, StreamExecutionEnvironment
@@ -128,15 +131,15 @@ class StateInitializationContext(FunctionInitializationContext):
 
     @abstractmethod
     def get_raw_operator_state_inputs(self) -> Iterable[StatePartitionStreamProvider]:
-        """This subtask's partitions of raw operator state; at another parallelism they are dealt out in turn."""
+        """Return this subtask's partitions of raw operator state. A rescale deals them out to the subtasks in turn."""
 
     @abstractmethod
     def get_raw_keyed_state_inputs(self) -> Iterable[KeyGroupStatePartitionStreamProvider]:
-        """The raw keyed state of this subtask's key groups, those only that were started."""
+        """Return the raw keyed state of this subtask's key groups, without groups that were never started."""
 
 
 class CheckpointedFunction(ABC):
-    """A function that keeps operator state, or has work to do when a checkpoint cuts the stream.
+    """A function that keeps operator state, or that must act at a checkpoint's barrier.
 
     >>> from rekindle.common import Types
     >>> from rekindle.datastream import SinkFunction
@@ -154,15 +157,15 @@ class CheckpointedFunction(ABC):
 
     @abstractmethod
     def initialize_state(self, context: StateInitializationContext) -> None:
-        """Before `open()`: get the state, and take back what a restored one holds."""
+        """Get the state handles, and read restored state. Called before `open()`."""
 
     @abstractmethod
     def snapshot_state(self, context: StateSnapshotContext) -> None:
-        """At the barrier: bring the state up to date. Nothing of this subtask is processed meanwhile."""
+        """Bring the state up to date. Called at the barrier, while the subtask processes nothing else."""
 
 
 class ListCheckpointed(ABC):
-    """The short form: a list goes into the checkpoint and comes back, redistributed, after a restore.
+    """A function whose state is a list. A restore at another parallelism redistributes its elements.
 
     >>> class Counting(ListCheckpointed):
     ...     count = 0
@@ -174,22 +177,23 @@ class ListCheckpointed(ABC):
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int, timestamp: int) -> list[Any]:
-        """The state, as elements that can be given to any subtask."""
+        """Return the state as a list of elements, each of which any subtask can take over."""
 
     @abstractmethod
     def restore_state(self, state: list[Any]) -> None:
-        """This subtask's share of the elements."""
+        """Take over this subtask's share of the elements."""
 
 
 class CheckpointListener(ABC):
-    """Told what became of checkpoints: after the fact, best effort, possibly of an earlier one than the newest.
+    """Is notified when a checkpoint completes or is aborted.
 
-    An exception here does not undo the checkpoint; it fails the job, and recovery starts.
+    A notification is best effort: it comes after the event and may be about a checkpoint that is not the newest. An
+    exception here does not undo the checkpoint. It fails the job, and recovery starts.
     """
 
     @abstractmethod
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is durable."""
+        """Handle the completion of a checkpoint, which is durable now."""
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """As if it had never been triggered: nothing is dropped, the next one covers more."""
+        """Handle an aborted checkpoint. Drop nothing: the next checkpoint covers the same changes and more."""

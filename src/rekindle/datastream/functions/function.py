@@ -1,4 +1,4 @@
-"""What every function has: `open` with a runtime context, and `close`."""
+"""`Function`, the base of all user functions, and its `RuntimeContext`."""
 
 from __future__ import annotations
 
@@ -25,103 +25,103 @@ if TYPE_CHECKING:
 
 
 class DistributedCache(ABC):
-    """Files that travel with the job, at hand on every machine where it runs."""
+    """The files that were registered with the job, available on every machine on which it runs."""
 
     @abstractmethod
     def get_file(self, name: str) -> str:
-        """The path of the file or directory that was registered under a name."""
+        """Return the local path of the file or directory that was registered under a name."""
 
 
 class KeyedStateStore(ABC):
-    """Hands out keyed state; each handle follows the current key."""
+    """Returns handles of keyed state. A handle always reads and writes the state of the current key."""
 
     @abstractmethod
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        """One value per key."""
+        """Return a state with one value per key."""
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list per key."""
+        """Return a state with a list per key."""
 
     @abstractmethod
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        """A map per key."""
+        """Return a state with a map per key."""
 
     @abstractmethod
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        """A value per key that a reduce function folds."""
+        """Return a state whose value per key a reduce function combines."""
 
     @abstractmethod
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
-        """A value per key that an aggregate function folds."""
+        """Return a state whose value per key an aggregate function computes."""
 
 
 class RuntimeContext(KeyedStateStore):
-    """Where a function finds itself: task, subtask, parameters, metrics, keyed state."""
+    """The runtime information of a function: task, subtask, job parameters, metrics, keyed state."""
 
     @abstractmethod
     def get_task_name(self) -> str:
-        """The task's name."""
+        """Return the task's name."""
 
     @abstractmethod
     def get_number_of_parallel_subtasks(self) -> int:
-        """How many subtasks the operator has."""
+        """Return the operator's number of subtasks."""
 
     @abstractmethod
     def get_max_number_of_parallel_subtasks(self) -> int:
-        """How many it may ever have: its number of key groups."""
+        """Return the operator's maximum parallelism, which is its number of key groups."""
 
     @abstractmethod
     def get_index_of_this_subtask(self) -> int:
-        """This subtask, counted from 0."""
+        """Return the index of this subtask, from 0."""
 
     @abstractmethod
     def get_attempt_number(self) -> int:
-        """How often the job was restarted."""
+        """Return the number of times that the job was restarted."""
 
     @abstractmethod
     def get_task_name_with_subtasks(self) -> str:
-        """The task's name with the subtask, as in `Map (2/4)`."""
+        """Return the task's name with the subtask, such as `Map (2/4)`."""
 
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """A global job parameter, see `ExecutionConfig.set_global_job_parameters`."""
+        """Return a global job parameter, see `ExecutionConfig.set_global_job_parameters`."""
 
     @abstractmethod
     def get_metrics_group(self) -> MetricGroup:
-        """Where the function registers its metrics."""
+        """Return the group in which the function registers its metrics."""
 
     @abstractmethod
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
-        """Let the job's result have under this name what all subtasks add (see `rekindle.common.accumulators`)."""
+        """Register an accumulator. The job's result holds its total over all subtasks under this name."""
 
     @abstractmethod
     def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
-        """This subtask's accumulator of that name, None if it has none."""
+        """Return this subtask's accumulator of that name, or None if it has none."""
 
     @abstractmethod
     def get_int_counter(self, name: str) -> IntCounter:
-        """A sum of whole numbers; made at the first call."""
+        """Return a counter of whole numbers. The first call creates it."""
 
     @abstractmethod
     def get_long_counter(self, name: str) -> LongCounter:
-        """A sum of whole numbers; made at the first call."""
+        """Return a counter of whole numbers. The first call creates it."""
 
     @abstractmethod
     def get_double_counter(self, name: str) -> DoubleCounter:
-        """A sum of numbers; made at the first call."""
+        """Return a counter of numbers. The first call creates it."""
 
     @abstractmethod
     def get_histogram(self, name: str) -> Histogram:
-        """How often each value came; made at the first call."""
+        """Return an accumulator that counts how often each value occurs. The first call creates it."""
 
     @abstractmethod
     def get_distributed_cache(self) -> DistributedCache:
-        """The files that were registered with `env.register_cached_file`."""
+        """Return the files that were registered with `env.register_cached_file`."""
 
 
 class Function(ABC):
-    """Base of all user functions. One instance lives per subtask, for as long as the job runs.
+    """Base of all user functions. Each subtask has one instance, which lives as long as the subtask.
 
     >>> class Greeting(Function):
     ...     def open(self, runtime_context):
@@ -132,7 +132,7 @@ class Function(ABC):
     _runtime_context: RuntimeContext | None = None
 
     def get_runtime_context(self) -> RuntimeContext:
-        """Where the function finds itself: in every method that the engine calls, `initialize_state` and `run` too."""
+        """Return the runtime context. It is set in every method that the engine calls, but not in `__init__`."""
         if self._runtime_context is None:
             raise StateAccessError(
                 f"{type(self).__name__} has no runtime context yet: it is there from initialize_state() and open() "
@@ -141,18 +141,18 @@ class Function(ABC):
         return self._runtime_context
 
     def set_runtime_context(self, runtime_context: RuntimeContext) -> None:
-        """Called by the engine before any other method."""
-        object.__setattr__(self, "_runtime_context", runtime_context)  # the function may be a frozen dataclass
+        """Set the runtime context. The engine calls this before any other method."""
+        object.__setattr__(self, "_runtime_context", runtime_context)  # works for frozen dataclasses, too
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Called once before the first record: make connections, get state handles."""
+        """Open connections and get state handles. Called once before the first record."""
 
     def close(self) -> None:
-        """Called once after the last record, also when the job fails or is cancelled."""
+        """Release resources. Called once after the last record, also when the job fails or is cancelled."""
 
 
 class RichFunction(Function):
-    """Flink's name for a function with `open`, `close` and `get_runtime_context`, which all have here.
+    """Flink's name for a function with `open`, `close` and `get_runtime_context`. Here every function has them.
 
     >>> issubclass(RichFunction, Function)
     True

@@ -1,4 +1,4 @@
-"""Functions for elements of two streams that a join or a co-group has brought together."""
+"""Functions of joins and co-groups, called with elements of two streams."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rekindle.datastream.functions.function import Function
 
 
 class ProcessJoinFunction(Function):
-    """Handles each pair that an interval join finds; `yield tag, value` emits to a side output.
+    """Processes each pair of an interval join. `yield tag, value` emits to a side output.
 
     >>> class Pair(ProcessJoinFunction):
     ...     def process_element(self, left, right, ctx):
@@ -18,27 +18,27 @@ class ProcessJoinFunction(Function):
     """
 
     class Context(ABC):
-        """What a function may ask about a pair."""
+        """The timestamps of the pair being processed."""
 
         @abstractmethod
         def get_left_timestamp(self) -> int:
-            """The timestamp of the left element."""
+            """Return the timestamp of the left element."""
 
         @abstractmethod
         def get_right_timestamp(self) -> int:
-            """The timestamp of the right element."""
+            """Return the timestamp of the right element."""
 
         @abstractmethod
         def get_timestamp(self) -> int:
-            """The timestamp of what is emitted: the later one of both."""
+            """Return the timestamp of the results: the later one of the two."""
 
     @abstractmethod
     def process_element(self, left: Any, right: Any, ctx: ProcessJoinFunction.Context) -> Any:
-        """Handle one pair: yield results, return an iterable of them, or None."""
+        """Process one pair: yield results, or return an iterable of results or None."""
 
 
 class JoinFunction(Function):
-    """Makes one result of each pair that a window join finds.
+    """Turns each pair of a window join into one result.
 
     >>> class Pair(JoinFunction):
     ...     def join(self, first, second):
@@ -47,11 +47,11 @@ class JoinFunction(Function):
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Any:
-        """The result for an element of the first stream and one of the second."""
+        """Return the result for an element of the first stream and one of the second."""
 
 
 class FlatJoinFunction(Function):
-    """Makes any number of results of each pair that a window join finds.
+    """Turns each pair of a window join into any number of results.
 
     >>> class Growing(FlatJoinFunction):
     ...     def join(self, first, second):
@@ -61,11 +61,11 @@ class FlatJoinFunction(Function):
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Any:
-        """Yield the results for a pair, return an iterable of them, or None."""
+        """Yield the results for a pair, or return an iterable of results or None."""
 
 
 class CoGroupFunction(Function):
-    """Evaluates all elements that two streams have for a key in a window; one of the two may have none.
+    """Evaluates all elements of two streams for a key and window. One of the two groups may be empty.
 
     >>> class WithoutPartner(CoGroupFunction):
     ...     def co_group(self, first, second):
@@ -75,4 +75,4 @@ class CoGroupFunction(Function):
 
     @abstractmethod
     def co_group(self, first: Iterable[Any], second: Iterable[Any]) -> Any:
-        """Yield the results for the elements of both streams, return an iterable of them, or None."""
+        """Yield the results for the elements of both streams, or return an iterable of results or None."""

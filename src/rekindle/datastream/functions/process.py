@@ -1,4 +1,4 @@
-"""Process functions over one input: values, timestamps, timers, side outputs."""
+"""Process functions over one or two inputs, with timestamps, timers and side outputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rekindle.datastream.timerservice import TimerService
 
 
 class ProcessFunction(Function):
-    """One value in, any number out, with its timestamp at hand.
+    """Turns a value into any number of results, with access to the value's timestamp.
 
     `yield value` emits to the main output, `yield tag, value` to the side output of an `OutputTag`.
 
@@ -21,23 +21,23 @@ class ProcessFunction(Function):
     """
 
     class Context(ABC):
-        """What a function may ask while it handles an element."""
+        """The context of the element being processed."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Current times. Timers need a keyed stream."""
+            """Return the current times. Timers need a keyed stream."""
 
         @abstractmethod
         def timestamp(self) -> int:
-            """The element's timestamp in milliseconds; None if it has none."""
+            """Return the element's timestamp in milliseconds, or None if it has none."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
-        """Handle one value: yield results, return an iterable of them, or None."""
+        """Process one value: yield results, or return an iterable of results or None."""
 
 
 class KeyedProcessFunction(Function):
-    """Like `ProcessFunction` on a keyed stream: with keyed state and timers.
+    """A process function for keyed streams, with keyed state and timers.
 
     >>> class Count(KeyedProcessFunction):
     ...     def open(self, runtime_context):
@@ -49,38 +49,38 @@ class KeyedProcessFunction(Function):
     """
 
     class Context(ABC):
-        """What a function may ask while it handles an element."""
+        """The context of the element being processed."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
-            """The key of the element."""
+            """Return the key of the element."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Times and timers of the current key."""
+            """Return the current times and the timers of the current key."""
 
         @abstractmethod
         def timestamp(self) -> int:
-            """The element's timestamp in milliseconds; None if it has none."""
+            """Return the element's timestamp in milliseconds, or None if it has none."""
 
     class OnTimerContext(Context):
-        """What a function may ask while it handles a timer."""
+        """The context of the timer being processed."""
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:
-            """Which clock the timer followed."""
+            """Return whether the timer is of event time or processing time."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:
-        """Handle one value: yield results, return an iterable of them, or None."""
+        """Process one value: yield results, or return an iterable of results or None."""
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Any:
-        """Handle a timer of the current key; results as in `process_element`."""
+        """Process a timer of the current key. Results are returned as in `process_element`."""
         return None
 
 
 class CoProcessFunction(Function):
-    """Handles two inputs, one method each.
+    """Processes two inputs, with one method for each.
 
     >>> class Merge(CoProcessFunction):
     ...     def process_element1(self, value, ctx):
@@ -90,27 +90,27 @@ class CoProcessFunction(Function):
     """
 
     class Context(ABC):
-        """What a function may ask while it handles an element."""
+        """The context of the element being processed."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Current times. Timers need keyed streams."""
+            """Return the current times. Timers need keyed streams."""
 
         @abstractmethod
         def timestamp(self) -> int:
-            """The element's timestamp in milliseconds; None if it has none."""
+            """Return the element's timestamp in milliseconds, or None if it has none."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Any:
-        """Handle a value of the first input."""
+        """Process a value of the first input."""
 
     @abstractmethod
     def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Any:
-        """Handle a value of the second input."""
+        """Process a value of the second input."""
 
 
 class KeyedCoProcessFunction(Function):
-    """Handles two inputs that are keyed alike, with keyed state and timers that both share.
+    """Processes two inputs with the same type of key, which share keyed state and timers.
 
     >>> class Join(KeyedCoProcessFunction):
     ...     def process_element1(self, value, ctx):
@@ -120,35 +120,35 @@ class KeyedCoProcessFunction(Function):
     """
 
     class Context(ABC):
-        """What a function may ask while it handles an element."""
+        """The context of the element being processed."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
-            """The key of the element."""
+            """Return the key of the element."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Times and timers of the current key."""
+            """Return the current times and the timers of the current key."""
 
         @abstractmethod
         def timestamp(self) -> int:
-            """The element's timestamp in milliseconds; None if it has none."""
+            """Return the element's timestamp in milliseconds, or None if it has none."""
 
     class OnTimerContext(Context):
-        """What a function may ask while it handles a timer."""
+        """The context of the timer being processed."""
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:
-            """Which clock the timer followed."""
+            """Return whether the timer is of event time or processing time."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Any:
-        """Handle a value of the first input."""
+        """Process a value of the first input."""
 
     @abstractmethod
     def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Any:
-        """Handle a value of the second input."""
+        """Process a value of the second input."""
 
     def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Any:
-        """Handle a timer of the current key."""
+        """Process a timer of the current key."""
         return None

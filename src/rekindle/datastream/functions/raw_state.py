@@ -1,8 +1,7 @@
 """Raw state: bytes that a function writes into a checkpoint itself, and reads back after a restore.
 
-Managed state (descriptors and handles) is the better choice nearly always: it is checked, evolves, and is written
-incrementally. Raw state is for what has a form of its own, a sketch or a model for instance. Every checkpoint writes
-all of it anew.
+Prefer managed state (descriptors and handles): it is checked, can evolve, and is written incrementally. Raw state is
+for data with a binary form of its own, such as a sketch or a model. Every checkpoint writes all raw state again.
 """
 
 from __future__ import annotations
@@ -13,46 +12,46 @@ from typing import Any, BinaryIO
 
 
 class KeyedStateCheckpointOutputStream(io.RawIOBase):
-    """Where raw keyed state is written, one key group after the other; at a rescale each goes to its new owner.
+    """The output stream for raw keyed state, one key group after the other.
 
-    Each of this subtask's key groups may be started once, in any order.
+    Each of this subtask's key groups may be started once, in any order. A rescale moves each to its new subtask.
     """
 
     @abstractmethod
     def start_new_key_group(self, key_group_id: int) -> None:
-        """What is written from here on belongs to this key group."""
+        """Start a key group. The bytes written from now on belong to it."""
 
     @abstractmethod
     def get_key_group_list(self) -> range:
-        """The key groups of this subtask."""
+        """Return the key groups of this subtask."""
 
     @abstractmethod
     def get_current_key_group(self) -> int | None:
-        """The key group that was started last; None before the first."""
+        """Return the key group that was started last, or None before the first."""
 
     @abstractmethod
     def is_key_group_already_started(self, key_group_id: int) -> bool:
-        """Whether the key group was started, now or before."""
+        """Return whether the key group was started."""
 
     @abstractmethod
     def is_key_group_already_finished(self, key_group_id: int) -> bool:
-        """Whether the key group was started and another one after it."""
+        """Return whether the key group was started and another one after it."""
 
     @abstractmethod
     def assign_to_key_group(self, key: Any) -> int:
-        """The key group of a key: what Flink's `KeyGroupRangeAssignment` says."""
+        """Return the key group of a key, as Flink's `KeyGroupRangeAssignment.assignToKeyGroup` does."""
 
 
 class OperatorStateCheckpointOutputStream(io.RawIOBase):
-    """Where raw operator state is written, in partitions that can be given to any subtask."""
+    """The output stream for raw operator state, in partitions. A restore may give a partition to any subtask."""
 
     @abstractmethod
     def start_new_partition(self) -> None:
-        """What is written from here on is another partition; the first one need not be started."""
+        """Start another partition. The first one need not be started."""
 
     @abstractmethod
     def get_number_of_partitions(self) -> int:
-        """How many there are by now."""
+        """Return the number of partitions so far."""
 
 
 class StatePartitionStreamProvider:
@@ -62,7 +61,7 @@ class StatePartitionStreamProvider:
         self._data = data
 
     def get_stream(self) -> BinaryIO:
-        """Its bytes, from the beginning."""
+        """Return a stream over the partition's bytes, from the beginning."""
         return io.BytesIO(self._data)
 
 
@@ -74,5 +73,5 @@ class KeyGroupStatePartitionStreamProvider(StatePartitionStreamProvider):
         self._key_group_id = key_group_id
 
     def get_key_group_id(self) -> int:
-        """Which key group it is."""
+        """Return the id of the key group."""
         return self._key_group_id

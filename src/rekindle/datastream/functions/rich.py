@@ -1,4 +1,4 @@
-"""Flink's names for functions with `open`, `close` and `get_runtime_context`: all functions have these here."""
+"""Flink's `Rich...` names for functions with `open`, `close` and `get_runtime_context`. Here all have them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ W = TypeVar("W")
 
 
 class RichMapFunction(MapFunction, RichFunction):
-    """A `MapFunction`, as programs that come from Flink call it.
+    """A `MapFunction` under Flink's name for functions with `open` and `close`.
 
     >>> from rekindle.common import Types
     >>> from rekindle.datastream import StreamExecutionEnvironment
@@ -43,7 +43,7 @@ class RichMapFunction(MapFunction, RichFunction):
 
 
 class RichFlatMapFunction(FlatMapFunction, RichFunction):
-    """A `FlatMapFunction`, as programs that come from Flink call it.
+    """A `FlatMapFunction` under Flink's name for functions with `open` and `close`.
 
     >>> issubclass(RichFlatMapFunction, FlatMapFunction)
     True
@@ -51,7 +51,7 @@ class RichFlatMapFunction(FlatMapFunction, RichFunction):
 
 
 class RichFilterFunction(FilterFunction, RichFunction):
-    """A `FilterFunction`, as programs that come from Flink call it.
+    """A `FilterFunction` under Flink's name for functions with `open` and `close`.
 
     >>> issubclass(RichFilterFunction, FilterFunction)
     True
@@ -59,7 +59,7 @@ class RichFilterFunction(FilterFunction, RichFunction):
 
 
 class RichReduceFunction(ReduceFunction, RichFunction):
-    """A `ReduceFunction`, as programs that come from Flink call it.
+    """A `ReduceFunction` under Flink's name for functions with `open` and `close`.
 
     >>> issubclass(RichReduceFunction, ReduceFunction)
     True
@@ -67,7 +67,7 @@ class RichReduceFunction(ReduceFunction, RichFunction):
 
 
 class RichAggregateFunction(AggregateFunction, RichFunction):
-    """An `AggregateFunction`, as programs that come from Flink call it.
+    """An `AggregateFunction` under Flink's name for functions with `open` and `close`.
 
     >>> issubclass(RichAggregateFunction, AggregateFunction)
     True
@@ -75,7 +75,7 @@ class RichAggregateFunction(AggregateFunction, RichFunction):
 
 
 class RichCoMapFunction(CoMapFunction, RichFunction):
-    """A `CoMapFunction`, as programs that come from Flink call it.
+    """A `CoMapFunction` under Flink's name for functions with `open` and `close`.
 
     >>> issubclass(RichCoMapFunction, CoMapFunction)
     True
@@ -83,7 +83,7 @@ class RichCoMapFunction(CoMapFunction, RichFunction):
 
 
 class RichCoFlatMapFunction(CoFlatMapFunction, RichFunction):
-    """A `CoFlatMapFunction`, as programs that come from Flink call it.
+    """A `CoFlatMapFunction` under Flink's name for functions with `open` and `close`.
 
     >>> issubclass(RichCoFlatMapFunction, CoFlatMapFunction)
     True
@@ -91,7 +91,7 @@ class RichCoFlatMapFunction(CoFlatMapFunction, RichFunction):
 
 
 class RichJoinFunction(JoinFunction, RichFunction):
-    """A `JoinFunction`, as programs that come from Flink call it.
+    """A `JoinFunction` under Flink's name for functions with `open` and `close`.
 
     >>> issubclass(RichJoinFunction, JoinFunction)
     True
@@ -99,7 +99,7 @@ class RichJoinFunction(JoinFunction, RichFunction):
 
 
 class RichFlatJoinFunction(FlatJoinFunction, RichFunction):
-    """A `FlatJoinFunction`, as programs that come from Flink call it.
+    """A `FlatJoinFunction` under Flink's name for functions with `open` and `close`.
 
     >>> issubclass(RichFlatJoinFunction, FlatJoinFunction)
     True
@@ -107,7 +107,7 @@ class RichFlatJoinFunction(FlatJoinFunction, RichFunction):
 
 
 class RichCoGroupFunction(CoGroupFunction, RichFunction):
-    """A `CoGroupFunction`, as programs that come from Flink call it.
+    """A `CoGroupFunction` under Flink's name for functions with `open` and `close`.
 
     >>> issubclass(RichCoGroupFunction, CoGroupFunction)
     True
@@ -115,7 +115,7 @@ class RichCoGroupFunction(CoGroupFunction, RichFunction):
 
 
 class RichWindowFunction(WindowFunction[IN, OUT, KEY, W], RichFunction):
-    """A `WindowFunction`, as programs that come from Flink call it.
+    """A `WindowFunction` under Flink's name for functions with `open` and `close`.
 
     >>> issubclass(RichWindowFunction, WindowFunction)
     True
@@ -123,7 +123,7 @@ class RichWindowFunction(WindowFunction[IN, OUT, KEY, W], RichFunction):
 
 
 class RichAllWindowFunction(AllWindowFunction[IN, OUT, W], RichFunction):
-    """An `AllWindowFunction`, as programs that come from Flink call it.
+    """An `AllWindowFunction` under Flink's name for functions with `open` and `close`.
 
     >>> issubclass(RichAllWindowFunction, AllWindowFunction)
     True
@@ -131,7 +131,7 @@ class RichAllWindowFunction(AllWindowFunction[IN, OUT, W], RichFunction):
 
 
 class RichAsyncFunction(AsyncFunction[IN, OUT], RichFunction):
-    """An `AsyncFunction`, as programs that come from Flink call it.
+    """An `AsyncFunction` under Flink's name for functions with `open` and `close`.
 
     >>> issubclass(RichAsyncFunction, AsyncFunction)
     True

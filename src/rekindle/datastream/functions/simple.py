@@ -1,4 +1,4 @@
-"""Functions that see one value at a time."""
+"""Functions without a context: map, filter, reduce, aggregate, key selectors and partitioners."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rekindle.datastream.functions.function import Function
 
 
 class MapFunction(Function):
-    """One value in, one value out.
+    """Turns each value into one result.
 
     >>> class Double(MapFunction):
     ...     def map(self, value):
@@ -20,11 +20,11 @@ class MapFunction(Function):
 
     @abstractmethod
     def map(self, value: Any) -> Any:
-        """The value that replaces `value`."""
+        """Return the result for a value."""
 
 
 class CoMapFunction(Function):
-    """One value out for each value of either input.
+    """Turns each value of two inputs into one result.
 
     >>> class Label(CoMapFunction):
     ...     def map1(self, value):
@@ -37,15 +37,15 @@ class CoMapFunction(Function):
 
     @abstractmethod
     def map1(self, value: Any) -> Any:
-        """For a value of the first input."""
+        """Return the result for a value of the first input."""
 
     @abstractmethod
     def map2(self, value: Any) -> Any:
-        """For a value of the second input."""
+        """Return the result for a value of the second input."""
 
 
 class FlatMapFunction(Function):
-    """One value in, any number out: `yield` them, or return an iterable or None.
+    """Turns each value into any number of results: yields them, or returns an iterable or None.
 
     >>> class Words(FlatMapFunction):
     ...     def flat_map(self, value):
@@ -56,11 +56,11 @@ class FlatMapFunction(Function):
 
     @abstractmethod
     def flat_map(self, value: Any) -> Any:
-        """The values that replace `value`."""
+        """Yield the results for a value, or return an iterable or None."""
 
 
 class CoFlatMapFunction(Function):
-    """Any number of values out for each value of either input.
+    """Turns each value of two inputs into any number of results.
 
     >>> class Both(CoFlatMapFunction):
     ...     def flat_map1(self, value):
@@ -73,15 +73,15 @@ class CoFlatMapFunction(Function):
 
     @abstractmethod
     def flat_map1(self, value: Any) -> Any:
-        """For a value of the first input."""
+        """Yield the results for a value of the first input, or return an iterable or None."""
 
     @abstractmethod
     def flat_map2(self, value: Any) -> Any:
-        """For a value of the second input."""
+        """Yield the results for a value of the second input, or return an iterable or None."""
 
 
 class FilterFunction(Function):
-    """Decides which values stay.
+    """Decides which values to keep.
 
     >>> class Positive(FilterFunction):
     ...     def filter(self, value):
@@ -92,7 +92,7 @@ class FilterFunction(Function):
 
     @abstractmethod
     def filter(self, value: Any) -> bool:
-        """True if the value stays."""
+        """Return True to keep the value."""
 
 
 class ReduceFunction(Function):
@@ -107,7 +107,7 @@ class ReduceFunction(Function):
 
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """The combination; `value1` is what came so far."""
+        """Return the combination. `value1` is the combination of all values so far."""
 
 
 class AggregateFunction(Function):
@@ -128,23 +128,23 @@ class AggregateFunction(Function):
 
     @abstractmethod
     def create_accumulator(self) -> Any:
-        """The accumulator before the first value."""
+        """Return the accumulator before the first value."""
 
     @abstractmethod
     def add(self, value: Any, accumulator: Any) -> Any:
-        """The accumulator with one more value."""
+        """Return the accumulator with one more value."""
 
     @abstractmethod
     def get_result(self, accumulator: Any) -> Any:
-        """What the accumulator stands for."""
+        """Return the result of an accumulator."""
 
     @abstractmethod
     def merge(self, acc_a: Any, acc_b: Any) -> Any:
-        """Two accumulators as one."""
+        """Return the combination of two accumulators."""
 
 
 class KeySelector(Function):
-    """Finds a value's key. It must give the same key for the same value, in every process.
+    """Returns the key of a value. The same value must have the same key in every process.
 
     >>> class ByUser(KeySelector):
     ...     def get_key(self, value):
@@ -155,11 +155,11 @@ class KeySelector(Function):
 
     @abstractmethod
     def get_key(self, value: Any) -> Any:
-        """The key."""
+        """Return the key of a value."""
 
 
 class Partitioner(Function):
-    """Chooses the channel of a key for `partition_custom`.
+    """Chooses the subtask of a key for `partition_custom`.
 
     >>> class ByLength(Partitioner):
     ...     def partition(self, key, num_partitions):
@@ -170,4 +170,4 @@ class Partitioner(Function):
 
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int:
-        """The channel, from 0 to `num_partitions` - 1."""
+        """Return the index of the subtask, from 0 to `num_partitions` - 1."""

@@ -1,4 +1,4 @@
-"""Sinks written as a function that is invoked with each record."""
+"""Sink functions, which are called with each record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rekindle.datastream.functions.function import Function, RichFunction, Runti
 
 
 class SinkFunction(Function):
-    """Takes each record out of the job.
+    """Writes each record to an external system.
 
     >>> class Remember(SinkFunction):
     ...     seen = []
@@ -19,19 +19,19 @@ class SinkFunction(Function):
     """
 
     class Context(ABC):
-        """What a sink may ask about the record it is given."""
+        """The context of the record being written."""
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """The record's timestamp in milliseconds; None if it has none."""
+            """Return the record's timestamp in milliseconds, or None if it has none."""
 
         @abstractmethod
         def current_watermark(self) -> int:
-            """The event-time watermark of this operator."""
+            """Return the watermark of this operator, in milliseconds."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """The wall clock."""
+            """Return the wall clock, in milliseconds."""
 
     @abstractmethod
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
@@ -39,7 +39,7 @@ class SinkFunction(Function):
 
 
 class RichSinkFunction(SinkFunction, RichFunction):
-    """Flink's name for a sink function with `open` and `close`, which all have here.
+    """Flink's name for a sink function with `open` and `close`. Here every sink function has them.
 
     >>> issubclass(RichSinkFunction, SinkFunction)
     True
@@ -47,7 +47,7 @@ class RichSinkFunction(SinkFunction, RichFunction):
 
 
 class PrintSinkFunction(SinkFunction):
-    """Prints each record with Flink's prefix: `identifier:subtask> `, without what is not needed.
+    """Prints each record with Flink's prefix `identifier:subtask> `, or with the parts of it that apply.
 
     >>> PrintSinkFunction.prefix("a", subtask=1, parallelism=2), PrintSinkFunction.prefix(None, 0, parallelism=1)
     ('a:2> ', '')
@@ -59,14 +59,14 @@ class PrintSinkFunction(SinkFunction):
 
     @staticmethod
     def prefix(identifier: str | None, subtask: int, parallelism: int) -> str:
-        """What stands before each record."""
+        """Return the prefix of each printed record."""
         parts = [] if not identifier else [identifier]
         if parallelism > 1:
             parts.append(str(subtask + 1))
         return ":".join(parts) + "> " if parts else ""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Find out which subtask this is."""
+        """Build the prefix from the subtask's index."""
         self._prefix = self.prefix(
             self._identifier,
             runtime_context.get_index_of_this_subtask(),
@@ -74,7 +74,7 @@ class PrintSinkFunction(SinkFunction):
         )
 
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
-        """Print one record as one write, so that lines of several subtasks do not mix."""
-        # In a slot, standard output puts the task's name before each line; these lines have a prefix of their own.
+        """Print one record with one write, so that lines of several subtasks do not mix."""
+        # In a slot, standard output adds the task's name to each line. Printed records have their own prefix instead.
         write = getattr(sys.stdout, "write_unlabelled", sys.stdout.write)
         write(f"{self._prefix}{value}\n")

@@ -1,4 +1,4 @@
-"""Sources written as a function that runs: `run(ctx)` collects records until it returns or `cancel()` is called."""
+"""Source functions, whose `run(ctx)` collects records until it returns or `cancel()` is called."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rekindle.datastream.vocabulary import Boundedness
 
 
 class SourceFunction(Function):
-    """A source with parallelism 1. `run` has a thread of its own; see `ParallelSourceFunction` for more than one.
+    """A source with parallelism 1, whose `run` has its own thread. See `ParallelSourceFunction` for more subtasks.
 
-    Give each record's offset along with it and the engine keeps the offset of the last record before every
-    checkpoint: no lock, no state of your own (I8).
+    If `collect` gets each record's offset, the engine keeps the offset of the last record before every checkpoint,
+    and the source needs neither a lock nor state of its own (I8).
 
     >>> class Numbers(SourceFunction):
     ...     running = True
@@ -31,13 +31,13 @@ class SourceFunction(Function):
     """
 
     class SourceContext(ABC):
-        """Through which a source function emits."""
+        """Emits the records of a source function."""
 
         @abstractmethod
         def collect(self, value: Any, offset: Any = None, split: str | None = None) -> None:
-            """Emit a record, with its offset within `split` if it can be read again from there.
+            """Emit a record, with its offset within `split` if the source can be read again from there.
 
-            Waits while a checkpoint's snapshots are taken, and while the job is behind.
+            The call waits while a checkpoint's snapshots are taken, and while the buffer to the task is full.
             """
 
         @abstractmethod
@@ -48,49 +48,49 @@ class SourceFunction(Function):
 
         @abstractmethod
         def emit_watermark(self, watermark: Watermark | int) -> None:
-            """Promise that no record at or before this time follows."""
+            """Emit a watermark: no later record has this time or an earlier one."""
 
         @abstractmethod
         def mark_as_temporarily_idle(self) -> None:
-            """Say that no record comes for a while, so that nobody waits for this source's watermark."""
+            """Mark the source as idle, so that downstream operators do not wait for its watermark."""
 
         @abstractmethod
         def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
-            """While it is held (`with ctx.get_checkpoint_lock():`) no checkpoint cuts, and `collect` does not wait."""
+            """Return the checkpoint lock. While `run` holds it, no snapshot is taken and `collect` does not wait."""
 
         @property
         @abstractmethod
         def restored_offset(self) -> Any:
-            """After a restore, the offset of the last record before the cut (a source of one split); else None."""
+            """The restored offset of the last record before the cut (a source of one split). None without a restore."""
 
         @property
         @abstractmethod
         def restored_offsets(self) -> dict[str, Any]:
-            """After a restore, that offset by split, over all splits of all subtasks; else empty."""
+            """The restored offsets by split, for all splits of all subtasks. Empty without a restore."""
 
         @abstractmethod
         def completed_offset(self, checkpoint_id: int) -> Any:
-            """The offset that checkpoint `checkpoint_id` holds, for use in `notify_checkpoint_complete`."""
+            """Return the offset in checkpoint `checkpoint_id`, for use in `notify_checkpoint_complete`."""
 
         @abstractmethod
         def close(self) -> None:
-            """Emit nothing more."""
+            """Stop emitting."""
 
     @abstractmethod
     def run(self, ctx: SourceFunction.SourceContext) -> None:
-        """Collect records; return when there are no more, or soon after `cancel()`."""
+        """Collect records. Return when there are no more, or soon after `cancel()`."""
 
     @abstractmethod
     def cancel(self) -> None:
         """Make `run` return. Called from another thread."""
 
     def boundedness(self) -> Boundedness:
-        """Whether `run` ends by itself. Override with `Boundedness.BOUNDED` to use the source in BATCH mode."""
+        """Return whether `run` ends by itself. Override with `Boundedness.BOUNDED` to use the source in BATCH mode."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
 
 class ParallelSourceFunction(SourceFunction):
-    """A source that runs once per subtask; `runtime_context` in `open` says which one it is.
+    """A source that runs on every subtask. `runtime_context` in `open` has the subtask's index.
 
     >>> issubclass(ParallelSourceFunction, SourceFunction)
     True
@@ -98,7 +98,7 @@ class ParallelSourceFunction(SourceFunction):
 
 
 class RichSourceFunction(SourceFunction, RichFunction):
-    """Flink's name for a source function with `open` and `close`, which all have here.
+    """Flink's name for a source function with `open` and `close`. Here every source function has them.
 
     >>> issubclass(RichSourceFunction, SourceFunction)
     True
@@ -106,7 +106,7 @@ class RichSourceFunction(SourceFunction, RichFunction):
 
 
 class RichParallelSourceFunction(RichSourceFunction, ParallelSourceFunction):
-    """Flink's name for a parallel source function with `open` and `close`, which all have here.
+    """Flink's name for a parallel source function with `open` and `close`. Here every source function has them.
 
     >>> issubclass(RichParallelSourceFunction, ParallelSourceFunction)
     True

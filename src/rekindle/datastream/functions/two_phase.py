@@ -1,4 +1,4 @@
-"""Flink's older form of a two-phase sink: one open transaction per subtask, committed with the checkpoints (I18)."""
+"""`TwoPhaseCommitSinkFunction`, Flink's older two-phase sink: one open transaction per subtask (I18)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TransactionT = TypeVar("TransactionT")
 
 @dataclass
 class _Open(Generic[TransactionT]):
-    """A transaction and when it began."""
+    """A transaction and its start time."""
 
     transaction: TransactionT
     since_ms: int
@@ -39,7 +39,7 @@ class _Open(Generic[TransactionT]):
 
 @dataclass(frozen=True)
 class _Recovered(Generic[TransactionT]):
-    """What one subtask had in the restored checkpoint."""
+    """The transactions and user context of one subtask in the restored checkpoint."""
 
     current: _Open[TransactionT] | None
     pending: list[_Open[TransactionT]]
@@ -50,8 +50,8 @@ class _Recovered(Generic[TransactionT]):
 class TwoPhaseCommitSinkFunction(RichSinkFunction, CheckpointedFunction, CheckpointListener, Generic[TransactionT]):
     """Writes the records between two checkpoints in one transaction, and commits it when the checkpoint is complete.
 
-    A transaction is plain data that names what it stands for (a path, an id, a dict), or of a declared type. After
-    `pre_commit` it must survive this process: another one may `recover_and_commit` it.
+    A transaction is plain data that identifies the staged output (a path, an id, a dict), or a value of a declared
+    type. After `pre_commit` the staged output must survive this process: another process may `recover_and_commit` it.
 
     >>> class Staged(TwoPhaseCommitSinkFunction):
     ...     visible, staged = [], {}
@@ -73,7 +73,7 @@ class TwoPhaseCommitSinkFunction(RichSinkFunction, CheckpointedFunction, Checkpo
     >>> sink = env.from_collection([1, 2]).add_sink(Staged())
     """
 
-    # Class attributes, so that a subclass need not call __init__.
+    # These are class attributes, so that a subclass need not call __init__.
     _transaction_type: Any = None
     _context_type: Any = None
     _timeout_ms: int | None = None
@@ -86,96 +86,96 @@ class TwoPhaseCommitSinkFunction(RichSinkFunction, CheckpointedFunction, Checkpo
     _commits_at_end = False
 
     def __init__(self, transaction_type: Any = None, context_type: Any = None) -> None:
-        """Types, as `output_type=` takes them, of transactions and of the user context; None: plain data."""
+        """Declare the types of transactions and user context, as `output_type=` takes them. None means plain data."""
         self._transaction_type = None if transaction_type is None else infer_type_info(transaction_type)
         self._context_type = None if context_type is None else infer_type_info(context_type)
 
-    # -- to be written ------------------------------------------------------------------------------------------------
+    # -- methods for subclasses ---------------------------------------------------------------------------------------
 
     @abstractmethod
     def begin_transaction(self) -> TransactionT:
-        """Begin one; called after every checkpoint's barrier, and before `open`."""
+        """Begin a transaction. Called after every checkpoint's barrier, and before `open`."""
 
     @abstractmethod
-    def invoke(  # type: ignore[override]  # Flink's: the transaction comes first
+    def invoke(  # type: ignore[override]  # as in Flink: the transaction comes first
         self, transaction: TransactionT, value: Any, context: SinkFunction.Context
     ) -> None:
         """Write one record within the transaction."""
 
     @abstractmethod
     def pre_commit(self, transaction: TransactionT) -> None:
-        """At the barrier: flush, so that nothing but `commit` is left to do; the transaction gets no more records."""
+        """Flush at the barrier, so that only `commit` is left to do. The transaction gets no more records."""
 
     @abstractmethod
     def commit(self, transaction: TransactionT) -> None:
-        """Make it visible; it must not fail for good, and may be called again for one that was committed."""
+        """Make the transaction visible. It must succeed in the end, and may be called again after it was committed."""
 
     @abstractmethod
     def abort(self, transaction: TransactionT) -> None:
-        """Give it up; nothing of it may become visible."""
+        """Discard the transaction. Nothing of it may become visible."""
 
     def recover_and_commit(self, transaction: TransactionT) -> None:
-        """Commit one that an earlier attempt has pre-committed, perhaps even committed."""
+        """Commit a transaction that an earlier attempt has pre-committed and perhaps committed."""
         self.commit(transaction)
 
     def recover_and_abort(self, transaction: TransactionT) -> None:
-        """Give one up that an earlier attempt had open at the barrier."""
+        """Discard a transaction that an earlier attempt had open at the barrier."""
         self.abort(transaction)
 
     def initialize_user_context(self) -> Any:
-        """Anything to be kept beside the transactions, such as a pool of ids; None: nothing."""
+        """Return data to be kept in checkpoints beside the transactions, such as a pool of ids, or None."""
         return None
 
     def get_user_context(self) -> Any:
-        """What `initialize_user_context` gave, or what the checkpoint held."""
+        """Return the user context: from the restored checkpoint, or from `initialize_user_context`."""
         return self._user_context
 
     def finish_recovering_context(self, handled_transactions: list[TransactionT]) -> None:
-        """After a restore, with the context at hand: these transactions were committed or aborted."""
+        """Update the restored user context. The given transactions were committed or aborted."""
 
     def finish_processing(self, transaction: TransactionT | None) -> None:
-        """After the last record: flush what is buffered; the transaction is committed with the final checkpoint."""
+        """Flush the buffers after the last record. The final checkpoint commits the transaction."""
 
     # -- options ------------------------------------------------------------------------------------------------------
 
     def set_transaction_timeout(self, transaction_timeout_ms: int) -> Self:
-        """How long the outside keeps a transaction that is neither committed nor aborted."""
+        """Set how long the external system keeps a transaction that is neither committed nor aborted."""
         if transaction_timeout_ms < 0:
             raise ValueError(f"A transaction timeout is 0 or more ms, not {transaction_timeout_ms}.")
         self._timeout_ms = transaction_timeout_ms
         return self
 
     def ignore_failures_after_transaction_timeout(self) -> Self:
-        """A transaction that cannot be committed on recovery and is older than the timeout is lost: log it, go on."""
+        """On recovery, log a failed commit of a transaction older than the timeout and continue. Its data is lost."""
         self._ignores_failures_after_timeout = True
         return self
 
     def enable_transaction_timeout_warnings(self, warning_ratio: float) -> Self:
-        """Warn when a transaction is committed so late: from this share of the timeout, 0 to 1."""
+        """Log a warning for a commit when the transaction's age is above this share (0 to 1) of the timeout."""
         if not 0 <= warning_ratio <= 1:
             raise ValueError(f"A warning ratio is between 0 and 1, not {warning_ratio}.")
         self._warning_ratio = warning_ratio
         return self
 
-    # -- the protocol -------------------------------------------------------------------------------------------------
+    # -- two-phase commit protocol ------------------------------------------------------------------------------------
 
     def current_transaction(self) -> TransactionT | None:
-        """The open one; None after the last barrier."""
+        """Return the open transaction, or None after the last barrier."""
         return self._current.transaction if self._current is not None else None
 
     def pending_transactions(self) -> list[tuple[int, TransactionT]]:
-        """(checkpoint, transaction) for those that wait for their checkpoint, oldest first."""
+        """Return (checkpoint id, transaction) for each pre-committed transaction, oldest first."""
         return [(checkpoint_id, each.transaction) for checkpoint_id, each in self._pending]
 
     def invoke_current(self, value: Any, context: SinkFunction.Context) -> None:
-        """How a record reaches the sink: `invoke` within the open transaction."""
+        """Call `invoke` for a record in the open transaction. The engine calls this method."""
         if self._current is None:
-            self._begin()  # at the barrier it could not be begun
+            self._begin()  # beginning it at the barrier has failed
         assert self._current is not None
         self.invoke(self._current.transaction, value, context)
 
     def initialize_state(self, context: FunctionInitializationContext) -> None:
-        """Commit what the restored checkpoint has pre-committed, abort what was open, and begin anew."""
+        """Commit the pre-committed transactions of the restored checkpoint, abort the open ones, begin a new one."""
         self._pending: list[tuple[int, _Open[TransactionT]]] = []
         self._finished = False
         self._commits_at_end = not context.is_checkpointing_enabled()
@@ -191,7 +191,7 @@ class TwoPhaseCommitSinkFunction(RichSinkFunction, CheckpointedFunction, Checkpo
         self._begin()
 
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        """Pre-commit the open transaction and begin the next one, if more can come."""
+        """Pre-commit the open transaction, and begin the next one unless the input has ended."""
         if self._current is not None:
             self.pre_commit(self._current.transaction)
             self._pending.append((context.get_checkpoint_id(), self._current))
@@ -201,7 +201,7 @@ class TwoPhaseCommitSinkFunction(RichSinkFunction, CheckpointedFunction, Checkpo
         self._state.update([self._encoded()])
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Commit everything that belongs to this checkpoint or to one before it; all of them, then tell of errors."""
+        """Commit the transactions of this and earlier checkpoints. Errors are raised after all were tried."""
         due = [each for each in self._pending if each[0] <= checkpoint_id]
         errors: list[Exception] = []
         for entry in due:
@@ -218,7 +218,7 @@ class TwoPhaseCommitSinkFunction(RichSinkFunction, CheckpointedFunction, Checkpo
             ) from errors[0]
 
     def finish(self) -> None:
-        """No record follows: the open transaction is committed with the final checkpoint, or now if there is none."""
+        """End the input. The final checkpoint commits the open transaction; without checkpointing, this call does."""
         self.finish_processing(self.current_transaction())
         self._finished = True
         if self._commits_at_end and self._current is not None:
@@ -227,7 +227,7 @@ class TwoPhaseCommitSinkFunction(RichSinkFunction, CheckpointedFunction, Checkpo
             self._current = None
 
     def close(self) -> None:
-        """Abort the open transaction; a subclass that overrides this calls it."""
+        """Abort the open transaction. A subclass that overrides this method must call it."""
         if self._current is not None:
             current, self._current = self._current, None
             self.abort(current.transaction)
@@ -272,7 +272,7 @@ class TwoPhaseCommitSinkFunction(RichSinkFunction, CheckpointedFunction, Checkpo
                 "checkpoints more often, or raise the timeout.", each.transaction, age_ms, self._timeout_ms,
             )  # fmt: skip
 
-    # -- as bytes -----------------------------------------------------------------------------------------------------
+    # -- serialization ------------------------------------------------------------------------------------------------
 
     def _encoded(self) -> bytes:
         context = None if self._user_context is None else self._plain(self._contexts.encode, self._user_context)

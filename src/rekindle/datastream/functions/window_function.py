@@ -1,4 +1,4 @@
-"""Functions over the contents of a window."""
+"""Functions that evaluate the contents of a window."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
     @abstractmethod
     def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
-        """Yield the results, or return an iterable of them."""
+        """Yield the results, or return an iterable of results."""
 
 
 class AllWindowFunction(Function, Generic[IN, OUT, W]):
@@ -39,39 +39,39 @@ class AllWindowFunction(Function, Generic[IN, OUT, W]):
 
     @abstractmethod
     def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
-        """Yield the results, or return an iterable of them."""
+        """Yield the results, or return an iterable of results."""
 
 
 class _WindowContext(ABC, Generic[W2]):
-    """What a process window function may ask."""
+    """The context of a window evaluation: window, clocks, state and side outputs."""
 
     @abstractmethod
     def window(self) -> W2:
-        """The window that is evaluated."""
+        """Return the window that is evaluated."""
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """The clock, in milliseconds."""
+        """Return the wall clock, in milliseconds."""
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """Event time, in milliseconds."""
+        """Return the watermark, in milliseconds."""
 
     @abstractmethod
     def window_state(self) -> KeyedStateStore:
-        """State of this key and window: clear it in `clear()`. Windows that merge have none."""
+        """Return the state of this key and window. Clear it in `clear()`. Merging windows have no such state."""
 
     @abstractmethod
     def global_state(self) -> KeyedStateStore:
-        """State of this key that all its windows share."""
+        """Return the state of this key that all its windows share."""
 
     @abstractmethod
     def output(self, output_tag: OutputTag, value: Any) -> None:
-        """Emit to a side output, as `yield output_tag, value` does (Flink's, in Java only)."""
+        """Emit to a side output, as `yield output_tag, value` does (in Flink: Java only)."""
 
 
 class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
-    """Evaluates a window of a keyed stream, with clocks and state at hand.
+    """Evaluates a window of a keyed stream, with access to clocks and state.
 
     `yield value` emits to the main output, `yield tag, value` to a side output.
 
@@ -81,18 +81,18 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     """
 
     class Context(_WindowContext[W2]):
-        """What the function may ask."""
+        """The context of a window evaluation."""
 
     @abstractmethod
     def process(self, key: KEY, context: ProcessWindowFunction.Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
-        """Yield the results, or return an iterable of them."""
+        """Yield the results, or return an iterable of results."""
 
     def clear(self, context: ProcessWindowFunction.Context[W]) -> None:
-        """The window goes: clear its state."""
+        """Clear the window's state when the window is removed."""
 
 
 class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
-    """Evaluates a window of a stream that is not keyed, with clocks and state at hand.
+    """Evaluates a window of a stream that is not keyed, with access to clocks and state.
 
     >>> class Count(ProcessAllWindowFunction):
     ...     def process(self, context, elements):
@@ -100,11 +100,11 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
     """
 
     class Context(_WindowContext[W2]):
-        """What the function may ask."""
+        """The context of a window evaluation."""
 
     @abstractmethod
     def process(self, context: ProcessAllWindowFunction.Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
-        """Yield the results, or return an iterable of them."""
+        """Yield the results, or return an iterable of results."""
 
     def clear(self, context: ProcessAllWindowFunction.Context[W]) -> None:
-        """The window goes: clear its state."""
+        """Clear the window's state when the window is removed."""

@@ -1,4 +1,4 @@
-"""Streams of which every subtask sees every record, and their connection with another stream."""
+"""Broadcast streams, whose records every subtask receives, and their connection with another stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BroadcastStream:
-    """What `broadcast(descriptor, ...)` gives: a stream to `connect` with, and the states that it fills."""
+    """The result of `broadcast(descriptor, ...)`: a stream to `connect` with, and its broadcast state descriptors."""
 
     def __init__(self, input_stream: DataStream, broadcast_state_descriptors: list[MapStateDescriptor]) -> None:
         seen: set[str] = set()
@@ -31,7 +31,7 @@ class BroadcastStream:
 
 
 class BroadcastConnectedStream:
-    """A stream, keyed or not, connected with a broadcast one.
+    """A stream, keyed or not, that is connected with a broadcast stream.
 
     >>> from rekindle.datastream import BroadcastProcessFunction, StreamExecutionEnvironment
     >>> rules = MapStateDescriptor("rules", str, int)
@@ -61,7 +61,7 @@ class BroadcastConnectedStream:
         func: BroadcastProcessFunction[Any, Any, Any] | KeyedBroadcastProcessFunction[Any, Any, Any, Any],
         output_type: Any = None,
     ) -> DataStream:
-        """Handle both sides; a keyed stream takes the keyed kind of function."""
+        """Call a function for the elements of both streams. A keyed stream takes a `KeyedBroadcastProcessFunction`."""
         from rekindle.datastream.streams.data_stream import DataStream
         from rekindle.datastream.streams.keyed_stream import KeyedStream
 

@@ -1,4 +1,4 @@
-"""`cache`: a stream that is computed once and read by every later job of the program."""
+"""`cache`: a stream that one job computes and later jobs of the program read again."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from rekindle.datastream.connectors.base import Source
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
 class CachedDataStream(DataStream):
-    """The first job that reads it computes it, and the driver keeps the records; later jobs read those.
+    """A stream whose records the driver keeps after the first job that reads it. Later jobs read the kept records.
 
     >>> from rekindle.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -38,7 +38,7 @@ class CachedDataStream(DataStream):
         transformation = Transformation(
             OperatorKind.MAP,
             "Cache",
-            _same,
+            _identity,
             inputs=(upstreams,),
             output_type=origin._type_info,
             parallelism=upstreams[0].transformation.parallelism if len(upstreams) == 1 else None,
@@ -55,12 +55,12 @@ class CachedDataStream(DataStream):
         return self._source is not None
 
     def invalidate(self) -> None:
-        """Forget the records: the next job that reads the stream computes it anew."""
+        """Drop the kept records. The next job that reads the stream computes it again."""
         self._source = None
-        self._become(self._computed)
+        self._replace_transformation(self._computed)
 
     def _fill(self, program: Program) -> None:
-        """Compute the records by a job of its own, with the settings of the program that reads them first."""
+        """Compute the records in a separate job, with the settings of the first program that reads them."""
         collect = self._origin._collect()
         collect.options["timestamps"] = True
         checkpointed = (
@@ -69,17 +69,17 @@ class CachedDataStream(DataStream):
         )
         own = replace(
             program,
-            job_name=f"{program.job_name}: cache of {self._named()}",
+            job_name=f"{program.job_name}: cache of {self._origin_names()}",
             transformations=(collect,),
-            # Without checkpoints a restart would bring what was collected before the failure a second time.
+            # Without checkpoints, a restart would collect the records before the failure a second time.
             restart_strategy=program.restart_strategy if checkpointed else RestartStrategies.no_restart(),
         )
         self._source = launcher.load_launcher().materialize(own)
-        self._become(
+        self._replace_transformation(
             replace(
                 self._computed,
                 kind=OperatorKind.SOURCE_READER,
-                name=f"Cache of {self._named()}",
+                name=f"Cache of {self._origin_names()}",
                 function=self._source,
                 inputs=(),
                 boundedness=Boundedness.BOUNDED,
@@ -87,65 +87,65 @@ class CachedDataStream(DataStream):
             )
         )
 
-    def _become(self, other: Transformation) -> None:
-        """Streams that were made of this one hold its transformation: it changes in place."""
+    def _replace_transformation(self, other: Transformation) -> None:
+        """Change the transformation in place, because the streams built on this one hold a reference to it."""
         vars(self._transformation).update(vars(other))
 
-    def _named(self) -> str:
+    def _origin_names(self) -> str:
         return ", ".join(f"'{upstream.transformation.name}'" for upstream in self._origin._upstreams)
 
     def cache(self) -> CachedDataStream:
-        """The stream itself."""
+        """Return the stream itself."""
         return self
 
-    # -- settings belong to the operator before -----------------------------------------------------------------------
+    # -- refused: settings of operators -------------------------------------------------------------------------------
 
     def get_name(self) -> NoReturn:
-        """Refused: a cached stream is no operator."""
+        """Refused: a cached stream is not an operator."""
         raise self._no_operator("get_name()")
 
     def name(self, name: str) -> NoReturn:
-        """Refused: a cached stream is no operator."""
+        """Refused: a cached stream is not an operator."""
         raise self._no_operator("name()")
 
     def uid(self, uid: str) -> NoReturn:
-        """Refused: a cached stream is no operator."""
+        """Refused: a cached stream is not an operator."""
         raise self._no_operator("uid()")
 
     def set_uid_hash(self, uid_hash: str) -> NoReturn:
-        """Refused: a cached stream is no operator."""
+        """Refused: a cached stream is not an operator."""
         raise self._no_operator("set_uid_hash()")
 
     def set_parallelism(self, parallelism: int) -> NoReturn:
-        """Refused: a cached stream is no operator."""
+        """Refused: a cached stream is not an operator."""
         raise self._no_operator("set_parallelism()")
 
     def set_max_parallelism(self, max_parallelism: int) -> NoReturn:
-        """Refused: a cached stream is no operator."""
+        """Refused: a cached stream is not an operator."""
         raise self._no_operator("set_max_parallelism()")
 
     def force_non_parallel(self) -> NoReturn:
-        """Refused: a cached stream is no operator."""
+        """Refused: a cached stream is not an operator."""
         raise self._no_operator("force_non_parallel()")
 
     def set_buffer_timeout(self, timeout_millis: int) -> NoReturn:
-        """Refused: a cached stream is no operator."""
+        """Refused: a cached stream is not an operator."""
         raise self._no_operator("set_buffer_timeout()")
 
     def start_new_chain(self) -> NoReturn:
-        """Refused: a cached stream is no operator."""
+        """Refused: a cached stream is not an operator."""
         raise self._no_operator("start_new_chain()")
 
     def disable_chaining(self) -> NoReturn:
-        """Refused: a cached stream is no operator."""
+        """Refused: a cached stream is not an operator."""
         raise self._no_operator("disable_chaining()")
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> NoReturn:
-        """Refused: a cached stream is no operator."""
+        """Refused: a cached stream is not an operator."""
         raise self._no_operator("slot_sharing_group()")
 
     def _no_operator(self, method: str) -> GraphError:
-        return GraphError(f"{method} is not for a CachedDataStream: call it on {self._named()}, before cache().")
+        return GraphError(f"{method} is not for a CachedDataStream: call it on {self._origin_names()}, before cache().")
 
 
 def _check_bounded(origin: DataStream, upstreams: tuple[Upstream, ...]) -> None:
@@ -158,9 +158,9 @@ def _check_bounded(origin: DataStream, upstreams: tuple[Upstream, ...]) -> None:
 
 
 def fill_caches(caches: list[CachedDataStream], program: Program) -> tuple[Transformation, ...]:
-    """Fill those that a program reads and that are empty: inputs come first, so also caches of caches.
+    """Fill the empty caches that a program reads, inputs first, so that a cache may read another cache.
 
-    What is left to be done: operators that are there for the caches alone have done their work.
+    Returns the transformations that are still to run: without operators that only the filled caches needed.
     """
     by_number = {cached._transformation.number: cached for cached in caches}
     done: set[int] = set()

@@ -1,4 +1,4 @@
-"""Results of a running job, one by one, in the program that started it."""
+"""`CloseableIterator`: the results of a running job, read in the program that started it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rekindle.datastream.find_launcher import CollectingJob
 
 
 class CloseableIterator:
-    """Iterates over a job's results as they come. Closing it before the end cancels the job.
+    """Iterates over a job's results as they arrive. Closing it before the end cancels the job.
 
     >>> from concurrent.futures import Future
     >>> class FinishedJob:
@@ -32,7 +32,7 @@ class CloseableIterator:
         self._ended = False
 
     def next(self) -> Any:
-        """The next result; StopIteration at the end of the job, the job's error if it failed."""
+        """Return the next result. Raises StopIteration at the end of the job, or the job's error if it failed."""
         return self.__next__()
 
     def __iter__(self) -> Self:
@@ -56,11 +56,11 @@ class CloseableIterator:
             raise
 
     def get_job_client(self) -> JobClient:
-        """The job behind the results: its savepoints, its status."""
+        """Return a client of the job, for its status and savepoints."""
         return JobClient(self._job)
 
     def close(self) -> None:
-        """Cancel the job if it still runs."""
+        """Cancel the job unless it has ended."""
         if not self._ended:
             self._ended = True
             self._job.cancel()

@@ -1,4 +1,4 @@
-"""Two streams side by side."""
+"""`ConnectedStreams`: two streams as the two inputs of one function."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rekindle.errors import GraphError, TypeMismatchError
 
 
 class ConnectedStreams:
-    """Two streams, of different types if need be, for a function with a method for each.
+    """Two streams, possibly of different types, for a function with one method per stream.
 
     >>> from rekindle.datastream import KeyedCoProcessFunction, StreamExecutionEnvironment
     >>> class Join(KeyedCoProcessFunction):
@@ -47,23 +47,23 @@ class ConnectedStreams:
         key_selector2: Callable[[Any], Any] | KeySelector,
         key_type: Any = None,
     ) -> ConnectedStreams:
-        """Both streams by key; equal keys of both meet at one subtask and share state."""
+        """Partition both streams by key. Records with equal keys go to the same subtask and share state."""
         return ConnectedStreams(
             self.stream1.key_by(key_selector1, key_type), self.stream2.key_by(key_selector2, key_type)
         )
 
     def map(self, func: CoMapFunction, output_type: Any = None) -> DataStream:
-        """One record out for each record of either stream."""
+        """Emit one record for each record of either stream."""
         check_function(self._where("map()"), func, CoMapFunction, {"map1": 1, "map2": 1}, single_valued=True)
         return self._operate(OperatorKind.CO_MAP, "Co-Map", func, self._declared("map()", output_type))
 
     def flat_map(self, func: CoFlatMapFunction, output_type: Any = None) -> DataStream:
-        """Any number of records out for each record of either stream."""
+        """Emit any number of records for each record of either stream."""
         check_function(self._where("flat_map()"), func, CoFlatMapFunction, {"flat_map1": 1, "flat_map2": 1})
         return self._operate(OperatorKind.CO_FLAT_MAP, "Co-Flat Map", func, self._declared("flat_map()", output_type))
 
     def process(self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: Any = None) -> DataStream:
-        """Any number of records out, to the main output and to side outputs; with state and timers if keyed."""
+        """Call a process function for each record of either stream, with state and timers if both streams are keyed."""
         where = self._where("process()")
         declared = self._declared("process()", output_type)
         methods = {"process_element1": 2, "process_element2": 2}

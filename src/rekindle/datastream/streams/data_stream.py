@@ -1,33 +1,27 @@
-"""Streams that are not keyed."""
+"""`DataStream`: operators, windows, joins and partitionings of a stream that is not keyed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from rekindle.common.execution_config import ExecutionConfig
 from rekindle.common.typeinfo import TypeInformation, Types
 from rekindle.common.watermark_strategy import WatermarkStrategy
-from rekindle.datastream.connectors.sink_api import Sink
 from rekindle.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
     KeySelector,
     MapFunction,
     Partitioner,
-    PrintSinkFunction,
     ProcessFunction,
-    SinkFunction,
 )
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.datastream.state import MapStateDescriptor
-from rekindle.datastream.streams.collect import CloseableIterator
-from rekindle.datastream.streams.data_stream_sink import DataStreamSink
-from rekindle.datastream.streams.operator_settings import OperatorSettings
 from rekindle.datastream.streams.projection import projection
+from rekindle.datastream.streams.sinks import SinkableStream
 from rekindle.datastream.transformations import Transformation, Upstream
-from rekindle.datastream.validation import check_function, check_max_parallelism, check_sink, declared_type
+from rekindle.datastream.validation import check_function, check_max_parallelism, declared_type
 from rekindle.datastream.vocabulary import ChainingStrategy, OperatorKind, Partitioning
 from rekindle.errors import GraphError, TypeMismatchError
 
@@ -42,8 +36,8 @@ if TYPE_CHECKING:
     from rekindle.datastream.windowing.assigners import WindowAssigner
 
 
-class DataStream(OperatorSettings):
-    """Records of one type, as they flow.
+class DataStream(SinkableStream):
+    """A stream of records of one type. Its methods add operators or partitionings and return new streams.
 
     >>> from rekindle.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -52,39 +46,28 @@ class DataStream(OperatorSettings):
     String
     """
 
-    def __init__(
-        self,
-        environment: StreamExecutionEnvironment,
-        upstreams: tuple[Upstream, ...],
-        type_info: TypeInformation | None,
-        operator: Transformation | None = None,
-    ) -> None:
-        super().__init__(environment, operator)
-        self._upstreams = upstreams
-        self._type_info = type_info
-
-    # -- what it is ---------------------------------------------------------------------------------------------------
+    # -- properties ---------------------------------------------------------------------------------------------------
 
     def get_name(self) -> str:
-        """The operator's name."""
+        """Return the operator's name."""
         return self._settable("get_name()").name
 
     def get_type(self) -> TypeInformation:
-        """The declared type of the records; pickled, if none was declared."""
+        """Return the declared type of the records, or the pickled type if none was declared."""
         return Types.PICKLED_BYTE_ARRAY() if self._type_info is None else self._type_info
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
-        """The environment the stream belongs to."""
+        """Return the environment that the stream belongs to."""
         return self._env
 
     def get_execution_config(self) -> ExecutionConfig:
-        """The environment's execution configuration."""
+        """Return the environment's execution configuration."""
         return self._env.get_config()
 
     # -- settings of the operator -------------------------------------------------------------------------------------
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
-        """The largest parallelism the operator may ever have: its number of key groups."""
+        """Set the largest parallelism that the operator may ever have. It is the operator's number of key groups."""
         operator = self._settable("set_max_parallelism()")
         check_max_parallelism(f"'{operator.name}'", max_parallelism)
         if operator.parallelism is not None and operator.parallelism > max_parallelism:
@@ -95,13 +78,13 @@ class DataStream(OperatorSettings):
         return self
 
     def force_non_parallel(self) -> Self:
-        """Fix the operator's parallelism, and its maximum, at 1."""
+        """Fix the operator's parallelism and maximum parallelism at 1."""
         operator = self._settable("force_non_parallel()")
         operator.parallelism, operator.max_parallelism, operator.non_parallel = 1, 1, True
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """The longest time that the operator's records may wait in a buffer; -1: until it is full."""
+        """Accepted without effect: the environment's buffer timeout applies to all operators."""
         operator = self._settable("set_buffer_timeout()")
         if not isinstance(timeout_millis, int) or timeout_millis < -1:
             raise GraphError(f"'{operator.name}': a buffer timeout is -1, 0 or more ms, not {timeout_millis!r}.")
@@ -109,14 +92,14 @@ class DataStream(OperatorSettings):
         return self
 
     def start_new_chain(self) -> Self:
-        """Let the operator be the first of its task."""
+        """Make the operator the first one of its task: it does not chain to the operator before it."""
         self._settable("start_new_chain()").chaining = ChainingStrategy.HEAD
         return self
 
     # -- operators ----------------------------------------------------------------------------------------------------
 
     def map(self, func: Callable[[Any], Any] | MapFunction, output_type: Any = None) -> DataStream:
-        """One record out for each record in.
+        """Emit one record for each input record: the result of `func`.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -127,7 +110,7 @@ class DataStream(OperatorSettings):
         return self._operate(OperatorKind.MAP, "Map", func, self._declared("map()", output_type))
 
     def flat_map(self, func: Callable[[Any], Any] | FlatMapFunction, output_type: Any = None) -> DataStream:
-        """Any number of records out for each record in: the function yields them, or returns an iterable or None.
+        """Emit any number of records for each input record: `func` yields them, or returns an iterable or None.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -138,7 +121,7 @@ class DataStream(OperatorSettings):
         return self._operate(OperatorKind.FLAT_MAP, "FlatMap", func, self._declared("flat_map()", output_type))
 
     def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
-        """The records for which the function is true.
+        """Keep the records for which `func` returns true.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -151,7 +134,7 @@ class DataStream(OperatorSettings):
         return self._operate(OperatorKind.FILTER, "Filter", func, self._type_info)
 
     def process(self, func: ProcessFunction, output_type: Any = None) -> DataStream:
-        """Any number of records out, to the main output and to side outputs, with the record's timestamp at hand.
+        """Call a process function for each record. It sees the timestamp and may emit to side outputs.
 
         >>> from rekindle.datastream import ProcessFunction, StreamExecutionEnvironment
         >>> class Twice(ProcessFunction):
@@ -166,7 +149,7 @@ class DataStream(OperatorSettings):
         return self._operate(OperatorKind.PROCESS, "PROCESS", func, self._declared("process()", output_type))
 
     def project(self, *field_indexes: int) -> DataStream:
-        """Only these fields of each tuple or row, in this order.
+        """Keep only these fields of each tuple or row, in this order.
 
         >>> from rekindle.common import Types
         >>> from rekindle.datastream import StreamExecutionEnvironment
@@ -179,7 +162,7 @@ class DataStream(OperatorSettings):
         return self._operate(OperatorKind.MAP, "Project", function, output_type)
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
-        """Give records their event times, and derive watermarks from them.
+        """Assign event times to the records and derive watermarks from them.
 
         >>> from rekindle.common import WatermarkStrategy
         >>> from rekindle.datastream import StreamExecutionEnvironment
@@ -196,7 +179,7 @@ class DataStream(OperatorSettings):
         return self._operate(OperatorKind.TIMESTAMPS, "Timestamps/Watermarks", watermark_strategy, self._type_info)
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
-        """What a process function emitted with `yield output_tag, value`.
+        """Return the side output that a process function fills with `yield output_tag, value`.
 
         >>> from rekindle.datastream import OutputTag, ProcessFunction, StreamExecutionEnvironment
         >>> odd = OutputTag("odd", int)
@@ -224,7 +207,7 @@ class DataStream(OperatorSettings):
     # -- windows ------------------------------------------------------------------------------------------------------
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
-        """Divide the whole stream into windows; one subtask does all the work.
+        """Divide the whole stream into windows. One subtask does all the work.
 
         >>> from rekindle.common import Time
         >>> from rekindle.datastream import StreamExecutionEnvironment
@@ -237,7 +220,7 @@ class DataStream(OperatorSettings):
         return AllWindowedStream(self, window_assigner)
 
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
-        """Windows of so many records of the whole stream; with a slide, one begins with every so many.
+        """Divide the whole stream into windows of `size` records. With a slide, a window begins every `slide` records.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -252,7 +235,7 @@ class DataStream(OperatorSettings):
     # -- several streams ----------------------------------------------------------------------------------------------
 
     def union(self, *streams: DataStream) -> DataStream:
-        """All records of these streams in one. They must have the same type.
+        """Merge this stream with others of the same type into one stream.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -269,9 +252,9 @@ class DataStream(OperatorSettings):
                     f"not {self._type_info} and {stream._type_info}."
                 )
             upstreams += stream._upstreams
-        every = {stream._type_info for stream in (self, *streams)}
+        types = {stream._type_info for stream in (self, *streams)}
         # One stream without a declared type may hold anything, so the union may, too.
-        return DataStream(self._env, upstreams, self._type_info if len(every) == 1 else None)
+        return DataStream(self._env, upstreams, self._type_info if len(types) == 1 else None)
 
     @overload
     def connect(self, ds: DataStream) -> ConnectedStreams: ...
@@ -280,7 +263,7 @@ class DataStream(OperatorSettings):
     def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
 
     def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
-        """This stream beside another one, or beside a broadcast one, for a function with two inputs.
+        """Connect this stream with another stream or a broadcast stream, for a function with two inputs.
 
         >>> from rekindle.datastream import CoMapFunction, StreamExecutionEnvironment
         >>> class Both(CoMapFunction):
@@ -302,7 +285,7 @@ class DataStream(OperatorSettings):
         return ConnectedStreams(self, ds)
 
     def join(self, other_stream: DataStream) -> JoinedStreams:
-        """Join with another stream: all pairs of elements that have a key and a window in common.
+        """Join this stream with another: all pairs of elements with the same key in the same window.
 
         >>> from rekindle.common import Time
         >>> from rekindle.datastream import StreamExecutionEnvironment
@@ -317,7 +300,7 @@ class DataStream(OperatorSettings):
         return JoinedStreams(self, self._joinable("join()", other_stream))
 
     def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
-        """Evaluate elements of this stream and another one together, per key and window; one may have none.
+        """Group the elements of two streams by key and window. One of the two groups may be empty.
 
         >>> from rekindle.common import Time
         >>> from rekindle.datastream import StreamExecutionEnvironment
@@ -340,7 +323,7 @@ class DataStream(OperatorSettings):
     # -- partitioning -------------------------------------------------------------------------------------------------
 
     def key_by(self, key_selector: Callable[[Any], Any] | KeySelector, key_type: Any = None) -> KeyedStream:
-        """Records of one key to one subtask, in their order, with state per key.
+        """Partition the stream by key: one subtask gets all records of a key, in order, and may keep state per key.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -357,11 +340,11 @@ class DataStream(OperatorSettings):
         return KeyedStream(self, key_selector, self._declared(method, key_type), partitioning)
 
     def shuffle(self) -> DataStream:
-        """Each record to a random subtask."""
+        """Send each record to a random subtask."""
         return self._partitioned(Partitioning.SHUFFLE)
 
     def rebalance(self) -> DataStream:
-        """Records to all subtasks in turn.
+        """Send the records to all subtasks in turn.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -370,15 +353,15 @@ class DataStream(OperatorSettings):
         return self._partitioned(Partitioning.REBALANCE)
 
     def rescale(self) -> DataStream:
-        """Records in turn to the few subtasks that are this one's neighbours."""
+        """Send the records in turn to the sending subtask's share of the next operator's subtasks."""
         return self._partitioned(Partitioning.RESCALE)
 
     def forward(self) -> DataStream:
-        """Each record to the subtask of the same index; both sides need the same parallelism."""
+        """Send each record to the subtask with the same index. Both operators need the same parallelism."""
         return self._partitioned(Partitioning.FORWARD)
 
     def global_(self) -> DataStream:
-        """All records to the first subtask (Flink's `global()`, which is a keyword in Python)."""
+        """Send all records to the first subtask (Flink's `global()`, a keyword in Python)."""
         return self._partitioned(Partitioning.GLOBAL)
 
     @overload
@@ -394,7 +377,7 @@ class DataStream(OperatorSettings):
         broadcast_state_descriptor: MapStateDescriptor | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor,
     ) -> DataStream | BroadcastStream:
-        """Every record to every subtask; with descriptors, a stream to `connect` with that keeps broadcast state.
+        """Send every record to every subtask. With descriptors, return a `BroadcastStream` to `connect` with.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> from rekindle.datastream.state import MapStateDescriptor
@@ -403,17 +386,17 @@ class DataStream(OperatorSettings):
         """
         from rekindle.datastream.streams.broadcast_stream import BroadcastStream
 
-        everywhere = self._partitioned(Partitioning.BROADCAST)
+        stream = self._partitioned(Partitioning.BROADCAST)
         if broadcast_state_descriptor is None:
-            return everywhere
-        return BroadcastStream(everywhere, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
+            return stream
+        return BroadcastStream(stream, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
 
     def partition_custom(
         self,
         partitioner: Callable[[Any, int], int] | Partitioner,
         key_selector: Callable[[Any], Any] | KeySelector,
     ) -> DataStream:
-        """Each record to the subtask that `partitioner(key, number of subtasks)` names.
+        """Send each record to the subtask whose index `partitioner(key, number of subtasks)` returns.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -425,70 +408,12 @@ class DataStream(OperatorSettings):
         check_function(where, key_selector, KeySelector, {"get_key": 1}, callable_arity=1, single_valued=True)
         return self._partitioned(Partitioning.CUSTOM, key_selector, partitioner)
 
-    # -- ends ---------------------------------------------------------------------------------------------------------
-
-    def add_sink(self, sink_func: SinkFunction | Callable[[Any], Any]) -> DataStreamSink:
-        """Hand every record to a sink function, or to a callable of one argument.
-
-        >>> from rekindle.datastream import StreamExecutionEnvironment
-        >>> env = StreamExecutionEnvironment.get_execution_environment()
-        >>> sink = env.from_collection([1]).add_sink(print).name("console")
-        """
-        where = self._where("add_sink()")
-        arity = 3 if hasattr(sink_func, "invoke_current") else 2  # in a two-phase sink the transaction comes first
-        check_function(where, sink_func, SinkFunction, {"invoke": arity}, callable_arity=1, single_valued=True)
-        return self._sink("Unnamed", sink_func)
-
-    def sink_to(self, sink: Sink[Any]) -> DataStreamSink:
-        """Write every record with a sink's writer; what it hands over is committed with the checkpoints.
-
-        >>> from rekindle.datastream import StreamExecutionEnvironment
-        >>> from rekindle.datastream.connectors import Sink, SinkWriter
-        >>> class Discarding(Sink, SinkWriter):
-        ...     def create_writer(self, context): return self
-        ...     def write(self, element, context): pass
-        ...     def flush(self, end_of_input): pass
-        >>> env = StreamExecutionEnvironment.get_execution_environment()
-        >>> sink = env.from_collection([1]).sink_to(Discarding()).name("nowhere").uid("nowhere")
-        """
-        check_sink(self._where("sink_to()"), sink)
-        operator = Transformation(OperatorKind.SINK, "Writer", sink, inputs=(self._upstreams,))
-        return DataStreamSink(self._env, self._env._add(operator))
-
-    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Print every record, as `identifier:subtask> record` with the parts that are needed.
-
-        >>> from rekindle.datastream import StreamExecutionEnvironment
-        >>> env = StreamExecutionEnvironment.get_execution_environment()
-        >>> sink = env.from_collection([1]).print("numbers")
-        """
-        return self._sink("Print to Std. Out", PrintSinkFunction(sink_identifier))
-
-    @overload
-    def execute_and_collect(self, job_execution_name: str | None = None, limit: None = None) -> CloseableIterator: ...
-
-    @overload
-    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[Any]: ...
-
-    def execute_and_collect(
-        self, job_execution_name: str | None = None, limit: int | None = None
-    ) -> CloseableIterator | list[Any]:
-        """Run the job and iterate over this stream's records as they come; with a limit, a list of so many at most.
-
-        Closing the iterator before its end cancels the job: use it in a `with` statement.
-        """
-        if limit is not None and (not isinstance(limit, int) or limit <= 0):
-            raise GraphError(f"execute_and_collect() takes a limit of 1 or more records, not {limit!r}.")
-        results = CloseableIterator(self._env._launch(job_execution_name, self._collect()))
-        if limit is None:
-            return results
-        with results:
-            return list(islice(results, limit))
+    # -- caching ------------------------------------------------------------------------------------------------------
 
     def cache(self) -> CachedDataStream:
-        """The same stream, computed once: by the first job that reads it; later ones read what the driver has kept.
+        """Return a stream with the same records, which the first job that reads it computes and the driver keeps.
 
-        For streams that end only, and that fit into the driver's memory.
+        Later jobs read the kept records. The stream must be bounded and fit into the driver's memory.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -499,10 +424,6 @@ class DataStream(OperatorSettings):
 
         return CachedDataStream(self)
 
-    def to_dataframe(self, job_name: str | None = None) -> Any:
-        """Run a job whose sources are bounded and give back this stream's records as a Spark DataFrame."""
-        return self._env._to_dataframe(job_name, self._collect())
-
     # -- building -----------------------------------------------------------------------------------------------------
 
     def _operate(self, kind: OperatorKind, name: str, function: Any, output_type: TypeInformation | None) -> DataStream:
@@ -511,30 +432,12 @@ class DataStream(OperatorSettings):
         )
         return DataStream(self._env, (Upstream(operator),), output_type, operator)
 
-    def _sink(self, name: str, function: SinkFunction | Callable[[Any], Any]) -> DataStreamSink:
-        operator = Transformation(OperatorKind.SINK_FUNCTION, name, function, inputs=(self._upstreams,))
-        return DataStreamSink(self._env, self._env._add(operator))
-
-    def _collect(self) -> Transformation:
-        """The end of a stream whose records come back; its "output" is what the driver decodes."""
-        return Transformation(
-            OperatorKind.COLLECT,
-            "Collect Stream Sink",
-            None,
-            inputs=(self._upstreams,),
-            output_type=self._type_info,
-        )
-
     def _partitioned(self, partitioning: Partitioning, key_selector: Any = None, partitioner: Any = None) -> DataStream:
         upstreams = tuple(upstream.by(partitioning, key_selector, partitioner) for upstream in self._upstreams)
         return DataStream(self._env, upstreams, self._type_info)
 
     def _declared(self, method: str, hint: Any) -> TypeInformation | None:
         return declared_type(self._where(method), hint)
-
-    def _where(self, method: str) -> str:
-        names = ", ".join(f"'{upstream.transformation.name}'" for upstream in self._upstreams)
-        return f"{type(self).__name__}.{method} after {names}"
 
     def _check_environment(self, method: str, other: DataStream) -> None:
         if other._env is not self._env:

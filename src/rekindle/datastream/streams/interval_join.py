@@ -1,4 +1,4 @@
-"""Interval joins: elements of two keyed streams whose event times are near each other."""
+"""Interval joins: pairs of elements of two keyed streams whose event times are within an interval."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _Amount = Time | Duration | timedelta | int
 
 
 class IntervalJoin:
-    """Two keyed streams that are to be joined; `between` says how near their elements must be."""
+    """Two keyed streams to be joined. `between` sets the interval."""
 
     def __init__(self, stream_one: KeyedStream, stream_two: KeyedStream) -> None:
         self._left = stream_one
         self._right = stream_two
 
     def in_event_time(self) -> IntervalJoin:
-        """Join by event time, as is done in any case."""
+        """Join by event time, which is the default and the only choice."""
         return self
 
     def in_processing_time(self) -> NoReturn:
@@ -39,7 +39,7 @@ class IntervalJoin:
         )
 
     def between(self, lower_bound: _Amount, upper_bound: _Amount) -> IntervalJoined:
-        """An element of the left stream meets those of the right one from `lower_bound` to `upper_bound` after it.
+        """Join a left element with the right elements from `lower_bound` to `upper_bound` after it.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> class Pair(ProcessJoinFunction):
@@ -61,7 +61,7 @@ class IntervalJoin:
 
 
 class IntervalJoined:
-    """A join with its bounds, which belong to the interval unless said otherwise."""
+    """An interval join with its bounds. Both bounds are inclusive by default."""
 
     def __init__(self, left: KeyedStream, right: KeyedStream, lower_bound_ms: int, upper_bound_ms: int) -> None:
         self._left = left
@@ -73,31 +73,31 @@ class IntervalJoined:
         self._late: dict[str, OutputTag] = {}
 
     def lower_bound_exclusive(self) -> IntervalJoined:
-        """The lower bound itself is outside."""
+        """Exclude the lower bound from the interval."""
         self._lower_exclusive = True
         return self
 
     def upper_bound_exclusive(self) -> IntervalJoined:
-        """The upper bound itself is outside."""
+        """Exclude the upper bound from the interval."""
         self._upper_exclusive = True
         return self
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Elements of the left stream that come behind the watermark go there; else they are dropped."""
-        return self._late_to("left", output_tag)
+        """Send late elements of the left stream to a side output. Without it they are dropped."""
+        return self._send_late_to("left", output_tag)
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Elements of the right stream that come behind the watermark go there; else they are dropped."""
-        return self._late_to("right", output_tag)
+        """Send late elements of the right stream to a side output. Without it they are dropped."""
+        return self._send_late_to("right", output_tag)
 
-    def _late_to(self, side: str, output_tag: OutputTag) -> IntervalJoined:
+    def _send_late_to(self, side: str, output_tag: OutputTag) -> IntervalJoined:
         if not isinstance(output_tag, OutputTag):
             raise GraphError(f"side_output_{side}_late_data() takes an OutputTag, not {output_tag!r}.")
         self._late[side] = output_tag
         return self
 
     def process(self, process_join_function: ProcessJoinFunction, output_type: Any = None) -> DataStream:
-        """Handle each pair once; what is emitted has the later one of both timestamps."""
+        """Call the function once for each pair. Its results get the later timestamp of the two elements."""
         from rekindle.datastream.streams.data_stream import DataStream
 
         where = _where(self._left, self._right)

@@ -1,6 +1,6 @@
-"""Window joins and co-groups: elements of two streams that have a key and a window in common.
+"""Window joins and co-groups: elements of two streams with the same key in the same window.
 
-Both streams become one of tagged elements, which goes into an ordinary window operator.
+The two streams become one stream of tagged elements, which an ordinary window operator processes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Selector = Callable[[Any], Any] | KeySelector
 
 
 class _Windows(WindowedStream):
-    """The windows of both streams' elements, in which errors name the join."""
+    """The windows over the tagged elements. Error messages name the join."""
 
     def __init__(self, pair: _PairOfStreams[Any], keyed: KeyedStream, assigner: WindowAssigner[Any, Any]) -> None:
         if not isinstance(assigner, WindowAssigner):
@@ -51,13 +51,13 @@ class _CoGroupWindows(_Windows):
 
 
 class _WithWindow:
-    """Two streams with their keys and windows; triggers, evictors and assigners see `TaggedUnion` elements."""
+    """Two streams with their keys and windows. Triggers, evictors and assigners see `TaggedUnion` elements."""
 
     def __init__(self, windows: _Windows) -> None:
         self._windows = windows
 
     def trigger(self, trigger: Trigger[Any, Any]) -> Self:
-        """Say when windows are evaluated, instead of the assigner's own trigger."""
+        """Replace the assigner's default trigger, which decides when windows are evaluated."""
         self._windows.trigger(trigger)
         return self
 
@@ -67,12 +67,12 @@ class _WithWindow:
         return self
 
     def allowed_lateness(self, time_ms: int | Time | Duration) -> Self:
-        """Keep windows of event time for so long after their end: late elements make them fire again."""
+        """Keep event-time windows for this long after their end. A late element makes its window fire again."""
         self._windows.allowed_lateness(time_ms)
         return self
 
     def side_output_late_data(self, output_tag: OutputTag) -> Self:
-        """Send elements that come too late to a side output of the result, as `TaggedUnion`, instead of dropping them.
+        """Send elements that come too late to a side output, as `TaggedUnion`. Without it they are dropped.
 
         Their type is `TaggedUnionTypeInfo(type of the first stream, type of the second)`.
         """
@@ -87,16 +87,16 @@ S = TypeVar("S", bound=_WithWindow)
 
 
 class JoinedWithWindow(_WithWindow):
-    """A join that only lacks its function."""
+    """A join with keys and windows. `apply` adds its function."""
 
     def apply(
         self,
         function: JoinFunction | FlatJoinFunction | Callable[[Any, Any], Any],
         result_type: Any = None,
     ) -> DataStream:
-        """Join all pairs of a key and window. Results have the window's last millisecond as their timestamp.
+        """Join all pairs of a key and window. The results' timestamp is the window's last millisecond.
 
-        A `JoinFunction`, or a callable, gives one result for each pair, a `FlatJoinFunction` any number.
+        A `JoinFunction` or a callable returns one result per pair, a `FlatJoinFunction` any number.
         """
         where = self._windows._where("apply()")
         check_function(where, function, (JoinFunction, FlatJoinFunction), {"join": 2}, callable_arity=2)
@@ -108,12 +108,12 @@ class JoinedWithWindow(_WithWindow):
 
 
 class CoGroupedWithWindow(_WithWindow):
-    """A co-group that only lacks its function."""
+    """A co-group with keys and windows. `apply` adds its function."""
 
     def apply(self, function: CoGroupFunction | Callable[[Any, Any], Any], result_type: Any = None) -> DataStream:
-        """Evaluate the elements of both streams per key and window; one of the two may have none.
+        """Evaluate the elements of both streams per key and window. One of the two groups may be empty.
 
-        Results have the window's last millisecond as their timestamp.
+        The results' timestamp is the window's last millisecond.
         """
         where = self._windows._where("apply()")
         check_function(where, function, CoGroupFunction, {"co_group": 2}, callable_arity=2)
@@ -121,7 +121,7 @@ class CoGroupedWithWindow(_WithWindow):
 
 
 class _PairOfStreams(ABC, Generic[S]):
-    """Two streams, and what may be said about them one after the other."""
+    """Two streams, and the calls that must follow: `where`, `equal_to`, `window`, `apply`."""
 
     _windows: ClassVar[type[_Windows]]
 
@@ -130,8 +130,8 @@ class _PairOfStreams(ABC, Generic[S]):
         self._stream2 = stream2
 
     def where(self, key_selector: _Selector, key_type: Any = None) -> Where[S]:
-        """The key of the first stream's elements."""
-        return Where(self, key_selector, self._checked("where()", key_selector, key_type))
+        """Set the key selector of the first stream."""
+        return Where(self, key_selector, self._check_selector("where()", key_selector, key_type))
 
     def equal_to(self, *_: Any) -> NoReturn:
         """Refused: where() comes first."""
@@ -147,15 +147,15 @@ class _PairOfStreams(ABC, Generic[S]):
 
     @abstractmethod
     def _with_window(self, windows: _Windows) -> S:
-        """What comes after `window()`."""
+        """Return the object that `window()` gives the user."""
 
-    def _checked(self, method: str, selector: _Selector, key_type: Any) -> TypeInformation | None:
+    def _check_selector(self, method: str, selector: _Selector, key_type: Any) -> TypeInformation | None:
         where = self._where(method)
         check_function(where, selector, KeySelector, {"get_key": 1}, callable_arity=1, single_valued=True)
         return declared_type(where, key_type)
 
     def _keyed(self, one: _Selector, two: _Selector, key_type: TypeInformation | None) -> KeyedStream:
-        """Both streams as one by key."""
+        """Return one keyed stream with the tagged elements of both streams."""
         type_info = union_type(self._stream1._type_info, self._stream2._type_info)
         tagged = (
             self._tagged("First Input", self._stream1, TaggedUnion.one, type_info),
@@ -167,8 +167,8 @@ class _PairOfStreams(ABC, Generic[S]):
     def _tagged(
         self, which: str, stream: DataStream, tag: Callable[[Any], TaggedUnion], type_info: TypeInformation | None
     ) -> Transformation:
-        """The elements with their tag, made where they come from: with the parallelism that they have there."""
-        # What is by key already will be by key again: tags need no exchange of their own.
+        """Build the map that tags a stream's elements, with the parallelism of the stream's operator."""
+        # The tagged elements are partitioned by key afterwards, so tagging needs no exchange by key before it.
         upstreams = stream._origin._upstreams if isinstance(stream, KeyedStream) else stream._upstreams
         parallelisms = {upstream.transformation.parallelism for upstream in upstreams}
         return Transformation(
@@ -191,7 +191,7 @@ class _PairOfStreams(ABC, Generic[S]):
 
 
 class JoinedStreams(_PairOfStreams[JoinedWithWindow]):
-    """Two streams whose elements of equal keys and windows are joined in pairs.
+    """Two streams whose elements with equal keys and windows are joined in pairs.
 
     >>> from rekindle.common import Time
     >>> from rekindle.datastream import StreamExecutionEnvironment
@@ -212,7 +212,7 @@ class JoinedStreams(_PairOfStreams[JoinedWithWindow]):
 
 
 class CoGroupedStreams(_PairOfStreams[CoGroupedWithWindow]):
-    """Two streams whose elements of equal keys and windows are evaluated together.
+    """Two streams whose elements with equal keys and windows are evaluated together.
 
     >>> from rekindle.common import Time
     >>> from rekindle.datastream import CoGroupFunction, StreamExecutionEnvironment
@@ -235,7 +235,7 @@ class CoGroupedStreams(_PairOfStreams[CoGroupedWithWindow]):
 
 
 class Where(Generic[S]):
-    """Two streams, of which the first has its key."""
+    """Two streams with the key selector of the first. `equal_to` adds that of the second."""
 
     def __init__(self, pair: _PairOfStreams[S], key_selector: _Selector, key_type: TypeInformation | None) -> None:
         self._pair = pair
@@ -243,8 +243,8 @@ class Where(Generic[S]):
         self._key_type = key_type
 
     def equal_to(self, key_selector: _Selector, key_type: Any = None) -> EqualTo[S]:
-        """The key of the second stream's elements."""
-        own, other = self._key_type, self._pair._checked("equal_to()", key_selector, key_type)
+        """Set the key selector of the second stream."""
+        own, other = self._key_type, self._pair._check_selector("equal_to()", key_selector, key_type)
         if own is not None and other is not None and own != other:
             raise TypeMismatchError(
                 f"{self._pair._where('equal_to()')} needs the type of key that where() has: {own}, not {other}."
@@ -261,7 +261,7 @@ class Where(Generic[S]):
 
 
 class EqualTo(Generic[S]):
-    """Two streams with their keys."""
+    """Two streams with both key selectors. `window` adds the windows."""
 
     def __init__(
         self, pair: _PairOfStreams[S], one: _Selector, two: _Selector, key_type: TypeInformation | None
@@ -272,7 +272,7 @@ class EqualTo(Generic[S]):
         self._key_type = key_type
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> S:
-        """Divide each key's elements, those of both streams, into windows."""
+        """Divide each key's elements, of both streams together, into windows."""
         keyed = self._pair._keyed(self._one, self._two, self._key_type)
         return self._pair._with_window(self._pair._windows(self._pair, keyed, window_assigner))
 

@@ -1,4 +1,4 @@
-"""Streams that are partitioned by key."""
+"""`KeyedStream`: a stream that is partitioned by key, with rolling aggregations, windows and interval joins."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rekindle.common.typeinfo import TypeInformation
-from rekindle.datastream.aggregations import ExtremeBy, FieldExtreme, FieldSum
+from rekindle.datastream.aggregations import ExtremeBy, FieldExtreme, FieldSum, check_field
 from rekindle.datastream.functions import (
     KeyedProcessFunction,
     KeySelector,
@@ -17,10 +17,8 @@ from rekindle.datastream.functions import (
 )
 from rekindle.datastream.slot_sharing_group import SlotSharingGroup
 from rekindle.datastream.state import MapStateDescriptor
-from rekindle.datastream.streams.check_field import check_field
 from rekindle.datastream.streams.data_stream import DataStream
-from rekindle.datastream.streams.data_stream_sink import DataStreamSink
-from rekindle.datastream.streams.row_keys import typed_selector
+from rekindle.datastream.streams.sinks import DataStreamSink
 from rekindle.datastream.transformations import Transformation
 from rekindle.datastream.validation import check_function
 from rekindle.datastream.vocabulary import OperatorKind, Partitioning
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class KeyedStream(DataStream):
-    """A stream whose records of one key meet at one subtask: what follows may keep state and timers per key.
+    """A stream partitioned by key. Operators on it may keep state and timers per key.
 
     >>> from rekindle.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -66,7 +64,7 @@ class KeyedStream(DataStream):
         self._key_type = key_type
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
-        """For each record, the combination of all records of its key so far.
+        """Emit, for each record, the combination of all records of its key so far.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -76,10 +74,10 @@ class KeyedStream(DataStream):
         check_function(where, func, ReduceFunction, {"reduce": 2}, callable_arity=2, single_valued=True)
         return self._operate(OperatorKind.REDUCE, "Reduce", func, self._type_info)
 
-    def process(  # type: ignore[override]  # PyFlink's: a keyed stream takes the keyed kind
+    def process(  # type: ignore[override]  # as in PyFlink: takes a KeyedProcessFunction
         self, func: KeyedProcessFunction, output_type: Any = None
     ) -> DataStream:
-        """Any number of records out, with state and timers of the record's key.
+        """Call a process function for each record, with the state and timers of the record's key.
 
         >>> from rekindle.datastream import KeyedProcessFunction, StreamExecutionEnvironment
         >>> class Pass(KeyedProcessFunction):
@@ -94,7 +92,7 @@ class KeyedStream(DataStream):
         return self._operate(OperatorKind.KEYED_PROCESS, "KEYED PROCESS", func, declared)
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream:
-        """A rolling sum of one field per key.
+        """Emit the rolling sum of one field per key. The other fields are those of the key's first record.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -103,19 +101,19 @@ class KeyedStream(DataStream):
         return self._accumulate(position_to_sum, KeyedStream.AccumulateType.SUM)
 
     def min(self, position_to_min: int | str = 0) -> DataStream:
-        """The rolling minimum of one field per key; the other fields are those of the first record."""
+        """Emit the rolling minimum of one field per key. The other fields are those of the key's first record."""
         return self._accumulate(position_to_min, KeyedStream.AccumulateType.MIN)
 
     def max(self, position_to_max: int | str = 0) -> DataStream:
-        """The rolling maximum of one field per key; the other fields are those of the first record."""
+        """Emit the rolling maximum of one field per key. The other fields are those of the key's first record."""
         return self._accumulate(position_to_max, KeyedStream.AccumulateType.MAX)
 
     def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
-        """The record with the smallest value of one field so far, per key; the first of equals."""
+        """Emit, per key, the record with the smallest value of one field so far. Of equal ones the first is kept."""
         return self._accumulate(position_to_min_by, KeyedStream.AccumulateType.MIN_BY)
 
     def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
-        """The record with the largest value of one field so far, per key; the first of equals."""
+        """Emit, per key, the record with the largest value of one field so far. Of equal ones the first is kept."""
         return self._accumulate(position_to_max_by, KeyedStream.AccumulateType.MAX_BY)
 
     def _accumulate(self, field: int | str, accumulate: KeyedStream.AccumulateType) -> DataStream:
@@ -150,7 +148,7 @@ class KeyedStream(DataStream):
         return WindowedStream(self, window_assigner)
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream:
-        """Windows of so many records of a key; with a slide, one begins with every so many.
+        """Divide each key's records into windows of `size`. With a slide, a window begins every `slide` records.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -165,7 +163,7 @@ class KeyedStream(DataStream):
         return WindowedStream(self, assigner)
 
     def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
-        """Join with another keyed stream: elements of equal keys whose event times are near each other.
+        """Join with another keyed stream: pairs of elements with equal keys and event times within an interval.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -180,34 +178,34 @@ class KeyedStream(DataStream):
         self._check_environment("interval_join()", other_stream)
         return IntervalJoin(self, other_stream)
 
-    # -- another partitioning would leave the key behind --------------------------------------------------------------
+    # -- refused: partitionings ---------------------------------------------------------------------------------------
 
     def key_by(self, key_selector: Callable[[Any], Any] | KeySelector, key_type: Any = None) -> KeyedStream:
-        """The same records by another key."""
+        """Partition the same records by another key."""
         return self._origin.key_by(key_selector, key_type)
 
     def shuffle(self) -> NoReturn:
-        """Refused: a keyed stream has its partitioning."""
+        """Refused: a keyed stream is already partitioned."""
         raise self._partitioned_by_key("shuffle()")
 
     def rebalance(self) -> NoReturn:
-        """Refused: a keyed stream has its partitioning."""
+        """Refused: a keyed stream is already partitioned."""
         raise self._partitioned_by_key("rebalance()")
 
     def rescale(self) -> NoReturn:
-        """Refused: a keyed stream has its partitioning."""
+        """Refused: a keyed stream is already partitioned."""
         raise self._partitioned_by_key("rescale()")
 
     def forward(self) -> NoReturn:
-        """Refused: a keyed stream has its partitioning."""
+        """Refused: a keyed stream is already partitioned."""
         raise self._partitioned_by_key("forward()")
 
     def global_(self) -> NoReturn:
-        """Refused: a keyed stream has its partitioning."""
+        """Refused: a keyed stream is already partitioned."""
         raise self._partitioned_by_key("global_()")
 
     def broadcast(self, *broadcast_state_descriptors: MapStateDescriptor) -> NoReturn:
-        """Refused: a keyed stream has its partitioning."""
+        """Refused: a keyed stream is already partitioned."""
         raise self._partitioned_by_key("broadcast()")
 
     def partition_custom(
@@ -215,72 +213,72 @@ class KeyedStream(DataStream):
         partitioner: Callable[[Any, int], int] | Partitioner,
         key_selector: Callable[[Any], Any] | KeySelector,
     ) -> NoReturn:
-        """Refused: a keyed stream has its partitioning."""
+        """Refused: a keyed stream is already partitioned."""
         raise self._partitioned_by_key("partition_custom()")
 
     def _partitioned_by_key(self, method: str) -> GraphError:
-        # The first sentence is PyFlink's.
+        # The first sentence is PyFlink's, to the letter.
         return GraphError(
-            f"Cannot override partitioning for KeyedStream. {self._where(method)} would leave the key behind: "
-            f"call {method} before key_by(), or on what follows."
+            f"Cannot override partitioning for KeyedStream. {self._where(method)} would undo the partitioning by key: "
+            f"call {method} before key_by(), or on the output of the next operator."
         )
 
-    # -- settings belong to operators ---------------------------------------------------------------------------------
+    # -- refused: settings of operators -------------------------------------------------------------------------------
 
     def name(self, name: str) -> NoReturn:
-        """Refused: a keyed stream is no operator."""
+        """Refused: a keyed stream is not an operator."""
         raise self._no_operator("name()")
 
     def get_name(self) -> NoReturn:
-        """Refused: a keyed stream is no operator."""
+        """Refused: a keyed stream is not an operator."""
         raise self._no_operator("get_name()")
 
     def uid(self, uid: str) -> NoReturn:
-        """Refused: a keyed stream is no operator."""
+        """Refused: a keyed stream is not an operator."""
         raise self._no_operator("uid()")
 
     def set_uid_hash(self, uid_hash: str) -> NoReturn:
-        """Refused: a keyed stream is no operator."""
+        """Refused: a keyed stream is not an operator."""
         raise self._no_operator("set_uid_hash()")
 
     def set_parallelism(self, parallelism: int) -> NoReturn:
-        """Refused: a keyed stream is no operator."""
+        """Refused: a keyed stream is not an operator."""
         raise self._no_operator("set_parallelism()")
 
     def set_max_parallelism(self, max_parallelism: int) -> NoReturn:
-        """Refused: a keyed stream is no operator."""
+        """Refused: a keyed stream is not an operator."""
         raise self._no_operator("set_max_parallelism()")
 
     def force_non_parallel(self) -> NoReturn:
-        """Refused: a keyed stream is no operator."""
+        """Refused: a keyed stream is not an operator."""
         raise self._no_operator("force_non_parallel()")
 
     def set_buffer_timeout(self, timeout_millis: int) -> NoReturn:
-        """Refused: a keyed stream is no operator."""
+        """Refused: a keyed stream is not an operator."""
         raise self._no_operator("set_buffer_timeout()")
 
     def start_new_chain(self) -> NoReturn:
-        """Refused: a keyed stream is no operator."""
+        """Refused: a keyed stream is not an operator."""
         raise self._no_operator("start_new_chain()")
 
     def disable_chaining(self) -> NoReturn:
-        """Refused: a keyed stream is no operator."""
+        """Refused: a keyed stream is not an operator."""
         raise self._no_operator("disable_chaining()")
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> NoReturn:
-        """Refused: a keyed stream is no operator."""
+        """Refused: a keyed stream is not an operator."""
         raise self._no_operator("slot_sharing_group()")
 
     def cache(self) -> NoReturn:
         """Refused: a keyed stream is a partitioning."""
         raise GraphError(
             f"{self._where('cache()')}: a KeyedStream is a partitioning, which is not kept; call cache() before "
-            "key_by(), or on what follows."
+            "key_by(), or on the output of the next operator."
         )
 
     def _no_operator(self, method: str) -> GraphError:
         return GraphError(
-            f"{self._where(method)}: a KeyedStream is a partitioning, not an operator; call it on what follows."
+            f"{self._where(method)}: a KeyedStream is a partitioning, not an operator; call it on the next operator."
         )
 
     # -- building -----------------------------------------------------------------------------------------------------
@@ -300,3 +298,33 @@ class KeyedStream(DataStream):
     def _key(self, operator: Transformation) -> None:
         operator.key_selectors = (self._key_selector,)
         operator.key_type = self._key_type
+
+
+class RowKeySelector(KeySelector):
+    """A key selector that gives rows in keys the field names of the declared type.
+
+    Keys from a checkpoint have these names, so a key is the same before and after a restore (I11).
+
+    >>> from rekindle.common import Row, Types
+    >>> RowKeySelector(lambda value: Row(*value), Types.ROW_NAMED(["city", "year"], [str, int])).get_key(("Ulm", 3))
+    Row(city='Ulm', year=3)
+    """
+
+    def __init__(self, selector: Any, key_type: TypeInformation) -> None:
+        self._selector = selector
+        self._key_type = key_type
+        self._select = selector.get_key if isinstance(selector, KeySelector) else selector
+        self._shape = key_type.shaper()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RowKeySelector, (self._selector, self._key_type)
+
+    def get_key(self, value: Any) -> Any:
+        """Return the user's key, with the field names of its declared type."""
+        key = self._select(value)
+        return key if self._shape is None else self._shape(key)
+
+
+def typed_selector(selector: Any, key_type: TypeInformation | None) -> Any:
+    """Return the selector itself, or a `RowKeySelector` around it if its keys contain rows."""
+    return selector if key_type is None or key_type.shaper() is None else RowKeySelector(selector, key_type)

@@ -1,4 +1,4 @@
-"""What can still be said about an operator after it was added: name, uid, parallelism, chaining, slot sharing."""
+"""Settings of an operator that streams and sinks share: name, uid, parallelism, chaining, slot sharing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UID_HASH = re.compile(r"[0-9a-fA-F]{32}")
 
 
 class OperatorSettings:
-    """The settings that streams and sinks share. Each method gives back the stream, so that calls can follow it."""
+    """The settings that streams and sinks share. Each method returns `self`, so that calls can be chained."""
 
     def __init__(self, environment: StreamExecutionEnvironment, operator: Transformation | None) -> None:
         self._env = environment
@@ -28,7 +28,7 @@ class OperatorSettings:
         raise TypeError(f"a {type(self).__name__} stays in the driver and cannot be used inside a function")
 
     def _settable(self, method: str) -> Transformation:
-        """The operator that a setting is about; a stream that is no operator's output has none."""
+        """Return the operator that a setting applies to. Fails for a stream that is not the output of an operator."""
         if self._operator is None:
             raise GraphError(
                 f"{method} is a setting of an operator, but this {type(self).__name__} is a partitioning, a union or a "
@@ -37,7 +37,7 @@ class OperatorSettings:
         return self._operator
 
     def name(self, name: str) -> Self:
-        """Name the operator, for logs, metrics and the plan.
+        """Name the operator for logs, metrics and the plan.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -48,7 +48,7 @@ class OperatorSettings:
         return self
 
     def uid(self, uid: str) -> Self:
-        """Give the operator an id that outlives changes of the program: checkpoints find their state by it."""
+        """Give the operator a stable id, by which a restore finds its state even after the program has changed."""
         operator = self._settable("uid()")
         check_name(f"uid() of '{operator.name}'", uid)
         holder = self._env._operator_with_uid(uid)
@@ -58,7 +58,7 @@ class OperatorSettings:
         return self
 
     def set_uid_hash(self, uid_hash: str) -> Self:
-        """Set the operator's internal id itself: 32 hexadecimal digits, as logs and checkpoints show it."""
+        """Set the operator's internal id directly: 32 hexadecimal digits, as logs and checkpoints show it."""
         operator = self._settable("set_uid_hash()")
         if not isinstance(uid_hash, str) or not _UID_HASH.fullmatch(uid_hash):
             raise GraphError(f"set_uid_hash() of '{operator.name}' takes 32 hexadecimal digits, not {uid_hash!r}.")
@@ -66,7 +66,7 @@ class OperatorSettings:
         return self
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """Run the operator as so many subtasks."""
+        """Set the number of subtasks of the operator."""
         operator = self._settable("set_parallelism()")
         check_parallelism(f"'{operator.name}'", parallelism)
         if operator.non_parallel and parallelism != 1:
@@ -80,17 +80,17 @@ class OperatorSettings:
         return self
 
     def set_description(self, description: str) -> Self:
-        """A longer text for the plan."""
+        """Set a longer description, which the plan shows."""
         self._settable("set_description()").description = description
         return self
 
     def disable_chaining(self) -> Self:
-        """Let the operator be a task of its own."""
+        """Run the operator in a task of its own."""
         self._settable("disable_chaining()").chaining = ChainingStrategy.NEVER
         return self
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
-        """Put the operator into a group; operators of different groups do not chain."""
+        """Put the operator into a slot sharing group. Operators of different groups do not chain."""
         operator = self._settable("slot_sharing_group()")
         if isinstance(slot_sharing_group, SlotSharingGroup):
             self._env.register_slot_sharing_group(slot_sharing_group)

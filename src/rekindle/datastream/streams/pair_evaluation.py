@@ -1,4 +1,4 @@
-"""Window functions that let a join or co-group function at the elements of both streams."""
+"""Window functions that call the user's join or co-group function with the elements of both streams."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rekindle.datastream.functions import Function, RuntimeContext, WindowFuncti
 
 
 class _PairEvaluation(WindowFunction[Any, Any, Any, Any]):
-    """Stands for the user's function: what else that one can do, such as take part in checkpoints, it still does."""
+    """Wraps the user's function and forwards its other methods, such as those that take part in checkpoints."""
 
     _method: ClassVar[str]
 
@@ -18,12 +18,12 @@ class _PairEvaluation(WindowFunction[Any, Any, Any, Any]):
         self.__name__ = getattr(function, "__name__", type(function).__name__)
 
     def set_runtime_context(self, runtime_context: RuntimeContext) -> None:
-        """The user's function is the one that asks for it."""
+        """Pass the runtime context on to the user's function."""
         if isinstance(self._function, Function):
             self._function.set_runtime_context(runtime_context)
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Open the user's function, if it is one that can be opened."""
+        """Open the user's function, unless it is a plain callable."""
         function = self._function
         self._call: Callable[[Any, Any], Any] = function
         if isinstance(function, Function):
@@ -31,17 +31,17 @@ class _PairEvaluation(WindowFunction[Any, Any, Any, Any]):
             self._call = getattr(function, self._method)
 
     def close(self) -> None:
-        """Close the user's function, if it is one that can be closed."""
+        """Close the user's function, unless it is a plain callable."""
         if isinstance(self._function, Function):
             self._function.close()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # never the user's; and while this is unpickled there is no function yet
+        if name.startswith("_"):  # not the user's; and `_function` is missing while this is unpickled
             raise AttributeError(name)
         return getattr(self._function, name)
 
 
-def _sides(elements: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+def _split_by_stream(elements: Iterable[Any]) -> tuple[list[Any], list[Any]]:
     one: list[Any] = []
     two: list[Any] = []
     for of_one, first, second in elements:
@@ -53,34 +53,34 @@ def _sides(elements: Iterable[Any]) -> tuple[list[Any], list[Any]]:
 
 
 class JoinEvaluation(_PairEvaluation):
-    """One result for each pair."""
+    """Calls a `JoinFunction` or a callable: one result for each pair."""
 
     _method = "join"
 
     def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterator[Any]:
-        """The results, made as they are asked for: there may be many pairs."""
-        one, two = _sides(inputs)
+        """Return an iterator over the results. It is lazy because there may be many pairs."""
+        one, two = _split_by_stream(inputs)
         join = self._call
         return (join(first, second) for first in one for second in two)
 
 
 class FlatJoinEvaluation(_PairEvaluation):
-    """Any number of results for each pair."""
+    """Calls a `FlatJoinFunction`: any number of results for each pair."""
 
     _method = "join"
 
     def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterator[Any]:
-        """The results, made as they are asked for: there may be many pairs."""
-        one, two = _sides(inputs)
+        """Return an iterator over the results. It is lazy because there may be many pairs."""
+        one, two = _split_by_stream(inputs)
         join = self._call
         return (result for first in one for second in two for result in join(first, second) or ())
 
 
 class CoGroupEvaluation(_PairEvaluation):
-    """Any number of results for both groups."""
+    """Calls a `CoGroupFunction` or a callable: any number of results for both groups."""
 
     _method = "co_group"
 
     def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Any:
-        """What the function yields or returns."""
-        return self._call(*_sides(inputs))
+        """Return the result of the user's function."""
+        return self._call(*_split_by_stream(inputs))

@@ -1,4 +1,4 @@
-"""`project`: some fields of each tuple or row."""
+"""`project`: the function that keeps some fields of each tuple or row, and its output type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rekindle.errors import GraphError, TypeMismatchError
 
 
 class ProjectFunction(MapFunction):
-    """Keeps some fields, in the order asked for.
+    """Keeps the fields at the given positions, in the given order.
 
     >>> ProjectFunction((1, 0)).map(("a", "b", "c"))
     ('b', 'a')
@@ -23,7 +23,7 @@ class ProjectFunction(MapFunction):
         self._pick = itemgetter(*field_indexes)
 
     def map(self, value: Any) -> Any:
-        """The fields of one tuple or row, as one."""
+        """Return a tuple or row of the chosen fields."""
         if isinstance(value, Row):
             return self._project_row(value)
         picked = self._pick(value)
@@ -41,7 +41,7 @@ class ProjectFunction(MapFunction):
 def projection(
     where: str, type_info: TypeInformation | None, field_indexes: tuple[int, ...]
 ) -> tuple[ProjectFunction, TypeInformation | None]:
-    """The function for these fields, and the type of what comes out."""
+    """Return the function that keeps these fields, and the type of its results."""
     if not field_indexes or any(not isinstance(index, int) or index < 0 for index in field_indexes):
         raise GraphError(f"{where} takes positions of fields, counted from 0, not {field_indexes!r}.")
     if type_info is None:

@@ -1,4 +1,4 @@
-"""Two streams as one: each element says which of them it came from, and keeps its declared type."""
+"""`TaggedUnion`: elements of two streams in one stream, each tagged with its stream and of its declared type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rekindle.serde import register_value_type
 
 
 class TaggedUnion(NamedTuple):
-    """An element of the first or of the second stream of a join: what triggers, evictors and assigners see there.
+    """An element of the first or second stream of a join. Triggers, evictors and assigners of joins see these.
 
     >>> element = TaggedUnion.two("b")
     >>> element.is_one(), element.is_two(), element.get_one(), element.get_two()
@@ -27,28 +27,28 @@ class TaggedUnion(NamedTuple):
 
     @staticmethod
     def one(element: Any) -> TaggedUnion:
-        """An element of the first stream."""
+        """Tag an element of the first stream."""
         return TaggedUnion(True, element, None)
 
     @staticmethod
     def two(element: Any) -> TaggedUnion:
-        """An element of the second stream."""
+        """Tag an element of the second stream."""
         return TaggedUnion(False, None, element)
 
     def is_one(self) -> bool:
-        """Whether it came from the first stream."""
+        """Return whether the element is of the first stream."""
         return self.of_one
 
     def is_two(self) -> bool:
-        """Whether it came from the second stream."""
+        """Return whether the element is of the second stream."""
         return not self.of_one
 
     def get_one(self) -> Any:
-        """The element of the first stream; None if it came from the second."""
+        """Return the element of the first stream, or None if it is of the second."""
         return self.first
 
     def get_two(self) -> Any:
-        """The element of the second stream; None if it came from the first."""
+        """Return the element of the second stream, or None if it is of the first."""
         return self.second
 
 
@@ -56,7 +56,7 @@ register_value_type("TaggedUnion", TaggedUnion, tuple, lambda parts: TaggedUnion
 
 
 class TaggedUnionTypeInfo(TypeInformation):
-    """The type of tagged elements whose streams have these types.
+    """The type of tagged elements of two streams that have these types.
 
     >>> TaggedUnionTypeInfo(str, int)
     TaggedUnion<String, Long>
@@ -78,14 +78,14 @@ class TaggedUnionTypeInfo(TypeInformation):
         one, two = map(_writer, self._parts)
         if one is None and two is None:
             return None
-        of_one, of_two = one or _same, two or _same
+        of_one, of_two = one or _identity, two or _identity
         return lambda union: (True, of_one(union[1]), None) if union[0] else (False, None, of_two(union[2]))
 
     def from_wire(self) -> Converter:
         one, two = (part.from_wire() for part in self._parts)
         if one is None and two is None:
             return partial(tuple.__new__, TaggedUnion)
-        of_one, of_two = one or _same, two or _same
+        of_one, of_two = one or _identity, two or _identity
         return lambda wired: (
             TaggedUnion(True, of_one(wired[1]), None) if wired[0] else TaggedUnion(False, None, of_two(wired[2]))
         )
@@ -97,41 +97,41 @@ class TaggedUnionTypeInfo(TypeInformation):
         return f"TaggedUnion<{', '.join(map(repr, self._parts))}>"
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
 def _writer(part: TypeInformation) -> Converter | None:
-    """A part's converter, which also refuses what a stream of that type would refuse: a class that is not its own."""
+    """Return a part's converter. Like a stream of that type, it refuses values of any other class."""
     convert, exact = part.to_wire(), part.exact_class()
     if exact is None:
         return convert
-    inner = convert or _same
+    inner = convert or _identity
 
     def write(value: Any) -> Any:
         if value is not None and type(value) is not exact:
-            raise TypeMismatchError(f"{value!r} is no {exact.__name__}, as its stream is declared")
+            raise TypeMismatchError(f"{value!r} is no {exact.__name__}, the declared type of its stream")
         return inner(value)
 
     return write
 
 
 def union_type(one: TypeInformation | None, two: TypeInformation | None) -> TypeInformation | None:
-    """The type of both streams' elements in one; undeclared if one of them is."""
+    """Return the type of the tagged elements of both streams, or None if either type is undeclared."""
     return None if one is None or two is None else TaggedUnionTypeInfo(one, two)
 
 
 class UnionKeySelector(KeySelector):
-    """The key of a tagged element, by the selector of the stream that it came from."""
+    """Selects the key of a tagged element with the key selector of its stream."""
 
     def __init__(self, one: Any, two: Any) -> None:
-        self._one = _selecting(one)
-        self._two = _selecting(two)
+        self._one = _as_callable(one)
+        self._two = _as_callable(two)
 
     def get_key(self, value: Any) -> Any:
-        """The element's key."""
+        """Return the element's key."""
         return self._one(value[1]) if value[0] else self._two(value[2])
 
 
-def _selecting(selector: Any) -> Callable[[Any], Any]:
+def _as_callable(selector: Any) -> Callable[[Any], Any]:
     return selector.get_key if isinstance(selector, KeySelector) else selector

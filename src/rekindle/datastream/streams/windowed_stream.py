@@ -1,4 +1,4 @@
-"""Streams that are divided into windows, by key or as a whole."""
+"""`WindowedStream` and `AllWindowedStream`: streams divided into windows, per key or as a whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from rekindle.common.time import Duration, Time, as_millis
 from rekindle.common.typeinfo import TypeInformation, Types, infer_type_info
-from rekindle.datastream.aggregations import ExtremeBy, FieldExtreme, FieldSum
+from rekindle.datastream.aggregations import ExtremeBy, FieldExtreme, FieldSum, check_field
 from rekindle.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -19,7 +19,6 @@ from rekindle.datastream.functions import (
     WindowFunction,
 )
 from rekindle.datastream.output_tag import OutputTag
-from rekindle.datastream.streams.check_field import check_field
 from rekindle.datastream.streams.data_stream import DataStream
 from rekindle.datastream.streams.keyed_stream import KeyedStream
 from rekindle.datastream.validation import check_function, declared_type
@@ -41,9 +40,9 @@ if TYPE_CHECKING:
 
 
 class _Windowed:
-    """What windows by key and windows of a whole stream have in common."""
+    """The methods that `WindowedStream` and `AllWindowedStream` share."""
 
-    #: Which functions evaluate a window, and with how many arguments.
+    #: The classes of the functions that evaluate a window, and their number of arguments.
     _apply_function: ClassVar[type[Function]]
     _process_function: ClassVar[type[Function]]
     _arity: ClassVar[int]
@@ -59,31 +58,31 @@ class _Windowed:
         self._late_data_output_tag: OutputTag | None = None
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
-        """The environment the stream belongs to."""
+        """Return the environment that the stream belongs to."""
         return self._keyed_stream.get_execution_environment()
 
     def get_input_type(self) -> TypeInformation:
-        """The type of the elements that go into the windows."""
+        """Return the type of the elements in the windows."""
         return self._keyed_stream.get_type()
 
     # -- settings -----------------------------------------------------------------------------------------------------
 
     def trigger(self, trigger: Trigger[Any, Any]) -> Self:
-        """Say when windows are evaluated, instead of the assigner's own trigger."""
+        """Replace the assigner's default trigger, which decides when windows are evaluated."""
         if not isinstance(trigger, Trigger):
             raise GraphError(f"{self._where('trigger()')} takes a Trigger, not {trigger!r}.")
         self._trigger = trigger
         return self
 
     def evictor(self, evictor: Evictor[Any, Any]) -> Self:
-        """Remove elements before or after a window is evaluated; windows then keep all their elements."""
+        """Remove elements before or after a window is evaluated. With an evictor, windows store all their elements."""
         if not isinstance(evictor, Evictor):
             raise GraphError(f"{self._where('evictor()')} takes an Evictor, not {evictor!r}.")
         self._evictor = evictor
         return self
 
     def allowed_lateness(self, time_ms: int | Time | Duration) -> Self:
-        """Keep windows of event time for so long after their end: late elements make them fire again."""
+        """Keep event-time windows for this long after their end. A late element makes its window fire again."""
         lateness_ms = as_millis(time_ms)
         if lateness_ms < 0:
             raise GraphError(f"{self._where('allowed_lateness()')} takes 0 or more ms, not {lateness_ms}.")
@@ -91,7 +90,7 @@ class _Windowed:
         return self
 
     def side_output_late_data(self, output_tag: OutputTag) -> Self:
-        """Send elements that come too late to a side output of the result instead of dropping them."""
+        """Send elements that come too late to a side output of the result. Without it they are dropped."""
         if not isinstance(output_tag, OutputTag):
             raise GraphError(f"{self._where('side_output_late_data()')} takes an OutputTag, not {output_tag!r}.")
         self._late_data_output_tag = output_tag
@@ -164,23 +163,23 @@ class _Windowed:
     # -- short forms --------------------------------------------------------------------------------------------------
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream:
-        """The sum of one field of a window's elements; the other fields are those of the first one."""
+        """Sum one field over a window's elements. The other fields are those of the first element."""
         return self._accumulate("sum()", position_to_sum, FieldSum(position_to_sum), numeric=True)
 
     def min(self, position_to_min: int | str = 0) -> DataStream:
-        """The smallest value of one field in a window; the other fields are those of the first element."""
+        """Return the smallest value of one field in a window. The other fields are those of the first element."""
         return self._accumulate("min()", position_to_min, FieldExtreme(position_to_min, largest=False))
 
     def max(self, position_to_max: int | str = 0) -> DataStream:
-        """The largest value of one field in a window; the other fields are those of the first element."""
+        """Return the largest value of one field in a window. The other fields are those of the first element."""
         return self._accumulate("max()", position_to_max, FieldExtreme(position_to_max, largest=True))
 
     def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
-        """The element of a window with the smallest value of one field; the first of equals."""
+        """Return the element of a window with the smallest value of one field. Of equal ones the first is kept."""
         return self._accumulate("min_by()", position_to_min_by, ExtremeBy(position_to_min_by, largest=False))
 
     def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
-        """The element of a window with the largest value of one field; the first of equals."""
+        """Return the element of a window with the largest value of one field. Of equal ones the first is kept."""
         return self._accumulate("max_by()", position_to_max_by, ExtremeBy(position_to_max_by, largest=True))
 
     def _accumulate(self, method: str, field: int | str, function: ReduceFunction, numeric: bool = False) -> DataStream:
@@ -194,7 +193,7 @@ class _Windowed:
 
 
 class WindowedStream(_Windowed):
-    """A keyed stream in windows: each key has windows of its own.
+    """A keyed stream divided into windows. Each key has its own windows.
 
     >>> from rekindle.common import Time
     >>> from rekindle.datastream import StreamExecutionEnvironment
@@ -216,7 +215,7 @@ class WindowedStream(_Windowed):
         window_function: WindowFunction[Any, Any, Any, Any] | ProcessWindowFunction[Any, Any, Any, Any] | None = None,
         output_type: Any = None,
     ) -> DataStream:
-        """Combine elements as they come; the window function, if there is one, gets the one combined value."""
+        """Combine a window's elements as they arrive. A window function, if given, gets the combined value."""
         return self._reduce(reduce_function, window_function, output_type)
 
     def aggregate(
@@ -226,31 +225,31 @@ class WindowedStream(_Windowed):
         accumulator_type: Any = None,
         output_type: Any = None,
     ) -> DataStream:
-        """Fold elements into an accumulator as they come; the window function, if there is one, gets its result."""
+        """Fold elements into an accumulator as they arrive. A window function, if given, gets its result."""
         return self._aggregate(aggregate_function, window_function, accumulator_type, output_type)
 
     def apply(self, window_function: WindowFunction[Any, Any, Any, Any], output_type: Any = None) -> DataStream:
-        """Evaluate all elements of a window at once. They are kept until then."""
+        """Evaluate all elements of a window at once. State holds the elements until then."""
         return self._evaluate("apply()", WindowFunction, {"apply": 3}, window_function, output_type)
 
     def process(
         self, process_window_function: ProcessWindowFunction[Any, Any, Any, Any], output_type: Any = None
     ) -> DataStream:
-        """Evaluate all elements of a window at once, with clocks and state at hand. They are kept until then."""
+        """Evaluate all elements of a window at once, with access to clocks and state. State holds them until then."""
         methods = {"process": 3, "clear": 1}
         return self._evaluate("process()", ProcessWindowFunction, methods, process_window_function, output_type)
 
 
 class NullByteKeySelector(KeySelector):
-    """The one key of all records."""
+    """Gives all records the same key, as Flink's class of this name does."""
 
     def get_key(self, value: Any) -> int:
-        """0."""
+        """Return 0."""
         return 0
 
 
 class AllWindowedStream(_Windowed):
-    """A whole stream in windows; one subtask does all the work.
+    """A whole stream divided into windows. One subtask does all the work.
 
     >>> from rekindle.common import Time
     >>> from rekindle.datastream import StreamExecutionEnvironment
@@ -275,7 +274,7 @@ class AllWindowedStream(_Windowed):
         window_function: AllWindowFunction[Any, Any, Any] | ProcessAllWindowFunction[Any, Any, Any] | None = None,
         output_type: Any = None,
     ) -> DataStream:
-        """Combine elements as they come; the window function, if there is one, gets the one combined value."""
+        """Combine a window's elements as they arrive. A window function, if given, gets the combined value."""
         return self._reduce(reduce_function, window_function, output_type)
 
     def aggregate(
@@ -285,17 +284,17 @@ class AllWindowedStream(_Windowed):
         accumulator_type: Any = None,
         output_type: Any = None,
     ) -> DataStream:
-        """Fold elements into an accumulator as they come; the window function, if there is one, gets its result."""
+        """Fold elements into an accumulator as they arrive. A window function, if given, gets its result."""
         return self._aggregate(aggregate_function, window_function, accumulator_type, output_type)
 
     def apply(self, window_function: AllWindowFunction[Any, Any, Any], output_type: Any = None) -> DataStream:
-        """Evaluate all elements of a window at once. They are kept until then."""
+        """Evaluate all elements of a window at once. State holds the elements until then."""
         return self._evaluate("apply()", AllWindowFunction, {"apply": 2}, window_function, output_type)
 
     def process(
         self, process_window_function: ProcessAllWindowFunction[Any, Any, Any], output_type: Any = None
     ) -> DataStream:
-        """Evaluate all elements of a window at once, with clocks and state at hand. They are kept until then."""
+        """Evaluate all elements of a window at once, with access to clocks and state. State holds them until then."""
         methods = {"process": 2, "clear": 1}
         return self._evaluate("process()", ProcessAllWindowFunction, methods, process_window_function, output_type)
 

@@ -1,1 +1,1 @@
-"""Windows, assigners, triggers and evictors (imported from `rekindle.datastream.window`, as in PyFlink)."""
+"""Windows, assigners, triggers and evictors. Users import them from `rekindle.datastream.window`, as in PyFlink."""

@@ -1,4 +1,4 @@
-"""Which windows an element belongs to: the contract of assigners, global and count windows."""
+"""Window assigners: the base classes, and the assigners of global and count windows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ W2 = TypeVar("W2")
 
 
 class WindowAssigner(ABC, Generic[T, W]):
-    """Puts each element into zero or more windows.
+    """Assigns each element to zero or more windows.
 
     >>> from rekindle.datastream.window import EventTimeTrigger, TimeWindow, TimeWindowSerializer
     >>> class WholeDays(WindowAssigner):
@@ -46,55 +46,55 @@ class WindowAssigner(ABC, Generic[T, W]):
     """
 
     class WindowAssignerContext(ABC):
-        """What an assigner may ask."""
+        """The clock and the runtime context of an assigner."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
-            """The clock, in milliseconds."""
+            """Return the wall clock, in milliseconds."""
 
         @abstractmethod
         def get_runtime_context(self) -> RuntimeContext:
-            """Where the assigner finds itself; its state is that of the element's key."""
+            """Return the runtime context. State from it belongs to the element's key."""
 
     @abstractmethod
     def assign_windows(
         self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[W]:
-        """The windows of an element."""
+        """Return the windows of an element."""
 
     @abstractmethod
     def get_default_trigger(self, env: Any) -> Trigger[T, W]:
-        """The trigger where `trigger()` names none."""
+        """Return the trigger for streams on which `trigger()` was not called."""
 
     @abstractmethod
     def get_window_serializer(self) -> TypeSerializer[W]:
-        """How windows are written; equal windows must give equal bytes."""
+        """Return the serializer of the windows. Equal windows must give equal bytes."""
 
     @abstractmethod
     def is_event_time(self) -> bool:
-        """Whether windows end by the watermark rather than by the clock."""
+        """Return whether windows end by event time, not processing time."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
 class MergingWindowAssigner(WindowAssigner[T, W]):
-    """An assigner whose windows may grow together."""
+    """An assigner whose windows may be merged, such as session windows."""
 
     class MergeCallback(ABC, Generic[W2]):
-        """Whom `merge_windows` tells what it found."""
+        """Receives the groups of windows that `merge_windows` finds."""
 
         @abstractmethod
         def merge(self, to_be_merged: Iterable[W2], merge_result: W2) -> None:
-            """These windows become that one."""
+            """Replace the windows `to_be_merged` by `merge_result`."""
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback[W]) -> None:
-        """Find the windows that belong together."""
+        """Call `callback.merge` for each group of windows to be merged."""
 
 
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
-    """All elements of a key in one window, which never ends: give it a trigger.
+    """Assigns all elements of a key to one window, which never ends. Set a trigger, or it never fires.
 
     >>> GlobalWindows.create()
     GlobalWindows()
@@ -105,12 +105,12 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
 
     @staticmethod
     def create() -> GlobalWindows:
-        """The assigner; by default its window never fires."""
+        """Return an assigner whose window never fires by default."""
         return GlobalWindows()
 
     @staticmethod
     def create_with_end_of_stream_trigger() -> GlobalWindows:
-        """The same, but the window fires when the input has ended (Flink's, in Java only)."""
+        """Return an assigner whose window fires at the end of the input (in Flink: Java only)."""
         assigner = GlobalWindows()
         assigner._trigger = EndOfStreamTrigger()
         return assigner
@@ -118,24 +118,24 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[GlobalWindow]:
-        """The global window."""
+        """Return the global window."""
         return [GlobalWindow.get()]
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, GlobalWindow]:
-        """`NeverTrigger`, or the end of the stream."""
+        """Return `NeverTrigger` or the end-of-stream trigger."""
         return self._trigger
 
     def get_window_serializer(self) -> TypeSerializer[GlobalWindow]:
-        """One byte."""
+        """Return a serializer that writes one byte."""
         return GlobalWindowSerializer()
 
     def is_event_time(self) -> bool:
-        """No."""
+        """Return False."""
         return False
 
 
 class _CountAssigner(WindowAssigner[Any, CountWindow]):
-    """Numbers the elements of a key. A window goes when it is full: nothing of it stays behind."""
+    """Numbers the elements of a key. A full window fires and is purged, so that nothing of it stays in state."""
 
     _state_name: str
 
@@ -146,7 +146,7 @@ class _CountAssigner(WindowAssigner[Any, CountWindow]):
         self._count_descriptor = reserved(ValueStateDescriptor(self._state_name, int))
         self._counter: ValueState[int] | None = None
 
-    def _place(self, context: WindowAssigner.WindowAssignerContext) -> int:
+    def _next_place(self, context: WindowAssigner.WindowAssignerContext) -> int:
         if self._counter is None:
             self._counter = context.get_runtime_context().get_state(self._count_descriptor)
         counter = self._counter
@@ -155,20 +155,20 @@ class _CountAssigner(WindowAssigner[Any, CountWindow]):
         return place
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, CountWindow]:
-        """When the window is full."""
+        """Return a trigger that fires and purges a full window."""
         return PurgingTrigger.of(CountTrigger.of(self._window_size))
 
     def get_window_serializer(self) -> TypeSerializer[CountWindow]:
-        """The number of the window."""
+        """Return a serializer that writes the window's number."""
         return CountWindowSerializer()
 
     def is_event_time(self) -> bool:
-        """No."""
+        """Return False."""
         return False
 
 
 class CountTumblingWindowAssigner(_CountAssigner):
-    """Every n elements of a key are a window.
+    """Assigns every `window_size` elements of a key to a new window.
 
     >>> CountTumblingWindowAssigner.of(3)
     CountTumblingWindowAssigner(3)
@@ -178,21 +178,21 @@ class CountTumblingWindowAssigner(_CountAssigner):
 
     @staticmethod
     def of(window_size: int) -> CountTumblingWindowAssigner:
-        """Of so many elements."""
+        """Return an assigner of windows of `window_size` elements."""
         return CountTumblingWindowAssigner(window_size)
 
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[CountWindow]:
-        """The window that the key's next element goes into."""
-        return [CountWindow(self._place(context) // self._window_size)]
+        """Return the window of the key's next element."""
+        return [CountWindow(self._next_place(context) // self._window_size)]
 
     def __repr__(self) -> str:
         return window_repr("CountTumblingWindowAssigner", self._window_size)
 
 
 class CountSlidingWindowAssigner(_CountAssigner):
-    """Windows of n elements of a key, one beginning with every m-th element.
+    """Assigns the elements of a key to windows of `window_size`. A window begins every `window_slide` elements.
 
     >>> CountSlidingWindowAssigner.of(10, 5)
     CountSlidingWindowAssigner(10, 5)
@@ -208,14 +208,14 @@ class CountSlidingWindowAssigner(_CountAssigner):
 
     @staticmethod
     def of(window_size: int, window_slide: int) -> CountSlidingWindowAssigner:
-        """Of so many elements, one beginning with every so many."""
+        """Return an assigner of windows of `window_size` elements that begin every `window_slide` elements."""
         return CountSlidingWindowAssigner(window_size, window_slide)
 
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[CountWindow]:
-        """The windows that the key's next element goes into, the newest first."""
-        place, size, slide = self._place(context), self._window_size, self._window_slide
+        """Return the windows of the key's next element, newest first."""
+        place, size, slide = self._next_place(context), self._window_size, self._window_slide
         oldest = max(0, (place - size) // slide + 1)
         return [CountWindow(number) for number in range(place // slide, oldest - 1, -1)]
 

@@ -1,4 +1,4 @@
-"""Triggers that follow the elements: how many there are, or how far they have moved."""
+"""Triggers that fire by the elements: by their number, or by their distance from an earlier element."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _add(one: int, other: int) -> int:
 
 
 class CountTrigger(Trigger[Any, Any]):
-    """Fires with every n-th element of a window; what it has fired stays in the window, see `PurgingTrigger`.
+    """Fires with every n-th element of a window. The elements stay in the window, unless in a `PurgingTrigger`.
 
     >>> CountTrigger.of(3)
     CountTrigger(3)
@@ -32,11 +32,11 @@ class CountTrigger(Trigger[Any, Any]):
 
     @staticmethod
     def of(window_size: int) -> CountTrigger:
-        """With every so many elements."""
+        """Return a trigger that fires every `window_size` elements."""
         return CountTrigger(window_size)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire with the n-th element, and count anew."""
+        """Fire with the n-th element, and restart the count."""
         count = self._count(ctx)
         count.add(1)
         if count.get() < self._window_size:
@@ -45,15 +45,15 @@ class CountTrigger(Trigger[Any, Any]):
         return TriggerResult.FIRE
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Clocks do not matter."""
+        """Do nothing: the trigger does not use timers."""
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Clocks do not matter."""
+        """Do nothing: the trigger does not use timers."""
         return TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
@@ -61,7 +61,7 @@ class CountTrigger(Trigger[Any, Any]):
         ctx.merge_partitioned_state(self._count_state_descriptor)
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Forget the count."""
+        """Clear the count."""
         self._count(ctx).clear()
 
     def _count(self, ctx: Trigger.TriggerContext) -> ReducingState[int]:
@@ -72,7 +72,7 @@ class CountTrigger(Trigger[Any, Any]):
 
 
 class DeltaFunction(ABC):
-    """How far two elements are apart (Flink's, in Java only); a callable of two elements will do, too.
+    """Computes the distance of two elements (in Flink: Java only). A callable of two elements works, too.
 
     >>> class Distance(DeltaFunction):
     ...     def get_delta(self, old_data_point, new_data_point):
@@ -83,14 +83,14 @@ class DeltaFunction(ABC):
 
     @abstractmethod
     def get_delta(self, old_data_point: Any, new_data_point: Any) -> float:
-        """The distance."""
+        """Return the distance from the old element to the new one."""
 
 
 Delta = Callable[[Any, Any], float]
 
 
 def delta_of(where: str, function: DeltaFunction | Delta) -> Delta:
-    """A delta function as a plain callable."""
+    """Return a delta function as a plain callable."""
     if isinstance(function, DeltaFunction):
         return function.get_delta
     if callable(function):
@@ -99,7 +99,7 @@ def delta_of(where: str, function: DeltaFunction | Delta) -> Delta:
 
 
 class DeltaTrigger(Trigger[Any, Any]):
-    """Fires when an element is further than a threshold from the one that fired last (Flink's, in Java only).
+    """Fires when an element is further than a threshold from the element of the last firing (in Flink: Java only).
 
     >>> DeltaTrigger.of(10.0, lambda old, new: abs(new - old), float)
     DeltaTrigger(10.0)
@@ -108,17 +108,17 @@ class DeltaTrigger(Trigger[Any, Any]):
     def __init__(self, threshold: float, delta_function: DeltaFunction | Delta, element_type_info: Any = None) -> None:
         self._threshold = threshold
         self._delta = delta_of("DeltaTrigger", delta_function)
-        # In a tuple: None is an element like any other, but no value of a state.
+        # The state holds the element in a tuple, because an element may be None and a state value may not.
         declared = None if element_type_info is None else Types.TUPLE([infer_type_info(element_type_info)])
         self._last_element_descriptor = reserved(ValueStateDescriptor("last-element", declared))
 
     @staticmethod
     def of(threshold: float, delta_function: DeltaFunction | Delta, element_type_info: Any = None) -> DeltaTrigger:
-        """With this threshold and distance; the type is that of the elements."""
+        """Return a trigger with this threshold and distance function. `element_type_info` is the elements' type."""
         return DeltaTrigger(threshold, delta_function, element_type_info)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire if the element is far from the last that fired."""
+        """Fire if the element is further than the threshold from the last one kept."""
         last = cast("ValueState[tuple[Any]]", ctx.get_partitioned_state(self._last_element_descriptor))
         held = last.value()
         if held is not None and self._delta(held[0], element) <= self._threshold:
@@ -127,18 +127,18 @@ class DeltaTrigger(Trigger[Any, Any]):
         return TriggerResult.CONTINUE if held is None else TriggerResult.FIRE
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Clocks do not matter."""
+        """Do nothing: the trigger does not use timers."""
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Clocks do not matter."""
+        """Do nothing: the trigger does not use timers."""
         return TriggerResult.CONTINUE
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """It does not merge: there is no last one of two windows."""
+        """Do nothing: the trigger does not support merging windows."""
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Forget the last element."""
+        """Clear the last element."""
         ctx.get_partitioned_state(self._last_element_descriptor).clear()
 
     def __repr__(self) -> str:

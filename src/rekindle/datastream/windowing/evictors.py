@@ -1,4 +1,4 @@
-"""What is thrown out of a window before or after it is evaluated (Flink's, in Java only)."""
+"""Evictors, which remove elements from a window before or after it is evaluated (in Flink: Java only)."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ class TimestampedValue(Generic[T]):
     timestamp: int = NO_TIMESTAMP
 
     def get_value(self) -> T:
-        """The element."""
+        """Return the element."""
         return self.value
 
     def get_timestamp(self) -> int:
-        """Its timestamp."""
+        """Return the element's timestamp."""
         return self.timestamp
 
     def has_timestamp(self) -> bool:
-        """Whether it has one."""
+        """Return whether the element has a timestamp."""
         return self.timestamp != NO_TIMESTAMP
 
 
 class Evictor(ABC, Generic[T, W]):
-    """Removes elements from a window, before and after the window function sees them.
+    """Removes elements from a window before or after the window function runs.
 
-    `elements` is a list that belongs to the evictor: what it removes from it is removed from the window.
+    An evictor changes the list `elements` in place: an element removed from the list is removed from the window.
 
     >>> class WithoutNegatives(Evictor):
     ...     def evict_before(self, elements, size, window, evictor_context):
@@ -59,19 +59,19 @@ class Evictor(ABC, Generic[T, W]):
     """
 
     class EvictorContext(ABC):
-        """Clocks and metrics."""
+        """The clocks and metrics of an evictor."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
-            """The clock, in milliseconds."""
+            """Return the wall clock, in milliseconds."""
 
         @abstractmethod
         def get_metric_group(self) -> MetricGroup:
-            """Where the evictor may register metrics."""
+            """Return the group in which the evictor may register metrics."""
 
         @abstractmethod
         def get_current_watermark(self) -> int:
-            """Event time, in milliseconds."""
+            """Return the watermark, in milliseconds."""
 
     @abstractmethod
     def evict_before(
@@ -89,8 +89,8 @@ class Evictor(ABC, Generic[T, W]):
         return f"{type(self).__name__}()"
 
 
-class _OnceEvictor(Evictor[Any, Any]):
-    """Evicts either before or after."""
+class _OneTimeEvictor(Evictor[Any, Any]):
+    """Evicts either before or after the window function runs."""
 
     def __init__(self, do_evict_after: bool) -> None:
         self._do_evict_after = do_evict_after
@@ -98,23 +98,23 @@ class _OnceEvictor(Evictor[Any, Any]):
     def evict_before(
         self, elements: list[TimestampedValue[Any]], size: int, window: Any, evictor_context: Evictor.EvictorContext
     ) -> None:
-        """Evict, unless it is to be done after."""
+        """Evict, unless `do_evict_after` is set."""
         if not self._do_evict_after:
             self._evict(elements)
 
     def evict_after(
         self, elements: list[TimestampedValue[Any]], size: int, window: Any, evictor_context: Evictor.EvictorContext
     ) -> None:
-        """Evict, if it is to be done after."""
+        """Evict if `do_evict_after` is set."""
         if self._do_evict_after:
             self._evict(elements)
 
     @abstractmethod
     def _evict(self, elements: list[TimestampedValue[Any]]) -> None:
-        """Remove what has to go."""
+        """Remove elements from the list."""
 
 
-class CountEvictor(_OnceEvictor):
+class CountEvictor(_OneTimeEvictor):
     """Keeps the last n elements.
 
     >>> elements = [TimestampedValue(n) for n in range(4)]
@@ -129,7 +129,7 @@ class CountEvictor(_OnceEvictor):
 
     @staticmethod
     def of(max_count: int, do_evict_after: bool = False) -> CountEvictor:
-        """Keep so many; by default before the window function runs."""
+        """Return an evictor that keeps `max_count` elements. By default it evicts before the window function."""
         return CountEvictor(max_count, do_evict_after)
 
     def _evict(self, elements: list[TimestampedValue[Any]]) -> None:
@@ -139,8 +139,8 @@ class CountEvictor(_OnceEvictor):
         return f"CountEvictor({self._max_count})"
 
 
-class TimeEvictor(_OnceEvictor):
-    """Keeps the elements whose timestamps are less than an amount of time before the largest one.
+class TimeEvictor(_OneTimeEvictor):
+    """Keeps the elements whose timestamps are less than `window_size` before the largest one.
 
     >>> elements = [TimestampedValue("old", 1), TimestampedValue("new", 9)]
     >>> TimeEvictor.of(5).evict_before(elements, 2, None, None)
@@ -154,7 +154,7 @@ class TimeEvictor(_OnceEvictor):
 
     @staticmethod
     def of(window_size: Amount, do_evict_after: bool = False) -> TimeEvictor:
-        """Keep so much time; by default before the window function runs."""
+        """Return an evictor that keeps this time span. By default it evicts before the window function."""
         return TimeEvictor(as_millis(window_size), do_evict_after)
 
     def _evict(self, elements: list[TimestampedValue[Any]]) -> None:
@@ -167,8 +167,8 @@ class TimeEvictor(_OnceEvictor):
         return f"TimeEvictor({self._window_size})"
 
 
-class DeltaEvictor(_OnceEvictor):
-    """Removes the elements that are a threshold or more away from the last one.
+class DeltaEvictor(_OneTimeEvictor):
+    """Removes the elements whose distance from the last one is `threshold` or more.
 
     >>> elements = [TimestampedValue(n) for n in (1, 8, 9)]
     >>> DeltaEvictor.of(5, lambda one, last: abs(one - last)).evict_before(elements, 3, None, None)
@@ -183,7 +183,7 @@ class DeltaEvictor(_OnceEvictor):
 
     @staticmethod
     def of(threshold: float, delta_function: DeltaFunction | Delta, do_evict_after: bool = False) -> DeltaEvictor:
-        """With this threshold and distance; by default before the window function runs."""
+        """Return an evictor with this threshold and distance. By default it evicts before the window function."""
         return DeltaEvictor(threshold, delta_function, do_evict_after)
 
     def _evict(self, elements: list[TimestampedValue[Any]]) -> None:

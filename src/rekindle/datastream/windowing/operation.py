@@ -1,4 +1,4 @@
-"""A window operator as data: what the API says and the engine runs."""
+"""A window operator as data: the API builds it, the engine runs it."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from rekindle.datastream.windowing.evictors import Evictor
 from rekindle.datastream.windowing.triggers import Trigger
 from rekindle.datastream.windowing.windows import CountWindowSerializer, GlobalWindowSerializer, TimeWindowSerializer
 
-#: The node's option that says what windows are to state: a `NamespaceKind`.
+#: The name of the node's option that holds the `NamespaceKind`: how windows are written in state.
 NAMESPACES_OPTION: Final = "namespaces"
-#: The node's option that says, in words, what lies in state: see `WindowOperation.layout`.
+#: The name of the node's option that holds `WindowOperation.layout`.
 LAYOUT_OPTION: Final = "layout"
 
-#: What evaluates a window; None: the contents are the result.
+#: Functions that evaluate a window. Without one, the contents are the result.
 EvaluatingFunction = WindowFunction[Any, Any, Any, Any] | ProcessWindowFunction[Any, Any, Any, Any]
 EvaluatingAllFunction = AllWindowFunction[Any, Any, Any] | ProcessAllWindowFunction[Any, Any, Any]
 
 
 class NamespaceKind(StrEnum):
-    """What windows are written as."""
+    """The form in which windows are written as namespaces of state."""
 
     TIME = "time"
     COUNT = "count"
@@ -48,7 +48,7 @@ _SERIALIZERS: Final = {
 
 
 class ContentsKind(StrEnum):
-    """What is kept of a window's elements."""
+    """The form in which state holds a window's elements."""
 
     ELEMENTS = "elements"
     REDUCED = "reduced"
@@ -64,7 +64,7 @@ _CONTENTS: Final = {
 
 @dataclass(frozen=True)
 class WindowContents:
-    """How elements become a window's contents. `type_info` is that of one element, or of the accumulator."""
+    """How elements become a window's contents. `type_info` is the type of one element or of the accumulator."""
 
     kind: ContentsKind
     function: ReduceFunction | AggregateFunction | Callable[[Any, Any], Any] | None
@@ -73,7 +73,7 @@ class WindowContents:
 
 @dataclass(frozen=True)
 class WindowOperation:
-    """Everything about one window operator."""
+    """All settings of one window operator."""
 
     assigner: WindowAssigner[Any, Any]
     trigger: Trigger[Any, Any]
@@ -86,21 +86,21 @@ class WindowOperation:
 
     @property
     def merging(self) -> bool:
-        """Whether windows may grow together."""
+        """Whether the assigner may merge windows."""
         return isinstance(self.assigner, MergingWindowAssigner)
 
     @property
     def namespaces(self) -> NamespaceKind:
-        """What the assigner's windows are written as."""
+        """The form in which the assigner's windows are written."""
         return _SERIALIZERS.get(type(self.assigner.get_window_serializer()), NamespaceKind.CUSTOM)
 
     def stored_type(self) -> TypeInformation | None:
-        """The type of what lies in state: with an evictor the elements do, whatever is made of them."""
+        """Return the type of the values in state. With an evictor, state always holds the elements themselves."""
         return self.input_type if self.evictor is not None else self.contents.type_info
 
     @property
     def layout(self) -> str:
-        """What lies in state, in words that are part of a checkpoint: other words cannot read it."""
+        """A description of the values in state, stored in checkpoints. Another layout cannot be restored."""
         domain = "event-time" if self.assigner.is_event_time() else "processing-time"
         windows = {
             NamespaceKind.TIME: f"{domain} windows",
@@ -112,7 +112,7 @@ class WindowOperation:
         return f"{'merging ' if self.merging else ''}{windows} of {contents}"
 
     def describe(self, stream: str) -> str:
-        """The operator for people, as PyFlink writes it."""
+        """Return the description for the plan, in PyFlink's form."""
         functions = [each for each in (self.contents.function, self.function) if each is not None]
         names = [getattr(each, "__name__", type(each).__name__) for each in functions]
         evictor = [] if self.evictor is None else [str(self.evictor)]

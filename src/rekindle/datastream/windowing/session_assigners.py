@@ -1,4 +1,4 @@
-"""Session windows: they end after a gap without elements, fixed or told by each element."""
+"""Session windows, which end after a gap without elements. The gap is fixed or depends on each element."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rekindle.errors import GraphError
 
 
 class SessionWindowTimeGapExtractor(ABC):
-    """Tells the session gap of an element; a callable of one element will do, too.
+    """Extracts the session gap from an element. A callable of one element works, too.
 
     >>> class ByUser(SessionWindowTimeGapExtractor):
     ...     def extract(self, element):
@@ -28,30 +28,30 @@ class SessionWindowTimeGapExtractor(ABC):
 
     @abstractmethod
     def extract(self, element: Any) -> int:
-        """The gap after this element, in milliseconds."""
+        """Return the gap after this element, in milliseconds."""
 
 
 Extractor = SessionWindowTimeGapExtractor | Callable[[Any], int]
 
 
 class SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
-    """Each element opens a window as long as its gap; windows that touch become one."""
+    """Assigns each element to a window as long as its gap, and merges windows that overlap or touch."""
 
     #: The gap, if it is the same for all elements.
     fixed_gap: int | None = None
 
     @abstractmethod
     def gap_of(self, element: Any) -> int:
-        """The gap after an element, above 0."""
+        """Return the gap after an element, above 0 ms."""
 
     def merge_windows(
         self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
     ) -> None:
-        """Windows that overlap or touch."""
+        """Merge windows that overlap or touch."""
         TimeWindow.merge_windows(windows, callback)
 
     def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
-        """Start and end."""
+        """Return a serializer that writes start and end."""
         return TimeWindowSerializer()
 
 
@@ -63,7 +63,7 @@ class _FixedGap(SessionWindows):
         self.fixed_gap = session_gap
 
     def gap_of(self, element: Any) -> int:
-        """The same for every element."""
+        """Return the fixed gap."""
         return self._session_gap
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class _DynamicGap(SessionWindows):
         self._extract: Callable[[Any], int] = extract
 
     def gap_of(self, element: Any) -> int:
-        """What the extractor says."""
+        """Return the gap that the extractor finds in the element."""
         gap = self._extract(element)
         if not gap > 0:
             raise ValueError(f"the session gap of an element must be above 0 ms, not {gap!r}")
@@ -96,16 +96,16 @@ class _EventTime(SessionWindows):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:
-        """From the element's timestamp to the end of its gap."""
+        """Return a window from the element's timestamp to the end of its gap."""
         start = event_time_of(self, timestamp)
         return [TimeWindow(start, start + self.gap_of(element))]
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, TimeWindow]:
-        """At the end of the window."""
+        """Return a trigger that fires at the end of the window."""
         return EventTimeTrigger.create()
 
     def is_event_time(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
 
@@ -113,21 +113,21 @@ class _ProcessingTime(SessionWindows):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:
-        """From the present moment to the end of the element's gap."""
+        """Return a window from the current processing time to the end of the element's gap."""
         start = context.get_current_processing_time()
         return [TimeWindow(start, start + self.gap_of(element))]
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, TimeWindow]:
-        """At the end of the window."""
+        """Return a trigger that fires at the end of the window."""
         return ProcessingTimeTrigger.create()
 
     def is_event_time(self) -> bool:
-        """No."""
+        """Return False."""
         return False
 
 
 class EventTimeSessionWindows(_FixedGap, _EventTime):
-    """Sessions of event time: elements that are at most a gap apart are in one window.
+    """Event-time sessions: elements that are at most a gap apart are in one window.
 
     >>> from rekindle.common import Time
     >>> EventTimeSessionWindows.with_gap(Time.minutes(10))
@@ -136,17 +136,17 @@ class EventTimeSessionWindows(_FixedGap, _EventTime):
 
     @staticmethod
     def with_gap(size: Amount) -> EventTimeSessionWindows:
-        """With the same gap after every element."""
+        """Return an assigner with the same gap after every element."""
         return EventTimeSessionWindows(as_millis(size))
 
     @staticmethod
     def with_dynamic_gap(extractor: Extractor) -> DynamicEventTimeSessionWindows:
-        """With the gap that the extractor finds in each element."""
+        """Return an assigner whose extractor finds the gap in each element."""
         return DynamicEventTimeSessionWindows(extractor)
 
 
 class ProcessingTimeSessionWindows(_FixedGap, _ProcessingTime):
-    """Sessions by the clock of the machine.
+    """Processing-time sessions: elements that arrive at most a gap apart are in one window.
 
     >>> from rekindle.common import Time
     >>> ProcessingTimeSessionWindows.with_gap(Time.minutes(10))
@@ -155,17 +155,17 @@ class ProcessingTimeSessionWindows(_FixedGap, _ProcessingTime):
 
     @staticmethod
     def with_gap(size: Amount) -> ProcessingTimeSessionWindows:
-        """With the same gap after every element."""
+        """Return an assigner with the same gap after every element."""
         return ProcessingTimeSessionWindows(as_millis(size))
 
     @staticmethod
     def with_dynamic_gap(extractor: Extractor) -> DynamicProcessingTimeSessionWindows:
-        """With the gap that the extractor finds in each element."""
+        """Return an assigner whose extractor finds the gap in each element."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
 class DynamicEventTimeSessionWindows(_DynamicGap, _EventTime):
-    """Sessions of event time whose gap depends on the element.
+    """Event-time sessions whose gap depends on the element.
 
     >>> DynamicEventTimeSessionWindows.with_dynamic_gap(lambda element: element["gap"]).is_event_time()
     True
@@ -173,12 +173,12 @@ class DynamicEventTimeSessionWindows(_DynamicGap, _EventTime):
 
     @staticmethod
     def with_dynamic_gap(extractor: Extractor) -> DynamicEventTimeSessionWindows:
-        """With the gap that the extractor finds in each element."""
+        """Return an assigner whose extractor finds the gap in each element."""
         return DynamicEventTimeSessionWindows(extractor)
 
 
 class DynamicProcessingTimeSessionWindows(_DynamicGap, _ProcessingTime):
-    """Sessions by the clock of the machine whose gap depends on the element.
+    """Processing-time sessions whose gap depends on the element.
 
     >>> DynamicProcessingTimeSessionWindows.with_dynamic_gap(lambda element: element["gap"]).is_event_time()
     False
@@ -186,5 +186,5 @@ class DynamicProcessingTimeSessionWindows(_DynamicGap, _ProcessingTime):
 
     @staticmethod
     def with_dynamic_gap(extractor: Extractor) -> DynamicProcessingTimeSessionWindows:
-        """With the gap that the extractor finds in each element."""
+        """Return an assigner whose extractor finds the gap in each element."""
         return DynamicProcessingTimeSessionWindows(extractor)

@@ -1,4 +1,4 @@
-"""Tumbling and sliding windows of event and processing time."""
+"""Assigners of tumbling and sliding windows, by event time or processing time."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from rekindle.errors import GraphError, MissingTimestampError
 
 Amount = Time | Duration | int
 
-#: What an element without a timestamp has in its place.
-
 
 def event_time_of(assigner: object, timestamp: int | None) -> int:
-    """An element's timestamp; one that has none is refused with what to do about it."""
+    """Return an element's timestamp. Raises MissingTimestampError if it has none."""
     if timestamp is None or timestamp == NO_TIMESTAMP:
         raise MissingTimestampError(
             f"{type(assigner).__name__} needs elements with timestamps, and this one has none: call "
@@ -30,7 +28,7 @@ def event_time_of(assigner: object, timestamp: int | None) -> int:
 
 
 class AlignedWindows(WindowAssigner[Any, TimeWindow]):
-    """Windows of one size at fixed distances, the same for all keys."""
+    """Windows of one size at a fixed distance from each other, the same for all keys."""
 
     def __init__(self, size: int, slide: int, offset: int) -> None:
         self._size = size
@@ -39,17 +37,17 @@ class AlignedWindows(WindowAssigner[Any, TimeWindow]):
 
     @property
     def size(self) -> int:
-        """How long a window is, in milliseconds."""
+        """The length of a window, in milliseconds."""
         return self._size
 
     @property
     def slide(self) -> int:
-        """How long after a window the next one begins."""
+        """The time from the start of a window to the start of the next one, in milliseconds."""
         return self._slide
 
     @property
     def offset(self) -> int:
-        """When windows begin, counted from the epoch."""
+        """The shift of the windows' starts from 1970-01-01T00:00Z, in milliseconds."""
         return self._offset
 
     def _windows_at(self, time: int) -> list[TimeWindow]:
@@ -57,7 +55,7 @@ class AlignedWindows(WindowAssigner[Any, TimeWindow]):
         return [TimeWindow(start, start + self._size) for start in range(last, time - self._size, -self._slide)]
 
     def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
-        """Start and end."""
+        """Return a serializer that writes start and end."""
         return TimeWindowSerializer()
 
 
@@ -65,15 +63,15 @@ class _EventTime(AlignedWindows):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:
-        """The windows around the element's timestamp, the latest first."""
+        """Return the windows that contain the element's timestamp, latest first."""
         return self._windows_at(event_time_of(self, timestamp))
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, TimeWindow]:
-        """At the end of the window."""
+        """Return a trigger that fires at the end of the window."""
         return EventTimeTrigger.create()
 
     def is_event_time(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
 
@@ -81,15 +79,15 @@ class _ProcessingTime(AlignedWindows):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:
-        """The windows around the present moment, the latest first."""
+        """Return the windows that contain the current processing time, latest first."""
         return self._windows_at(context.get_current_processing_time())
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, TimeWindow]:
-        """At the end of the window."""
+        """Return a trigger that fires at the end of the window."""
         return ProcessingTimeTrigger.create()
 
     def is_event_time(self) -> bool:
-        """No."""
+        """Return False."""
         return False
 
 
@@ -116,7 +114,7 @@ class _Sliding(AlignedWindows):
 
 
 class TumblingEventTimeWindows(_Tumbling, _EventTime):
-    """Windows of one size, one after the other, by the elements' timestamps.
+    """Consecutive windows of one size, by event time.
 
     >>> TumblingEventTimeWindows.of(Time.hours(1), Time.minutes(15))
     TumblingEventTimeWindows(3600000, 900000)
@@ -124,12 +122,12 @@ class TumblingEventTimeWindows(_Tumbling, _EventTime):
 
     @staticmethod
     def of(size: Amount, offset: Amount | None = None) -> TumblingEventTimeWindows:
-        """Of this size; with an offset, windows begin so much later than at the epoch."""
+        """Return an assigner of windows of this size. `offset` shifts their starts from 1970-01-01T00:00Z."""
         return TumblingEventTimeWindows(as_millis(size), as_millis(offset or 0))
 
 
 class TumblingProcessingTimeWindows(_Tumbling, _ProcessingTime):
-    """Windows of one size, one after the other, by the clock of the machine.
+    """Consecutive windows of one size, by processing time.
 
     >>> TumblingProcessingTimeWindows.of(Time.days(1), Time.hours(-8))
     TumblingProcessingTimeWindows(86400000, -28800000)
@@ -137,12 +135,12 @@ class TumblingProcessingTimeWindows(_Tumbling, _ProcessingTime):
 
     @staticmethod
     def of(size: Amount, offset: Amount | None = None) -> TumblingProcessingTimeWindows:
-        """Of this size; with an offset, windows begin so much later than at the epoch."""
+        """Return an assigner of windows of this size. `offset` shifts their starts from 1970-01-01T00:00Z."""
         return TumblingProcessingTimeWindows(as_millis(size), as_millis(offset or 0))
 
 
 class SlidingEventTimeWindows(_Sliding, _EventTime):
-    """Windows of one size, one beginning with every slide, by the elements' timestamps.
+    """Overlapping windows of one size, one of which begins every `slide`, by event time.
 
     >>> SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(5))
     SlidingEventTimeWindows(10000, 5000, 0)
@@ -150,12 +148,12 @@ class SlidingEventTimeWindows(_Sliding, _EventTime):
 
     @staticmethod
     def of(size: Amount, slide: Amount, offset: Amount | None = None) -> SlidingEventTimeWindows:
-        """Of this size, one with every slide; with an offset, they begin so much later than at the epoch."""
+        """Return an assigner of windows of this size and slide. `offset` shifts their starts from 1970-01-01T00:00Z."""
         return SlidingEventTimeWindows(as_millis(size), as_millis(slide), as_millis(offset or 0))
 
 
 class SlidingProcessingTimeWindows(_Sliding, _ProcessingTime):
-    """Windows of one size, one beginning with every slide, by the clock of the machine.
+    """Overlapping windows of one size, one of which begins every `slide`, by processing time.
 
     >>> SlidingProcessingTimeWindows.of(Time.hours(12), Time.hours(1), Time.hours(-8))
     SlidingProcessingTimeWindows(43200000, 3600000, -28800000)
@@ -163,5 +161,5 @@ class SlidingProcessingTimeWindows(_Sliding, _ProcessingTime):
 
     @staticmethod
     def of(size: Amount, slide: Amount, offset: Amount | None = None) -> SlidingProcessingTimeWindows:
-        """Of this size, one with every slide; with an offset, they begin so much later than at the epoch."""
+        """Return an assigner of windows of this size and slide. `offset` shifts their starts from 1970-01-01T00:00Z."""
         return SlidingProcessingTimeWindows(as_millis(size), as_millis(slide), as_millis(offset or 0))

@@ -1,4 +1,4 @@
-"""Triggers that follow a clock: the watermark or the wall clock."""
+"""Triggers that fire by event time (the watermark) or processing time (the wall clock)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONTINUE, FIRE = TriggerResult.CONTINUE, TriggerResult.FIRE
 
 
 class EventTimeTrigger(Trigger[Any, Any]):
-    """Fires when the watermark passes the end of the window; late elements fire at once.
+    """Fires when the watermark passes the end of the window, and at once for a late element.
 
     >>> EventTimeTrigger.create()
     EventTimeTrigger()
@@ -23,35 +23,35 @@ class EventTimeTrigger(Trigger[Any, Any]):
 
     @staticmethod
     def create() -> EventTimeTrigger:
-        """The trigger."""
+        """Return a new trigger."""
         return EventTimeTrigger()
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire at once if the window has passed, else at its end."""
+        """Fire at once if the watermark has passed the window's end, else register a timer for the end."""
         if window.max_timestamp() <= ctx.get_current_watermark():
             return FIRE
         ctx.register_event_time_timer(window.max_timestamp())
         return CONTINUE
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """The wall clock does not matter."""
+        """Do nothing: the trigger does not use processing time."""
         return CONTINUE
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire at the end of the window."""
+        """Fire if the timer is that of the window's end."""
         return FIRE if time == window.max_timestamp() else CONTINUE
 
     def can_merge(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Wait for the end of the merged window."""
+        """Register a timer for the end of the merged window."""
         if window.max_timestamp() > ctx.get_current_watermark():
             ctx.register_event_time_timer(window.max_timestamp())
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Wait no longer."""
+        """Delete the timer for the window's end."""
         ctx.delete_event_time_timer(window.max_timestamp())
 
 
@@ -64,11 +64,11 @@ class ProcessingTimeTrigger(Trigger[Any, Any]):
 
     @staticmethod
     def create() -> ProcessingTimeTrigger:
-        """The trigger."""
+        """Return a new trigger."""
         return ProcessingTimeTrigger()
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire at the end of the window."""
+        """Register a timer for the end of the window."""
         ctx.register_processing_time_timer(window.max_timestamp())
         return CONTINUE
 
@@ -77,33 +77,33 @@ class ProcessingTimeTrigger(Trigger[Any, Any]):
         return FIRE
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Event time does not matter."""
+        """Do nothing: the trigger does not use event time."""
         return CONTINUE
 
     def can_merge(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Wait for the end of the merged window."""
+        """Register a timer for the end of the merged window."""
         if window.max_timestamp() > ctx.get_current_processing_time():
             ctx.register_processing_time_timer(window.max_timestamp())
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Wait no longer."""
+        """Delete the timer for the window's end."""
         ctx.delete_processing_time_timer(window.max_timestamp())
 
 
 class EndOfStreamTrigger(Trigger[Any, Any]):
-    """Fires once, when the input has ended: for `GlobalWindows.create_with_end_of_stream_trigger()`."""
+    """Fires once, at the end of the input. `GlobalWindows.create_with_end_of_stream_trigger()` uses it."""
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Wait for the last watermark."""
+        """Register a timer for the last watermark."""
         ctx.register_event_time_timer(window.max_timestamp())
         return CONTINUE
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """The wall clock does not matter."""
+        """Do nothing: the trigger does not use processing time."""
         return CONTINUE
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -111,15 +111,15 @@ class EndOfStreamTrigger(Trigger[Any, Any]):
         return FIRE if time == window.max_timestamp() else CONTINUE
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Global windows do not merge."""
+        """Do nothing: global windows do not merge."""
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Wait no longer."""
+        """Delete the timer for the window's end."""
         ctx.delete_event_time_timer(window.max_timestamp())
 
 
 class _ContinuousTrigger(Trigger[Any, Any]):
-    """Fires again and again at multiples of an interval; the next time is state."""
+    """Fires at every multiple of an interval. State holds the next time."""
 
     def __init__(self, interval: int) -> None:
         if interval <= 0:
@@ -128,7 +128,7 @@ class _ContinuousTrigger(Trigger[Any, Any]):
         self.state_desc = reserved(ReducingStateDescriptor("fire-time", min, int))
 
     def can_merge(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def _next_fire(self, ctx: Trigger.TriggerContext) -> ReducingState[int]:
@@ -147,11 +147,11 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
 
     @staticmethod
     def of(interval: Time | Duration | int) -> ContinuousEventTimeTrigger:
-        """With this interval."""
+        """Return a trigger with this interval."""
         return ContinuousEventTimeTrigger(as_millis(interval))
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire at once if the window has passed, else at the next multiple."""
+        """Fire at once if the watermark has passed the window's end, else register timers for end and next multiple."""
         if window.max_timestamp() <= ctx.get_current_watermark():
             return FIRE
         ctx.register_event_time_timer(window.max_timestamp())
@@ -161,11 +161,11 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         return CONTINUE
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """The wall clock does not matter."""
+        """Do nothing: the trigger does not use processing time."""
         return CONTINUE
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire at the end and at the multiples."""
+        """Fire at the window's end and at multiples of the interval."""
         if time == window.max_timestamp():
             return FIRE
         next_fire = self._next_fire(ctx)
@@ -176,14 +176,14 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         return FIRE
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """The earliest of the next times counts."""
+        """Merge the next times into the earliest one, and register a timer for it."""
         ctx.merge_partitioned_state(self.state_desc)
         time = self._next_fire(ctx).get()
         if time is not None:
             ctx.register_event_time_timer(time)
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Wait no longer."""
+        """Delete the next timer and its state."""
         next_fire = self._next_fire(ctx)
         time = next_fire.get()
         if time is not None:
@@ -193,9 +193,9 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
     def register_next_fire_timestamp(
         self, time: int, window: Any, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
     ) -> None:
-        """Fire one interval after `time`, at the latest at the end of the window."""
+        """Register the next timer: one interval after `time`, or the window's end if that is earlier."""
         end = window.max_timestamp()
-        # At the end of the input a window without an end would fire at all multiples that there are.
+        # At the end of the input, a window without an end would fire at every multiple up to the largest timestamp.
         at_once = end == MAX_WATERMARK == ctx.get_current_watermark()
         next_fire = end if at_once else min(time + self.interval, end)
         fire_timestamp_state.add(next_fire)
@@ -211,11 +211,11 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
 
     @staticmethod
     def of(interval: Time | Duration | int) -> ContinuousProcessingTimeTrigger:
-        """With this interval."""
+        """Return a trigger with this interval."""
         return ContinuousProcessingTimeTrigger(as_millis(interval))
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire at the next multiple."""
+        """Register a timer for the next multiple of the interval."""
         next_fire = self._next_fire(ctx)
         if next_fire.get() is None:
             now = ctx.get_current_processing_time()
@@ -223,7 +223,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
         return CONTINUE
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire at the multiples."""
+        """Fire at multiples of the interval."""
         next_fire = self._next_fire(ctx)
         if next_fire.get() != time:
             return CONTINUE
@@ -232,18 +232,18 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
         return FIRE
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Event time does not matter."""
+        """Do nothing: the trigger does not use event time."""
         return CONTINUE
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """The earliest of the next times counts."""
+        """Merge the next times into the earliest one, and register a timer for it."""
         ctx.merge_partitioned_state(self.state_desc)
         time = self._next_fire(ctx).get()
         if time is not None:
             ctx.register_processing_time_timer(time)
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Wait no longer."""
+        """Delete the next timer and its state."""
         next_fire = self._next_fire(ctx)
         time = next_fire.get()
         if time is not None:
@@ -253,16 +253,16 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
     def register_next_fire_timestamp(
         self, time: int, window: Any, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
     ) -> None:
-        """Fire one interval after `time`, at the latest at the end of the window if that is still to come."""
+        """Register the next timer: one interval after `time`, or the window's end if that is earlier and not past."""
         end = window.max_timestamp()
-        # The end of an event-time window may have passed on the wall clock: a timer there would fire for ever.
+        # The wall clock may be past the end of an event-time window: a timer for that end would fire for ever.
         next_fire = min(time + self.interval, end) if time < end else time + self.interval
         fire_timestamp_state.add(next_fire)
         ctx.register_processing_time_timer(next_fire)
 
 
 class ProcessingTimeoutTrigger(Trigger[Any, Any]):
-    """Another trigger that fires at the latest some time after the first element (Flink's, in Java only).
+    """Wraps a trigger and also fires when a timeout after the first element is over (in Flink: Java only).
 
     >>> from rekindle.datastream.window import CountTrigger
     >>> ProcessingTimeoutTrigger.of(CountTrigger.of(3), Duration.of_millis(100))
@@ -289,13 +289,17 @@ class ProcessingTimeoutTrigger(Trigger[Any, Any]):
         reset_timer_on_new_record: bool = False,
         should_clear_on_timeout: bool = True,
     ) -> ProcessingTimeoutTrigger:
-        """Wrap a trigger; the timeout may begin anew with each element, and may leave the trigger's state alone."""
+        """Wrap a trigger.
+
+        `reset_timer_on_new_record` restarts the timeout with each element. `should_clear_on_timeout` clears the
+        trigger's state when the timeout fires.
+        """
         return ProcessingTimeoutTrigger(
             nested_trigger, as_millis(timeout), reset_timer_on_new_record, should_clear_on_timeout
         )
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """What the wrapped one says; unless it fires, the timeout runs."""
+        """Ask the wrapped trigger. Unless it fires, start the timeout."""
         result = self.nested_trigger.on_element(element, timestamp, window, ctx)
         if result.is_fire():
             self.clear(window, ctx)
@@ -312,18 +316,18 @@ class ProcessingTimeoutTrigger(Trigger[Any, Any]):
         return result
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire; purge too if the wrapped one wants that."""
+        """Fire, and purge if the wrapped trigger asks for it."""
         return self._timed_out(self.nested_trigger.on_processing_time(time, window, ctx), window, ctx)
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire; purge too if the wrapped one wants that."""
+        """Fire, and purge if the wrapped trigger asks for it."""
         return self._timed_out(self.nested_trigger.on_event_time(time, window, ctx), window, ctx)
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """It does not merge: a timeout belongs to its window."""
+        """Do nothing: the trigger does not support merging windows."""
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Stop the timeout."""
+        """Stop the timeout and clear the wrapped trigger."""
         timeout = self._timeout(ctx)
         running = timeout.value()
         if running is not None:

@@ -1,4 +1,4 @@
-"""When a window's contents are evaluated: the contract of triggers, and those that wrap others or never fire."""
+"""Triggers, which decide when a window is evaluated: the base class, `NeverTrigger` and `PurgingTrigger`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ W = TypeVar("W")
 
 
 class TriggerResult(Enum):
-    """What a trigger wants to happen: evaluate the window (fire), empty it (purge), both, or nothing.
+    """The decision of a trigger: evaluate the window (fire), empty it (purge), both, or nothing.
 
     >>> TriggerResult.FIRE_AND_PURGE.is_fire(), TriggerResult.FIRE.is_purge()
     (True, False)
@@ -28,16 +28,16 @@ class TriggerResult(Enum):
     PURGE = (False, True)
 
     def is_fire(self) -> bool:
-        """Whether the window is evaluated."""
+        """Return whether the window is evaluated."""
         return self.value[0]
 
     def is_purge(self) -> bool:
-        """Whether the window's contents are thrown away."""
+        """Return whether the window's contents are removed."""
         return self.value[1]
 
 
 class Trigger(ABC, Generic[T, W]):
-    """Decides when a window is evaluated. One object serves all keys and windows: what it remembers must be state.
+    """Decides when a window is evaluated. One object serves all keys and windows, so it must keep its data in state.
 
     >>> from rekindle.datastream.state import ReducingStateDescriptor
     >>> class EverySecondElement(Trigger):
@@ -59,99 +59,99 @@ class Trigger(ABC, Generic[T, W]):
     """
 
     class TriggerContext(ABC):
-        """Clocks, timers and state of the window and key that the trigger is called for."""
+        """The clocks, timers and state of the current window and key."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
-            """The clock, in milliseconds."""
+            """Return the wall clock, in milliseconds."""
 
         @abstractmethod
         def get_metric_group(self) -> MetricGroup:
-            """Where the trigger may register metrics."""
+            """Return the group in which the trigger may register metrics."""
 
         @abstractmethod
         def get_current_watermark(self) -> int:
-            """Event time, in milliseconds."""
+            """Return the watermark, in milliseconds."""
 
         @abstractmethod
         def register_processing_time_timer(self, time: int) -> None:
-            """Have `on_processing_time` called when the clock reaches `time`."""
+            """Call `on_processing_time` when the wall clock reaches `time`."""
 
         @abstractmethod
         def register_event_time_timer(self, time: int) -> None:
-            """Have `on_event_time` called when the watermark reaches `time`."""
+            """Call `on_event_time` when the watermark reaches `time`."""
 
         @abstractmethod
         def delete_processing_time_timer(self, time: int) -> None:
-            """Take a processing-time timer back."""
+            """Delete a processing-time timer."""
 
         @abstractmethod
         def delete_event_time_timer(self, time: int) -> None:
-            """Take an event-time timer back."""
+            """Delete an event-time timer."""
 
         @abstractmethod
         def get_partitioned_state(self, state_descriptor: StateDescriptor) -> State:
-            """State of this window and key."""
+            """Return the state of this window and key."""
 
     class OnMergeContext(TriggerContext):
-        """The same while windows merge; its window is the one they become."""
+        """The context while windows merge. The current window is the merged one."""
 
         @abstractmethod
         def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
-            """Merge the state of the windows that go into that of the one that stays."""
+            """Merge the state of the merged windows into the state of the resulting window."""
 
     @abstractmethod
     def on_element(self, element: T, timestamp: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """An element was added to the window."""
+        """Decide after an element was added to the window."""
 
     @abstractmethod
     def on_processing_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """A processing-time timer of the window has come."""
+        """Decide when a processing-time timer of the window fires."""
 
     @abstractmethod
     def on_event_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """An event-time timer of the window has come."""
+        """Decide when an event-time timer of the window fires."""
 
     def can_merge(self) -> bool:
-        """Whether the trigger works with windows that merge, such as sessions."""
+        """Return whether the trigger supports merging windows, such as sessions."""
         return False
 
     @abstractmethod
     def on_merge(self, window: W, ctx: Trigger.OnMergeContext) -> None:
-        """Several windows have become `window`: merge state, set timers."""
+        """Merge state and set timers after several windows were merged into `window`."""
 
     @abstractmethod
     def clear(self, window: W, ctx: Trigger.TriggerContext) -> None:
-        """The window goes: clear state and timers."""
+        """Clear state and timers when the window is removed."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
 class NeverTrigger(Trigger[Any, Any]):
-    """Never fires: what `GlobalWindows` have by default."""
+    """Never fires. It is the default trigger of `GlobalWindows`."""
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Go on."""
+        """Return CONTINUE."""
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Go on."""
+        """Return CONTINUE."""
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Go on."""
+        """Return CONTINUE."""
         return TriggerResult.CONTINUE
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Nothing to merge."""
+        """Do nothing: the trigger has no state."""
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Nothing to clear."""
+        """Do nothing: the trigger has no state."""
 
 
 class PurgingTrigger(Trigger[Any, Any]):
-    """Another trigger, whose firings also empty the window.
+    """Wraps a trigger and also empties the window whenever that trigger fires.
 
     >>> from rekindle.datastream.window import CountTrigger
     >>> PurgingTrigger.of(CountTrigger.of(3))
@@ -167,27 +167,27 @@ class PurgingTrigger(Trigger[Any, Any]):
         return PurgingTrigger(nested_trigger)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """What the wrapped one says, and purge."""
+        """Ask the wrapped trigger, and purge if it fires."""
         return _purging(self.nested_trigger.on_element(element, timestamp, window, ctx))
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """What the wrapped one says, and purge."""
+        """Ask the wrapped trigger, and purge if it fires."""
         return _purging(self.nested_trigger.on_processing_time(time, window, ctx))
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """What the wrapped one says, and purge."""
+        """Ask the wrapped trigger, and purge if it fires."""
         return _purging(self.nested_trigger.on_event_time(time, window, ctx))
 
     def can_merge(self) -> bool:
-        """Whether the wrapped one can."""
+        """Return whether the wrapped trigger supports merging windows."""
         return self.nested_trigger.can_merge()
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """The wrapped one's."""
+        """Call the wrapped trigger."""
         self.nested_trigger.on_merge(window, ctx)
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """The wrapped one's."""
+        """Clear the wrapped trigger."""
         self.nested_trigger.clear(window, ctx)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What elements are put into: time, count and global windows, and how they are written."""
+"""Time, count and global windows, and their serializers."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _LONG: Final = struct.Struct(">q")
 
 
 class Window(ABC):
-    """A bucket of elements. Windows of an assigner of your own need `__eq__` and `__hash__`."""
+    """Base of windows. A window class of your own needs `__eq__` and `__hash__`."""
 
     @abstractmethod
     def max_timestamp(self) -> int:
-        """The largest timestamp that still belongs to the window; its results get this one."""
+        """Return the largest timestamp in the window. The window's results get this timestamp."""
 
 
 class TimeWindow(Window):
-    """From `start` (inclusive) to `end` (exclusive), in milliseconds.
+    """A window from `start` (inclusive) to `end` (exclusive), in milliseconds.
 
     >>> window = TimeWindow(0, 5000)
     >>> window.max_timestamp(), window.intersects(TimeWindow(5000, 6000)), window.cover(TimeWindow(7000, 8000))
@@ -41,20 +41,20 @@ class TimeWindow(Window):
         self.end = end
 
     def max_timestamp(self) -> int:
-        """One millisecond before the end."""
+        """Return `end` - 1."""
         return self.end - 1
 
     def intersects(self, other: TimeWindow) -> bool:
-        """Whether the two have a common part; windows that only touch do, too."""
+        """Return whether two windows overlap or touch."""
         return self.start <= other.end and self.end >= other.start
 
     def cover(self, other: TimeWindow) -> TimeWindow:
-        """The smallest window that covers both."""
+        """Return the smallest window that covers both."""
         return TimeWindow(min(self.start, other.start), max(self.end, other.end))
 
     @staticmethod
     def get_window_start_with_offset(timestamp: int, offset: int, window_size: int) -> int:
-        """Where the window of a timestamp begins, if windows of this size begin at `offset`.
+        """Return the start of the window that contains a timestamp, for windows of this size from `offset` on.
 
         >>> TimeWindow.get_window_start_with_offset(7, 0, 5), TimeWindow.get_window_start_with_offset(-1, 2, 5)
         (5, -3)
@@ -63,7 +63,7 @@ class TimeWindow(Window):
 
     @staticmethod
     def merge_windows(windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]) -> None:
-        """Tell the callback which of the windows overlap or touch, and what they become together."""
+        """Call the callback for each group of windows that overlap or touch, with the window that covers the group."""
         group: list[TimeWindow] = []
         covered: TimeWindow | None = None
         for window in sorted(set(windows)):
@@ -94,7 +94,7 @@ class TimeWindow(Window):
 
 
 class CountWindow(Window):
-    """The n-th window of a key by the number of elements.
+    """A window of a number of elements. `id` counts the windows of a key.
 
     >>> CountWindow(3)
     CountWindow(id=3)
@@ -106,7 +106,7 @@ class CountWindow(Window):
         self.id = id
 
     def max_timestamp(self) -> int:
-        """The end of time: no clock closes it."""
+        """Return the largest timestamp: no clock closes the window."""
         return MAX_WATERMARK
 
     def __hash__(self) -> int:
@@ -120,7 +120,7 @@ class CountWindow(Window):
 
 
 class GlobalWindow(Window):
-    """The one window of all elements of a key.
+    """The single window that holds all elements of a key.
 
     >>> GlobalWindow.get() == GlobalWindow.get()
     True
@@ -133,11 +133,11 @@ class GlobalWindow(Window):
 
     @staticmethod
     def get() -> GlobalWindow:
-        """The global window."""
+        """Return the global window."""
         return GlobalWindow()
 
     def max_timestamp(self) -> int:
-        """The end of time."""
+        """Return the largest timestamp."""
         return MAX_WATERMARK
 
     def __hash__(self) -> int:
@@ -194,5 +194,5 @@ class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
 
 
 def window_repr(name: str, *parameters: Any) -> str:
-    """How assigners and triggers call themselves in plans: `Name(parameter, ...)`."""
+    """Return the `repr` of an assigner, as plans show it: `Name(parameter, ...)`."""
     return f"{name}({', '.join(map(str, parameters))})"

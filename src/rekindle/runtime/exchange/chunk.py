@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 from rekindle.serde import ChunkCodec
 
-#: Stands in the timestamp column for a record that has none.
-
 _HEADER = struct.Struct("<HHHIIBI")
 _MARK = struct.Struct("<IBq")
 _HAS_TIMESTAMPS = 1
@@ -23,7 +21,7 @@ WATERMARK, IDLE, END = 1, 2, 3
 
 
 class Mark(NamedTuple):
-    """Something that stands between two records: `position` records come before it."""
+    """An event between two records; `position` records come before it."""
 
     position: int
     kind: int
@@ -31,7 +29,7 @@ class Mark(NamedTuple):
 
 
 class ChunkHeader(NamedTuple):
-    """Where a chunk comes from, where it goes, and its place in the channel's sequence."""
+    """The channel of a chunk, and the chunk's place in the channel's sequence."""
 
     edge: int
     source: int
@@ -61,7 +59,7 @@ class ChunkBody(NamedTuple):
 
 
 def encode_body(records: list[Any], timestamps: list[int] | None, marks: list[Mark], codec: ChunkCodec) -> ChunkBody:
-    """Records, timestamps and marks as bytes."""
+    """Encode records, timestamps and marks."""
     parts = [_MARK.pack(*mark) for mark in marks]
     flags = 0
     if records:
@@ -73,18 +71,18 @@ def encode_body(records: list[Any], timestamps: list[int] | None, marks: list[Ma
 
 
 def encode_row(edge: int, source: int, target: int, sequence: int, body: ChunkBody) -> bytes:
-    """The whole chunk as the row that Spark moves."""
+    """Return the whole chunk as a row for Spark to move."""
     return _HEADER.pack(edge, source, target, sequence, body.records, body.flags, body.marks) + body.data
 
 
 def relabelled(row: bytes, edge: int, source: int, target: int) -> bytes:
-    """The same chunk as the first of another channel."""
+    """Return the same chunk as the first of another channel."""
     _, _, _, _, records, flags, marks = _HEADER.unpack_from(row)
     return _HEADER.pack(edge, source, target, 0, records, flags, marks) + row[_HEADER.size :]
 
 
 def rest_of(chunk: Chunk, header: ChunkHeader, records: int, marks: int, codec: ChunkCodec) -> bytes:
-    """The row of what is left of a chunk after its first `records` records and `marks` marks."""
+    """Return the row of a chunk without its first `records` records and `marks` marks."""
     left = [mark._replace(position=mark.position - records) for mark in chunk.marks[marks:]]
     times = chunk.timestamps[records:] if chunk.timestamps is not None else None
     body = encode_body(chunk.records[records:], times, left, codec)
@@ -92,12 +90,12 @@ def rest_of(chunk: Chunk, header: ChunkHeader, records: int, marks: int, codec: 
 
 
 def read_header(row: bytes) -> ChunkHeader:
-    """The header alone: enough to route and to order."""
+    """Read the header alone: enough to route and to sort."""
     return ChunkHeader._make(_HEADER.unpack_from(row))
 
 
 def decode_row(row: bytes, header: ChunkHeader, codec: ChunkCodec) -> Chunk:
-    """Records, timestamps and marks of a row."""
+    """Decode the records, timestamps and marks of a row."""
     offset = _HEADER.size
     marks_end = offset + header.marks * _MARK.size
     marks = [Mark._make(fields) for fields in _MARK.iter_unpack(row[offset:marks_end])]

@@ -1,6 +1,6 @@
-"""What has arrived for one task: chunks in the order (edge, source, sequence), in whatever order they came (I1).
+"""The inbox of one task: it yields chunks in the order (edge, source, sequence), in whatever order they came (I1).
 
-Chunks that the task did not get to within its epoch wait here for the next one, before what that one brings.
+Chunks that the task has no time for stay here and come first in the next epoch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rekindle.runtime.watermarks import Channel, WatermarkValve
 
 
 class Waiting(NamedTuple):
-    """A chunk that waits for its task. `valve` follows the channel that it came over."""
+    """A chunk that waits for its task. `valve` follows the channel over which it came."""
 
     channel: Channel
     header: ChunkHeader
@@ -25,7 +25,7 @@ class Waiting(NamedTuple):
 
 
 class Inbox:
-    """Chunks wait here until the task's stage of the epoch."""
+    """Holds chunks until the task's stage of the epoch."""
 
     def __init__(self, limit_bytes: int, directory: str | None) -> None:
         self._arrived: list[tuple[ChunkHeader, bytes | Place]] = []
@@ -33,13 +33,13 @@ class Inbox:
         self._buffer = SpillBuffer(limit_bytes, directory)
 
     def put(self, header: ChunkHeader, row: bytes) -> None:
-        """A chunk came in."""
+        """Add a received chunk."""
         self._arrived.append((header, self._buffer.append(row)))
 
     def take(self, valve: WatermarkValve) -> Iterator[Waiting]:
-        """Every chunk once, in order; a gap or a repetition in a channel's sequence is refused (I3).
+        """Yield every chunk once, in order; refuse a gap or a repetition in a channel's sequence (I3).
 
-        `valve` follows the channels of the chunks that have arrived. `keep` ends the epoch.
+        `valve` follows the channels of the newly arrived chunks. The caller ends the epoch with `keep`.
         """
         yield from self._waiting
         yield from self._in_order(valve)
@@ -58,14 +58,14 @@ class Inbox:
             yield Waiting(channel, header, kept, valve)
 
     def keep(self, chunks: Iterable[Waiting]) -> None:
-        """Let go of all chunks but these, which wait for the next epoch in this order."""
+        """Keep these chunks for the next epoch, in this order, and drop all others."""
         self._arrived.clear()
         self._waiting = list(chunks)
         if not self._waiting:
             self._buffer.clear()
 
     def read(self, waiting: Waiting) -> bytes:
-        """The bytes of a chunk."""
+        """Return the bytes of a chunk."""
         return self._buffer.read(waiting.kept)
 
     @property
@@ -74,11 +74,11 @@ class Inbox:
         return self._waiting
 
     def records_waiting(self) -> int:
-        """How many records these chunks hold."""
+        """Return how many records wait for the next epoch."""
         return sum(each.header.records for each in self._waiting)
 
     def counts(self) -> list[EdgeCount]:
-        """Records received per channel in this epoch so far."""
+        """Return the records received per channel in this epoch so far."""
         totals: dict[tuple[int, int, int], int] = {}
         for header, _ in self._arrived:
             channel = header.edge, header.source, header.target

@@ -1,4 +1,4 @@
-"""A list of byte rows that moves to disk above a limit (I5)."""
+"""A buffer of rows that spills to disk above a limit (I5)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import IO, NamedTuple
 
 
 class Place(NamedTuple):
-    """Where a row lies in the spill file."""
+    """The place of a row in the spill file."""
 
     offset: int
     length: int
 
 
 class SpillBuffer:
-    """Rows in the order of `append`; what exceeds `limit_bytes` lies in an unlinked temporary file.
+    """Rows in the order of `append`; rows above `limit_bytes` lie in an unlinked temporary file.
 
     >>> rows = SpillBuffer(limit_bytes=4, directory=None)
     >>> places = [rows.append(b"abc"), rows.append(b"defgh")]
@@ -30,7 +30,7 @@ class SpillBuffer:
         self.spilled_bytes = 0
 
     def append(self, row: bytes) -> bytes | Place:
-        """Keep a row; the answer is the row itself or its place on disk, for `read`."""
+        """Store a row; return the row itself or its place on disk, for `read`."""
         if self._in_memory_bytes + len(row) <= self._limit_bytes:
             self._in_memory_bytes += len(row)
             return row
@@ -42,7 +42,7 @@ class SpillBuffer:
         return place
 
     def read(self, kept: bytes | Place) -> bytes:
-        """The row behind what `append` answered."""
+        """Return the row that `append` stored."""
         if isinstance(kept, bytes):
             return kept
         assert self._file is not None
@@ -50,7 +50,7 @@ class SpillBuffer:
         return self._file.read(kept.length)
 
     def clear(self) -> None:
-        """Forget every row and give the disk back."""
+        """Drop every row and release the disk space."""
         self._in_memory_bytes = self.spilled_bytes = 0
         if self._file is not None:
             self._file.close()

@@ -1,6 +1,6 @@
-"""How an operator's output chooses channels: one writer per exchange edge and subtask.
+"""Writers distribute an operator's output over channels: one writer per exchange edge and subtask.
 
-Writers take whole batches. Counters and seeds belong to the cut (I1): `position()` gives them, `seek()` sets them.
+Writers take whole batches. Counters and seeds belong to the cut (I1): `position()` returns them, `seek()` sets them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from rekindle.serde import ChunkCodec
 
 @dataclass(frozen=True)
 class EdgeTarget:
-    """What a writer needs to know of the edge it writes to."""
+    """The edge to which a writer writes."""
 
     edge: int
-    label: str  # the operators on both sides, for messages
+    label: str  # names of the operators on both sides, for messages
     source: int  # subtask that writes
     sources: int  # parallelism of the writing operator
     target_slots: tuple[int, ...]  # slot of each target subtask
@@ -35,13 +35,13 @@ class EdgeTarget:
 
     @property
     def channels(self) -> int:
-        """Number of target subtasks."""
+        """The number of target subtasks."""
         return len(self.target_slots)
 
 
 @dataclass(slots=True)
 class _Channel:
-    """What waits to be cut into a chunk for one target subtask."""
+    """The buffer for the next chunk to one target subtask."""
 
     target: int
     records: list[Any] = field(default_factory=list)
@@ -52,39 +52,39 @@ class _Channel:
 
 
 class EdgeWriter(ABC):
-    """Buffers per channel, cut into chunks."""
+    """Buffers records per channel and cuts them into chunks."""
 
     def __init__(self, edge: EdgeTarget, outbox: RowOutbox) -> None:
         self.edge = edge
         self._outbox = outbox
         self._channels = [_Channel(target) for target in range(edge.channels)]
-        #: Where watermarks go: the channels that can ever get a record from this subtask.
-        self._reached = self._channels
+        #: The channels that can ever get a record from this subtask: watermarks go to these.
+        self._reachable_channels = self._channels
 
     @abstractmethod
     def emit(self, records: list[Any], timestamps: list[int] | None) -> None:
-        """Distribute a batch."""
+        """Distribute a batch over the channels."""
 
     def emit_watermark(self, watermark: int) -> None:
-        """A watermark goes to every channel, after the records that came before it."""
+        """Send a watermark to every channel, after the records before it."""
         self._mark_all(WATERMARK, watermark)
 
     def emit_idle(self) -> None:
-        """Tell every channel not to wait for this subtask's watermark."""
+        """Send idleness to every channel: the receivers stop waiting for this subtask's watermark."""
         self._mark_all(IDLE, 0)
 
     def emit_end(self) -> None:
-        """Tell every channel that nothing follows."""
+        """Send the end of the input to every channel."""
         self._mark_all(END, 0)
 
     def flush(self) -> None:
-        """Send what is buffered: the end of the epoch's output."""
+        """Send the buffered records at the end of the epoch."""
         for channel in self._channels:
             if channel.records or channel.marks:
                 self._send(channel)
 
     def end_epoch(self) -> list[EdgeCount]:
-        """Records per channel since the last call; sequences start again."""
+        """Return the records per channel since the last call; start the sequences again."""
         counts = []
         for channel in self._channels:
             if channel.sequence:
@@ -93,14 +93,14 @@ class EdgeWriter(ABC):
         return counts
 
     def position(self) -> Any:
-        """What must be in a snapshot so that a restore distributes on from here."""
+        """Return the position for a snapshot, from which a restore continues; None if there is none."""
         return None
 
     def seek(self, position: Any) -> None:
-        """Go on from a snapshot's position."""
+        """Continue from a snapshot's position."""
 
     def _mark_all(self, kind: int, value: int) -> None:
-        for channel in self._reached:
+        for channel in self._reachable_channels:
             mark = Mark(len(channel.records), kind, value)
             if kind == WATERMARK and channel.marks and channel.marks[-1][:2] == mark[:2]:
                 channel.marks[-1] = mark
@@ -108,7 +108,7 @@ class EdgeWriter(ABC):
                 channel.marks.append(mark)
 
     def _extend(self, channel: _Channel, records: Sequence[Any], timestamps: Sequence[int] | None) -> None:
-        """Add to a channel's buffer and send what is full: no chunk is larger than it may be."""
+        """Add to a channel's buffer and send full chunks: no chunk exceeds its limit."""
         start, most = 0, self.edge.chunk_records
         while len(records) - start > (room := most - len(channel.records)):
             until = start + room
@@ -149,7 +149,7 @@ class EdgeWriter(ABC):
 
 
 class KeyWriter(EdgeWriter):
-    """`key_by`: a key's records go to the subtask that owns its key group (I11)."""
+    """`key_by`: sends a record to the subtask that owns its key's key group (I11)."""
 
     def __init__(
         self, edge: EdgeTarget, outbox: RowOutbox, selector: Callable[[Any], Any], max_parallelism: int
@@ -173,7 +173,7 @@ class KeyWriter(EdgeWriter):
                     append(record)
                     append(timestamp)
         except Exception as error:
-            raise failed_record(self.edge.label, records, remaining) from _about_the_key(error)
+            raise failed_record(self.edge.label, records, remaining) from _key_error(error)
         for channel, staged in zip(self._channels, self._staged, strict=True):
             if not staged:
                 continue
@@ -184,24 +184,24 @@ class KeyWriter(EdgeWriter):
             staged.clear()
 
 
-def _about_the_key(error: Exception) -> Exception:
-    """An unhashable key fails in the router; the message must be about the key."""
+def _key_error(error: Exception) -> Exception:
+    """Return an error about the key in place of the router's error about an unhashable key."""
     if isinstance(error, TypeError) and str(error).startswith("unhashable type"):
         return InvalidKeyError(f"A key must be hashable, for example a tuple instead of a list ({error}).")
     return error
 
 
 class RoundRobinWriter(EdgeWriter):
-    """`rebalance` over all channels, `rescale` over this subtask's share: increment, then send."""
+    """`rebalance` over all channels, `rescale` over this subtask's share: each record goes to the next channel."""
 
     def __init__(self, edge: EdgeTarget, outbox: RowOutbox, targets: Sequence[int], last: int) -> None:
         super().__init__(edge, outbox)
         self._targets = tuple(targets)
         self._last = last % len(self._targets)
-        self._reached = [self._channels[target] for target in self._targets]
+        self._reachable_channels = [self._channels[target] for target in self._targets]
 
     def emit(self, records: list[Any], timestamps: list[int] | None) -> None:
-        """Strided slices, one per channel."""
+        """Send every n-th record to each channel."""
         width = len(self._targets)
         for step in range(min(width, len(records))):
             channel = self._channels[self._targets[(self._last + 1 + step) % width]]
@@ -209,23 +209,23 @@ class RoundRobinWriter(EdgeWriter):
         self._last = (self._last + len(records)) % width
 
     def position(self) -> int:
-        """The channel that was served last."""
+        """Return the index of the last channel."""
         return self._last
 
     def seek(self, position: Any) -> None:
-        """Go on after that channel."""
+        """Continue after that channel."""
         self._last = int(position) % len(self._targets)
 
 
 class ShuffleWriter(EdgeWriter):
-    """`shuffle`: uniformly random, from a seed that belongs to the cut."""
+    """`shuffle`: uniformly random channels, from a seed that belongs to the cut."""
 
     def __init__(self, edge: EdgeTarget, outbox: RowOutbox) -> None:
         super().__init__(edge, outbox)
         self._random = random.Random(f"{edge.edge}/{edge.source}")
 
     def emit(self, records: list[Any], timestamps: list[int] | None) -> None:
-        """Each record to a random channel."""
+        """Send each record to a random channel."""
         width = len(self._channels)
         chosen = [int(draw() * width) for draw in [self._random.random] * len(records)]
         for channel in self._channels:
@@ -235,42 +235,42 @@ class ShuffleWriter(EdgeWriter):
                 self._extend(channel, [records[place] for place in places], picked)
 
     def position(self) -> Any:
-        """The generator's state."""
+        """Return the state of the random generator."""
         version, internal, gauss = self._random.getstate()
         return [version, list(internal), gauss]
 
     def seek(self, position: Any) -> None:
-        """Go on with that state."""
+        """Continue with a state of the random generator."""
         version, internal, gauss = position
         self._random.setstate((version, tuple(internal), gauss))
 
 
 class SingleTargetWriter(EdgeWriter):
-    """`forward` (the same subtask) and `global_` (the first; watermarks go to all)."""
+    """`forward` (to the same subtask) and `global_` (to the first; watermarks go to all)."""
 
     def __init__(self, edge: EdgeTarget, outbox: RowOutbox, target: int, marks_to_all: bool) -> None:
         super().__init__(edge, outbox)
-        self._only = self._channels[target]
+        self._target_channel = self._channels[target]
         if not marks_to_all:
-            self._reached = [self._only]
+            self._reachable_channels = [self._target_channel]
 
     def emit(self, records: list[Any], timestamps: list[int] | None) -> None:
-        """Everything to one channel."""
-        self._extend(self._only, records, timestamps)
+        """Send all records to one channel."""
+        self._extend(self._target_channel, records, timestamps)
 
 
 class BroadcastWriter(EdgeWriter):
-    """`broadcast`: every record to every channel, encoded once."""
+    """`broadcast`: sends every record to every channel, encoded once."""
 
     def emit(self, records: list[Any], timestamps: list[int] | None) -> None:
-        """The first channel's buffer stands for all."""
+        """Buffer the batch once, in the first channel, for all channels."""
         self._extend(self._channels[0], records, timestamps)
 
     def _mark_all(self, kind: int, value: int) -> None:
         self._channels[0].marks.append(Mark(len(self._channels[0].records), kind, value))
 
     def flush(self) -> None:
-        """Send the shared buffer to all."""
+        """Send the shared buffer to all channels."""
         if self._channels[0].records or self._channels[0].marks:
             self._send(self._channels[0])
 
@@ -288,7 +288,7 @@ class BroadcastWriter(EdgeWriter):
 
 
 class CustomWriter(EdgeWriter):
-    """`partition_custom`: the user's partitioner names the channel."""
+    """`partition_custom`: the user's partitioner chooses the channel."""
 
     def __init__(
         self, edge: EdgeTarget, outbox: RowOutbox, selector: Callable[[Any], Any], partition: Callable[[Any, int], int]
@@ -298,7 +298,7 @@ class CustomWriter(EdgeWriter):
         self._partition = partition
 
     def emit(self, records: list[Any], timestamps: list[int] | None) -> None:
-        """Ask for each record."""
+        """Send each record to the channel that the partitioner chooses."""
         width = len(self._channels)
         picked: list[list[int]] = [[] for _ in self._channels]
         remaining = iter(records)
@@ -321,7 +321,7 @@ class CustomWriter(EdgeWriter):
 
 
 def rescale_targets(source: int, sources: int, targets: int) -> range:
-    """The target subtasks that `rescale` gives to a source subtask: neighbours, as even as can be.
+    """Return the target subtasks of a source subtask in `rescale`: neighbours, distributed evenly.
 
     >>> [list(rescale_targets(i, 2, 4)) for i in range(2)], [list(rescale_targets(i, 4, 2)) for i in range(4)]
     ([[0, 1], [2, 3]], [[0], [0], [1], [1]])
@@ -333,5 +333,5 @@ def rescale_targets(source: int, sources: int, targets: int) -> range:
 
 
 def rescale_sources(target: int, sources: int, targets: int) -> list[int]:
-    """The source subtasks that `rescale` connects to a target subtask."""
+    """Return the source subtasks of a target subtask in `rescale`."""
     return [source for source in range(sources) if target in rescale_targets(source, sources, targets)]

@@ -1,7 +1,7 @@
-"""`AsyncDataStream`: elements wait for answers from elsewhere, results leave on the task's thread.
+"""The operator of `AsyncDataStream`: elements wait for asynchronous calls, the task's thread emits their results.
 
-What is in flight at the barrier is state, and is asked for again after a restore. What becomes ready belongs to the
-epoch that emits it (I4).
+Elements in flight at the barrier are state: after a restore the function is called for them again. A result belongs to
+the epoch that emits it (I4).
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from rekindle.runtime.isolation import isolator
 from rekindle.runtime.operators.async_queue import Element, Item, Marks
 from rekindle.runtime.operators.async_runner import AsyncRunner
 from rekindle.runtime.operators.output import OperatorFailure
+from rekindle.runtime.operators.roles import Cancellable, Timed
 from rekindle.runtime.operators.stateless import FunctionOperator
 from rekindle.runtime.snapshot import SnapshotContext
 from rekindle.serde import value_codec_for
 
-#: How long an epoch waits until all of its elements are started. Longer than an epoch's target, so that the sources
-#: give less; not for ever, so that a barrier passes: what is not started then is in flight too.
-_PATIENCE_S = 2.0
-#: With more elements than this that are not started the epoch waits all the same (I5).
-_BACKLOG = 1 << 16
+#: How long an epoch waits until the calls for all of its elements have started. Longer than an epoch's target, so that
+#: the sources emit less; limited, so that a barrier passes: elements whose calls have not started are in flight too.
+_START_WAIT_S = 2.0
+#: With more waiting elements than this the epoch waits in any case (I5).
+_MAX_WAITING = 1 << 16
 
-_IN_FLIGHT = "in-flight"
-_SUBTASKS = "in-flight-subtasks"
+_IN_FLIGHT_STATE = "in-flight"
+_SUBTASKS_STATE = "in-flight-subtasks"
 # Kinds of entries in the snapshot: (kind, timestamp or watermark, record).
 _ELEMENT, _WATERMARK, _IDLE, _END = range(4)
 
 
-class AsyncWaitOperator(FunctionOperator):
-    """`AsyncFunction`, ordered or not."""
+class AsyncWaitOperator(FunctionOperator, Timed, Cancellable):
+    """Runs an `AsyncFunction`, with ordered or unordered results."""
 
     yields_tagged = False
 
@@ -61,18 +62,18 @@ class AsyncWaitOperator(FunctionOperator):
         self._loop: EventLoopThread | None = None
         self._epoch_started = 0.0
         self._cancelled = False
-        self._ended = False  # the end has come in; `end_held`: and has not gone out
+        self._ended = False  # whether the end of the input has come in; `end_held`: and was not passed on
 
     def make_runtime_context(self) -> RuntimeContext:
-        """Without keyed state."""
+        """Return a runtime context without keyed state."""
         return _AsyncRuntimeContext(self.context)
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
     def initialize_state(self, restored_id: int | None) -> None:
-        self._in_flight: ListState[Any] = self._list(_IN_FLIGHT)
+        self._in_flight: ListState[Any] = self._list(_IN_FLIGHT_STATE)
         self._subtasks: ListState[Any] = self.context.operator_state.get_union_list_state(
-            reserved(ListStateDescriptor(_SUBTASKS, None))
+            reserved(ListStateDescriptor(_SUBTASKS_STATE, None))
         )
         super().initialize_state(restored_id)
         self._restored, ended = list(self._in_flight.get()), dict(self._subtasks.get())
@@ -85,7 +86,7 @@ class AsyncWaitOperator(FunctionOperator):
         return self.context.operator_state.get_list_state(reserved(ListStateDescriptor(name, None)))
 
     def open(self) -> None:
-        """On the loop's thread, inside the running loop: what is made there belongs to it."""
+        """Open the function on the loop's thread, inside the running loop, to which its clients then belong."""
         loop = EventLoopThread(f"async {self.context.task_name}")
         self._runner = AsyncRunner(self._descriptor, loop, self._wake, self._isolate_input, self.isolate)
         self._loop = loop
@@ -96,7 +97,7 @@ class AsyncWaitOperator(FunctionOperator):
         except Exception as error:
             self._runner.cancel()
             raise OperatorFailure(self.name) from error
-        self._put_back()
+        self._call_again()
 
     def close(self) -> None:
         if self._loop is None:
@@ -121,12 +122,12 @@ class AsyncWaitOperator(FunctionOperator):
         self._in_flight.update(entries)
         self._subtasks.update([(self.context.subtask, self._ended)])
 
-    def _tell(self, method: str, checkpoint_id: int) -> None:
+    def _notify_function(self, method: str, checkpoint_id: int) -> None:
         if callable(getattr(self.function, method, None)):
-            self._on_loop(lambda: super(AsyncWaitOperator, self)._tell(method, checkpoint_id))
+            self._on_loop(lambda: super(AsyncWaitOperator, self)._notify_function(method, checkpoint_id))
 
     def _on_loop(self, call: Callable[[], None]) -> None:
-        """Between two steps of the function's coroutines, so that neither sees the other's work half done."""
+        """Run a call on the loop's thread, between two steps of the function's coroutines."""
         assert self._loop is not None, "open comes first"
         self._loop.call(call)
 
@@ -142,8 +143,8 @@ class AsyncWaitOperator(FunctionOperator):
             entries.append((_END, 0, b""))
         return entries
 
-    def _put_back(self) -> None:
-        """What was in flight is asked for again."""
+    def _call_again(self) -> None:
+        """Call the function again for the elements that were in flight."""
         entries, self._restored = self._restored, []
         elements: list[Element] = []
         for kind, number, data in entries:
@@ -164,11 +165,11 @@ class AsyncWaitOperator(FunctionOperator):
 
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
         self._runner.put(list(map(Element, records, timestamps or repeat(NO_TIMESTAMP))))
-        self._take(listening=False)
-        deadline = self._epoch_started + _PATIENCE_S
-        while self._runner.wait_for_start(deadline, _BACKLOG):
-            self._take(listening=False)
-        self._take(listening=True)
+        self._emit_ready(listening=False)
+        deadline = self._epoch_started + _START_WAIT_S
+        while self._runner.wait_for_start(deadline, _MAX_WAITING):
+            self._emit_ready(listening=False)
+        self._emit_ready(listening=True)
 
     def process_watermark(self, watermark: int) -> None:
         if not self.end_held and watermark > self.current_watermark:
@@ -183,7 +184,7 @@ class AsyncWaitOperator(FunctionOperator):
             self._runner.mark(_set_idle)
 
     def emit_end(self) -> None:
-        """The end waits for what is in flight, over several epochs if need be; said again it changes nothing."""
+        """Queue the end behind the elements in flight, over several epochs if need be; repeat it without effect."""
         if not self.end_held:
             self._queue_end()
 
@@ -193,30 +194,30 @@ class AsyncWaitOperator(FunctionOperator):
 
     def release_end(self) -> None:
         while self._runner.wait_for_end():
-            self._take(listening=False)
-        self._take(listening=True)
+            self._emit_ready(listening=False)
+        self._emit_ready(listening=True)
 
-    # -- time that passes by itself -----------------------------------------------------------------------------------
+    # -- processing time ----------------------------------------------------------------------------------------------
 
     def next_due_ms(self) -> int | None:
-        """At once, when something is ready."""
+        """Return 0 (at once) if a result is ready."""
         return 0 if self._runner.has_ready() else None
 
     def on_processing_time(self, now_ms: int) -> None:
         self._epoch_started = monotonic()
-        self._take(listening=True)
+        self._emit_ready(listening=True)
 
-    def _take(self, listening: bool) -> None:
-        self._check()
+    def _emit_ready(self, listening: bool) -> None:
+        self._raise_if_failed()
         for item in self._runner.take(listening):
             if isinstance(item, Element):
-                self.collector.extend(item.results, item.timestamp)  # isolated when they were ready
+                self.collector.extend(item.results, item.timestamp)  # isolated when they became ready
             else:
                 self.collector.flush()
                 self._emit_marks(item)
         self.collector.flush()
 
-    def _check(self) -> None:
+    def _raise_if_failed(self) -> None:
         failed = self._runner.failed()
         if failed is not None:
             raise OperatorFailure(self.name, failed.record, True) from failed.error
@@ -242,7 +243,7 @@ def _set_end(marks: Marks) -> None:
 
 
 def _rescaled(entries: list[tuple[int, int, bytes]], watermark: int, ended: bool) -> list[tuple[int, int, bytes]]:
-    """Elements of several subtasks: only what holds for all of them may follow (I6)."""
+    """Return the elements of several subtasks, followed only by marks that hold for all of these subtasks (I6)."""
     elements = [entry for entry in entries if entry[0] == _ELEMENT]
     if ended:
         return [*elements, (_WATERMARK, MAX_WATERMARK, b""), (_END, 0, b"")]
@@ -250,7 +251,7 @@ def _rescaled(entries: list[tuple[int, int, bytes]], watermark: int, ended: bool
 
 
 class _AsyncRuntimeContext(RuntimeContextImpl):
-    """Without keyed state: many elements, of many keys, are in flight at a time."""
+    """A runtime context without keyed state: elements of many keys are in flight at a time."""
 
     def _keyed(self, state: str) -> NoReturn:
         raise StateAccessError(

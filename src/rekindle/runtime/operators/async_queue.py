@@ -1,7 +1,7 @@
-"""Elements in flight, in the order in which their results may leave. Pure: whoever calls holds the lock.
+"""Queues of elements in flight, in the order in which their results may be emitted. Pure: the caller holds the lock.
 
-Marks (watermarks, idleness, the end) stand between elements. No result passes a mark in either direction; between two
-marks results keep the order of their elements, or not, as was asked for.
+Marks (watermarks, idleness, the end) stand between elements. No result passes a mark in either direction. Between two
+marks an ordered queue keeps the order of the elements, an unordered queue does not.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 
 class Element:
-    """An input element that is not emitted yet."""
+    """An input element whose results are not emitted yet."""
 
-    __slots__ = ("deadline", "done", "error", "record", "results", "stretch", "timestamp")
+    __slots__ = ("deadline", "done", "error", "record", "results", "segment", "timestamp")
 
     def __init__(self, record: Any, timestamp: int) -> None:
         self.record = record
@@ -23,11 +23,11 @@ class Element:
         self.error: BaseException | None = None
         self.done = False
         self.deadline = 0.0
-        self.stretch: _Stretch | None = None
+        self.segment: _Segment | None = None
 
 
 class Marks:
-    """What stands between two elements: several marks in a row say no more than the last of each kind."""
+    """The marks between two elements; of several marks of one kind only the last counts."""
 
     __slots__ = ("end", "idle", "watermark")
 
@@ -37,7 +37,7 @@ class Marks:
         self.end = False
 
     def advance(self, watermark: int) -> None:
-        """Time went on, so the stream is not idle any more."""
+        """Advance the watermark: the stream is not idle any more."""
         self.watermark = watermark if self.watermark is None else max(self.watermark, watermark)
         self.idle = False
 
@@ -46,34 +46,34 @@ Item = Element | Marks
 
 
 class StreamElementQueue(Protocol):
-    """What both kinds of queues do; `ready` gets what may leave now."""
+    """The interface of both kinds of queues; `ready` is the list of items that may be emitted now."""
 
     def put(self, element: Element) -> None:
-        """An element behind all others."""
+        """Append an element."""
 
     def last_marks(self, ready: list[Item]) -> Marks:
-        """The marks behind all elements, to be changed; then call `release`."""
+        """Return the marks behind all elements, for the caller to change; the caller then calls `release`."""
         ...
 
     def completed(self, element: Element, ready: list[Item]) -> int:
-        """An element has its results; how many elements may leave now."""
+        """Complete an element that has its results; return how many elements became ready."""
         ...
 
     def release(self, ready: list[Item]) -> int:
-        """Let go of what waits for nothing; how many elements that were."""
+        """Move all items that need not wait to `ready`; return how many of them are elements."""
         ...
 
     def __iter__(self) -> Iterator[Item]:
-        """All that has not left, in order."""
+        """Iterate over the items that are not ready, in order."""
         ...
 
     def __bool__(self) -> bool:
-        """Whether anything has not left."""
+        """Whether any item is not ready."""
         ...
 
 
 class OrderedQueue:
-    """Results in the order of their elements.
+    """Emits results in the order of their elements.
 
     >>> queue, ready = OrderedQueue(), []
     >>> first, second = Element("a", 0), Element("b", 0)
@@ -119,7 +119,7 @@ class OrderedQueue:
         return bool(self._items)
 
 
-class _Stretch:
+class _Segment:
     """The elements between two marks."""
 
     __slots__ = ("completed", "elements", "marks")
@@ -131,7 +131,7 @@ class _Stretch:
 
 
 class UnorderedQueue:
-    """Results as they come, but none across a mark.
+    """Emits results as they become ready, but none across a mark.
 
     >>> queue, ready = UnorderedQueue(), []
     >>> early, late = Element("a", 0), Element("b", 0)
@@ -143,18 +143,18 @@ class UnorderedQueue:
     """
 
     def __init__(self) -> None:
-        self._stretches: deque[_Stretch] = deque([_Stretch()])
+        self._segments: deque[_Segment] = deque([_Segment()])
 
     def put(self, element: Element) -> None:
-        stretch = self._stretches[-1]
-        if stretch.marks is not None:
-            stretch = _Stretch()
-            self._stretches.append(stretch)
-        stretch.elements[element] = None
-        element.stretch = stretch
+        segment = self._segments[-1]
+        if segment.marks is not None:
+            segment = _Segment()
+            self._segments.append(segment)
+        segment.elements[element] = None
+        element.segment = segment
 
     def last_marks(self, ready: list[Item]) -> Marks:
-        last = self._stretches[-1]
+        last = self._segments[-1]
         if last.marks is None:
             if not last.elements and ready and isinstance(ready[-1], Marks):
                 return ready[-1]
@@ -163,15 +163,15 @@ class UnorderedQueue:
 
     def completed(self, element: Element, ready: list[Item]) -> int:
         element.done = True
-        stretch = element.stretch
-        assert stretch is not None, "an element that is in no queue"
-        stretch.completed.append(element)
-        return self.release(ready) if stretch is self._stretches[0] else 0
+        segment = element.segment
+        assert segment is not None, "an element that is in no queue"
+        segment.completed.append(element)
+        return self.release(ready) if segment is self._segments[0] else 0
 
     def release(self, ready: list[Item]) -> int:
         released = 0
         while True:
-            first = self._stretches[0]
+            first = self._segments[0]
             for element in first.completed:
                 del first.elements[element]
             released += len(first.completed)
@@ -180,15 +180,15 @@ class UnorderedQueue:
             if first.elements or first.marks is None:
                 return released
             ready.append(first.marks)
-            self._stretches.popleft()
-            if not self._stretches:
-                self._stretches.append(_Stretch())
+            self._segments.popleft()
+            if not self._segments:
+                self._segments.append(_Segment())
 
     def __iter__(self) -> Iterator[Item]:
-        for stretch in self._stretches:
-            yield from stretch.elements
-            if stretch.marks is not None:
-                yield stretch.marks
+        for segment in self._segments:
+            yield from segment.elements
+            if segment.marks is not None:
+                yield segment.marks
 
     def __bool__(self) -> bool:
-        return any(stretch.elements or stretch.marks is not None for stretch in self._stretches)
+        return any(segment.elements or segment.marks is not None for segment in self._segments)

@@ -1,6 +1,6 @@
-"""Calls an async function for many elements at a time, on its loop's thread; the task's thread takes what is ready.
+"""Calls an async function for many elements at a time on the loop's thread; the task's thread takes the ready results.
 
-One lock guards the queue. The task's thread puts whole batches and is woken once per batch, not once per element.
+One lock guards the queue. The task's thread adds whole batches and is woken once per batch, not once per element.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from rekindle.runtime.operators.async_queue import (
     UnorderedQueue,
 )
 
-#: So many results wake the task's thread while it waits.
-_BUNCH = 4096
+#: How many ready results wake the task's thread while it waits.
+_WAKE_RESULTS = 4096
 
 
 class AsyncRunner:
@@ -53,20 +53,20 @@ class AsyncRunner:
         # Guarded by `_changed`:
         self._queue: StreamElementQueue = OrderedQueue() if ordered else UnorderedQueue()
         self._ready: list[Item] = []
-        self._waiting: deque[Element] = deque()  # in the queue, not started
-        self._held = 0  # started, not ready
+        self._waiting: deque[Element] = deque()  # queued, call not started
+        self._started = 0  # number of elements whose call has started and that are not ready
         self._failed: Element | None = None
-        self._wakes = True  # whether the task wants to hear of what becomes ready
+        self._wakes_task = True  # whether to wake the task when a result becomes ready
         self._cancelled = False
-        # Of the loop's thread only:
+        # Used by the loop's thread only:
         self._running: dict[Element, asyncio.Task[None]] = {}
-        self._sweeper: asyncio.TimerHandle | None = None
+        self._timeout_handle: asyncio.TimerHandle | None = None
         self._will_start = False
 
     # -- the task's side ----------------------------------------------------------------------------------------------
 
     def put(self, elements: list[Element]) -> None:
-        """Elements behind all others; they start as there is room."""
+        """Queue elements behind all others; their calls start as capacity becomes free."""
         with self._changed:
             for element in elements:
                 self._queue.put(element)
@@ -74,56 +74,56 @@ class AsyncRunner:
         self._loop.post(self._start)
 
     def mark(self, change: Callable[[Marks], None]) -> None:
-        """A mark behind all elements."""
+        """Change the marks behind all elements."""
         with self._changed:
             change(self._queue.last_marks(self._ready))
             self._queue.release(self._ready)
 
     def take(self, listening: bool) -> list[Item]:
-        """What may leave now. `listening`: the task hears of the next thing that becomes ready."""
+        """Return the items that may be emitted now. `listening`: wake the task when the next item becomes ready."""
         with self._changed:
             taken, self._ready = self._ready, []
-            self._wakes = listening
+            self._wakes_task = listening
             return taken
 
     def failed(self) -> Element | None:
-        """An element whose call failed: the whole job does."""
+        """Return an element whose call failed, which fails the job; None if none failed."""
         return self._failed
 
     def has_ready(self) -> bool:
-        """Whether `take` would bring something."""
+        """Whether `take` would return an item, or a call has failed."""
         return bool(self._ready) or self._failed is not None
 
     def wait_for_start(self, deadline: float, backlog: int) -> bool:
-        """Wait until all elements have been started, or many results are ready; True if some have not been.
+        """Wait until the calls of all elements have started, or many results are ready; True if some have not started.
 
-        After the deadline only while there are more than `backlog` of them.
+        After the deadline wait only while more than `backlog` elements have not started.
         """
         with self._changed:
-            while self._waiting and len(self._ready) < _BUNCH and not self._over():
+            while self._waiting and len(self._ready) < _WAKE_RESULTS and not self._has_stopped():
                 left = deadline - monotonic()
                 if left <= 0 and len(self._waiting) <= backlog:
                     return False
                 self._changed.wait(max(left, 0.05))
-            return bool(self._waiting) and not self._over()
+            return bool(self._waiting) and not self._has_stopped()
 
     def wait_for_end(self) -> bool:
-        """Wait until everything is ready, or many results are; True if some are not."""
+        """Wait until all elements are ready, or many results are; True if some elements are not ready."""
         with self._changed:
-            while self._queue and len(self._ready) < _BUNCH and not self._over():
+            while self._queue and len(self._ready) < _WAKE_RESULTS and not self._has_stopped():
                 self._changed.wait()
-            return bool(self._queue) and not self._over()
+            return bool(self._queue) and not self._has_stopped()
 
-    def _over(self) -> bool:
+    def _has_stopped(self) -> bool:
         return self._cancelled or self._failed is not None
 
     def in_flight(self) -> list[Item]:
-        """All that the task has not taken, in order."""
+        """Return the items that the task has not taken, in order."""
         with self._changed:
             return [*self._ready, *self._queue]
 
     def cancel(self) -> None:
-        """Nobody waits any more; called from any thread."""
+        """End all waiting and all calls; called from any thread."""
         with self._changed:
             self._cancelled = True
             self._changed.notify_all()
@@ -134,9 +134,9 @@ class AsyncRunner:
     def _start(self) -> None:
         self._will_start = False
         with self._changed:
-            room = min(self._capacity - self._held, len(self._waiting))
+            room = min(self._capacity - self._started, len(self._waiting))
             starting = [self._waiting.popleft() for _ in range(room)]
-            self._held += len(starting)
+            self._started += len(starting)
             if not self._waiting:
                 self._changed.notify_all()
         if not starting:
@@ -147,8 +147,8 @@ class AsyncRunner:
             element.deadline = deadline
             record = element.record if isolate is None else isolate(element.record)
             running[element] = create_task(self._run(element, record))
-        if self._timeout_s and self._sweeper is None:
-            self._sweep_in(self._timeout_s)
+        if self._timeout_s and self._timeout_handle is None:
+            self._schedule_timeouts(self._timeout_s)
 
     async def _run(self, element: Element, record: Any) -> None:
         results: list[Any] = []
@@ -182,31 +182,31 @@ class AsyncRunner:
                 element.error = failure
                 self._failed = self._failed or element
             else:
-                self._held -= self._queue.completed(element, self._ready)
-            must_tell = self._wakes and self.has_ready()
+                self._started -= self._queue.completed(element, self._ready)
+            must_tell = self._wakes_task and self.has_ready()
             if must_tell:
-                self._wakes = False
-            if failure is not None or len(self._ready) >= _BUNCH or not self._queue:
+                self._wakes_task = False
+            if failure is not None or len(self._ready) >= _WAKE_RESULTS or not self._queue:
                 self._changed.notify_all()
         if must_tell:
             self._wake()
         if self._waiting and not self._will_start:
-            self._will_start = True  # once for all that complete in this turn of the loop
+            self._will_start = True  # one start for all elements that complete in this turn of the loop
             self._loop.loop.call_soon(self._start)
 
-    # -- time ---------------------------------------------------------------------------------------------------------
+    # -- timeouts -----------------------------------------------------------------------------------------------------
 
-    def _sweep_in(self, seconds: float) -> None:
-        self._sweeper = self._loop.loop.call_later(seconds, self._sweep)
+    def _schedule_timeouts(self, seconds: float) -> None:
+        self._timeout_handle = self._loop.loop.call_later(seconds, self._time_out_elements)
 
-    def _sweep(self) -> None:
-        """All elements have the same time, so those that started first are over first: one timer is enough."""
-        self._sweeper = None
+    def _time_out_elements(self) -> None:
+        """Time out the elements whose deadline has passed. All have the same timeout, so one timer is enough."""
+        self._timeout_handle = None
         now = monotonic()
         over: list[Element] = []
         for element in self._running:
             if element.deadline > now:
-                self._sweep_in(element.deadline - now)
+                self._schedule_timeouts(element.deadline - now)
                 break
             over.append(element)
         for element in over:
@@ -233,7 +233,7 @@ class AsyncRunner:
 
 
 class _Retries:
-    """A strategy with its predicates at hand."""
+    """A retry strategy with its predicates."""
 
     def __init__(self, strategy: AsyncRetryStrategy[Any]) -> None:
         self._strategy = strategy
@@ -242,7 +242,7 @@ class _Retries:
         self._asks_error = predicate.exception_predicate()
 
     def delay_s(self, calls: int, results: list[Any], failure: BaseException | None) -> float | None:
-        """How long to wait before the next call; None: there is none."""
+        """Return how long to wait before the next call; None if there is no next call."""
         if failure is None:
             wanted = self._asks_result is not None and self._asks_result(results)
         else:

@@ -1,4 +1,4 @@
-"""The end of `execute_and_collect` and `to_dataframe`: chunks that travel to the driver as the Spark job's rows."""
+"""The sink of `execute_and_collect` and `to_dataframe`: its chunks travel to the driver as rows of the Spark job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rekindle.serde import ChunkCodec
 
 
 class CollectOperator(Operator):
-    """Encodes batches for the driver; the node's id stands where an edge's would."""
+    """Encodes batches for the driver; a chunk's header holds the node's id in place of an edge's."""
 
     def __init__(self, node: OperatorNode, context: OperatorContext, codec: ChunkCodec, outbox: Outbox) -> None:
         super().__init__(node, context)

@@ -20,14 +20,14 @@ from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext, OperatorTimerService, RuntimeContextImpl, user_timestamp
 from rekindle.runtime.operators.keyed import KeyedContext, KeyedOperator, Selector, run_keyed, with_current_key
 from rekindle.runtime.operators.output import OperatorFailure, Stamp, failed_record
+from rekindle.runtime.operators.roles import TwoInputs
 from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable, run_process
 from rekindle.runtime.restore_checks import taking_state
 
 
-class CoFunctionOperator(FunctionOperator):
-    """`CoMapFunction` and `CoFlatMapFunction`; with keys, state is that of the record's key."""
+class CoFunctionOperator(FunctionOperator, TwoInputs):
+    """Runs a `CoMapFunction` or `CoFlatMapFunction`; on keyed streams the record's key is current."""
 
-    two_inputs = True
     yields_tagged = False
 
     def __init__(
@@ -78,7 +78,7 @@ class CoFunctionOperator(FunctionOperator):
 
 
 class _CoContext(CoProcessFunction.Context):
-    """What a CoProcessFunction sees beside the record."""
+    """The context of a `CoProcessFunction`."""
 
     def __init__(self, service: OperatorTimerService) -> None:
         self._service = service
@@ -91,10 +91,8 @@ class _CoContext(CoProcessFunction.Context):
         return user_timestamp(self.current_timestamp)
 
 
-class CoProcessOperator(FunctionOperator):
-    """`CoProcessFunction` without keys."""
-
-    two_inputs = True
+class CoProcessOperator(FunctionOperator, TwoInputs):
+    """Runs a `CoProcessFunction` without keys."""
 
     def open(self) -> None:
         self._context = _CoContext(OperatorTimerService(self.context, self))
@@ -108,13 +106,11 @@ class CoProcessOperator(FunctionOperator):
 
 
 class _KeyedCoContext(KeyedContext, KeyedCoProcessFunction.OnTimerContext):  # type: ignore[misc]
-    """What a KeyedCoProcessFunction sees beside the record."""
+    """The context of a `KeyedCoProcessFunction`."""
 
 
-class KeyedCoProcessOperator(KeyedOperator):
-    """`KeyedCoProcessFunction`."""
-
-    two_inputs = True
+class KeyedCoProcessOperator(KeyedOperator, TwoInputs):
+    """Runs a `KeyedCoProcessFunction`."""
 
     def make_context(self) -> _KeyedCoContext:
         return _KeyedCoContext(self.service, self.keyed)
@@ -127,7 +123,7 @@ class KeyedCoProcessOperator(KeyedOperator):
 
 
 class _BroadcastContext(BroadcastProcessFunction.Context, BroadcastProcessFunction.ReadOnlyContext):
-    """The context of both sides; `read_only` makes the state of the non-broadcast side a view."""
+    """The context of both inputs of a `BroadcastProcessFunction`; `read_only`: broadcast state cannot be changed."""
 
     def __init__(self, operator: FunctionOperator, read_only: bool) -> None:
         self._operator = operator
@@ -148,7 +144,7 @@ class _BroadcastContext(BroadcastProcessFunction.Context, BroadcastProcessFuncti
 
 
 def broadcast_state(operator: FunctionOperator, descriptor: MapStateDescriptor, read_only: bool) -> Any:
-    """The broadcast state of that name, if the stream was broadcast with it."""
+    """Return the broadcast state of a descriptor that was given to `broadcast(...)`."""
     declared = [each.name for each in operator.node.options.get("broadcast_descriptors", ())]
     if descriptor.name not in declared:
         raise OperatorFailure(operator.name) from KeyError(
@@ -159,16 +155,14 @@ def broadcast_state(operator: FunctionOperator, descriptor: MapStateDescriptor, 
 
 
 def register_broadcast_states(operator: FunctionOperator) -> None:
-    """As in Flink every declared state is there from the start: one that cannot be taken back says so at once."""
+    """Register every declared broadcast state, as Flink does: one that cannot be restored fails at once."""
     for descriptor in operator.node.options.get("broadcast_descriptors", ()):
         with taking_state(operator):
             operator.context.operator_state.get_broadcast_state(descriptor)
 
 
-class BroadcastProcessOperator(FunctionOperator):
-    """`BroadcastProcessFunction`: input 1 is the broadcast side."""
-
-    two_inputs = True
+class BroadcastProcessOperator(FunctionOperator, TwoInputs):
+    """Runs a `BroadcastProcessFunction`: the second input is the broadcast side."""
 
     def open(self) -> None:
         register_broadcast_states(self)
@@ -184,7 +178,7 @@ class BroadcastProcessOperator(FunctionOperator):
 
 
 class _KeyedBroadcastContext(KeyedBroadcastProcessFunction.OnTimerContext):
-    """The context of the keyed side and of timers: broadcast state is a view."""
+    """The context of the keyed input and of timers: broadcast state is read-only."""
 
     def __init__(self, operator: KeyedOperator) -> None:
         self._operator = operator
@@ -214,7 +208,7 @@ class _KeyedBroadcastContext(KeyedBroadcastProcessFunction.OnTimerContext):
 
 
 class _KeyedBroadcastSideContext(_BroadcastContext, KeyedBroadcastProcessFunction.Context):
-    """The broadcast side of a keyed stream: no current key, but a way to all of them."""
+    """The context of the broadcast input of a keyed stream: no current key, but the state of all keys."""
 
     def __init__(self, operator: KeyedOperator) -> None:
         super().__init__(operator, read_only=False)
@@ -233,10 +227,8 @@ class _KeyedBroadcastSideContext(_BroadcastContext, KeyedBroadcastProcessFunctio
                 process(key, state)
 
 
-class KeyedBroadcastProcessOperator(KeyedOperator):
-    """`KeyedBroadcastProcessFunction`: the first input is keyed, the second broadcast."""
-
-    two_inputs = True
+class KeyedBroadcastProcessOperator(KeyedOperator, TwoInputs):
+    """Runs a `KeyedBroadcastProcessFunction`: the first input is keyed, the second is the broadcast side."""
 
     def make_context(self) -> _KeyedBroadcastContext:
         return _KeyedBroadcastContext(self)

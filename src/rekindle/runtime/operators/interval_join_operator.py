@@ -1,7 +1,7 @@
-"""Interval join: each side keeps its elements until the other side's watermark says that no partner can come.
+"""Interval join: each side keeps its elements until the other side's watermark shows that no partner can come.
 
-Elements are buffered by stretches of time, so that an element looks at those that may be its partners, not at all.
-Which elements are gone, and which are late, is as in Flink.
+Elements are buffered in buckets of time, so that an element is compared with its possible partners only. Elements are
+removed, and are late, exactly as in Flink.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.operators.keyed import KeyedOperator, Selector
 from rekindle.runtime.operators.output import Stamp, failed_record
+from rekindle.runtime.operators.roles import TwoInputs
 
-#: An interval is covered by about so many stretches: fewer mean longer lists, more mean more lookups.
-_STRETCHES = 8
+#: About how many buckets cover an interval: fewer make longer lists, more make more lookups.
+_BUCKETS_PER_INTERVAL = 8
 _LEFT, _RIGHT = "left", "right"
-#: The operator state that says for which bounds the buffers were made: stretches and timers follow from these.
+#: The operator state with the bounds for which the buffers were made: buckets and timers depend on the bounds.
 _BOUNDS = "bounds"
 
 Entry = tuple[int, Any]  # (timestamp, record)
 
 
 class _JoinContext(ProcessJoinFunction.Context):
-    """What a join function sees beside a pair; one object per operator."""
+    """The context of a join function; one object per operator."""
 
     left = right = NO_TIMESTAMP
 
@@ -47,51 +48,49 @@ class _JoinContext(ProcessJoinFunction.Context):
 
 @dataclass
 class _Side:
-    """One input: how far in time its elements look for partners, and how its own are kept."""
+    """One input: the interval in which its elements have partners, and the buffer of its own elements."""
 
     name: str
     selector: Selector
-    earliest: int  # partners are from here
-    latest: int  # to here, relative to an element
+    earliest: int  # partners are from this time, relative to an element
+    latest: int  # to this time
     late: OutputTag | None
     type_info: TypeInformation | None
     buffer: MapState[Any, Any] = None  # type: ignore[assignment]  # in open()
 
     def __post_init__(self) -> None:
-        #: An element may be forgotten when the watermark is so much later than it.
+        #: An element is removed when the watermark is later than it by this much.
         self.reach = max(0, self.latest)
-        # Without reach an element lasts until the next watermark: stretches of 1 ms are removed exactly then.
-        self.stretch = max(1, (self.latest - self.earliest + 1) // _STRETCHES) if self.reach else 1
+        # Without reach an element is kept until the next watermark: buckets of 1 ms are removed exactly then.
+        self.bucket = max(1, (self.latest - self.earliest + 1) // _BUCKETS_PER_INTERVAL) if self.reach else 1
 
     def descriptor(self) -> MapStateDescriptor:
-        """Stretch -> its elements."""
+        """Return the descriptor of the buffer: bucket -> its elements."""
         declared = self.type_info
         entries = None if declared is None else Types.LIST(Types.TUPLE([Types.LONG(), declared]))
         return reserved(MapStateDescriptor(f"{self.name}-buffer", Types.LONG(), entries))
 
     def candidates(self, earliest: int, latest: int, watermark: int) -> list[Entry]:
-        """The elements of this side in an interval, by time; those that are over at `watermark` are not among them."""
-        first, last = earliest // self.stretch, latest // self.stretch
+        """Return the elements of this side in an interval, by time, without those out of reach at `watermark`."""
+        first, last = earliest // self.bucket, latest // self.bucket
         held = list(self.buffer.keys())
         if not held:
             return []
-        stretches: Any = range(first, last + 1)
+        buckets: Any = range(first, last + 1)
         if len(held) <= last - first:
-            stretches = sorted(each for each in held if first <= each <= last)
+            buckets = sorted(each for each in held if first <= each <= last)
         earliest = max(earliest, watermark - self.reach + 1) if self.reach else earliest
         get = self.buffer.get
-        return [entry for each in stretches for entry in get(each) or () if earliest <= entry[0] <= latest]
+        return [entry for each in buckets for entry in get(each) or () if earliest <= entry[0] <= latest]
 
 
-class IntervalJoinOperator(KeyedOperator):
-    """`interval_join`: input 0 is the left stream."""
-
-    two_inputs = True
+class IntervalJoinOperator(KeyedOperator, TwoInputs):
+    """Runs `interval_join`: the first input is the left stream."""
 
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, selectors: list[Selector]) -> None:
         super().__init__(node, context, function, selectors)
         lower, upper = self._bounds = node.options["bounds_ms"]
-        self._other_bounds = False
+        self._bounds_changed = False
         bounds = ((lower, upper), (-upper, -lower))
         self._sides = [
             _Side(name, selector, *interval, late, type_info)
@@ -107,14 +106,14 @@ class IntervalJoinOperator(KeyedOperator):
         super().initialize_state(restored_id)
         saved = self.context.operator_state.get_union_list_state(reserved(ListStateDescriptor(_BOUNDS, None)))
         own = tuple(self._bounds)
-        self._other_bounds = restored_id is not None and set(saved.get()) != {own}
+        self._bounds_changed = restored_id is not None and set(saved.get()) != {own}
         saved.update([own])
 
     def open(self) -> None:
         for side in self._sides:
             side.buffer = self.keyed.map_state(side.descriptor())
-        if self._other_bounds:
-            self._follow_bounds()
+        if self._bounds_changed:
+            self._move_to_current_bounds()
         self._dropped = self.context.metrics.counter("numLateRecordsDropped")
         super().open()
 
@@ -144,9 +143,11 @@ class IntervalJoinOperator(KeyedOperator):
         records: list[Any],
         timestamps: list[int] | None,
     ) -> None:
-        self.collector.drain(lambda stamp: self._joined(own, other, pair, (records, timestamps), stamp), stamped=True)
+        self.collector.drain(
+            lambda stamp: self._join_results(own, other, pair, (records, timestamps), stamp), stamped=True
+        )
 
-    def _joined(
+    def _join_results(
         self,
         own: _Side,
         other: _Side,
@@ -183,17 +184,17 @@ class IntervalJoinOperator(KeyedOperator):
             raise failed_record(self.name, records, remaining) from error
 
     def _keep(self, side: _Side, entry: Entry) -> None:
-        stretch = entry[0] // side.stretch
-        held = side.buffer.get(stretch)
+        bucket = entry[0] // side.bucket
+        held = side.buffer.get(bucket)
         if held is None:
-            end = (stretch + 1) * side.stretch - 1
+            end = (bucket + 1) * side.bucket - 1
             self.timers.register_event_time(end + side.reach, self.keyed.current_key(), side.name)
             held = []
         held.append(entry)
-        side.buffer.put(stretch, held)
+        side.buffer.put(bucket, held)
 
-    def _follow_bounds(self) -> None:
-        """What was saved with other bounds, in the stretches and with the timers of these."""
+    def _move_to_current_bounds(self) -> None:
+        """Move elements that were saved with other bounds to the buckets and timers of the current bounds."""
         queue = self.timers.event
         for timer in list(queue.all()):
             queue.delete(*timer)
@@ -208,13 +209,13 @@ class IntervalJoinOperator(KeyedOperator):
         self.keyed.clear_current_key()
 
     def process_watermark(self, watermark: int) -> None:
-        """Forget what can have no partner any more."""
+        """Remove the elements that can have no partner any more."""
         self.current_watermark = watermark
         left, right = self._sides
         for time, key, name in self.timers.advance_watermark(watermark):
             side = left if name == _LEFT else right
             self.keyed.set_current_key(key)
-            side.buffer.remove((time - side.reach) // side.stretch)
+            side.buffer.remove((time - side.reach) // side.bucket)
         self.keyed.clear_current_key()
         self.output.emit_watermark(watermark)
 

@@ -1,4 +1,4 @@
-"""Operators on keyed streams: the current key is set before user code runs, timers fire by key."""
+"""Operators on keyed streams: they set the current key before user code runs, and fire timers by key."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from rekindle.datastream.time_domain import TimeDomain
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import KeyedTimerService, OperatorContext, user_timestamp
 from rekindle.runtime.operators.output import OperatorFailure, Stamp, failed_record
+from rekindle.runtime.operators.roles import Timed
 from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.runtime.state.backend import KeyedStateBackend
 
 Selector = Callable[[Any], Any]
 
 
 class KeyedContext(KeyedProcessFunction.OnTimerContext):
-    """What a keyed process function sees beside the record; one object per operator."""
+    """The context of a keyed process function; one object per operator."""
 
-    def __init__(self, service: KeyedTimerService, keyed: HashMapKeyedBackend) -> None:
+    def __init__(self, service: KeyedTimerService, keyed: KeyedStateBackend) -> None:
         self._service = service
         self._keyed = keyed
         self.current_timestamp = NO_TIMESTAMP
@@ -43,8 +44,8 @@ class KeyedContext(KeyedProcessFunction.OnTimerContext):
         return self.current_domain
 
 
-class KeyedOperator(FunctionOperator):
-    """A function with keyed state and timers."""
+class KeyedOperator(FunctionOperator, Timed):
+    """An operator whose function has keyed state and timers."""
 
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, selectors: list[Selector]) -> None:
         super().__init__(node, context, function)
@@ -57,7 +58,7 @@ class KeyedOperator(FunctionOperator):
         self.user_context: Any = self.make_context()
 
     def make_context(self) -> Any:
-        """The context object handed to the function."""
+        """Return the context object that the function gets."""
         return KeyedContext(self.service, self.keyed)
 
     def open(self) -> None:
@@ -65,10 +66,10 @@ class KeyedOperator(FunctionOperator):
         super().open()
 
     def process_watermark(self, watermark: int) -> None:
-        """Fire what is due in event time, then pass the watermark on."""
+        """Fire the event-time timers that are due, then pass the watermark on."""
         self.current_watermark = watermark
         self.keyed.clear_current_key()
-        if self.ends_batch(watermark):
+        if self.context.ends_batch(watermark):
             event, processing = self.timers.event.drain(), self.timers.processing.drain()
             self._fire(event, TimeDomain.EVENT_TIME)
             self._fire(processing, TimeDomain.PROCESSING_TIME)
@@ -77,19 +78,19 @@ class KeyedOperator(FunctionOperator):
         self.output.emit_watermark(watermark)
 
     def next_due_ms(self) -> int | None:
-        """The earliest processing-time timer; in BATCH mode they wait for the end of the input."""
+        """Return when the earliest processing-time timer is due; in BATCH mode they wait for the end of the input."""
         return None if self.context.batch else self.timers.next_processing_time()
 
     def on_processing_time(self, now_ms: int) -> None:
-        """Fire what is due in processing time."""
+        """Fire the processing-time timers that are due."""
         if self.context.batch:
             return
         self._fire(self.timers.due_processing_time(now_ms), TimeDomain.PROCESSING_TIME)
 
     def _fire(self, due: Any, domain: TimeDomain) -> None:
-        self.collector.drain(lambda stamp: self._fired(due, domain, stamp), stamped=True)
+        self.collector.drain(lambda stamp: self._timer_results(due, domain, stamp), stamped=True)
 
-    def _fired(self, due: Any, domain: TimeDomain, stamp: Stamp) -> Iterator[Any]:
+    def _timer_results(self, due: Any, domain: TimeDomain, stamp: Stamp) -> Iterator[Any]:
         context, keyed, on_timer = self.user_context, self.keyed, self._on_timer
         find, load = keyed.front.get, keyed.load_row
         timestamp = NO_TIMESTAMP
@@ -121,11 +122,11 @@ def run_keyed(
 ) -> None:
     """Run a keyed process method over a batch."""
     operator.collector.drain(
-        lambda stamp: _processed(operator, process, selector, records, timestamps, stamp), timestamps is not None
+        lambda stamp: _process_results(operator, process, selector, records, timestamps, stamp), timestamps is not None
     )
 
 
-def _processed(
+def _process_results(
     operator: KeyedOperator,
     process: Callable[[Any, Any], Any],
     selector: Selector,
@@ -133,7 +134,7 @@ def _processed(
     timestamps: list[int] | None,
     stamp: Stamp,
 ) -> Iterator[Any]:
-    """This loop is the engine's hottest."""
+    """Yield the results of a batch. This is the engine's hottest loop."""
     keyed, context = operator.keyed, operator.user_context
     find, load = keyed.front.get, keyed.load_row
     remaining = iter(records)
@@ -154,7 +155,7 @@ def _processed(
 
 
 class KeyedProcessOperator(KeyedOperator):
-    """`KeyedProcessFunction`."""
+    """Runs a `KeyedProcessFunction`."""
 
     def open(self) -> None:
         self._process = method_or_callable(self.function, "process_element")
@@ -164,10 +165,8 @@ class KeyedProcessOperator(KeyedOperator):
         run_keyed(self, self._process, self.selectors[0], records, timestamps)
 
 
-def with_current_key(
-    keyed: HashMapKeyedBackend, selector: Selector, function: Callable[..., Any]
-) -> Callable[..., Any]:
-    """A map, filter, flat_map or sink function on a keyed stream: its state is that of the record's key."""
+def with_current_key(keyed: KeyedStateBackend, selector: Selector, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make the record's key current before each call of a map, filter, flat_map or sink function."""
 
     def call(record: Any, *context: Any) -> Any:
         keyed.set_current_key(selector(record))
@@ -177,13 +176,13 @@ def with_current_key(
 
 
 class ReduceOperator(KeyedOperator):
-    """Rolling reduce: every record gives the new value; in BATCH mode only the last value per key, at the end."""
+    """Rolling reduce: emits the new value for every record; in BATCH mode only the last value per key, at the end."""
 
     yields_tagged = False
 
     def open(self) -> None:
         self._state = self.keyed.value_state(reserved(ValueStateDescriptor("reduce", self.node.output_type)))
-        # A state's None is "no value"; here it may be the value.
+        # None in a value state means "no value", but a reduce function may return None: this state tells them apart.
         self._none = self.keyed.value_state(reserved(ValueStateDescriptor("reduce-is-none", Types.BOOLEAN())))
         self._reduce = method_or_callable(self.function, "reduce")
         super().open()

@@ -1,8 +1,8 @@
-"""Where an operator's records go: the consumers behind it, its side outputs, and batches of bounded size (I5).
+"""An operator's output: its consumers, its side outputs, and batches of bounded size (I5).
 
-There are two ways in. An operator that loops over records writes the loop as a generator of results and gives it to
-`Collector.drain`: the generator stands still while a full batch is handed on, whatever one element makes. Results from
-deep inside (windows, asynchronous calls) are added one by one, and flushed.
+An operator emits in one of two ways. If it loops over records, it writes the loop as a generator of results and gives
+the generator to `Collector.drain`, which pauses it while a full batch is emitted, however many results one record has.
+Results that arise deep inside the operator (windows, asynchronous calls) are added one by one, then flushed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Emit = Callable[[list[Any], list[int] | None], None]
 
 
 class Consumer(Protocol):
-    """Whoever takes an operator's output: the next operator of the chain, or an edge's writer."""
+    """A receiver of an operator's output: the next operator of the chain, or the writer of an edge."""
 
     def emit(self, records: list[Any], timestamps: list[int] | None) -> None: ...
     def emit_watermark(self, watermark: int) -> None: ...
@@ -39,20 +39,20 @@ class OperatorFailure(RekindleError):
 
 
 def failed_record(operator: str, records: Sequence[Any], remaining: Iterator[Any]) -> OperatorFailure:
-    """The failure at the record that `remaining`, an iterator over `records`, handed out last."""
+    """Return the failure at the last record that `remaining`, an iterator over `records`, has returned."""
     left = remaining.__length_hint__()  # type: ignore[attr-defined]
     place = len(records) - left - 1
     return OperatorFailure(operator, records[place], True) if place >= 0 else OperatorFailure(operator)
 
 
-def _drop(records: list[Any], timestamps: list[int] | None) -> None:
-    """Output that nobody takes."""
+def _discard(records: list[Any], timestamps: list[int] | None) -> None:
+    """Discard output that has no consumer."""
 
 
 def _emit_to(
     consumers: list[Consumer], isolate: Isolate | None, records: list[Any], timestamps: list[int] | None
 ) -> None:
-    """To all of them, so that none sees what another does to a record."""
+    """Emit a batch to each consumer; the consumers do not share records that can change."""
     *others, last = consumers
     for consumer in others:
         consumer.emit(records if isolate is None else list(map(isolate, records)), timestamps)
@@ -60,7 +60,7 @@ def _emit_to(
 
 
 class Output:
-    """An operator's outputs: the main one and the tagged ones, each with any number of consumers."""
+    """The outputs of an operator: the main output and the tagged ones, each with any number of consumers."""
 
     def __init__(
         self, isolate: Isolate | None = None, side_isolates: Mapping[str, Isolate | None] | None = None
@@ -69,10 +69,10 @@ class Output:
         self._side_isolates = side_isolates or {}
         self._consumers: list[Consumer] = []
         self._tagged: dict[str, list[Consumer]] = {}
-        self.emit: Emit = _drop
+        self.emit: Emit = _discard
 
     def add(self, consumer: Consumer, tag: str | None = None) -> None:
-        """Connect a consumer."""
+        """Connect a consumer to the main output, or to the side output of a tag."""
         if tag is not None:
             self._tagged.setdefault(tag, []).append(consumer)
             return
@@ -112,36 +112,36 @@ class Output:
                 _emit_to(self._tagged[tag_id], isolate, values, times if timestamps is not None else None)
         return kept, kept_times if timestamps is not None else None
 
-    def _everyone(self) -> Iterator[Consumer]:
+    def _all_consumers(self) -> Iterator[Consumer]:
         yield from self._consumers
         for consumers in self._tagged.values():
             yield from consumers
 
     def emit_watermark(self, watermark: int) -> None:
-        """Pass a watermark on, to side outputs too."""
-        for consumer in self._everyone():
+        """Pass a watermark on to every consumer, those of side outputs included."""
+        for consumer in self._all_consumers():
             consumer.emit_watermark(watermark)
 
     def emit_idle(self) -> None:
-        """Pass idleness on."""
-        for consumer in self._everyone():
+        """Pass idleness on to every consumer."""
+        for consumer in self._all_consumers():
             consumer.emit_idle()
 
     def emit_end(self) -> None:
-        """Pass the end of input on."""
-        for consumer in self._everyone():
+        """Pass the end of the input on to every consumer."""
+        for consumer in self._all_consumers():
             consumer.emit_end()
 
 
-#: The most records that an operator hands on at a time.
+#: The most records in one emitted batch.
 OUTPUT_RECORDS = 1 << 15
 
-#: Notes the time of the result that is yielded next.
+#: Records the timestamp of the result that is yielded next.
 Stamp = Callable[[int], None]
 
 
 class Collector:
-    """What one operator emits. `tagged`: `(tag, value)` pairs belong to side outputs."""
+    """Collects the results of one operator into batches. `tagged`: `(tag, value)` pairs belong to side outputs."""
 
     __slots__ = ("_failure", "_isolate", "_output", "_tagged", "_times", "_values")
 
@@ -156,9 +156,9 @@ class Collector:
     # -- a loop's results ---------------------------------------------------------------------------------------------
 
     def drain(self, loop: Callable[[Stamp], Iterator[Any]], stamped: bool) -> None:
-        """Hand on all that a loop yields; it stamps each result right before it yields it.
+        """Emit all results that a loop yields; the loop stamps each result right before it yields it.
 
-        Without `stamped` the results have no times, as the records that they come from.
+        If `stamped` is False, the results have no timestamps, as their input records have none.
         """
         times: list[int] = []
         results = self.isolated(loop(times.append))
@@ -167,37 +167,37 @@ class Collector:
             times.clear()
 
     def applied(self, function: Callable[[Any], Any], records: Iterator[Any]) -> list[Any]:
-        """What a function makes of each record, isolated; as many as there are records."""
+        """Apply a function to each record and return the isolated results, one per record."""
         isolate = self._isolate
         if isolate is None:
             return [function(record) for record in records]
         return [isolate(function(record)) for record in records]
 
     def isolated(self, results: Iterable[Any]) -> Iterator[Any]:
-        """Results that nothing changes any more once the next one is asked for."""
+        """Isolate results: user code cannot change a result after it has yielded it."""
         return iter(results) if self._isolate is None else map(self._isolate, results)
 
     # -- results as they come -----------------------------------------------------------------------------------------
 
     def add(self, value: Any, time: int) -> None:
-        """One result."""
-        self.add_untouched(value if self._isolate is None else self._isolate(value), time)
+        """Add one result."""
+        self.add_without_isolation(value if self._isolate is None else self._isolate(value), time)
 
-    def add_untouched(self, value: Any, time: int) -> None:
-        """One that goes on as it came: it needs no isolation."""
+    def add_without_isolation(self, value: Any, time: int) -> None:
+        """Add one result that needs no isolation."""
         self._values.append(value)
         self._times.append(time)
         if len(self._values) >= OUTPUT_RECORDS:
             self.flush()
 
     def add_all(self, values: Iterable[Any] | None, time: int) -> None:
-        """What a function returned or yields, one by one: in between it may add to a side output. None is nothing."""
+        """Add the results that a function returned or yields (None: none); it may add to side outputs meanwhile."""
         if values is not None:
             for value in self.isolated(values):
-                self.add_untouched(value, time)
+                self.add_without_isolation(value, time)
 
     def extend(self, values: Iterable[Any], time: int) -> None:
-        """Any number of results of one time, which need no isolation any more; nothing is added in between."""
+        """Add any number of results with the same timestamp that need no isolation."""
         remaining = iter(values)
         while part := list(islice(remaining, OUTPUT_RECORDS)):
             if len(self._values) + len(part) > OUTPUT_RECORDS:
@@ -206,7 +206,10 @@ class Collector:
             self._times.extend(repeat(time, len(part)))
 
     def flush(self) -> None:
-        """Hand on what was added. A failure in there comes again: the function that adds may have swallowed it."""
+        """Emit the results that were added.
+
+        After a failure every later flush raises it again: user code that adds results may have swallowed it.
+        """
         values, times = self._values, self._times
         self._values, self._times = [], []
         if self._failure is not None:

@@ -14,7 +14,7 @@ from rekindle.runtime.operators.stateless import FunctionOperator
 
 
 class _SinkContext(SinkFunction.Context):
-    """What a SinkFunction sees beside the record."""
+    """The context of a `SinkFunction`."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
@@ -31,11 +31,11 @@ class _SinkContext(SinkFunction.Context):
 
 
 class SinkOperator(FunctionOperator):
-    """`SinkFunction`: the end of a stream."""
+    """Runs a `SinkFunction`, the end of a stream."""
 
     def open(self) -> None:
         self._context = _SinkContext(self)
-        # A two-phase sink has one that knows the open transaction.
+        # A two-phase sink has `invoke_current`, which knows the open transaction.
         invoke = getattr(self.function, "invoke_current", None) or getattr(self.function, "invoke", None)
         self._invoke = invoke if callable(invoke) else (lambda value, _context: self.function(value))
         super().open()
@@ -52,7 +52,7 @@ class SinkOperator(FunctionOperator):
             raise failed_record(self.name, records, remaining) from error
 
     def finish(self) -> None:
-        """Tell a sink that wants to know that nothing follows."""
+        """Call the function's `finish`, if it has one: no record follows."""
         finisher = getattr(self.function, "finish", None)
         if callable(finisher):
             try:

@@ -1,8 +1,8 @@
-"""`sink_to`: a writer and its committer in one operator (I18).
+"""The operator of `sink_to`: a writer and its committer (I18).
 
-At a barrier: `flush(False)`, `prepare_commit()`, then, as part of the snapshot, `snapshot_state(id)`. What was handed
-over waits in `Commits` until a checkpoint that holds it is complete, and is committed again after a restore, before
-`open` ends.
+At a barrier the operator calls `flush(False)` and `prepare_commit()`, then, as part of the snapshot,
+`snapshot_state(id)`. Committables wait in `Commits` until a checkpoint that holds them is complete. After a restore the
+committables of the checkpoint are committed again before `open` returns.
 """
 
 from __future__ import annotations
@@ -26,9 +26,16 @@ from rekindle.runtime.commits import Commits, PlainSerializer
 from rekindle.runtime.context import OperatorContext, user_timestamp
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
+from rekindle.runtime.operators.roles import (
+    Cancellable,
+    Committing,
+    PreparesSnapshot,
+    SnapshotParticipant,
+    refuse_committables,
+)
 from rekindle.runtime.snapshot import SnapshotContext
 
-#: The operator state in which the state of writers lies, each element as bytes.
+#: The name of the operator state that holds the writers' state, each element as bytes.
 _WRITER_STATE = "sink-writer"
 
 T = TypeVar("T")
@@ -36,7 +43,7 @@ ContextT = TypeVar("ContextT", bound=InitContext)
 
 
 class _WriterContext(SinkWriter.Context):
-    """What a writer sees beside the record."""
+    """The context of a writer."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
@@ -49,13 +56,13 @@ class _WriterContext(SinkWriter.Context):
         return self._operator.current_watermark
 
 
-class WriterOperator(Operator):
-    """The end of a stream in a `Sink`. Methods of sink, writer and committer count by name."""
+class WriterOperator(Operator, SnapshotParticipant, PreparesSnapshot, Committing, Cancellable):
+    """Runs the writer and the committer of a `Sink`. Their optional methods are recognised by name."""
 
     def __init__(self, node: OperatorNode, context: OperatorContext, sink: Any) -> None:
         super().__init__(node, context)
         self._sink = sink
-        self._commits_at_all = callable(getattr(sink, "create_committer", None))
+        self._has_committer = callable(getattr(sink, "create_committer", None))
         self._writer: Any = None
         self._committer: Any = None
         self._commits: Commits | None = None
@@ -73,12 +80,12 @@ class WriterOperator(Operator):
     # -- life ---------------------------------------------------------------------------------------------------------
 
     def restore_committables(self, stored: list[Iterator[bytes]]) -> None:
-        if not self._commits_at_all:
-            super().restore_committables(stored)
+        if not self._has_committer:
+            refuse_committables(self.context, stored)
         self._restored = stored
 
     def restore_ended(self) -> None:
-        """Nothing will be written any more: only commit (I9)."""
+        """Commit only: no record will be written any more (I9)."""
         self._finished = True
 
     def initialize_state(self, restored_id: int | None) -> None:
@@ -87,17 +94,17 @@ class WriterOperator(Operator):
         self._writer_states = self.context.operator_state.get_list_state(descriptor)
 
     def open(self) -> None:
-        """Make the committer, commit what the restored checkpoint holds, then make the writer."""
+        """Create the committer, commit the committables of the restored checkpoint, then create the writer."""
         self._context = _WriterContext(self)
         self._records = self.context.metrics.counter("numRecordsSend")
-        if self._commits_at_all:
+        if self._has_committer:
             self._open_committer()
         if not self._finished:
             self._open_writer()
 
     def _open_committer(self) -> None:
         context, settings = self.context, self.context.settings
-        self._committer = self._user(self._sink.create_committer, self._init_context(CommitterInitContext))
+        self._committer = self._call_user(self._sink.create_committer, self._init_context(CommitterInitContext))
         self._commits = Commits(
             name=context.task_name,
             serializer=self._serializer("get_committable_serializer"),
@@ -109,10 +116,10 @@ class WriterOperator(Operator):
         )
         if self._restored_id is None:
             return
-        self._user(self._commits.restore, self._restored, self._new_path)
+        self._call_user(self._commits.restore, self._restored, self._new_path)
         self._restored = []
         reach(CrashPoint.BEFORE_RECOMMIT)
-        self._user(self._commits.settle)
+        self._call_user(self._commits.settle)
         reach(CrashPoint.AFTER_RECOMMIT)
 
     def _open_writer(self) -> None:
@@ -129,11 +136,11 @@ class WriterOperator(Operator):
         if self._prepare_commit is not None and self._commits is None:
             raise OperatorFailure(self.name) from GraphError(
                 f"The writer of {self.context.task_name} has prepare_commit(), but its sink has no "
-                "create_committer(context): nobody would commit."
+                "create_committer(context): nothing would be committed."
             )
 
     def _new_writer(self, init: WriterInitContext) -> Any:
-        return self._user(self._sink.create_writer, init)
+        return self._call_user(self._sink.create_writer, init)
 
     def _restored_writer(self, init: WriterInitContext, states: list[Any]) -> Any:
         restore = _method(self._sink, "restore_writer")
@@ -142,7 +149,7 @@ class WriterOperator(Operator):
                 f"The checkpoint holds state of the writer of {self.context.task_name}, but the sink has no "
                 "restore_writer(context, recovered_state)."
             )
-        return self._user(restore, init, states)
+        return self._call_user(restore, init, states)
 
     def _init_context(self, kind: type[ContextT]) -> ContextT:
         context, job = self.context, self.context.job
@@ -163,28 +170,28 @@ class WriterOperator(Operator):
 
     def _serializer(self, method: str) -> Any:
         maker = getattr(self._sink, method, None)
-        return self._user(maker) if callable(maker) else PlainSerializer()
+        return self._call_user(maker) if callable(maker) else PlainSerializer()
 
     def _new_path(self) -> str:
         return os.path.join(self._directory, f"restored-{next(self._files)}")
 
     def finish(self) -> None:
-        """The last records go out; they are committed with the final checkpoint, or now if there is none (I9)."""
+        """Write the last records; the final checkpoint commits them, or this call if there is none (I9)."""
         if self._finished:
             return
-        self._user(self._writer.flush, True)
-        self._hand_over()
+        self._call_user(self._writer.flush, True)
+        self._collect_committables()
         self._finished = True
         if self._commits is not None and not self.context.checkpointed:
-            self._user(self._commits.settle)
+            self._call_user(self._commits.settle)
             self._sweep()
 
     def cancel(self) -> None:
-        """Wait for no retry any more."""
+        """Stop waiting for the next retry of a commit."""
         self._cancelled.set()
 
     def close(self) -> None:
-        """Close the writer, then the committer; both, whatever the first says."""
+        """Close the writer, then the committer, even if the writer's `close` fails."""
         try:
             _close(self._writer)
         finally:
@@ -213,25 +220,25 @@ class WriterOperator(Operator):
     def process_watermark(self, watermark: int) -> None:
         super().process_watermark(watermark)
         if self._write_watermark is not None:
-            self._user(self._write_watermark, watermark)
+            self._call_user(self._write_watermark, watermark)
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
     def prepare_snapshot(self, checkpoint_id: int) -> None:
-        """Before the snapshot: what fails here may have lost records, so it fails the job, not the checkpoint."""
+        """Flush the writer and collect its committables. An error here may have lost records, so it fails the job."""
         if not self._finished:
-            self._user(self._writer.flush, False)
-            self._hand_over()
+            self._call_user(self._writer.flush, False)
+            self._collect_committables()
         if self._commits is not None:
             self._commits.barrier(checkpoint_id)
 
-    def _hand_over(self) -> None:
+    def _collect_committables(self) -> None:
         if self._prepare_commit is not None and self._commits is not None:
-            committables = self._user(self._prepare_commit)
-            self._user(self._commits.hand_over, list(committables or ()))
+            committables = self._call_user(self._prepare_commit)
+            self._call_user(self._commits.hand_over, list(committables or ()))
 
     def snapshot_user_state(self, context: SnapshotContext) -> None:
-        """The writer's state, each element by itself, so that any subtask can take it."""
+        """Snapshot the writer's state, each element by itself, so that any subtask can restore it."""
         if self._writer is not None and self._snapshot_state is not None:
             states = self._snapshot_state(context.get_checkpoint_id())
             self._writer_states.update([self._state_serializer.serialize(state) for state in states or ()])
@@ -240,25 +247,27 @@ class WriterOperator(Operator):
         return self._commits.snapshot(checkpoint_id) if self._commits is not None else []
 
     def notify_complete(self, checkpoint_id: int) -> None:
-        super().notify_complete(checkpoint_id)
         if self._commits is not None:
-            self._user(self._commits.completed, checkpoint_id)
+            self._call_user(self._commits.completed, checkpoint_id)
             self._sweep()
+
+    def notify_aborted(self, checkpoint_id: int) -> None:
+        """Keep the committables of an aborted checkpoint: the next checkpoint holds them too."""
 
     def settle(self) -> None:
         if self._commits is not None:
-            self._user(self._commits.settle)
+            self._call_user(self._commits.settle)
 
     def _sweep(self) -> None:
-        """Every subtask is open by now, so what the restored checkpoint held is committed everywhere."""
+        """Let the committer of subtask 0 sweep once: all subtasks are open and have committed what they restored."""
         if self._swept:
             return
         self._swept = True
         sweep = _method(self._committer, "sweep")
         if self.context.subtask == 0 and sweep is not None:
-            self._user(sweep)
+            self._call_user(sweep)
 
-    def _user(self, call: Callable[..., T], *arguments: Any) -> T:
+    def _call_user(self, call: Callable[..., T], *arguments: Any) -> T:
         try:
             return call(*arguments)
         except JobCancelledError:

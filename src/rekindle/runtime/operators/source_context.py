@@ -1,8 +1,8 @@
-"""What a `SourceFunction` emits through: a bounded buffer that epochs drain, and the lock that begins a cut (I7, I8).
+"""The context of a `SourceFunction`: a bounded buffer that epochs drain, and the checkpoint lock (I7, I8).
 
-From the moment a cut wants the checkpoint lock until it gives the lock back, nothing more is collected: what the
-function keeps beside its records then fits the records before the cut. A thread that holds the lock is waited for, and
-never waits in `collect` itself.
+A cut takes the checkpoint lock. From the moment it asks for the lock until it releases it, the function can collect
+nothing, so that the function's own state matches the records before the cut. The cut waits for a thread that holds the
+lock, and such a thread never waits in `collect`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from rekindle.runtime.exchange.chunk import IDLE, WATERMARK, Mark
 from rekindle.runtime.isolation import Isolate
 from rekindle.runtime.operators.split_offsets import SplitOffsets
 
-#: How many records a SourceFunction may be ahead of the epochs, however many an epoch takes.
+#: The most records that a SourceFunction may be ahead of the epochs, however many an epoch takes.
 SOURCE_BUFFER: Final = 1 << 16
 
 
 class SourceCancelledError(BaseException):
-    """Leaves the user's `run` when the job is cancelled while it waits in `collect` or for the checkpoint lock."""
+    """Ends the user's `run` when the job is cancelled while `run` waits in `collect` or for the checkpoint lock."""
 
 
 class CheckpointLock(AbstractContextManager[None]):
-    """Reentrant, as Flink's; whoever takes it waits until `may_enter`, so that a cut is never overtaken."""
+    """A reentrant lock, as Flink's. A thread waits for `may_enter` before it takes the lock: a cut comes first."""
 
     def __init__(self, changed: threading.Condition, may_enter: Callable[[], bool]) -> None:
         self._changed = changed
@@ -38,9 +38,9 @@ class CheckpointLock(AbstractContextManager[None]):
         self._depth = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take it; the arguments are those of `threading.RLock`."""
+        """Take the lock; the arguments are those of `threading.RLock.acquire`."""
         with self._changed:
-            if self._owner != get_ident() and not self._changed.wait_for(self._free, _seconds(blocking, timeout)):
+            if self._owner != get_ident() and not self._changed.wait_for(self._free, _timeout_s(blocking, timeout)):
                 return False
             self._taken()
         return True
@@ -53,12 +53,12 @@ class CheckpointLock(AbstractContextManager[None]):
         self._depth += 1
 
     def release(self) -> None:
-        """Give it back, as often as it was taken."""
+        """Release the lock; a thread releases it as often as it has taken it."""
         with self._changed:
             self._give_back()
 
     def _give_back(self) -> None:
-        if not self.is_mine():
+        if not self.held_by_this_thread():
             raise RuntimeError("the checkpoint lock is released by a thread that does not hold it")
         self._depth -= 1
         if not self._depth:
@@ -66,7 +66,7 @@ class CheckpointLock(AbstractContextManager[None]):
             self._changed.notify_all()
 
     def take_for_cut(self, given_up: Callable[[], bool]) -> bool:
-        """For the engine, with `changed` held: wait for the holder alone; False if it was given up meanwhile."""
+        """Take the lock for a cut; the caller holds `changed`. False: `given_up` became true while waiting."""
         self._changed.wait_for(lambda: self._owner is None or given_up())
         if given_up():
             return False
@@ -74,12 +74,12 @@ class CheckpointLock(AbstractContextManager[None]):
         return True
 
     def give_back_after_cut(self) -> None:
-        """For the engine, with `changed` held: nothing to do if the cut never got it."""
-        if self.is_mine():
+        """Release the lock after a cut, if the cut has taken it; the caller holds `changed`."""
+        if self.held_by_this_thread():
             self._give_back()
 
-    def is_mine(self) -> bool:
-        """Whether this thread holds it."""
+    def held_by_this_thread(self) -> bool:
+        """Whether this thread holds the lock."""
         return self._owner == get_ident()
 
     def __enter__(self) -> None:
@@ -89,14 +89,14 @@ class CheckpointLock(AbstractContextManager[None]):
         self.release()
 
 
-def _seconds(blocking: bool, timeout: float) -> float | None:
+def _timeout_s(blocking: bool, timeout: float) -> float | None:
     if not blocking:
         return 0.0
     return timeout if timeout >= 0 else None
 
 
 class Buffered:
-    """What `run` produced and no epoch took yet; the same layout as a chunk, plus offsets."""
+    """Records that `run` has collected and no epoch has taken yet; laid out as a chunk, with offsets."""
 
     __slots__ = ("marks", "offsets", "records", "timestamps")
 
@@ -104,21 +104,21 @@ class Buffered:
         self.records: list[Any] = []
         self.timestamps: list[int] | None = None
         self.marks: list[Mark] = []
-        self.offsets: list[tuple[int, Any, Any]] = []  # (records before and with it, split, offset)
+        self.offsets: list[tuple[int, Any, Any]] = []  # (number of records up to the offset's own, split, offset)
 
     @staticmethod
     def of(records: list[Any], timestamps: list[int] | None, marks: list[Mark]) -> Buffered:
-        """What a chunk holds."""
+        """Return the content of a chunk as a buffer without offsets."""
         buffered = Buffered()
         buffered.records, buffered.timestamps, buffered.marks = records, timestamps, marks
         return buffered
 
     def size(self) -> int:
-        """What the bound counts: watermarks too."""
+        """Return the number of records and marks: the bound counts both."""
         return len(self.records) + len(self.marks)
 
     def take(self, count: int) -> Buffered:
-        """The first `count` records, with the marks between them."""
+        """Remove and return the first `count` records, with their marks and offsets."""
         taken = Buffered()
         taken.records, self.records = self.records[:count], self.records[count:]
         if self.timestamps is not None:
@@ -130,7 +130,7 @@ class Buffered:
         return taken
 
     def extend(self, later: Buffered) -> None:
-        """Add what came later; its offsets are known to whoever took it."""
+        """Append later records and marks. Their offsets are not needed: `SplitOffsets` already knows them."""
         before = len(self.records)
         if self.timestamps is None and later.timestamps is not None:
             self.timestamps = [NO_TIMESTAMP] * before
@@ -141,7 +141,7 @@ class Buffered:
 
 
 class BufferedSourceContext(SourceFunction.SourceContext):
-    """The context of `SourceFunction.run`: collects into a bounded buffer, the engine keeps the offsets."""
+    """The context of `SourceFunction.run`: collects records into a bounded buffer and keeps their offsets."""
 
     def __init__(
         self,
@@ -150,13 +150,13 @@ class BufferedSourceContext(SourceFunction.SourceContext):
         first_bound: int,
         offsets: SplitOffsets | None = None,
     ) -> None:
-        """`first_bound`: how many records `run` may be ahead before the first epoch has said how many it takes."""
+        """`first_bound`: how many records `run` may be ahead before the first epoch sets its own bound."""
         self._wake = wake
         self._isolate = isolate
         self.offsets = offsets or SplitOffsets()
         self._changed = threading.Condition(threading.Lock())
         self._lock = CheckpointLock(self._changed, self._may_enter)
-        self._drained_by: int | None = None
+        self._draining_thread: int | None = None
         self._buffered = Buffered()
         self._bound = self._epoch_bound = min(first_bound, SOURCE_BUFFER)  # `_bound` is 0 during a cut: no room
         self._cancelled = False
@@ -173,7 +173,7 @@ class BufferedSourceContext(SourceFunction.SourceContext):
         if self._isolate is not None:
             value = self._isolate(value)
         with self._changed:
-            buffered = self._room()
+            buffered = self._wait_for_room()
             records = buffered.records
             if timestamp != NO_TIMESTAMP and buffered.timestamps is None:
                 buffered.timestamps = [NO_TIMESTAMP] * len(records)
@@ -186,20 +186,20 @@ class BufferedSourceContext(SourceFunction.SourceContext):
         if first:
             self._wake()
 
-    def _room(self) -> Buffered:
-        """Wait for room and for the end of a cut; who holds the checkpoint lock waits for neither."""
-        while self._buffered.size() >= self._bound and not self._cancelled and not self._lock.is_mine():
+    def _wait_for_room(self) -> Buffered:
+        """Wait for room and for the end of a cut, unless this thread holds the checkpoint lock; return the buffer."""
+        while self._buffered.size() >= self._bound and not self._cancelled and not self._lock.held_by_this_thread():
             self._changed.wait()
         if self._cancelled:
             raise SourceCancelledError
         return self._buffered
 
     def _may_enter(self) -> bool:
-        """Whether the checkpoint lock may be taken: room is waited for here, where nothing is held yet.
+        """Whether this thread may take the checkpoint lock: it waits for room here, before it holds the lock.
 
-        The thread that drains the buffer waits for the lock's holder only.
+        The thread that drains the buffer waits for the holder of the lock only.
         """
-        if get_ident() == self._drained_by or self._buffered.size() < self._bound:
+        if get_ident() == self._draining_thread or self._buffered.size() < self._bound:
             return True
         if self._cancelled:
             raise SourceCancelledError
@@ -213,7 +213,7 @@ class BufferedSourceContext(SourceFunction.SourceContext):
 
     def _mark(self, kind: int, value: int) -> None:
         with self._changed:
-            buffered = self._room()
+            buffered = self._wait_for_room()
             buffered.marks.append(Mark(len(buffered.records), kind, value))
         self._wake()
 
@@ -232,35 +232,35 @@ class BufferedSourceContext(SourceFunction.SourceContext):
         return self.offsets.at(checkpoint_id).get(split)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: the context holds no resources."""
 
     # -- the engine's side --------------------------------------------------------------------------------------------
 
-    def drained_here(self) -> None:
-        """This thread is the one that calls `take`."""
-        self._drained_by = get_ident()
+    def drain_on_this_thread(self) -> None:
+        """Declare this thread the one that calls `take`."""
+        self._draining_thread = get_ident()
 
     def buffered(self) -> int:
-        """How many records wait."""
+        """Return how many records wait in the buffer."""
         return len(self._buffered.records)
 
     def has_data(self) -> bool:
-        """Whether `take` would bring something."""
+        """Whether `take` would return a record or a mark."""
         return bool(self._buffered.records or self._buffered.marks)
 
     def is_full(self) -> bool:
-        """Whether `run` has to wait for room, be there a cut or not."""
+        """Whether `run` has to wait for room, with or without a cut."""
         return self._buffered.size() >= self._epoch_bound
 
-    def follow(self, max_records: int) -> None:
-        """An epoch takes at most so many: there is no use in more than that, and a cut has to take them all."""
+    def bound_by_epoch(self, max_records: int) -> None:
+        """Bound the buffer by the records of an epoch: a cut has to take all that is buffered."""
         with self._changed:
             self._epoch_bound = min(SOURCE_BUFFER, max(1, max_records))
             if self._bound:
                 self._bound = self._epoch_bound
 
     def take(self, max_records: int) -> Buffered:
-        """The oldest records, with the marks between them; offsets follow what was taken."""
+        """Remove and return the oldest records with their marks; advance the offsets."""
         with self._changed:
             if len(self._buffered.records) > max_records:
                 taken = self._buffered.take(max_records)
@@ -272,7 +272,7 @@ class BufferedSourceContext(SourceFunction.SourceContext):
         return taken
 
     def begin_cut(self) -> int:
-        """Wait for the checkpoint lock's holder, then stand still; how many records belong to the cut."""
+        """Wait for the holder of the checkpoint lock, then pause `run`; return how many records belong to the cut."""
         with self._changed:
             self._bound = 0
             if not self._lock.take_for_cut(lambda: self._cancelled):
@@ -280,7 +280,7 @@ class BufferedSourceContext(SourceFunction.SourceContext):
             return len(self._buffered.records)
 
     def end_cut(self) -> None:
-        """Go on; does nothing without a cut."""
+        """Let `run` continue; do nothing if there is no cut."""
         with self._changed:
             if self._bound:
                 return
@@ -289,7 +289,7 @@ class BufferedSourceContext(SourceFunction.SourceContext):
             self._changed.notify_all()
 
     def cancel(self) -> None:
-        """Let whoever waits go."""
+        """Wake every waiting thread: the job is cancelled."""
         with self._changed:
             self._cancelled = True
             self._changed.notify_all()

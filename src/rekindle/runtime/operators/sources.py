@@ -1,4 +1,4 @@
-"""Sources: readers that are polled, and the user's `SourceFunction` on a thread of its own (I7, I8)."""
+"""Source operators: a `Source` whose reader is polled, and a `SourceFunction` that runs on its own thread (I7, I8)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.exchange.chunk import IDLE, WATERMARK, decode_row, encode_body, encode_row, read_header
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.output import OperatorFailure
+from rekindle.runtime.operators.roles import Cancellable, Positioned
 from rekindle.runtime.operators.source_context import Buffered, BufferedSourceContext, SourceCancelledError
 from rekindle.runtime.operators.split_offsets import SplitOffsets
 from rekindle.runtime.operators.stateless import FunctionOperator
@@ -24,71 +25,76 @@ from rekindle.runtime.snapshot import SnapshotContext
 from rekindle.serde import codec_for, tagged_dumps, tagged_loads
 
 _LOG = logging.getLogger(__name__)
-#: Records that pass through a chain as one batch: large enough to amortise, small enough for the caches.
+#: The most records that pass through a chain as one batch: enough to amortise a call, few enough for the caches.
 SOURCE_BATCH = 4096
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """How much a source may bring into an epoch, and by when."""
+    """How many records a source may emit in an epoch, and until when."""
 
     max_records: int
     deadline: float
     slices: Slices
     cancelled: Callable[[], bool]
-    #: Whether records that belong to a cut may be left for later, in the checkpoint (unaligned checkpoints).
+    #: Whether records that belong to a cut may stay unprocessed, in the checkpoint (unaligned checkpoints).
     may_leave: bool = False
 
     def is_over(self) -> bool:
-        """Whether the time is over."""
+        """Whether the time for this epoch is over."""
         return self.slices.now() >= self.deadline
 
     def next_slice(self, pulled: int) -> int:
-        """How many records to emit at once after so many."""
+        """Return how many records to emit in the next batch after `pulled` records."""
         return min(SOURCE_BATCH, self.slices.size, self.max_records - pulled)
 
 
-class SourceOperator(Operator):
-    """A head without inputs: `pull` emits at most so many records."""
+class SourceOperator(Operator, Positioned, Cancellable):
+    """The head of a chain without inputs: `pull` emits the records of an epoch."""
 
     finished = False
-    #: Records that belong to a cut and that the chain had no time for.
+    #: How many records belong to a cut but were not processed in time.
     records_left = 0
-    #: The last pull ended because nothing was there, not at its cap.
+    #: Whether the last pull ended because the source had no record, not because of its limits.
     ran_dry = False
-    #: There was no room for more when the last pull began: more follows, though it may not be there yet.
+    #: Whether the source's buffer was full when the last pull began: more records follow, perhaps later.
     held_back = False
 
     def available(self) -> bool:
-        """Whether a pull would bring something: a record, a mark, or the end."""
+        """Whether a pull would emit something: a record, a mark, or the end."""
         raise NotImplementedError
 
     def pull(self, allowance: Allowance) -> int:
-        """Emit what is there, up to the cap; the number of records."""
+        """Emit the available records, up to the allowance; return how many."""
         raise NotImplementedError
 
-    def cancel(self) -> None:
-        """Stop producing; called from another thread."""
+    def source_state(self) -> SourceState | None:
+        """Return the position of each split, for a snapshot; None if there is none."""
+        raise NotImplementedError
+
+    def restore_source(self, state: SourceState, finished: bool) -> None:
+        """Continue from a snapshot; `finished`: the source had ended by then."""
+        raise NotImplementedError
 
     def position(self) -> Any:
-        """A source may have ended although its task has not: an operator after it holds the end back."""
+        """Return True if the source has ended: its task may not have, if an operator after it holds the end back."""
         return True if self.finished else None
 
     def hold_for_cut(self) -> None:
-        """From here to `release_after_cut` the source stands still: its own state fits what is pulled (I8)."""
+        """Pause the source until `release_after_cut`, so that its own state matches the records before the cut (I8)."""
 
     def release_after_cut(self) -> None:
-        """The snapshot is taken."""
+        """Let the source continue: the snapshot is taken."""
 
     def end_of_input(self) -> None:
-        """The last watermark, then the end."""
+        """Emit the last watermark, then the end of the input."""
         self.finished = True
         self.output.emit_watermark(MAX_WATERMARK)
         self.output.emit_end()
 
 
 class ReaderSourceOperator(SourceOperator):
-    """A `Source` whose reader is polled on the task's thread."""
+    """Polls the reader of a `Source` on the task's thread."""
 
     def __init__(self, node: OperatorNode, context: OperatorContext, source: Source[Any]) -> None:
         super().__init__(node, context)
@@ -101,7 +107,7 @@ class ReaderSourceOperator(SourceOperator):
         return SourceState([SplitState(tagged_dumps(split.split_id), tagged_dumps(split.position)) for split in splits])
 
     def restore_source(self, state: SourceState, finished: bool) -> None:
-        """A source that had ended says so again and reads nothing (I9)."""
+        """Restore the splits. A source that had ended emits the end again and reads nothing (I9)."""
         self._ended_before = finished
         self._restored = [
             SourceSplit(tagged_loads(each.split or b""), tagged_loads(each.position)) for each in state.splits
@@ -147,7 +153,7 @@ class ReaderSourceOperator(SourceOperator):
             began = slices.now()
             try:
                 polled = self._reader.poll(allowance.next_slice(pulled))
-                records, timestamps = _records_of(polled)
+                records, timestamps = _polled_batch(polled)
             except Exception as error:
                 raise OperatorFailure(self.name) from error
             if polled is None:
@@ -162,71 +168,71 @@ class ReaderSourceOperator(SourceOperator):
         return pulled
 
 
-def _records_of(polled: Any) -> tuple[list[Any], list[int] | None]:
+def _polled_batch(polled: Any) -> tuple[list[Any], list[int] | None]:
     if isinstance(polled, Batch):
         return polled.records, polled.timestamps
     if polled is not None and not isinstance(polled, list | tuple):
-        raise TypeError(f"poll() gives a list of records, a Batch or None, not a {type(polled).__name__}")
+        raise TypeError(f"poll() must return a list of records, a Batch or None, not a {type(polled).__name__}")
     return polled or [], None  # type: ignore[return-value]  # a tuple is as good as a list
 
 
 class FunctionSourceOperator(FunctionOperator, SourceOperator):
-    """The user's `run(ctx)` on its own thread, drained by the epochs."""
+    """Runs the user's `run(ctx)` on its own thread; epochs drain its buffer."""
 
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, wake: Callable[[], None]) -> None:
         super().__init__(node, context, function)
         self._wake = wake
         self._first_bound = context.settings.epoch_initial_records
         self._source_context = BufferedSourceContext(wake, self.isolate, self._first_bound)
-        self._held = 0  # records that the cut must take, whatever the cap
-        self._left = Buffered()  # what belongs to a cut and waits for the chain
-        self._returned = False
+        self._cut_records = 0  # records that belong to the cut: an epoch takes them all, whatever its limit
+        self._left_over = Buffered()  # records that belong to a cut and are not processed yet
+        self._run_returned = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"source {context.task_name}", daemon=True)
 
     @property
     def records_left(self) -> int:  # type: ignore[override]
-        return len(self._left.records)
+        return len(self._left_over.records)
 
     def source_state(self) -> SourceState | None:
-        left, state = self._left, self._source_context.offsets.state()
+        left, state = self._left_over, self._source_context.offsets.state()
         if not left.size():
             return state if state.splits or self.finished else None
         body = encode_body(left.records, left.timestamps, left.marks, codec_for(self.node.output_type))
         return SourceState(state.splits, in_flight=[encode_row(0, 0, 0, 0, body)])
 
     def restore_source(self, state: SourceState, finished: bool) -> None:
-        """A source whose `run` had returned is not run again (I9)."""
+        """Restore the offsets. A source whose `run` had returned is not run again (I9)."""
         offsets = SplitOffsets.of(state, self.context.subtask, self.node.parallelism)
         self._source_context = BufferedSourceContext(self._wake, self.isolate, self._first_bound, offsets)
-        self._returned = finished
+        self._run_returned = finished
         for row in state.in_flight:
             chunk = decode_row(row, read_header(row), codec_for(self.node.output_type))
-            self._left.extend(Buffered.of(chunk.records, chunk.timestamps, chunk.marks))
+            self._left_over.extend(Buffered.of(chunk.records, chunk.timestamps, chunk.marks))
 
     def seek(self, position: Any) -> None:
-        self._returned = bool(position)
+        self._run_returned = bool(position)
 
     def snapshot_user_state(self, context: SnapshotContext) -> None:
         super().snapshot_user_state(context)
         self._source_context.offsets.cut(context.get_checkpoint_id())
 
     def notify_complete(self, checkpoint_id: int) -> None:
-        """The function may ask for `completed_offset`; what is older is forgotten."""
+        """Notify the function, which may ask for `completed_offset`; then forget the offsets of older checkpoints."""
         super().notify_complete(checkpoint_id)
         self._source_context.offsets.forget_before(checkpoint_id)
 
     def hold_for_cut(self) -> None:
-        self._held = self._source_context.begin_cut()
+        self._cut_records = self._source_context.begin_cut()
 
     def release_after_cut(self) -> None:
-        self._held = 0
+        self._cut_records = 0
         self._source_context.end_cut()
 
     def open(self) -> None:
         super().open()
-        self._source_context.drained_here()
-        if not self._returned:
+        self._source_context.drain_on_this_thread()
+        if not self._run_returned:
             self._thread.start()
 
     def _run(self) -> None:
@@ -238,45 +244,46 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
         except BaseException as error:
             self._error = error
         finally:
-            self._returned = True
+            self._run_returned = True
             self._wake()
 
     def available(self) -> bool:
-        return not self.finished and (self._left.size() > 0 or self._source_context.has_data() or self._returned)
+        waiting = self._left_over.size() > 0 or self._source_context.has_data()
+        return not self.finished and (waiting or self._run_returned)
 
     def pull(self, allowance: Allowance) -> int:
         if self.finished:
             return 0
         self.held_back = self._source_context.is_full()
-        self._source_context.follow(allowance.max_records)
+        self._source_context.bound_by_epoch(allowance.max_records)
         pulled = 0
         slices = allowance.slices
-        if self._held and allowance.may_leave:
-            self._left.extend(self._source_context.take(self._held))
-        while self._left.size() and (not pulled or not (allowance.is_over() and allowance.may_leave)):
-            pulled += self._pull_slice(self._left, slices, min(SOURCE_BATCH, slices.size))
+        if self._cut_records and allowance.may_leave:
+            self._left_over.extend(self._source_context.take(self._cut_records))
+        while self._left_over.size() and (not pulled or not (allowance.is_over() and allowance.may_leave)):
+            pulled += self._emit_slice(self._left_over, slices, min(SOURCE_BATCH, slices.size))
             if allowance.cancelled():
                 return pulled
-        if self._left.size():
+        if self._left_over.size():
             return pulled
-        return pulled + self._pull_new(allowance)
+        return pulled + self._pull_buffered(allowance)
 
-    def _pull_slice(self, waiting: Buffered | BufferedSourceContext, slices: Slices, most: int) -> int:
+    def _emit_slice(self, waiting: Buffered | BufferedSourceContext, slices: Slices, most: int) -> int:
         began = slices.now()
         taken = waiting.take(most)
         self._emit(taken)
         slices.took(len(taken.records), slices.now() - began)
         return len(taken.records)
 
-    def _pull_new(self, allowance: Allowance) -> int:
+    def _pull_buffered(self, allowance: Allowance) -> int:
         pulled = 0
-        held = 0 if allowance.may_leave else self._held
+        held = 0 if allowance.may_leave else self._cut_records
         allowance = replace(allowance, max_records=max(allowance.max_records, held))
         while True:
-            returned = self._returned  # before `take`: what came before the return is then taken
+            returned = self._run_returned  # read before `take`: records that came before the return are then taken
             if self._error is not None:
                 raise OperatorFailure(self.name) from self._error
-            pulled += self._pull_slice(self._source_context, allowance.slices, allowance.next_slice(pulled))
+            pulled += self._emit_slice(self._source_context, allowance.slices, allowance.next_slice(pulled))
             over = pulled >= allowance.max_records or (pulled >= held and allowance.is_over())
             if over or allowance.cancelled():
                 return pulled
@@ -304,18 +311,18 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator):
     def cancel(self) -> None:
         self._source_context.cancel()
         canceller = getattr(self.function, "cancel", None)
-        # A function that was never opened has nothing to cancel, and perhaps not yet the fields to do it with.
+        # A function that was never opened has nothing to cancel, and perhaps not the attributes that its cancel() uses.
         if callable(canceller) and self._thread.ident is not None:
             try:
                 canceller()
             except SourceCancelledError:
-                pass  # it asked for the checkpoint lock, which a cut has
-            except Exception:  # it is called from the thread that the driver speaks to
+                pass  # cancel() wanted the checkpoint lock, which a cut holds
+            except Exception:  # this thread also receives the driver's messages: it must live on
                 _LOG.exception("cancel() of %s failed", self.context.task_name)
 
     def close(self) -> None:
         self.cancel()
-        self.release_after_cut()  # of an epoch that failed before its snapshot
+        self.release_after_cut()  # an epoch may have failed between its cut and its snapshot
         if self._thread.ident is not None:
             self._thread.join(timeout=2.0)
         super().close()

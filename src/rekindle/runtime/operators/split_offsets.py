@@ -1,4 +1,4 @@
-"""How far the splits of a source function were read: the offsets that `collect` brought, and those restored (I8)."""
+"""Offsets of the splits of a source function: those that `collect` brought, and those restored (I8)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rekindle.serde import tagged_dumps, tagged_loads
 
 
 class SplitOffsets:
-    """One subtask's view. It sees the splits of all subtasks, and saves those that it has read and its share of those
-    that nobody may have read yet.
+    """The offsets as one subtask sees them. It knows the splits of all subtasks, and saves the splits that it has read
+    and its share of the others.
 
     >>> saved = SourceState([SplitState(tagged_dumps(name), tagged_dumps(5), 1) for name in "abcd"])
     >>> offsets = SplitOffsets.of(saved, subtask=1, parallelism=2)
@@ -25,38 +25,42 @@ class SplitOffsets:
 
     def __init__(self, restored: Mapping[Any, Any] | None = None, moved_at: Mapping[Any, int] | None = None) -> None:
         self.restored: dict[Any, Any] = dict(restored or {})
-        self._now = dict(self.restored)  # of the last record that an epoch took
-        self._moved_at = dict(moved_at or {})  # of the splits that are saved here
-        self._moving: dict[Any, Any] = {}  # since the last cut
+        self._now = dict(self.restored)  # offsets of the last records that an epoch took
+        self._moved_at = dict(
+            moved_at or {}
+        )  # split -> checkpoint at which it last moved, for the splits that this subtask saves
+        self._moving: dict[Any, Any] = {}  # offsets that moved since the last cut
         self._at: dict[int, dict[Any, Any]] = {}  # checkpoint -> offsets at its cut
 
     @staticmethod
     def of(state: SourceState, subtask: int, parallelism: int) -> SplitOffsets:
-        """After a restore; `state` holds all splits, in the same order for every subtask."""
+        """Return the offsets after a restore; `state` holds all splits, in the same order for every subtask."""
         restored = {_split_of(each): tagged_loads(each.position) for each in state.splits}
-        return SplitOffsets(restored, {_split_of(each): each.moved_at for each in _kept(state, subtask, parallelism)})
+        return SplitOffsets(
+            restored, {_split_of(each): each.moved_at for each in _saved_by(state, subtask, parallelism)}
+        )
 
     def move(self, offsets: Mapping[Any, Any]) -> None:
-        """An epoch has taken records up to these offsets."""
+        """Advance to these offsets: an epoch has taken the records up to them."""
         self._now.update(offsets)
         self._moving.update(offsets)
 
     def cut(self, checkpoint_id: int) -> None:
-        """The offsets as they are belong to this checkpoint."""
+        """Keep the current offsets as those of a checkpoint."""
         self._moved_at.update(dict.fromkeys(self._moving, checkpoint_id))
         self._moving.clear()
         self._at[checkpoint_id] = dict(self._now)
 
     def at(self, checkpoint_id: int) -> dict[Any, Any]:
-        """The offsets at a cut that was not forgotten."""
+        """Return the offsets of a checkpoint's cut; empty if they were forgotten."""
         return self._at.get(checkpoint_id, {})
 
     def forget_before(self, checkpoint_id: int) -> None:
-        """Nobody asks for older cuts any more."""
+        """Forget the offsets of checkpoints before this one."""
         self._at = {each: offsets for each, offsets in self._at.items() if each >= checkpoint_id}
 
     def state(self) -> SourceState:
-        """What goes into a checkpoint."""
+        """Return the offsets that this subtask saves in a checkpoint."""
         return SourceState(
             [
                 SplitState(None if split is None else tagged_dumps(split), tagged_dumps(offset), self._moved_at[split])
@@ -70,7 +74,7 @@ def _split_of(state: SplitState) -> Any:
     return None if state.split is None else tagged_loads(state.split)
 
 
-def _kept(state: SourceState, subtask: int, parallelism: int) -> Sequence[SplitState]:
-    """A position without a split belongs to its subtask; of the splits each is kept by one of the subtasks."""
+def _saved_by(state: SourceState, subtask: int, parallelism: int) -> Sequence[SplitState]:
+    """Return the splits that a subtask saves: its own positions without a split, and every n-th of the other splits."""
     unsplit = [split for split in state.splits if split.split is None]
     return unsplit + [split for split in state.splits if split.split is not None][subtask::parallelism]

@@ -1,4 +1,4 @@
-"""map, flat_map, filter, process and sinks: functions that need no current key."""
+"""The operators of `map`, `flat_map`, `filter` and `process`: functions that need no current key."""
 
 from __future__ import annotations
 
@@ -14,40 +14,41 @@ from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext, OperatorTimerService, user_timestamp
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.output import OperatorFailure, Stamp, failed_record
+from rekindle.runtime.operators.roles import SnapshotParticipant
 from rekindle.runtime.snapshot import InitializationContext, SnapshotContext
 
-#: The operator state in which a `ListCheckpointed` function's list lies.
-_LISTED = "list-checkpointed"
+#: The name of the operator state that holds the list of a `ListCheckpointed` function.
+_LIST_CHECKPOINTED_STATE = "list-checkpointed"
 
 
 def method_or_callable(function: Any, method: str) -> Callable[..., Any]:
-    """The user's method of that name; a plain callable stands for itself."""
+    """Return the function's method of that name, or the function itself if it is a plain callable."""
     bound = getattr(function, method, None)
     return bound if callable(bound) else function  # type: ignore[no-any-return]
 
 
-def tell_where(function: Any, runtime_context: RuntimeContext) -> None:
-    """Let a function's `get_runtime_context()` work, before any other method of it is called."""
+def set_runtime_context_of(function: Any, runtime_context: RuntimeContext) -> None:
+    """Set the runtime context of a function before any of its other methods is called."""
     setter = getattr(function, "set_runtime_context", None)
     if callable(setter):
         setter(runtime_context)
 
 
-class FunctionOperator(Operator):
-    """An operator around one user function, with its life cycle."""
+class FunctionOperator(Operator, SnapshotParticipant):
+    """An operator around one user function; it follows the function's life cycle."""
 
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any) -> None:
         super().__init__(node, context)
         self.function = function
         self.runtime_context = self.make_runtime_context()
-        tell_where(function, self.runtime_context)
+        set_runtime_context_of(function, self.runtime_context)
 
     def make_runtime_context(self) -> RuntimeContext:
-        """The runtime context of the function."""
+        """Return the runtime context of the function."""
         return self.context.runtime_context()
 
     def open(self) -> None:
-        """Open the function if it can be opened."""
+        """Open the function if it has `open`."""
         opener = getattr(self.function, "open", None)
         if callable(opener):
             try:
@@ -56,40 +57,40 @@ class FunctionOperator(Operator):
                 raise OperatorFailure(self.name) from error
 
     def initialize_state(self, restored_id: int | None) -> None:
-        """`CheckpointedFunction` and `ListCheckpointed`, by the names of their methods."""
+        """Initialise the state of a `CheckpointedFunction` or a `ListCheckpointed`, recognised by their methods."""
         initialize, restore = (getattr(self.function, name, None) for name in ("initialize_state", "restore_state"))
         try:
             if callable(initialize):
                 initialize(InitializationContext(self.context, restored_id))
             elif callable(restore):
-                listed = reserved(ListStateDescriptor(_LISTED, None))
-                self._listed = self.context.operator_state.get_list_state(listed)
+                listed = reserved(ListStateDescriptor(_LIST_CHECKPOINTED_STATE, None))
+                self._list_state = self.context.operator_state.get_list_state(listed)
                 if restored_id is not None and self.context.has_restored_state:
-                    restore(list(self._listed.get()))
+                    restore(list(self._list_state.get()))
         except Exception as error:
             raise OperatorFailure(self.name) from error
 
     def snapshot_user_state(self, context: SnapshotContext) -> None:
-        """The function's `snapshot_state`, in one of its two forms; alone, to flush something, in the first."""
+        """Call the function's `snapshot_state`: as a `ListCheckpointed` if it has `restore_state` only, else as a
+        `CheckpointedFunction`.
+        """
         snapshot = getattr(self.function, "snapshot_state", None)
         if not callable(snapshot):
             return
         initialize, restore = (getattr(self.function, name, None) for name in ("initialize_state", "restore_state"))
         if callable(restore) and not callable(initialize):
             elements = snapshot(context.get_checkpoint_id(), context.get_checkpoint_timestamp())
-            self._listed.update(list(elements) if elements is not None else [])  # None is "nothing", as in Flink
+            self._list_state.update(list(elements) if elements is not None else [])  # None: empty, as in Flink
         else:
             snapshot(context)
 
     def notify_complete(self, checkpoint_id: int) -> None:
-        super().notify_complete(checkpoint_id)
-        self._tell("notify_checkpoint_complete", checkpoint_id)
+        self._notify_function("notify_checkpoint_complete", checkpoint_id)
 
     def notify_aborted(self, checkpoint_id: int) -> None:
-        super().notify_aborted(checkpoint_id)
-        self._tell("notify_checkpoint_aborted", checkpoint_id)
+        self._notify_function("notify_checkpoint_aborted", checkpoint_id)
 
-    def _tell(self, method: str, checkpoint_id: int) -> None:
+    def _notify_function(self, method: str, checkpoint_id: int) -> None:
         listener = getattr(self.function, method, None)
         if callable(listener):
             try:
@@ -98,14 +99,14 @@ class FunctionOperator(Operator):
                 raise OperatorFailure(self.name) from error
 
     def close(self) -> None:
-        """Close the function if it can be closed."""
+        """Close the function if it has `close`."""
         closer = getattr(self.function, "close", None)
         if callable(closer):
             closer()
 
 
 class MapOperator(FunctionOperator):
-    """One record in, one out."""
+    """Emits one result per record."""
 
     def open(self) -> None:
         super().open()
@@ -121,7 +122,7 @@ class MapOperator(FunctionOperator):
 
 
 class FilterOperator(FunctionOperator):
-    """Keeps what the predicate accepts."""
+    """Emits the records that the predicate accepts."""
 
     def open(self) -> None:
         super().open()
@@ -145,7 +146,7 @@ class FilterOperator(FunctionOperator):
 
 
 class FlatMapOperator(FunctionOperator):
-    """One record in, any number out."""
+    """Emits any number of results per record."""
 
     yields_tagged = False
 
@@ -172,7 +173,7 @@ class FlatMapOperator(FunctionOperator):
 
 
 class _ProcessContext(ProcessFunction.Context):
-    """What a ProcessFunction sees beside the record."""
+    """The context of a `ProcessFunction`."""
 
     def __init__(self, service: OperatorTimerService) -> None:
         self._service = service
@@ -186,7 +187,7 @@ class _ProcessContext(ProcessFunction.Context):
 
 
 class ProcessOperator(FunctionOperator):
-    """`ProcessFunction`: any number of records out, side outputs, no key."""
+    """Runs a `ProcessFunction`: any number of results per record, side outputs, no key."""
 
     def open(self) -> None:
         self._context = _ProcessContext(OperatorTimerService(self.context, self))
@@ -204,13 +205,14 @@ def run_process(
     records: list[Any],
     timestamps: list[int] | None,
 ) -> None:
-    """Run a keyless process method over a batch; `context.current_timestamp` follows the record."""
+    """Run a process method without keys over a batch; `context.current_timestamp` follows the record."""
     operator.collector.drain(
-        lambda stamp: _processed(operator.name, process, context, records, timestamps, stamp), timestamps is not None
+        lambda stamp: _process_results(operator.name, process, context, records, timestamps, stamp),
+        timestamps is not None,
     )
 
 
-def _processed(
+def _process_results(
     name: str,
     process: Callable[[Any, Any], Any],
     context: Any,

@@ -1,7 +1,8 @@
-"""Timestamps and watermarks: `assign_timestamps_and_watermarks` and the strategy of a source.
+"""Timestamps and watermarks: `assign_timestamps_and_watermarks` and the watermark strategy of a source.
 
-Watermarks leave after every so many records and at the end of each epoch, so that where they fall depends on the cuts,
-not on the clock (I1), unless an interval is set. A generator is also asked every interval while no element comes (I4).
+A watermark is emitted after a fixed number of records and at the end of each epoch, so that its place depends on the
+cuts, not on the clock (I1), unless an interval is set. A custom generator is also asked once per interval while no
+record comes (I4).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
+from rekindle.runtime.operators.roles import EpochListener, Positioned, Timed
 from rekindle.runtime.operators.stateless import method_or_callable
 
 #: How many records of an epoch pass between two watermarks.
@@ -30,7 +32,7 @@ WATERMARK_RECORDS: Final = 4096
 
 
 class _CollectedOutput(WatermarkOutput):
-    """Where a custom generator's watermarks go."""
+    """Collects the watermarks and the idleness of a custom generator."""
 
     def __init__(self) -> None:
         self.watermark: int | None = None
@@ -48,8 +50,8 @@ class _CollectedOutput(WatermarkOutput):
         self.idle = False
 
 
-class TimestampsOperator(Operator):
-    """Assigns timestamps and generates watermarks; upstream watermarks end here, except the last one."""
+class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
+    """Assigns timestamps and generates watermarks; of the watermarks upstream it passes on only the last one."""
 
     def __init__(self, node: OperatorNode, context: OperatorContext, strategy: WatermarkStrategy) -> None:
         super().__init__(node, context)
@@ -59,12 +61,12 @@ class TimestampsOperator(Operator):
         self._idle_timeout_ms = strategy.idle_timeout_ms
         self._last_activity_ms = 0
         self._idle = False
-        self._unmarked = 0  # records of this epoch since its last watermark
+        self._since_watermark = 0  # records of this epoch since its last watermark
         self._interval_ms = context.settings.auto_watermark_interval_ms
         self._by_clock = context.settings.auto_watermark_by_clock
-        self._next_mark_ms = 0
-        self._mark_waits = False  # for its interval
-        self._said: _CollectedOutput | None = None  # by the generator, between two epochs
+        self._next_watermark_ms = 0
+        self._watermark_waits = False  # until its interval is over
+        self._generated: _CollectedOutput | None = None  # the output of the generator between two epochs
 
     def open(self) -> None:
         assigner = self._strategy.timestamp_assigner
@@ -74,16 +76,16 @@ class TimestampsOperator(Operator):
         supplier = self._strategy.generator_supplier
         self._generator = supplier() if supplier is not None else None
         self._last_activity_ms = self.context.clock.wall_ms()
-        self._next_mark_ms = self._last_activity_ms + self._interval_ms
+        self._next_watermark_ms = self._last_activity_ms + self._interval_ms
 
     def position(self) -> Any:
-        """What the generator has promised (I6)."""
+        """Return the latest timestamp and the last watermark: restored watermarks must not go back (I6)."""
         return [self._max_timestamp, self._last_emitted]
 
     def seek(self, position: Any) -> None:
         self._max_timestamp, self._last_emitted = position
         self.current_watermark = self._last_emitted
-        self._mark_waits = self._by_clock
+        self._watermark_waits = self._by_clock
 
     def restore_watermark(self, watermark: int) -> None:
         super().restore_watermark(watermark)
@@ -95,21 +97,21 @@ class TimestampsOperator(Operator):
         if self._idle_timeout_ms is not None:
             self._last_activity_ms = self.context.clock.wall_ms()
         done = 0
-        while (until := done + WATERMARK_RECORDS - self._unmarked) <= len(records):
-            self._pass_on(records[done:until], times[done:until] if times is not None else None)
-            self._mark()
+        while (until := done + WATERMARK_RECORDS - self._since_watermark) <= len(records):
+            self._emit_records(records[done:until], times[done:until] if times is not None else None)
+            self._emit_periodic()
             done = until
         if done:
             records, times = records[done:], times[done:] if times is not None else None
         if records:
-            self._pass_on(records, times)
-            self._unmarked += len(records)
+            self._emit_records(records, times)
+            self._since_watermark += len(records)
 
     def end_of_epoch(self) -> None:
-        if self._unmarked:
-            self._mark()
+        if self._since_watermark:
+            self._emit_periodic()
 
-    def _pass_on(self, records: list[Any], times: list[int] | None) -> None:
+    def _emit_records(self, records: list[Any], times: list[int] | None) -> None:
         if self._generator is not None:
             self._generate(records, times)
             return
@@ -118,18 +120,18 @@ class TimestampsOperator(Operator):
             latest = max(times)
             self._max_timestamp = max(self._max_timestamp, latest)
 
-    def _mark(self) -> None:
-        """A periodic watermark, unless it comes too soon after the last one."""
-        self._unmarked = 0
+    def _emit_periodic(self) -> None:
+        """Emit a periodic watermark, unless the interval since the last one is not over."""
+        self._since_watermark = 0
         if self._interval_ms == 0:
             return
         now_ms = self.context.clock.wall_ms()
-        self._mark_waits = self._by_clock and now_ms < self._next_mark_ms
-        if self._mark_waits:
+        self._watermark_waits = self._by_clock and now_ms < self._next_watermark_ms
+        if self._watermark_waits:
             return
-        self._next_mark_ms = now_ms + self._interval_ms
+        self._next_watermark_ms = now_ms + self._interval_ms
         if self._generator is not None:
-            self._take_up(self._asked(self._generator))
+            self._emit_generated(self._ask_generator(self._generator))
         elif self._strategy.kind != "none" and self._max_timestamp > MIN_WATERMARK:
             self._emit(self._max_timestamp - self._strategy.max_out_of_orderness_ms - 1)
 
@@ -149,7 +151,7 @@ class TimestampsOperator(Operator):
         return times
 
     def _generate(self, records: list[Any], times: list[int] | None) -> None:
-        """A custom generator sees every element; what it emits stands right after that element."""
+        """Pass each record to a custom generator; a watermark that it emits follows that record."""
         generator, sent = self._generator, 0
         collected = _CollectedOutput()
         assert generator is not None
@@ -170,7 +172,7 @@ class TimestampsOperator(Operator):
         if collected.idle:
             self._go_idle()
 
-    def _asked(self, generator: WatermarkGenerator) -> _CollectedOutput:
+    def _ask_generator(self, generator: WatermarkGenerator) -> _CollectedOutput:
         collected = _CollectedOutput()
         try:
             generator.on_periodic_emit(collected)
@@ -178,12 +180,12 @@ class TimestampsOperator(Operator):
             collected.error = error
         return collected
 
-    def _take_up(self, said: _CollectedOutput) -> None:
-        if said.error is not None:
-            raise OperatorFailure(self.name) from said.error
-        if said.watermark is not None:
-            self._emit(said.watermark)
-        if said.idle:
+    def _emit_generated(self, generated: _CollectedOutput) -> None:
+        if generated.error is not None:
+            raise OperatorFailure(self.name) from generated.error
+        if generated.watermark is not None:
+            self._emit(generated.watermark)
+        if generated.idle:
             self._go_idle()
 
     def _emit(self, watermark: int) -> None:
@@ -193,7 +195,7 @@ class TimestampsOperator(Operator):
             self.output.emit_watermark(watermark)
 
     def process_watermark(self, watermark: int) -> None:
-        """Only the end of time passes: this operator makes its own watermarks."""
+        """Pass on the last watermark only: this operator generates the others."""
         if watermark == MAX_WATERMARK:
             self.end_of_epoch()
             self.current_watermark = watermark
@@ -205,10 +207,10 @@ class TimestampsOperator(Operator):
             self.output.emit_idle()
 
     def next_due_ms(self) -> int | None:
-        """When the stream becomes idle or a periodic watermark is due; between epochs the generator is asked here."""
+        """Return when the stream becomes idle or a watermark is due. Between epochs this asks a custom generator."""
         if self.current_watermark == MAX_WATERMARK:
             return None
-        due = [each for each in (self._idle_due_ms(), self._mark_due_ms()) if each is not None]
+        due = [each for each in (self._idle_due_ms(), self._watermark_due_ms()) if each is not None]
         return min(due, default=None)
 
     def _idle_due_ms(self) -> int | None:
@@ -216,26 +218,26 @@ class TimestampsOperator(Operator):
             return None
         return self._last_activity_ms + self._idle_timeout_ms
 
-    def _mark_due_ms(self) -> int | None:
-        if self._mark_waits:
-            return self._next_mark_ms
+    def _watermark_due_ms(self) -> int | None:
+        if self._watermark_waits:
+            return self._next_watermark_ms
         if self._generator is None or self._interval_ms == 0 or self.context.batch:
             return None
         now_ms = self.context.clock.wall_ms()
-        if self._said is None and now_ms >= self._next_mark_ms:
-            self._next_mark_ms = now_ms + self._interval_ms
-            said = self._asked(self._generator)
-            news = said.watermark is not None and said.watermark > self._last_emitted
-            if news or said.error is not None or (said.idle and not self._idle):
-                self._said = said
-        return self._next_mark_ms if self._said is None else now_ms
+        if self._generated is None and now_ms >= self._next_watermark_ms:
+            self._next_watermark_ms = now_ms + self._interval_ms
+            generated = self._ask_generator(self._generator)
+            news = generated.watermark is not None and generated.watermark > self._last_emitted
+            if news or generated.error is not None or (generated.idle and not self._idle):
+                self._generated = generated
+        return self._next_watermark_ms if self._generated is None else now_ms
 
     def on_processing_time(self, now_ms: int) -> None:
-        said, self._said = self._said, None
-        if said is not None:
-            self._take_up(said)
-        if self._mark_waits and now_ms >= self._next_mark_ms:
-            self._mark()
+        generated, self._generated = self._generated, None
+        if generated is not None:
+            self._emit_generated(generated)
+        if self._watermark_waits and now_ms >= self._next_watermark_ms:
+            self._emit_periodic()
         idle_due_ms = self._idle_due_ms()
         if idle_due_ms is not None and now_ms >= idle_due_ms and self.current_watermark != MAX_WATERMARK:
             self._go_idle()

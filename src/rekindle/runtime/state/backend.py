@@ -1,10 +1,13 @@
-"""The port of keyed state: what an operator and the snapshot need of a backend, whatever it keeps its rows in."""
+"""The port of keyed state: everything that operators, handles, timers and snapshots ask of a backend."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from rekindle.clock import Clock, SystemClock
 from rekindle.datastream.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -17,61 +20,72 @@ from rekindle.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from rekindle.runtime.state.deferred import Deferred
-from rekindle.runtime.state.format import CapturedGroup, CapturedState
-from rekindle.runtime.state.spec import Codec
+from rekindle.runtime.state.changes import Row
+from rekindle.runtime.state.format import CapturedDelta, CapturedGroup
+from rekindle.runtime.state.inventory import Inventories
+from rekindle.runtime.state.ttl.layer import ExpiringRows
 
 
-class Delta:
-    """What changed since a completed snapshot, taken at the cut: one captured part per key group that changed."""
+@dataclass(frozen=True)
+class KeyedStateOptions:
+    """How a backend keeps the state of one operator."""
 
-    __slots__ = ("_deferred", "_groups", "_key_codec", "whole")
-
-    def __init__(
-        self,
-        groups: dict[int, CapturedGroup],
-        whole: list[CapturedGroup],
-        deferred: list[Deferred[dict[int, CapturedState]]],
-        key_codec: Codec,
-    ) -> None:
-        #: Key groups that are written whole instead.
-        self.whole = whole
-        self._groups = groups
-        self._deferred = deferred
-        self._key_codec = key_codec
-
-    @property
-    def groups(self) -> list[CapturedGroup]:
-        """The key groups that changed, in order."""
-        while self._deferred:
-            for group, state in self._deferred.pop().result().items():
-                if group not in self._groups:
-                    self._groups[group] = CapturedGroup(group, self._key_codec)
-                self._groups[group].states.append(state)
-        return [self._groups[group] for group in sorted(self._groups)]
-
-    def encode(self) -> Iterator[tuple[int, bytes]]:
-        """(key group, part), ready for the store; may run on another thread while processing goes on."""
-        for group in self.groups:
-            yield group.key_group, group.encode()
+    #: Whether values of undeclared types may be pickled.
+    allow_pickle: bool = True
+    #: False (a job without checkpoints): marks are set once per row, and no changes are collected.
+    track_changes: bool = True
+    #: Whether only the handles write rows, so that large snapshots may read them after the cut (`deferred.py`).
+    defer_reads: bool = False
+    #: The clock of state with a time to live.
+    clock: Clock = field(default_factory=SystemClock)
 
 
-class KeyedStateBackend(Protocol):
-    """Keyed state of one operator in one subtask. All but `Delta.encode` is called on the task's thread."""
+class KeyedStateBackend(ExpiringRows, Protocol):
+    """Keyed state of one operator in one subtask, one row per key. Call it on the task's thread only.
 
-    key_groups: range
+    The rows are part of the port, because hot loops choose the current key without a call::
+
+        front_get, load_row = backend.front.get, backend.load_row
+        for record in records:
+            key = key_of(record)
+            backend.row = front_get(key) or load_row(key)
+    """
+
+    #: key -> row of keys seen lately; bounded. Bind its `get` anew for each batch.
+    front: dict[Any, Row]
+    #: The stored state of the last snapshots: decides what the next snapshot writes whole.
+    inventories: Inventories
+
+    # -- the current key ----------------------------------------------------------------------------------------------
+
+    def load_row(self, key: Any) -> Row:
+        """The row of a key that is not in `front`; puts it there."""
 
     def set_current_key(self, key: Any) -> None:
-        """Handles work on this key from now on."""
+        """Let the handles work on this key from now on."""
 
     def current_key(self) -> Any:
-        """The key that handles work on; StateAccessError when there is none."""
+        """The key that the handles work on; StateAccessError when there is none."""
 
     def clear_current_key(self) -> None:
-        """No key any more: handles refuse to work."""
+        """Leave no current key: handles refuse to work."""
+
+    def visiting_keys(self) -> AbstractContextManager[None]:
+        """A block in which any key may become the current one; afterwards the former one is current again."""
+
+    # -- keys and states ----------------------------------------------------------------------------------------------
 
     def keys(self) -> Iterator[Any]:
-        """The keys that have state, by key group; handling one may change its state."""
+        """The keys that have state, by key group; the caller may change the state of a key on the way."""
+
+    def keys_with(self, state_name: str) -> Iterator[Any]:
+        """The keys that have a value in one registered state; the caller may change it on the way."""
+
+    def keys_per_group(self) -> dict[int, int]:
+        """Key group -> number of its keys, with removed keys whose removal no snapshot has written yet."""
+
+    def unclaimed_names(self) -> list[str]:
+        """The restored states that are not registered; full snapshots carry them along."""
 
     def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]:
         """A handle, the same for the same name; holds what was restored under that name."""
@@ -88,26 +102,27 @@ class KeyedStateBackend(Protocol):
     def aggregating_state(self, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         """A handle, the same for the same name; holds what was restored under that name."""
 
-    def snapshot_delta(self, snapshot_id: int, since_completed_id: int | None, whole: Iterable[int] = ()) -> Delta:
-        """Cut: what changed since the completed snapshot, some key groups whole; costs what changed."""
+    # -- snapshots ----------------------------------------------------------------------------------------------------
+
+    def snapshot_delta(
+        self, snapshot_id: int, since_completed_id: int | None, whole: Iterable[int] = ()
+    ) -> CapturedDelta:
+        """Cut: capture the changes since the completed snapshot, and the key groups in `whole` as a whole."""
 
     def snapshot_whole(self, snapshot_id: int) -> list[CapturedGroup]:
-        """Cut: everything, on top of nothing."""
+        """Cut: capture everything, for a snapshot without a base."""
 
     def snapshot_aside(self, snapshot_id: int) -> list[CapturedGroup]:
-        """Everything, for a snapshot on which nothing will stand: the next delta is as if it had not been."""
+        """Capture everything, for a snapshot that is no base of others (a savepoint): the next delta ignores it."""
 
     def snapshot_completed(self, snapshot_id: int) -> None:
-        """The snapshot is durable: later deltas stand on it."""
+        """The snapshot is durable: later deltas build on it."""
 
     def snapshot_aborted(self, snapshot_id: int) -> None:
-        """As if it had never been triggered: the next delta covers more."""
-
-    def snapshot_full(self, key_groups: Iterable[int] | None = None) -> Iterator[CapturedGroup]:
-        """Whole key groups, one at a time; changes stay tracked. Take all before the next element is processed."""
+        """The snapshot counts as never triggered: the next delta covers its changes too."""
 
     def forget_changes(self) -> None:
-        """No snapshot will ask for what changed so far (end of an epoch without checkpointing)."""
+        """Drop the collected changes: no snapshot will ask for them (end of an epoch without checkpointing)."""
 
     def restore(self, parts: Iterable[tuple[int, bytes]]) -> None:
         """Load (key group, part): for each key group the full part first, then its deltas in order."""

@@ -6,11 +6,10 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rekindle.runtime.state.backend import Delta
 from rekindle.runtime.state.changes import ChangeSet, Row
 from rekindle.runtime.state.columns import Column
 from rekindle.runtime.state.deferred import WORTHWHILE_ROWS, Deferred, Overwritten
-from rekindle.runtime.state.format import CapturedGroup, CapturedState, StatePart
+from rekindle.runtime.state.format import CapturedDelta, CapturedGroup, CapturedState, StatePart
 from rekindle.runtime.state.spec import Codec
 
 #: Called with the rows of a key group before they are captured whole.
@@ -89,7 +88,7 @@ class RowCapture:
                 captured.states.append(state)
         return captured
 
-    def changed(self, changes: ChangeSet, whole: list[CapturedGroup], overwritten: Overwritten | None) -> Delta:
+    def changed(self, changes: ChangeSet, whole: list[CapturedGroup], overwritten: Overwritten | None) -> CapturedDelta:
         """What changed, without the key groups that are written whole."""
         without = frozenset(group.key_group for group in whole)
         groups: dict[int, CapturedGroup] = {}
@@ -103,4 +102,4 @@ class RowCapture:
                 if group not in groups:
                     groups[group] = CapturedGroup(group, self._key_codec)
                 groups[group].states.append(captured)
-        return Delta(groups, whole, deferred, self._key_codec)
+        return CapturedDelta(groups, whole, deferred, self._key_codec)

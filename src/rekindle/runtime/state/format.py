@@ -7,7 +7,7 @@ array as its codec's `encode_all` writes it, so that millions of them take few c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -187,6 +187,40 @@ class CapturedGroup:
 
     def __bool__(self) -> bool:
         return bool(self.states or self._carried or self.deferred)
+
+
+class CapturedDelta:
+    """The changes since a completed snapshot, captured at the cut: one part per key group that changed."""
+
+    __slots__ = ("_deferred", "_groups", "_key_codec", "whole")
+
+    def __init__(
+        self,
+        groups: dict[int, CapturedGroup],
+        whole: list[CapturedGroup],
+        deferred: list[Deferred[dict[int, CapturedState]]],
+        key_codec: Codec,
+    ) -> None:
+        #: Key groups that are written whole, so that their changes are not in the delta.
+        self.whole = whole
+        self._groups = groups
+        self._deferred = deferred
+        self._key_codec = key_codec
+
+    @property
+    def groups(self) -> list[CapturedGroup]:
+        """The key groups that changed, in order."""
+        while self._deferred:
+            for group, state in self._deferred.pop().result().items():
+                if group not in self._groups:
+                    self._groups[group] = CapturedGroup(group, self._key_codec)
+                self._groups[group].states.append(state)
+        return [self._groups[group] for group in sorted(self._groups)]
+
+    def encode(self) -> Iterator[tuple[int, bytes]]:
+        """(key group, part), ready for the store; may run on another thread while processing goes on."""
+        for group in self.groups:
+            yield group.key_group, group.encode()
 
 
 def decode_part(key_group: int, data: bytes) -> list[StatePart]:

@@ -7,56 +7,21 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn, TypeVar
 
-from rekindle.clock import Clock, SystemClock
 from rekindle.common.types import Row as RowKey
-from rekindle.datastream.state import (
-    AggregatingState,
-    AggregatingStateDescriptor,
-    ListState,
-    ListStateDescriptor,
-    MapState,
-    MapStateDescriptor,
-    ReducingState,
-    ReducingStateDescriptor,
-    State,
-    ValueState,
-    ValueStateDescriptor,
-)
+from rekindle.datastream.state import State
 from rekindle.errors import IncompatibleStateError, InvalidKeyError, StateAccessError
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.keys import owned_key
-from rekindle.runtime.state.backend import Delta
+from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.capture import RowCapture
 from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeLog, Row
 from rekindle.runtime.state.columns import Column
-from rekindle.runtime.state.format import CapturedGroup, StatePart, decode_part
-from rekindle.runtime.state.handles import (
-    RowAggregatingState,
-    RowListState,
-    RowMapState,
-    RowReducingState,
-    RowValueState,
-)
-from rekindle.runtime.state.inventory import StoredSnapshots
-from rekindle.runtime.state.shaped import (
-    shaped_aggregate,
-    shaped_list,
-    shaped_map,
-    shaped_reduce,
-    shaped_reducing,
-    shaped_value,
-)
-from rekindle.runtime.state.spec import (
-    Codec,
-    StateSpec,
-    aggregating_spec,
-    list_spec,
-    map_spec,
-    reducing_spec,
-    value_spec,
-)
+from rekindle.runtime.state.described_states import DescribedStates
+from rekindle.runtime.state.format import CapturedDelta, CapturedGroup, StatePart, decode_part
+from rekindle.runtime.state.inventory import Inventories
+from rekindle.runtime.state.spec import Codec, StateSpec
 from rekindle.runtime.state.ttl.cleanup import CleaningFront
-from rekindle.runtime.state.ttl.expiry import adopts, ttl_of
+from rekindle.runtime.state.ttl.expiry import adopts
 from rekindle.runtime.state.ttl.layer import TtlStates
 from rekindle.serde import value_codec_for
 
@@ -65,6 +30,8 @@ _FRONT_ENTRIES: Final = 1 << 18
 # collection over millions of rows stands still for half a second.
 _FREEZE_KEYS: Final = 1 << 18
 _NOTHING: Final = frozenset({type(None)})
+
+_DEFAULTS: Final = KeyedStateOptions()
 
 StateT = TypeVar("StateT", bound=State)
 
@@ -88,16 +55,8 @@ def _is_empty(row: Row) -> bool:
     return _NOTHING.issuperset(map(type, row[ROW_COLUMNS::2]))
 
 
-class HashMapKeyedBackend:
-    """Keyed state of one operator in one subtask, in memory.
-
-    Hot loops inline `set_current_key`::
-
-        front_get, load_row = backend.front.get, backend.load_row
-        for record in records:
-            key = key_of(record)
-            backend.row = front_get(key) or load_row(key)
-    """
+class HashMapKeyedBackend(DescribedStates):
+    """The `KeyedStateBackend` that keeps its rows in memory."""
 
     __slots__ = (
         "_allow_pickle",
@@ -117,36 +76,27 @@ class HashMapKeyedBackend:
         "_unclaimed",
         "front",
         "generation",
+        "inventories",
         "key_groups",
         "row",
-        "stored",
     )
 
     def __init__(
         self,
         max_parallelism: int,
         key_groups: range,
+        options: KeyedStateOptions = _DEFAULTS,
         *,
         key_codec: Codec | None = None,
-        allow_pickle: bool = True,
-        track_changes: bool = True,
         key_group_of: Callable[[Any], int] | None = None,
-        clock: Clock | None = None,
-        defers: bool = False,
     ) -> None:
-        """`key_codec` writes keys so that they can be read again: by default tagged, pickled if that is allowed.
+        """`key_codec` writes keys into snapshots: by default tagged, or pickled if that is allowed.
 
-        `track_changes=False` (no checkpoints): marks are set once per row and nothing is collected.
-
-        `key_group_of` is for rows under compound keys, such as (key, window): the key group is the key's.
-
-        `clock` is what state with a time to live goes by.
-
-        `defers`: rows are written by the handles only, so that large snapshots may read them later (`deferred.py`).
+        `key_group_of` gives the key group of a row's key where that is a compound, such as (key, window).
         """
         self.key_groups = key_groups
-        #: What the store has of this: decides what the next snapshot writes whole.
-        self.stored = StoredSnapshots()
+        #: The stored state of the last snapshots: decides what the next snapshot writes whole.
+        self.inventories = Inventories()
         self.row: Row = _NO_KEY
         #: key -> row, bounded: rows of the keys seen lately, attached or not. Cleared in place, and replaced only when
         #: a state is registered: bind its `get` per batch.
@@ -154,10 +104,10 @@ class HashMapKeyedBackend:
         self._groups: dict[int, dict[Any, Row]] = {group: {} for group in key_groups}
         self._max_parallelism = max_parallelism
         self._key_group_of = key_group_of or self._plain_key_group
-        self._allow_pickle = allow_pickle
-        self._key_codec = key_codec or value_codec_for(None, allow_pickle=allow_pickle)
+        self._allow_pickle = options.allow_pickle
+        self._key_codec = key_codec or value_codec_for(None, allow_pickle=options.allow_pickle)
         self._columns: dict[str, Column] = {}
-        self._tracks = track_changes
+        self._tracks = options.track_changes
         self._changes = ChangeLog()
         self.generation = self._changes.open
         self._emptied: dict[Any, Row] = {}
@@ -165,10 +115,9 @@ class HashMapKeyedBackend:
         self._unclaimed: dict[str, list[tuple[int, StatePart]]] = {}
         # Why some state could not be taken; whoever goes on all the same must not snapshot without it.
         self._refused: IncompatibleStateError | None = None
-        self._ttl_states = TtlStates(self, clock or SystemClock())
-        self._capture = RowCapture(
-            self._groups, self._columns, self._unclaimed, self._key_codec, defers and track_changes
-        )
+        self._ttl_states = TtlStates(self, options.clock)
+        defers = options.defer_reads and options.track_changes
+        self._capture = RowCapture(self._groups, self._columns, self._unclaimed, self._key_codec, defers)
         # Whether a snapshot reads rows behind our back, so that what they hold is kept before it is overwritten.
         self._keeps = False
 
@@ -298,43 +247,6 @@ class HashMapKeyedBackend:
 
     # ------------------------------------------------------------------------------------------------ registration
 
-    def value_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        """The handle of a value state."""
-        spec, ttl = value_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
-        if ttl is not None:
-            return shaped_value(spec, self._ttl_states.value_state(spec, ttl))
-        return shaped_value(spec, self.register(spec, lambda column: RowValueState(self, column)))
-
-    def list_state(self, descriptor: ListStateDescriptor) -> ListState[Any]:
-        """The handle of a list state."""
-        spec, ttl = list_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
-        if ttl is not None:
-            return shaped_list(spec, self._ttl_states.list_state(spec, ttl))
-        return shaped_list(spec, self.register(spec, lambda column: RowListState(self, column)))
-
-    def map_state(self, descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        """The handle of a map state."""
-        spec, ttl = map_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
-        if ttl is not None:
-            return shaped_map(spec, self._ttl_states.map_state(spec, ttl))
-        return shaped_map(spec, self.register(spec, lambda column: RowMapState(self, column)))
-
-    def reducing_state(self, descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        """The handle of a reducing state."""
-        spec, ttl = reducing_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
-        reduce = shaped_reduce(spec.shape, descriptor.get_reduce_function().reduce)
-        if ttl is not None:
-            return shaped_reducing(spec, self._ttl_states.reducing_state(spec, ttl, reduce))
-        return shaped_reducing(spec, self.register(spec, lambda column: RowReducingState(self, column, reduce)))
-
-    def aggregating_state(self, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
-        """The handle of an aggregating state."""
-        spec, ttl = aggregating_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
-        aggregate = shaped_aggregate(spec.shape, descriptor.get_agg_function())
-        if ttl is not None:
-            return self._ttl_states.aggregating_state(spec, ttl, aggregate)
-        return self.register(spec, lambda column: RowAggregatingState(self, column, aggregate))
-
     def register(self, spec: StateSpec, handle_over: Callable[[int], StateT]) -> StateT:
         """The handle for a spec: the known one, or a new one over a new column with what was restored."""
         known = self._columns.get(spec.name)
@@ -410,7 +322,9 @@ class HashMapKeyedBackend:
         if self._refused is not None:
             raise self._refused
 
-    def snapshot_delta(self, snapshot_id: int, since_completed_id: int | None, whole: Iterable[int] = ()) -> Delta:
+    def snapshot_delta(
+        self, snapshot_id: int, since_completed_id: int | None, whole: Iterable[int] = ()
+    ) -> CapturedDelta:
         """Cut: what changed since the completed snapshot, some key groups whole; costs what changed."""
         self._check_taken()
         assert self._tracks, "a delta of a backend that tracks no changes"
@@ -443,23 +357,17 @@ class HashMapKeyedBackend:
         self._keeps = overwritten is not None
         return captured
 
-    def snapshot_full(self, key_groups: Iterable[int] | None = None) -> Iterator[CapturedGroup]:
-        """Whole key groups, one at a time. Take all of them before the next element is processed."""
-        for group in self.key_groups if key_groups is None else key_groups:
-            self._capture.clean([group])
-            yield self._capture.group(group, None)
-
     def snapshot_completed(self, snapshot_id: int) -> None:
         """The snapshot is durable: later deltas stand on it."""
         self._changes.completed(snapshot_id)
-        self.stored.completed(snapshot_id)
+        self.inventories.completed(snapshot_id)
         self._purge()
         self._freeze()
 
     def snapshot_aborted(self, snapshot_id: int) -> None:
         """As if it had never been triggered: the next delta covers more."""
         self._changes.aborted(snapshot_id)
-        self.stored.aborted(snapshot_id)
+        self.inventories.aborted(snapshot_id)
 
     def forget_changes(self) -> None:
         """No snapshot will ask for what changed so far; rows without any value go."""

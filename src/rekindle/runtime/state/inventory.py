@@ -1,30 +1,19 @@
-"""What a subtask knows of its state in the store: enough to decide what the next snapshot writes whole (I12)."""
+"""What a subtask knows of its stored state: enough to decide what the next snapshot writes whole (I12)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from rekindle.checkpoint.manifest import SubtaskState
-from rekindle.checkpoint.rescale import SubtaskRestore
-from rekindle.checkpoint.rewrites import RULES, Inventory, RewriteRules, due
+from rekindle.checkpoint.rescale import SubtaskShare
+from rekindle.checkpoint.rewrites import RULES, Inventory, RewriteRules, Rewrites, due
 
 
-@dataclass(frozen=True)
-class SnapshotPlan:
-    """What a snapshot writes whole; everything else is a delta on top of a completed one."""
+class Inventories:
+    """The inventories of the last completed snapshot and of the snapshots under way.
 
-    key_groups: list[int]
-    timers: bool
-    #: Key groups of which timers are stored: whoever writes timers whole replaces them.
-    timer_groups: frozenset[int]
-
-
-class StoredSnapshots:
-    """The inventories of the last completed snapshot and of those on their way.
-
-    The task's thread plans, the uploading thread records what was written. Aborted snapshots do not count: an inventory
-    stands on the completed one that its snapshot's trigger named.
+    The task's thread asks for rewrites, the uploading thread records what was written. Aborted snapshots do not count:
+    an inventory builds on the completed snapshot that its own snapshot's trigger named.
     """
 
     def __init__(self, rules: RewriteRules = RULES) -> None:
@@ -32,22 +21,22 @@ class StoredSnapshots:
         self._inventories: dict[int, Inventory] = {}
         self._restored: Inventory | None = None
 
-    def restored(self, found: SubtaskRestore) -> None:
-        """The subtask begins with this; the first snapshot may stand on it."""
-        self._restored = Inventory.of(found.keyed, found.timers, found.file_bytes)
+    def restored(self, share: SubtaskShare) -> None:
+        """Record the state that the subtask begins with: the first snapshot may be a delta on top of it."""
+        self._restored = Inventory.of(share.keyed, share.timers, share.file_bytes)
 
-    def plan(self, base_id: int, keys: Mapping[int, int]) -> SnapshotPlan | None:
-        """For a snapshot on top of `base_id`; `keys` per key group now. None: nothing is known of that one."""
+    def rewrites(self, base_id: int, keys: Mapping[int, int]) -> Rewrites | None:
+        """What a snapshot on top of `base_id` writes whole; `keys`: their number per key group now.
+
+        None: the inventory of that snapshot is not known.
+        """
         base = self._base(base_id)
-        if base is None:
-            return None
-        rewrites = due(base, keys, self._rules)
-        return SnapshotPlan(rewrites.key_groups, rewrites.timers, frozenset(base.timers))
+        return due(base, keys, self._rules) if base is not None else None
 
     def recorder(
         self, snapshot_id: int, base_id: int | None, keys: Mapping[int, int]
     ) -> Callable[[SubtaskState], None]:
-        """What the uploading thread calls when the snapshot is written, before anybody is told."""
+        """The function that the uploading thread calls once the snapshot is written, before it acknowledges."""
         base = self._base(base_id) if base_id is not None else None
 
         def record(written: SubtaskState) -> None:
@@ -56,17 +45,17 @@ class StoredSnapshots:
         return record
 
     def completed(self, snapshot_id: int) -> None:
-        """Later snapshots stand on this one or a later one."""
+        """Drop the inventories of older snapshots: later ones build on this snapshot or a later one."""
         if snapshot_id not in self._inventories:
-            return  # the one that was restored, told again, or a savepoint with which the job ends
+            return  # the restored snapshot, notified again, or a savepoint with which the job ends
         self._restored = None
         for older in [each for each in self._inventories if each < snapshot_id]:
             del self._inventories[older]
 
     def aborted(self, snapshot_id: int) -> None:
-        """Nothing will stand on it."""
+        """Drop the inventory of an aborted snapshot: no delta builds on it."""
         self._inventories.pop(snapshot_id, None)
 
     def _base(self, base_id: int) -> Inventory | None:
-        # Before the first completion the only thing to stand on is what was restored.
+        # Before the first completion, only the restored snapshot can be the base.
         return self._inventories.get(base_id, self._restored)

@@ -8,13 +8,12 @@ from typing import Any
 from rekindle.datastream.state import AggregatingState, ListState, ReducingState, State
 from rekindle.errors import StateAccessError
 from rekindle.runtime.state.changes import Row
-from rekindle.runtime.state.handles import RowAggregatingState
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.runtime.state.handles import RowAggregatingState, Rows
 from rekindle.runtime.state.shaped import ShapedListState
 from rekindle.runtime.state.ttl.expiring_handles import TtlAggregatingState, TtlListState
 
 
-def merge_state(keyed: HashMapKeyedBackend, handle: State, target: Row, sources: Iterable[Row]) -> None:
+def merge_state(keyed: Rows, handle: State, target: Row, sources: Iterable[Row]) -> None:
     """Move what a handle finds in the sources to the target, which is the current row afterwards."""
     if isinstance(handle, ShapedListState):
         handle = handle.inner

@@ -7,12 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NoReturn, TypeVar
 
 from rekindle.checkpoint.part_formats import Distribution, OperatorStatePart, decode_operator_part, encode_operator_part
-from rekindle.checkpoint.redistribute import (
-    redistribute,
-    redistribute_broadcast,
-    redistribute_split,
-    redistribute_union,
-)
 from rekindle.datastream.state import (
     BroadcastState,
     ListState,
@@ -27,22 +21,6 @@ from rekindle.runtime.state.format import decoded, encoded
 from rekindle.runtime.state.shaped import shaped_list
 from rekindle.runtime.state.spec import UNREADABLE, StateSpec, list_spec, map_spec
 from rekindle.runtime.state.ttl.expiry import ttl_of
-
-# The format and who gets what of it on a restore belong to what is on disk.
-__all__ = [
-    "Distribution",
-    "HeapBroadcastState",
-    "HeapReadOnlyBroadcastState",
-    "OperatorListState",
-    "OperatorStateBackend",
-    "OperatorStatePart",
-    "decode_operator_part",
-    "encode_operator_part",
-    "redistribute",
-    "redistribute_broadcast",
-    "redistribute_split",
-    "redistribute_union",
-]
 
 _LOG: Final = logging.getLogger("rekindle.state")
 DescriptorT = TypeVar("DescriptorT", bound=StateDescriptor)

@@ -1,8 +1,8 @@
-"""Given to the job with `add_python_file`; the program's own Python cannot import it."""
+"""A module for `add_python_file`; the program itself cannot import it."""
 
 from __future__ import annotations
 
 
 def with_tax(cents: int) -> int:
-    """A fifth on top."""
+    """Add a fifth."""
     return cents * 6 // 5

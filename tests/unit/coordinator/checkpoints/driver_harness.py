@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rekindle.checkpoint.parts import SubtaskParts, write_subtask
+from rekindle.checkpoint.parts import OperatorSnapshotFutures, write_subtask
 from rekindle.checkpoint.paths import BEGUN, COMPLETED, StateFileName, shared_reference
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store.local import LocalStore
@@ -15,9 +15,9 @@ from rekindle.coordinator.checkpoints.types import CheckpointKind
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.graph.build import build_plan
 from rekindle.protocol import (
+    CheckpointAcknowledged,
     Committed,
-    OperatorSnapshotTaken,
-    SnapshotTaken,
+    WrittenOperator,
 )
 from rekindle.spark.storage import JobStorage
 from rekindle.testing import ManualClock
@@ -59,7 +59,7 @@ class Driver:
         self.checkpointing.cut_stands(order, {})
         return order
 
-    def snapshot(self, order, data: bytes = b"state") -> SnapshotTaken:
+    def snapshot(self, order, data: bytes = b"state") -> CheckpointAcknowledged:
         """The task's snapshot, in the store."""
         (chain,) = self.plan.chains
         operators = []
@@ -71,9 +71,9 @@ class Driver:
             else:
                 place = open_store(order.storage.url)
                 writer = StateFileWriter(place, order.storage.root, str(name))
-            state = write_subtask(writer, SubtaskParts(0, order.id, raw_operator=[data]))
-            operators.append(OperatorSnapshotTaken(uid, msgspec.msgpack.encode(state), 1.0, 2.0))
-        return SnapshotTaken(order.id, chain.id, 0, operators, 0.0, 1.0, 2.0)
+            state = write_subtask(writer, OperatorSnapshotFutures(0, order.id, raw_operator=[data]))
+            operators.append(WrittenOperator(uid, msgspec.msgpack.encode(state), 1.0, 2.0))
+        return CheckpointAcknowledged(order.id, chain.id, 0, operators, 0.0, 1.0, 2.0)
 
     def files(self) -> list[str]:
         """Without the notes, which outlive the checkpoints (I21)."""

@@ -9,7 +9,6 @@ import pytest
 from rekindle.checkpoint import resolve
 from rekindle.checkpoint.latest import latest
 from rekindle.checkpoint.paths import StateFileName
-from rekindle.checkpoint.resolve import RestoredFrom
 from rekindle.common import JobStatus
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.types import CheckpointKind
@@ -17,9 +16,10 @@ from rekindle.errors import CheckpointError, CheckpointNotFoundError, OwnershipL
 from rekindle.protocol import (
     CheckpointAborted,
     CheckpointCompleted,
-    SnapshotDeclined,
+    CheckpointDeclined,
 )
 from rekindle.testing import ManualClock
+from tests.listed_checkpoints import list_checkpoints
 from tests.unit.coordinator.checkpoints.driver_harness import Driver, finish, resumed
 
 
@@ -100,7 +100,7 @@ def test_the_files_of_an_aborted_checkpoint_are_deleted_also_when_they_come_late
     """An abort leaves no file, whether before or after the acknowledgement (I19)."""
     order = driver.cut()
     late = driver.snapshot(order)
-    declined = SnapshotDeclined(order.id, late.chain, 0, "on purpose", False)
+    declined = CheckpointDeclined(order.id, late.chain, 0, "on purpose", False)
     with pytest.raises(CheckpointError, match="tolerable"):
         driver.checkpointing.on_message(declined)
     assert driver.sent == [CheckpointAborted(1)]
@@ -118,7 +118,7 @@ def test_a_snapshot_that_fails_in_user_code_shows_the_users_traceback(tmp_path, 
     driver = Driver(tmp_path, **{"execution.checkpointing.tolerable-failed-checkpoints": tolerable})
     order = driver.cut()
     (chain,) = driver.plan.chains
-    declined = SnapshotDeclined(order.id, chain.id, 0, "Could not complete snapshot 1.", False, TRACEBACK)
+    declined = CheckpointDeclined(order.id, chain.id, 0, "Could not complete snapshot 1.", False, TRACEBACK)
     if tolerable == "0":
         with pytest.raises(CheckpointError) as failure:
             driver.checkpointing.on_message(declined)
@@ -139,7 +139,7 @@ def test_a_finished_job_leaves_nothing_though_its_last_two_checkpoints_overlappe
     final = driver.cut()
     assert (second.base_id, final.base_id) == (1, 1)
     driver.checkpointing.on_message(driver.snapshot(second, large))
-    assert len(resolve.list_checkpoints(driver.store, "shell")) == 2, "the final one still stands on the first"
+    assert len(list_checkpoints(driver.store, "shell")) == 2, "the final one still stands on the first"
     finish(driver, final)
     assert driver.files() == []
 
@@ -152,7 +152,7 @@ def test_a_base_is_deleted_at_the_end_when_the_checkpoint_based_on_it_failed(tmp
     second, _third = driver.cut(), driver.cut()
     driver.checkpointing.on_message(driver.snapshot(second))
     driver.checkpointing.job_ended(JobStatus.FAILED)
-    assert [path.rpartition("/")[2] for path in resolve.list_checkpoints(driver.store, "shell")] == ["chk-2"]
+    assert [path.rpartition("/")[2] for path in list_checkpoints(driver.store, "shell")] == ["chk-2"]
 
 
 def test_checkpoints_that_cannot_be_deleted_do_not_fail_the_job(driver, monkeypatch, caplog):
@@ -168,9 +168,9 @@ def test_checkpoints_that_cannot_be_deleted_do_not_fail_the_job(driver, monkeypa
         driver.checkpointing.on_message(driver.snapshot(driver.cut(), large))
     assert driver.sent[-1] == CheckpointCompleted(2, False)
     assert "[1] could not be deleted: the network is gone" in caplog.text
-    assert len(resolve.list_checkpoints(driver.store, "shell")) == 2
+    assert len(list_checkpoints(driver.store, "shell")) == 2
     driver.checkpointing.on_message(driver.snapshot(driver.cut(), large))
-    assert [path.rpartition("/")[2] for path in resolve.list_checkpoints(driver.store, "shell")] == ["chk-3"]
+    assert [path.rpartition("/")[2] for path in list_checkpoints(driver.store, "shell")] == ["chk-3"]
     assert {StateFileName.parse(path).checkpoint_id for path in driver.files() if path.endswith(".state")} == {3}
 
 
@@ -216,7 +216,7 @@ def test_the_checkpoint_to_restore_is_looked_for_after_the_claim(tmp_path):
             older.checkpointing.on_message(older.snapshot(order))
         found.append(older.sent)
         path = latest(older.store, "shell")
-        return None if path is None else RestoredFrom(older.store, resolve.load(older.store, path))
+        return None if path is None else resolve.load(older.store, path)
 
     newer = Driver(directory, recover)
     assert found == [[]], "the older driver notified a task"
@@ -260,10 +260,10 @@ def test_the_leftover_metadata_of_a_failed_publication_is_deleted_by_the_next_at
         with pytest.raises(CheckpointError, match="tolerable"):
             driver.checkpointing.on_message(taken)
         driver.checkpointing.failed("the store failed")
-    assert len(resolve.list_checkpoints(driver.store, "shell")) == 2
+    assert len(list_checkpoints(driver.store, "shell")) == 2
     driver.begin()
     assert driver.basis.restored_id == 1
-    assert [path.rpartition("/")[2] for path in resolve.list_checkpoints(driver.store, "shell")] == ["chk-1"]
+    assert [path.rpartition("/")[2] for path in list_checkpoints(driver.store, "shell")] == ["chk-1"]
     assert resolve.load(driver.store, latest(driver.store, "shell"), deep=True).manifest.checkpoint_id == 1
 
 
@@ -275,7 +275,7 @@ def test_a_restart_looks_again_for_the_checkpoint_after_a_failure_of_the_store(d
     def recover():
         if answers:
             raise answers.pop()
-        return RestoredFrom(driver.store, resolve.load(driver.store, latest(driver.store, "shell")))
+        return resolve.load(driver.store, latest(driver.store, "shell"))
 
     checkpointing = CheckpointDriver(
         driver.plan, "1" * 32, driver.store, ManualClock(1), in_memory=False, recover=recover

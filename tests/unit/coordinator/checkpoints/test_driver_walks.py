@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rekindle.checkpoint import resolve
-from rekindle.checkpoint.parts import SubtaskParts, write_subtask
+from rekindle.checkpoint.parts import OperatorSnapshotFutures, write_subtask
 from rekindle.checkpoint.paths import (
     BEGUN,
     COMPLETED,
@@ -30,8 +30,9 @@ from rekindle.errors import CheckpointError
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import JobPlan
 from rekindle.key_groups import key_group_range
-from rekindle.protocol import CheckpointOrder, Committed, OperatorSnapshotTaken, SnapshotDeclined, SnapshotTaken
+from rekindle.protocol import CheckpointAcknowledged, CheckpointDeclined, CheckpointOrder, Committed, WrittenOperator
 from rekindle.testing import ManualClock
+from tests.listed_checkpoints import list_checkpoints
 
 NAME = "walk"
 GROUPS = 8
@@ -98,13 +99,13 @@ class Life:
     def decline(self) -> None:
         if self.awaited:
             order, chain, subtask = self.awaited.pop()
-            self.checkpointing.on_message(SnapshotDeclined(order.id, chain, subtask, "on purpose", asynchronous=True))
+            self.checkpointing.on_message(CheckpointDeclined(order.id, chain, subtask, "on purpose", asynchronous=True))
 
     def die(self) -> None:
         self.checkpointing.failed("on purpose")
         self.begin()
 
-    def snapshot(self, order: CheckpointOrder, chain: int, subtask: int) -> SnapshotTaken:
+    def snapshot(self, order: CheckpointOrder, chain: int, subtask: int) -> CheckpointAcknowledged:
         """A snapshot of the whole state, or of the changes since the base, in its own file."""
         operators = []
         for node in (self.plan.nodes[number] for number in self.plan.chains[chain].nodes):
@@ -112,15 +113,17 @@ class Life:
             own = key_group_range(node.max_parallelism, node.parallelism, subtask)
             changed = own if order.base_id is None else self.chance.sample(own, self.chance.randint(0, len(own)))
             kind = "keyed_full" if order.base_id is None or self.chance.random() < 0.3 else "keyed_delta"
-            parts = SubtaskParts(subtask, order.id, **{kind: [(group, b"%d" % order.id) for group in changed]})
+            parts = OperatorSnapshotFutures(
+                subtask, order.id, **{kind: [(group, b"%d" % order.id) for group in changed]}
+            )
             if order.storage is None:
                 store, root, reference = self.store, self.basis.storage.root, shared_reference(name)
             else:
                 store, root = open_store(order.storage.url), order.storage.root
                 reference = savepoint_reference(name)
             state = write_subtask(StateFileWriter(store, root, reference, inline_bytes=0), parts)
-            operators.append(OperatorSnapshotTaken(node.uid, msgspec.msgpack.encode(state), 1.0, 2.0))
-        return SnapshotTaken(order.id, chain, subtask, operators, 0.0, 1.0, 2.0)
+            operators.append(WrittenOperator(node.uid, msgspec.msgpack.encode(state), 1.0, 2.0))
+        return CheckpointAcknowledged(order.id, chain, subtask, operators, 0.0, 1.0, 2.0)
 
     def end(self) -> JobStatus:
         """Cancelled, failed, or finished with a final checkpoint while others are under way."""
@@ -144,7 +147,7 @@ class Life:
 
     def listed(self) -> list[int]:
         """The checkpoints that a restore finds; each has every byte that it needs."""
-        paths = resolve.list_checkpoints(self.store, NAME)
+        paths = list_checkpoints(self.store, NAME)
         return sorted(resolve.load(self.store, path, deep=True).manifest.checkpoint_id for path in paths)
 
     def kept(self) -> list[int]:
@@ -156,7 +159,7 @@ class Life:
 
     def check_after_the_end(self) -> None:
         assert self.listed() == self.kept()
-        assert exactly_needed(self.store, resolve.list_checkpoints(self.store, NAME), f"{NAME}/0")
+        assert exactly_needed(self.store, list_checkpoints(self.store, NAME), f"{NAME}/0")
         assert exactly_needed(self.savepoints, savepoints_of(self.savepoints))
 
 

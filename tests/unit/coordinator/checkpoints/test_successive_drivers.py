@@ -9,7 +9,7 @@ import pytest
 
 from rekindle.checkpoint.latest import latest
 from rekindle.checkpoint.paths import begun_path
-from rekindle.checkpoint.resolve import RestoredFrom, load
+from rekindle.checkpoint.resolve import load
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.common import JobStatus
 from rekindle.coordinator.checkpoints.types import CheckpointKind
@@ -108,7 +108,7 @@ def test_a_driver_that_is_overtaken_while_it_notes_its_beginning_stops(tmp_path,
     def overtaken():
         found = latest(first.store, "shell")
         Driver(tmp_path)
-        return RestoredFrom(first.store, load(first.store, found))
+        return load(first.store, found)
 
     with pytest.raises(OwnershipLostError):
         Driver(tmp_path, overtaken)

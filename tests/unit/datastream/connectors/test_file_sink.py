@@ -1,4 +1,4 @@
-"""The file sink: staging, commit, sweep, buckets, rolling, formats, and the disk's faults."""
+"""The file sink: staging, commit, sweep, buckets, rolling, formats, and errors of the disk."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rekindle.datastream.connectors.file_system import (
     StreamFormat,
 )
 from rekindle.datastream.connectors.files.file_sink import FileWriter
-from rekindle.datastream.connectors.files.names import InProgressName, Writing
+from rekindle.datastream.connectors.files.names import InProgressName, WriterId
 from rekindle.datastream.connectors.sink_api import CommitRequest, CommitterInitContext, SinkWriter, WriterInitContext
 from rekindle.errors import ConnectorError, GraphError, SerializationError, TypeMismatchError
 from rekindle.serde import tagged_dumps, tagged_loads
@@ -40,10 +40,10 @@ LINES = Encoder.simple_string_encoder()
 
 
 class Request(CommitRequest[dict[str, Any]]):
-    """As the engine's, and remembers what was said."""
+    """A commit request like the engine's, which remembers whether the file was committed before."""
 
     def __init__(self, committable: dict[str, Any]) -> None:
-        self.committable = tagged_loads(tagged_dumps(committable))  # plain data: it lives in checkpoints
+        self.committable = tagged_loads(tagged_dumps(committable))  # committables must be plain data
         self.already = False
 
     def get_committable(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def commit(committer: Any, committables: list[dict[str, Any]]) -> list[Request]:
 
 
 def visible(path: Path) -> list[str]:
-    """What a FileSource reads."""
+    """Return the lines that a FileSource reads."""
     source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(path)).build()
     reader = source.create_reader(SourceReaderContext(0, 1), source.create_splits(1))
     return sorted(line for polled in iter(lambda: reader.poll(100), None) for line in polled)
@@ -125,7 +125,7 @@ def files_below(path: Path) -> list[Path]:
 
 
 def test_records_are_visible_when_and_only_when_they_are_committed(tmp_path: Path) -> None:
-    """I18: staged at the barrier, hidden until the commit, and each record once."""
+    """I18: files are staged at the barrier and hidden until the commit; each record is written once."""
     sink = row_sink(tmp_path)
     writer, committer = writer_of(sink), committer_of(sink)
     write(writer, ["a", "b"])
@@ -183,7 +183,7 @@ def test_attempts_and_subtasks_never_share_a_name(tmp_path: Path) -> None:
 
 
 def test_a_writer_of_an_older_attempt_cannot_add_to_what_was_committed(tmp_path: Path) -> None:
-    """A process that is thought dead goes on writing: every file belongs to one attempt and one checkpoint."""
+    """A surviving process of an older attempt cannot harm: every file belongs to one attempt and one checkpoint."""
     sink = row_sink(tmp_path)
     zombie = writer_of(sink, attempt=0)
     write(zombie, ["a"])
@@ -197,7 +197,7 @@ def test_a_writer_of_an_older_attempt_cannot_add_to_what_was_committed(tmp_path:
 
 
 def test_the_sweep_takes_older_attempts_of_its_own_timeline_only(tmp_path: Path) -> None:
-    """I14, I18: what belongs to another timeline, or to this attempt, is not touched."""
+    """I14, I18: the sweep keeps files of other timelines and of this attempt."""
     sink = row_sink(tmp_path, buckets=BucketAssigner.of(lambda word: f"of={word}"))
     writers = {
         "old": writer_of(sink, attempt=1),
@@ -209,7 +209,7 @@ def test_the_sweep_takes_older_attempts_of_its_own_timeline_only(tmp_path: Path)
     for name, writer in writers.items():
         write(writer, [name])
         (staged[name],) = at_barrier(writer)
-    (tmp_path / "of=old" / ".part-0.inprogress").touch()  # somebody else's
+    (tmp_path / "of=old" / ".part-0.inprogress").touch()  # a file of another program
     committer_of(sink, attempt=2).sweep()
     left = {name for name, each in staged.items() if os.path.exists(os.path.join(each["folder"], each["staged"]))}
     assert left == {"mine", "newer", "other"}
@@ -235,10 +235,10 @@ def test_what_was_not_handed_over_goes_when_the_writer_closes(tmp_path: Path) ->
 
 def test_staging_names_tell_who_wrote_them() -> None:
     context = WriterInitContext(subtask=3, timeline="00000001-0a1b2c3d", attempt=12)
-    name = Writing.by(context).staging_name("part-x.y-0.csv")
+    name = WriterId.of(context).staging_name("part-x.y-0.csv")
     assert name.startswith(".")
     assert InProgressName.parse(name) == ("part-x.y-0.csv", "00000001-0a1b2c3d", 12, 3)
-    assert Writing.by(WriterInitContext(job_id="a/b.c")).owner == "a-b-c"
+    assert WriterId.of(WriterInitContext(job_id="a/b.c")).owner == "a-b-c"
     assert InProgressName.parse("part-0") is None
 
 
@@ -339,7 +339,7 @@ def test_names_of_files(tmp_path: Path) -> None:
 def rolled(tmp_path: Path, policy: RollingPolicy, steps: Callable[[FileWriter[str], ManualClock], None]) -> list[str]:
     sink = row_sink(tmp_path, rolling_policy=policy)
     clock = ManualClock()
-    writer: FileWriter[str] = FileWriter(sink._settings, Writing("t", 0, 0), clock)
+    writer: FileWriter[str] = FileWriter(sink._settings, WriterId("t", 0, 0), clock)
     steps(writer, clock)
     committables = at_barrier(writer)
     assert at_barrier(writer) == []
@@ -478,7 +478,7 @@ def test_values_that_do_not_fit_a_column_are_named(tmp_path: Path) -> None:
     assert files_below(tmp_path) == []
 
 
-# -- what is refused --------------------------------------------------------------------------------------------------
+# -- refused settings -------------------------------------------------------------------------------------------------
 
 
 def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:

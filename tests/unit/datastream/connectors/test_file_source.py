@@ -1,4 +1,4 @@
-"""The file source: what is found, how formats read it, positions, and directories that are watched."""
+"""The file source: listing, formats, positions, and monitored directories."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def read(file_format: FileFormat, *paths: Any, **settings: Any) -> list[Any]:
     return read_all(source_of(file_format, *paths, **settings))
 
 
-# -- what is found ----------------------------------------------------------------------------------------------------
+# -- listing ----------------------------------------------------------------------------------------------------------
 
 
 def test_files_and_directories_below_are_read_by_path_without_hidden_ones(tmp_path: Path) -> None:
@@ -416,11 +416,11 @@ def test_tables_that_do_not_fit_are_named(tmp_path: Path) -> None:
         BulkFormat.parquet_format(int)
 
 
-# -- formats of one's own ---------------------------------------------------------------------------------------------
+# -- user-defined formats ---------------------------------------------------------------------------------------------
 
 
 class Letters(StreamFormat):
-    """Every byte is a record."""
+    """A format in which every byte is a record."""
 
     def open(self, split: FileSplit) -> Any:
         return LettersReader(split)
@@ -448,7 +448,7 @@ def test_a_format_of_ones_own(tmp_path: Path) -> None:
     assert drained(source.create_reader(SourceReaderContext(0, 1), reader.snapshot_state())) == list("defg")
 
 
-# -- directories that are watched -------------------------------------------------------------------------------------
+# -- monitored directories --------------------------------------------------------------------------------------------
 
 SECOND_NS = 1_000_000_000
 
@@ -461,7 +461,7 @@ def watching(path: Path, remember: Duration = DEFAULT_REMEMBER) -> FileSource[An
 def readers_of(
     source: FileSource[Any], dealt: Sequence[list[SourceSplit]], clock: ManualClock
 ) -> list[FileReader[Any]]:
-    return [FileReader(source._format, splits, source._watching, clock) for splits in dealt]
+    return [FileReader(source._format, splits, source._monitoring, clock) for splits in dealt]
 
 
 def poll_all(readers: Sequence[SourceReader[Any]]) -> list[str]:
@@ -474,14 +474,14 @@ def poll_all(readers: Sequence[SourceReader[Any]]) -> list[str]:
 
 
 def through_a_checkpoint(readers: Sequence[SourceReader[Any]], parallelism: int) -> list[list[SourceSplit]]:
-    """As the engine does: positions as bytes, pooled, dealt in turn."""
+    """Pass positions through a checkpoint as the engine does: as bytes, collected, dealt to the subtasks in turn."""
     pooled = [split for reader in readers for split in reader.snapshot_state()]
     stored = tagged_dumps([(split.split_id, split.position) for split in pooled])
     return assign_splits([SourceSplit(*each) for each in tagged_loads(stored)], parallelism)
 
 
 def test_new_files_are_found_once_also_over_restores_and_other_parallelisms(tmp_path: Path) -> None:
-    """I8: what was seen is part of the positions."""
+    """I8: positions contain the files that were seen."""
     clock = ManualClock()
     source = watching(tmp_path)
     assert source.boundedness() is Boundedness.CONTINUOUS_UNBOUNDED
@@ -494,7 +494,7 @@ def test_new_files_are_found_once_also_over_restores_and_other_parallelisms(tmp_
         for name in new:
             (tmp_path / name).write_text(f"{name}\n")
         written += new
-        assert poll_all(readers) == []  # it is not time to look yet
+        assert poll_all(readers) == []  # the interval is not over yet
         clock.advance(10_000)
         assert poll_all(readers) == new
         readers = readers_of(source, through_a_checkpoint(readers, parallelism), clock)
@@ -515,7 +515,7 @@ def test_a_file_that_was_found_and_not_read_is_read_after_a_restore(tmp_path: Pa
 
 
 def test_a_file_that_waited_elsewhere_and_came_by_rename_is_found(tmp_path: Path) -> None:
-    """Its content is older than what was seen: the time of the rename counts."""
+    """The file's content is older than files seen before, but its rename is newer."""
     clock = ManualClock()
     (tmp_path / "in").mkdir()
     source = watching(tmp_path / "in", remember=Duration.of_millis(1))
@@ -581,7 +581,7 @@ def test_a_large_directory_is_not_listed_all_the_time(tmp_path: Path, monkeypatc
     while clock.monotonic() < began + 200:
         readers[0].is_available()
         clock.advance(1_000)
-    assert len(listings) == 4  # each took 5 s, so the next comes 50 s after it
+    assert len(listings) == 4  # each listing took 5 s, so the next one starts 50 s later
 
 
 def test_positions_of_another_source_are_refused(tmp_path: Path) -> None:

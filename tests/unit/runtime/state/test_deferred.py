@@ -21,6 +21,7 @@ from rekindle.datastream.state import (
 )
 from rekindle.errors import TypeMismatchError
 from rekindle.runtime.state import capture
+from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.testing import ManualClock
 
@@ -47,7 +48,7 @@ class Job:
     """A value, a reducing and an aggregating state, all of declared immutable types."""
 
     def __init__(self, parts: Parts | None = None) -> None:
-        self.backend = HashMapKeyedBackend(GROUPS, range(GROUPS), defers=True)
+        self.backend = HashMapKeyedBackend(GROUPS, range(GROUPS), KeyedStateOptions(defer_reads=True))
         self.backend.restore(parts or [])
         self.pair = self.backend.value_state(ValueStateDescriptor("pair", PAIR))
         self.sum = self.backend.reducing_state(ReducingStateDescriptor("sum", lambda a, b: a + b, Types.LONG()))
@@ -207,7 +208,7 @@ def test_what_has_expired_at_the_cut_is_not_read_later() -> None:
     descriptor.enable_time_to_live(config.return_expired_if_not_cleaned_up().build())
 
     def backend() -> tuple[HashMapKeyedBackend, Any]:
-        made = HashMapKeyedBackend(GROUPS, range(GROUPS), defers=True, clock=clock)
+        made = HashMapKeyedBackend(GROUPS, range(GROUPS), KeyedStateOptions(defer_reads=True, clock=clock))
         return made, made.value_state(descriptor)
 
     keyed, state = backend()
@@ -221,7 +222,7 @@ def test_what_has_expired_at_the_cut_is_not_read_later() -> None:
     captured = keyed.snapshot_whole(2)
     assert all(group.deferred for group in captured)
     parts = [(group.key_group, group.encode()) for group in captured]
-    restored = HashMapKeyedBackend(GROUPS, range(GROUPS), clock=clock)
+    restored = HashMapKeyedBackend(GROUPS, range(GROUPS), KeyedStateOptions(clock=clock))
     restored.restore(parts)
     restored.value_state(descriptor)
     assert list(restored.keys()) == [3]

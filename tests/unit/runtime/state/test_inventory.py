@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rekindle.checkpoint.manifest import KeyedPart, PartKind, SubtaskState
-from rekindle.checkpoint.rescale import SubtaskRestore
+from rekindle.checkpoint.rescale import SubtaskShare
 from rekindle.checkpoint.rewrites import RewriteRules
-from rekindle.runtime.state.inventory import StoredSnapshots
+from rekindle.runtime.state.inventory import Inventories
 
 FULL, DELTA = PartKind.FULL, PartKind.DELTA
 RULES = RewriteRules(ripe_deltas=2, most_deltas=4, part_bytes=0, small_bytes=0)
@@ -16,19 +16,19 @@ def part(group: int, kind: PartKind, order: int, size: int = 100) -> KeyedPart:
     return KeyedPart(group, kind, order, b"x" * size)
 
 
-def write(stored: StoredSnapshots, number: int, base: int | None, *parts: KeyedPart) -> None:
+def write(stored: Inventories, number: int, base: int | None, *parts: KeyedPart) -> None:
     stored.recorder(number, base, KEYS)(SubtaskState(0, keyed=list(parts)))
 
 
-def started() -> StoredSnapshots:
-    stored = StoredSnapshots(RULES)
+def started() -> Inventories:
+    stored = Inventories(RULES)
     write(stored, 1, None, part(0, FULL, 1), part(1, FULL, 1))
     stored.completed(1)
     return stored
 
 
-def groups(stored: StoredSnapshots, base: int) -> list[int]:
-    plan = stored.plan(base, KEYS)
+def groups(stored: Inventories, base: int) -> list[int]:
+    plan = stored.rewrites(base, KEYS)
     assert plan is not None
     return plan.key_groups
 
@@ -49,7 +49,7 @@ def test_what_an_aborted_snapshot_wrote_does_not_count() -> None:
         write(stored, number, 1, part(0, DELTA, number), part(1, FULL, number))
         assert groups(stored, 1) == []
         stored.aborted(number)
-    assert stored.plan(1, KEYS) is not None
+    assert stored.rewrites(1, KEYS) is not None
     assert len(stored._inventories) == 1
 
 
@@ -64,9 +64,9 @@ def test_a_snapshot_stands_on_the_one_that_its_trigger_named() -> None:
 
 
 def test_what_was_restored_counts() -> None:
-    stored = StoredSnapshots(RULES)
+    stored = Inventories(RULES)
     stored.restored(
-        SubtaskRestore("op", 0, 1, False, keyed=[part(0, FULL, 1), part(0, DELTA, 5, 1), part(0, DELTA, 6, 1)])
+        SubtaskShare("op", 0, 1, False, keyed=[part(0, FULL, 1), part(0, DELTA, 5, 1), part(0, DELTA, 6, 1)])
     )
     assert groups(stored, 6) == [0]
     write(stored, 7, 6, part(0, FULL, 7))
@@ -78,7 +78,7 @@ def test_what_was_restored_counts() -> None:
 
 
 def test_of_an_unknown_base_nothing_is_known() -> None:
-    assert StoredSnapshots(RULES).plan(5, KEYS) is None
+    assert Inventories(RULES).rewrites(5, KEYS) is None
 
 
 def test_completed_snapshots_are_forgotten_when_a_later_one_completes() -> None:

@@ -18,8 +18,9 @@ from rekindle.errors import InvalidKeyError, StateAccessError
 from rekindle.key_groups import key_group_range
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.state import hashmap
-from rekindle.runtime.state.backend import KeyedStateBackend
+from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from tests.whole_state import whole_parts
 
 COUNT = ValueStateDescriptor("count", Types.LONG())
 ITEMS = ListStateDescriptor("items", Types.STRING())
@@ -51,7 +52,7 @@ AVERAGE = AggregatingStateDescriptor("average", Average(), Types.TUPLE([Types.LO
 
 @pytest.fixture(params=[True, False], ids=["tracked", "untracked"])
 def backend(request: pytest.FixtureRequest) -> HashMapKeyedBackend:
-    return HashMapKeyedBackend(128, range(128), track_changes=request.param)
+    return HashMapKeyedBackend(128, range(128), KeyedStateOptions(track_changes=request.param))
 
 
 def test_it_is_a_keyed_backend(backend: HashMapKeyedBackend) -> None:
@@ -360,7 +361,7 @@ def test_compound_keys_belong_to_the_key_group_of_their_key() -> None:
         windows.set_current_key(("user", window))
         total.add(1)
     assert total.get() == 2
-    assert {group.key_group for group in windows.snapshot_full() if group} == {key_group("user", 128)}
+    assert {group for group, _ in whole_parts(windows)} == {key_group("user", 128)}
 
 
 def test_a_failing_reduce_changes_nothing(backend: HashMapKeyedBackend) -> None:

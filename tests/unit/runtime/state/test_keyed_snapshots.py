@@ -13,9 +13,9 @@ from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, V
 from rekindle.errors import IncompatibleStateError, RekindleError, SerializationError
 from rekindle.key_groups import key_group_range
 from rekindle.runtime.key_hash import key_group
-from rekindle.runtime.state.backend import Delta
-from rekindle.runtime.state.format import CapturedColumn, CapturedLists, CapturedMaps, CapturedState
+from rekindle.runtime.state.format import CapturedColumn, CapturedDelta, CapturedLists, CapturedMaps, CapturedState
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from tests.whole_state import whole_parts
 
 COUNT = ValueStateDescriptor("count", Types.LONG())
 NOTES = ValueStateDescriptor("notes", Types.LIST(Types.STRING()))
@@ -52,10 +52,10 @@ class Job:
         return list(self.backend.snapshot_delta(snapshot_id, since).encode())
 
     def full(self) -> Parts:
-        return [(group.key_group, group.encode()) for group in self.backend.snapshot_full()]
+        return whole_parts(self.backend)
 
 
-def entries(delta: Delta) -> dict[str, dict[Any, Any]]:
+def entries(delta: CapturedDelta) -> dict[str, dict[Any, Any]]:
     """State -> key -> captured operation: a value, (base, elements), or (whether whole, fields with values)."""
     found: dict[str, dict[Any, Any]] = {}
     for group in delta.groups:
@@ -102,7 +102,7 @@ def test_a_row_as_key_that_has_moved_to_another_key_group_is_refused_not_lost() 
     count = old.value_state(COUNT)
     old.set_current_key(key)
     count.update(1)
-    parts = [(group.key_group, group.encode()) for group in old.snapshot_full()]
+    parts = whole_parts(old)
     restored = HashMapKeyedBackend(2, range(2))
     restored.restore(parts)
     with pytest.raises(IncompatibleStateError, match=r"Key Row\(f0='a'\) of state 'count' was saved in key group"):
@@ -303,14 +303,14 @@ def test_full_snapshots_do_not_reset_changes() -> None:
     job.backend.snapshot_completed(1)
     job.at(1).count.update(5)
     job.stock.put("q", 1)
-    job.full()
-    delta = entries(job.backend.snapshot_delta(2, 1))
+    job.backend.snapshot_aside(2)
+    delta = entries(job.backend.snapshot_delta(3, 1))
     assert delta == {"count": {1: 5}, "stock": {1: (False, [("q", 1)])}}
 
 
 def test_a_few_key_groups_can_be_rewritten_at_a_time() -> None:
     job = filled()
-    some = list(job.backend.snapshot_full([3, 4]))
+    some = job.backend.snapshot_delta(1, None, [3, 4]).whole
     assert [group.key_group for group in some] == [3, 4]
     rest = [part for part in job.full() if part[0] not in (3, 4)]
     both = rest + [(group.key_group, group.encode()) for group in some]
@@ -341,7 +341,7 @@ def test_what_changes_after_the_cut_is_not_in_the_snapshot() -> None:
     notes.update(["before"])
     items.add("before")
     stock.put("before", 1)
-    delta, full = backend.snapshot_delta(1, None), list(backend.snapshot_full())
+    delta, full = backend.snapshot_delta(1, None), backend.snapshot_aside(2)
     notes.value().append("after")  # type: ignore[union-attr]
     items.add("after")
     stock.put("after", 2)
@@ -370,7 +370,7 @@ def test_state_that_nobody_registers_is_carried_along() -> None:
     count = backend.value_state(COUNT)
     backend.set_current_key(1)
     count.update(1000)
-    again = Job([(group.key_group, group.encode()) for group in backend.snapshot_full()])
+    again = Job(whole_parts(backend))
     expected = job.content(range(50))
     expected[1] = (1000, *expected[1][1:])
     assert again.content(range(50)) == expected

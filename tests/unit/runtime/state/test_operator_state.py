@@ -4,17 +4,12 @@ from typing import Any
 
 import pytest
 
+from rekindle.checkpoint.redistribute import broadcast_share, operator_share, split_share, union_share
 from rekindle.common.typeinfo import Types
 from rekindle.common.types import Row
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor
 from rekindle.errors import IncompatibleStateError, SerializationError, StateAccessError
-from rekindle.runtime.state.operator_state import (
-    OperatorStateBackend,
-    redistribute,
-    redistribute_broadcast,
-    redistribute_split,
-    redistribute_union,
-)
+from rekindle.runtime.state.operator_state import OperatorStateBackend
 
 BUFFER = ListStateDescriptor("buffer", Types.STRING())
 OFFSETS = ListStateDescriptor("offsets", Types.TUPLE([Types.INT(), Types.LONG()]))
@@ -123,9 +118,9 @@ def test_what_nobody_registers_is_carried_along() -> None:
     backend.get_list_state(BUFFER).add("a")
     backend.get_union_list_state(OFFSETS).add((0, 5))
     part = backend.snapshot()
-    carried = redistribute([restored(part, subtask).snapshot() for subtask in range(2)], 1)
-    assert list(restored(carried[0]).get_list_state(BUFFER).get()) == ["a", "a"]
-    assert list(restored(carried[0]).get_union_list_state(OFFSETS).get()) == [(0, 5)]
+    carried = operator_share([restored(part, subtask).snapshot() for subtask in range(2)], 1, 0)
+    assert list(restored(carried).get_list_state(BUFFER).get()) == ["a", "a"]
+    assert list(restored(carried).get_union_list_state(OFFSETS).get()) == [(0, 5)]
 
 
 def test_another_distribution_than_the_saved_one_is_refused() -> None:
@@ -143,7 +138,7 @@ def test_damaged_state_is_refused() -> None:
 @pytest.mark.parametrize("parallelism", [1, 2, 3, 5])
 def test_split_deals_every_element_once_and_evenly(parallelism: int) -> None:
     lists = [["a", "b", "c", "d"], [], ["e", "f", "g"]]
-    dealt = redistribute_split(lists, parallelism)
+    dealt = [split_share(lists, parallelism, subtask) for subtask in range(parallelism)]
     assert len(dealt) == parallelism
     assert sorted(element for elements in dealt for element in elements) == list("abcdefg")
     if parallelism == 3:
@@ -153,8 +148,8 @@ def test_split_deals_every_element_once_and_evenly(parallelism: int) -> None:
 
 
 def test_union_and_broadcast() -> None:
-    assert redistribute_union([[1], [2, 3]], 2) == [[1, 2, 3], [1, 2, 3]]
-    assert redistribute_broadcast([[1, 2], [1, 2]], 3) == [[1, 2]] * 3
+    assert union_share([[1], [2, 3]]) == [1, 2, 3]
+    assert [broadcast_share([[1, 2], [1, 2]], subtask) for subtask in range(3)] == [[1, 2]] * 3
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 4])
@@ -166,7 +161,7 @@ def test_whole_parts_are_redistributed(parallelism: int) -> None:
         backend.get_union_list_state(OFFSETS).update([(subtask, 10)])
         backend.get_broadcast_state(RULES).put("r", ["x"])
         parts.append(backend.snapshot())
-    again = [restored(part, subtask) for subtask, part in enumerate(redistribute(parts, parallelism))]
+    again = [restored(operator_share(parts, parallelism, subtask), subtask) for subtask in range(parallelism)]
     assert len(again) == parallelism
     buffers = [list(backend.get_list_state(BUFFER).get()) for backend in again]
     assert sorted(element for elements in buffers for element in elements) == [

@@ -1,9 +1,9 @@
-"""Files as source and sink. PyFlink's names are in `rekindle.datastream.connectors.file_system`.
+"""The file source and the file sink. PyFlink's names are in `rekindle.datastream.connectors.file_system`.
 
-Reading: `source` (the source and its reader) over `listing`, `watch` (which files are new), `splits`, and formats:
-`lines` and `streams` below `formats` and `csv_format`, `columnar` for Parquet and Arrow.
-Writing: `sink` (the sink and its writer) over `buckets`, `rolling`, `names`, `parts` (files in progress), `bulk`, and
-`commit` (the committer, and the sweep of what older attempts left).
+Reading: `file_source` (the source and its reader) uses `listing` (finds files), `watch` (finds new files), `splits` and
+a format: `formats` and `csv_format` and `json_format` over `lines` and `streams`, `columnar` for Parquet and Arrow.
+Writing: `file_sink` (the sink and its writer) uses `buckets`, `rolling`, `names`, `parts` (files in progress), `bulk`
+(Parquet and Arrow) and `commit` (the committer, which also removes unfinished files of older attempts).
 """
 
 from __future__ import annotations

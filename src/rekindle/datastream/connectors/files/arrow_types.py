@@ -1,4 +1,4 @@
-"""Types of streams and types of Arrow, in both directions."""
+"""Conversion between stream types and Arrow types."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ _TO_STREAM: list[tuple[Callable[[Any], bool], Callable[[], TypeInformation]]] = 
 
 
 def arrow_schema(type_info: TypeInformation) -> Any:
-    """The schema for records of a type; those without fields get one column named f0, as in Flink."""
+    """Return the schema for records of a type. A type without fields gets one column named f0, as in Flink."""
     fields = fields_of(type_info) or [("f0", type_info)]
     return pa.schema([pa.field(name, arrow_type(part)) for name, part in fields])
 
 
 def arrow_type(type_info: TypeInformation) -> Any:
-    """The column's type for a stream's."""
+    """Return the Arrow type of a stream type."""
     match type_info:
         case ExternalTypeInfo():
             return arrow_type(type_info._type_info)
@@ -106,7 +106,7 @@ def arrow_type(type_info: TypeInformation) -> Any:
 
 
 def row_type(schema: Any, path: str) -> RowTypeInfo:
-    """The type of rows with this schema."""
+    """Return the type of rows with this schema."""
     return Types.ROW_NAMED(schema.names, [_stream_type(field.type, f"{field.name}", path) for field in schema])
 
 

@@ -1,4 +1,4 @@
-"""Buckets: the subdirectories that a file sink divides its records into."""
+"""Bucket assigners: they choose the subdirectory (bucket) for each record of a file sink."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rekindle.datastream.connectors.sink_api import SinkWriter
 from rekindle.datastream.validation import check_callable
 from rekindle.errors import ConnectorError, GraphError
 
-#: Letters of Java's DateTimeFormatter, and what Python says for them.
+#: Patterns of Java's DateTimeFormatter, and the same in Python's strftime.
 _PATTERNS = {
     "yyyy": "%Y",
     "uuuu": "%Y",
@@ -36,7 +36,7 @@ _DEFAULT_FORMAT = "yyyy-MM-dd--HH"
 
 
 class BucketAssigner:
-    """Says into which bucket a record goes. Extend it with `get_bucket_id(element, context)` for buckets of your own.
+    """Chooses the bucket of a record. For your own buckets, extend it with `get_bucket_id(element, context)`.
 
     >>> class ByCountry(BucketAssigner):
     ...     def get_bucket_id(self, element, context):
@@ -46,31 +46,31 @@ class BucketAssigner:
     """
 
     class Context:
-        """What an assigner may ask beside the record."""
+        """The timestamp and clocks of the record being assigned."""
 
         def __init__(self, clock: Clock) -> None:
             self._clock = clock
             self.of_writer: SinkWriter.Context | None = None
 
         def timestamp(self) -> int | None:
-            """The record's timestamp in milliseconds; None if it has none."""
+            """Return the record's timestamp in milliseconds, or None if it has none."""
             return None if self.of_writer is None else self.of_writer.timestamp()
 
         def current_watermark(self) -> int | None:
-            """The event-time watermark."""
+            """Return the watermark, in milliseconds."""
             return None if self.of_writer is None else self.of_writer.current_watermark()
 
         def current_processing_time(self) -> int:
-            """The machine's time in milliseconds."""
+            """Return the wall clock, in milliseconds."""
             return self._clock.wall_ms()
 
     def get_bucket_id(self, element: Any, context: BucketAssigner.Context) -> str:
-        """The bucket: a relative path, `year=2024/month=5`; the empty string is the base path itself."""
+        """Return the bucket: a relative path such as `year=2024/month=5`, or an empty string for the base path."""
         raise NotImplementedError
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
-        """All files in the base path.
+        """Return an assigner that puts all files into the base path.
 
         >>> BucketAssigner.base_path_bucket_assigner().get_bucket_id("a", None)
         ''
@@ -79,7 +79,7 @@ class BucketAssigner:
 
     @staticmethod
     def date_time_bucket_assigner(format_str: str = _DEFAULT_FORMAT, timezone_id: str | None = None) -> BucketAssigner:
-        """Buckets by the machine's time when a record is written, in Java's patterns (yyyy, MM, dd, HH, mm, ss, ...).
+        """Return an assigner by the time of writing, in a Java pattern (yyyy, MM, dd, HH, mm, ss, ...).
 
         >>> from rekindle.clock import SystemClock
         >>> assigner = BucketAssigner.date_time_bucket_assigner("yyyy/MM/dd", "UTC")
@@ -90,7 +90,7 @@ class BucketAssigner:
 
     @staticmethod
     def of(function: Callable[[Any], str]) -> BucketAssigner:
-        """Buckets by a function of the record.
+        """Return an assigner that calls a function of the record.
 
         >>> BucketAssigner.of(lambda order: order["day"]).get_bucket_id({"day": "2024-05-01"}, None)
         '2024-05-01'
@@ -113,7 +113,7 @@ class _OfFunction(BucketAssigner):
 
 
 class DateTimeBuckets(BucketAssigner):
-    """Buckets by time; the text is made once a second."""
+    """Assigns buckets by the wall clock. The text is formatted once a second."""
 
     def __init__(self, format_str: str = _DEFAULT_FORMAT, timezone_id: str | None = None) -> None:
         self._format = strftime_pattern(format_str)
@@ -130,7 +130,7 @@ class DateTimeBuckets(BucketAssigner):
 
 
 def strftime_pattern(pattern: Any) -> str:
-    """Java's pattern in Python's words; what has none is refused by name.
+    """Return the strftime pattern of a Java pattern. Refuses letters that have no equivalent.
 
     >>> strftime_pattern("yyyy-MM-dd--HH'h'")
     '%Y-%m-%d--%Hh'
@@ -155,7 +155,7 @@ def strftime_pattern(pattern: Any) -> str:
 
 
 def time_zone(zone_id: str) -> dt.tzinfo:
-    """A zone by its name or its offset.
+    """Return the time zone with this name or offset.
 
     >>> time_zone("GMT-08:00")
     datetime.timezone(datetime.timedelta(days=-1, seconds=57600))
@@ -175,13 +175,13 @@ def time_zone(zone_id: str) -> dt.tzinfo:
 
 
 def checked_bucket(bucket: Any) -> str:
-    """A bucket that stays below the base path, and that readers see; anything else is refused.
+    """Check that a bucket is below the base path and visible to readers. Returns it without a trailing slash.
 
     >>> checked_bucket("year=2024/month=5/")
     'year=2024/month=5'
     """
     if not isinstance(bucket, str):
-        raise ConnectorError(f"A bucket assigner must give a string, not {bucket!r}: use str().")
+        raise ConnectorError(f"A bucket assigner must return a string, not {bucket!r}: use str().")
     parts = bucket.removesuffix("/").split("/") if bucket else []
     if any(part == "" or is_hidden(part) or "\0" in part for part in parts):
         raise ConnectorError(

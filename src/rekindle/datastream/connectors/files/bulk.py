@@ -1,4 +1,4 @@
-"""Bulk formats of the file sink: Parquet and Arrow."""
+"""Bulk writers of the file sink: Parquet and Arrow."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 
 class ParquetBulkWriters:
-    """Parquet files.
+    """Writers of Parquet files.
 
     >>> factory = ParquetBulkWriters.for_row_type(tuple[str, int])
     """
 
     @staticmethod
     def for_row_type(row_type: Any, compression: str = "snappy") -> BulkWriterFactory:
-        """Records of a row, tuple or class type, or of any kind with the columns of a `pyarrow.Schema`."""
+        """Return a writer factory for records of a row, tuple or class type, or of a `pyarrow.Schema`."""
         return _ColumnarFactory("ParquetBulkWriters.for_row_type()", row_type, compression, parquet=True)
 
 
 class ArrowBulkWriters:
-    """Arrow IPC files (also known as Feather).
+    """Writers of Arrow IPC files (also known as Feather).
 
     >>> factory = ArrowBulkWriters.for_row_type(tuple[str, int])
     """
 
     @staticmethod
     def for_row_type(row_type: Any, compression: str | None = None) -> BulkWriterFactory:
-        """As `ParquetBulkWriters.for_row_type`; compression is `lz4` or `zstd`."""
+        """Return a writer factory, as `ParquetBulkWriters.for_row_type` does. Compression is `lz4` or `zstd`."""
         return _ColumnarFactory("ArrowBulkWriters.for_row_type()", row_type, compression, parquet=False)
 
 
@@ -109,7 +109,7 @@ class _ColumnarWriter(BulkWriter):
 
 
 def _misfit(column: Sequence[Any], kind: Any) -> Any:
-    """The first value that the column cannot hold."""
+    """Return the first value that the column cannot hold."""
     import pyarrow as pa
 
     for value in column:
@@ -117,11 +117,11 @@ def _misfit(column: Sequence[Any], kind: Any) -> Any:
             pa.array([value], kind)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             return value
-    raise AssertionError("a column failed, but none of its values does")
+    raise AssertionError("a column failed to convert, but each of its values converts")
 
 
 def _columns_by_name(names: list[str]) -> ColumnsOf:
-    """The values of records of any kind, in the order of a schema."""
+    """Return a function that turns rows, dicts, sequences or objects into columns, in the order of `names`."""
 
     def values(element: Any) -> Sequence[Any]:
         if isinstance(element, Row):

@@ -1,4 +1,4 @@
-"""Tables in files: Parquet by row groups, Arrow by record batches. Offsets count rows of the split."""
+"""Readers of Parquet files (by row groups) and Arrow files (by record batches). Offsets count rows of the split."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BATCH_ROWS = 8192
 
 
 class ColumnarFormat(BulkFormat):
-    """What Parquet and Arrow have in common: columns by name become records."""
+    """The base of Parquet and Arrow formats: turns columns, found by name, into records."""
 
     def __init__(self, type_info: TypeInformation | None, columns: Sequence[str] | None) -> None:
         self._type_info = type_info
@@ -38,10 +38,10 @@ class ColumnarFormat(BulkFormat):
             raise GraphError(f"{type_info!r} has {len(fields)} fields for {len(columns)} columns.")
 
     def open(self, split: FileSplit) -> RecordReader:
-        """Reads rows."""
+        """Return a reader of rows."""
         file = opened(split.path, lambda path: pa.OSFile(path, "rb"))
         try:
-            with _named(split.path):
+            with _naming_file(split.path):
                 check_unchanged(split, file.size())
                 return _Rows(split, file, self._batches, self._maker)
         except BaseException:
@@ -49,19 +49,19 @@ class ColumnarFormat(BulkFormat):
             raise
 
     def get_produced_type(self, path: str | None) -> TypeInformation | None:
-        """The type that was given, or rows with the columns of the first file."""
+        """Return the declared type, or the type of rows with the columns of the first file."""
         if self._type_info is not None or path is None:
             return self._type_info
-        with _named(path), opened(path, lambda name: pa.OSFile(name, "rb")) as file:
+        with _naming_file(path), opened(path, lambda name: pa.OSFile(name, "rb")) as file:
             return row_type(self._chosen(self._schema(file), path), path)
 
     @abstractmethod
     def _schema(self, file: Any) -> Any:
-        """The file's schema."""
+        """Return the file's schema."""
 
     @abstractmethod
     def _batches(self, file: Any, split: FileSplit, skip: int) -> tuple[Any, Iterator[Any], int]:
-        """The chosen columns' schema, the split's record batches, and how many of their first rows to skip."""
+        """Return the schema of the chosen columns, the split's record batches, and the number of rows to skip first."""
 
     def _chosen(self, schema: Any, path: str) -> Any:
         if self._columns is None:
@@ -88,10 +88,10 @@ class ColumnarFormat(BulkFormat):
 
 
 class ParquetFormat(ColumnarFormat):
-    """Parquet files."""
+    """Reads Parquet files."""
 
     def is_splittable(self, path: str) -> bool:
-        """By row groups."""
+        """Return True: row groups are read independently."""
         return True
 
     def _schema(self, file: Any) -> Any:
@@ -115,7 +115,7 @@ class ParquetFormat(ColumnarFormat):
 
 
 class ArrowFormat(ColumnarFormat):
-    """Arrow IPC files."""
+    """Reads Arrow IPC files."""
 
     def _schema(self, file: Any) -> Any:
         return pa.ipc.open_file(file).schema
@@ -127,7 +127,7 @@ class ArrowFormat(ColumnarFormat):
 
 
 class _Rows:
-    """Reads record batches and hands out records."""
+    """Reads record batches and returns records."""
 
     def __init__(self, split: FileSplit, file: Any, batches: Any, maker: Any) -> None:
         self._path = split.path
@@ -136,19 +136,19 @@ class _Rows:
         schema, self._batches, self._skip = batches(file, split, self.offset)
         self._make = maker(schema, split.path)
         self._records: list[Any] = []
-        self._handed = 0
+        self._returned = 0
 
     def read(self, max_records: int) -> list[Any]:
-        while self._handed == len(self._records):
-            with _named(self._path):
+        while self._returned == len(self._records):
+            with _naming_file(self._path):
                 batch = next(self._batches, None)
             if batch is None:
                 return []
             skipped = min(self._skip, batch.num_rows)
             self._skip -= skipped
-            self._records, self._handed = self._make(batch.slice(skipped)), 0
-        records = self._records[self._handed : self._handed + max_records]
-        self._handed += len(records)
+            self._records, self._returned = self._make(batch.slice(skipped)), 0
+        records = self._records[self._returned : self._returned + max_records]
+        self._returned += len(records)
         self.offset += len(records)
         return records
 
@@ -157,7 +157,7 @@ class _Rows:
 
 
 def _middle(group: Any) -> int:
-    """The byte in the middle of a row group: the split that has it reads the group."""
+    """Return the offset of the middle of a row group. The split that contains it reads the group."""
     columns = [group.column(index) for index in range(group.num_columns)]
     begins = [min(filter(None, (each.dictionary_page_offset, each.data_page_offset))) for each in columns]
     return int(min(begins) + sum(each.total_compressed_size for each in columns) // 2)
@@ -171,7 +171,8 @@ def _python_values(column: Any) -> list[Any]:
 
 
 @contextmanager
-def _named(path: str) -> Iterator[None]:
+def _naming_file(path: str) -> Iterator[None]:
+    """Turn an error of pyarrow into a ConnectorError that names the file."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:

@@ -1,4 +1,4 @@
-"""The second phase of the file sink: a staged file becomes visible by a rename, and leftovers are swept (I18)."""
+"""The committer of the file sink: it renames staged files to their final names and removes leftovers (I18)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any
 
 from rekindle.datastream.connectors.files.folders import disk_faults, sync_folder
-from rekindle.datastream.connectors.files.names import InProgressName, Writing
-from rekindle.datastream.connectors.files.parts import Part
+from rekindle.datastream.connectors.files.names import InProgressName, WriterId
+from rekindle.datastream.connectors.files.part_files import Part
 from rekindle.datastream.connectors.sink_api import CommitRequest, Committer, CommitterInitContext
 from rekindle.errors import ConnectorError
 
@@ -17,20 +17,20 @@ _LOG = logging.getLogger(__name__)
 
 
 def committable_of(part: Part) -> dict[str, Any]:
-    """What a checkpoint keeps of a finished file: plain data, with its final name decided."""
+    """Return the committable of a finished file: plain data with its staging name and its final name."""
     return {"folder": part.folder, "staged": part.staging, "name": part.name, "size": part.size}
 
 
 class FileCommitter(Committer[dict[str, Any]]):
-    """Renames what was staged. Idempotent: a file that is already there under its own, unique name was committed."""
+    """Renames staged files. Idempotent: a file that already exists under its unique final name was committed."""
 
     def __init__(self, base_path: str, context: CommitterInitContext) -> None:
         self._base_path = base_path
-        self._writing = Writing.by(context)
+        self._writer_id = WriterId.of(context)
         self._first_attempt = context.attempt_number == 0
 
     def commit(self, requests: list[CommitRequest[dict[str, Any]]]) -> None:
-        """Rename all, then sync each folder once."""
+        """Rename all files, then sync each folder once."""
         folders: dict[str, None] = {}
         for request in requests:
             committable = request.get_committable()
@@ -42,14 +42,14 @@ class FileCommitter(Committer[dict[str, Any]]):
                 sync_folder(folder)
 
     def sweep(self) -> None:
-        """Remove what older attempts of this timeline have staged: what counted of it was committed at the restore."""
+        """Remove staged files of older attempts of this timeline. The restored checkpoint's are committed by now."""
         if self._first_attempt:
             return
-        swept = 0
+        own, swept = self._writer_id, 0
         for folder, _, names in os.walk(self._base_path):
             for name in names:
                 found = InProgressName.parse(name)
-                if found is not None and found.owner == self._writing.owner and found.attempt < self._writing.attempt:
+                if found is not None and found.owner == own.owner and found.attempt < own.attempt:
                     with suppress(FileNotFoundError), disk_faults(folder):
                         os.unlink(os.path.join(folder, name))
                         swept += 1
@@ -58,22 +58,22 @@ class FileCommitter(Committer[dict[str, Any]]):
 
 
 def _make_visible(folder: str, staged: str, name: str, size: int) -> bool:
-    """Rename a staged file to its name; False if it has it already."""
+    """Rename a staged file to its final name. Returns False if this was done before."""
     source, target = os.path.join(folder, staged), os.path.join(folder, name)
     try:
         found = os.stat(source).st_size
         if found != size:
             raise ConnectorError(
                 f"The staged file {source} has {found} bytes instead of the {size} that the checkpoint knows: it was "
-                "changed by somebody else, so it is not committed."
+                "changed after it was staged, so it is not committed."
             )
         os.rename(source, target)
     except FileNotFoundError:
         if os.path.exists(target):
             return False
         raise ConnectorError(
-            f"The file {target} cannot be committed: neither it nor its staged form {staged} is there, somebody has "
-            "removed it. Put it back; if its content was taken elsewhere, an empty file of that name will do."
+            f"The file {target} cannot be committed: neither it nor the staged file {staged} exists, so it was "
+            "removed. Put it back; if its content was moved elsewhere, put an empty file of that name there."
         ) from None
     except OSError as error:
         with disk_faults(target):

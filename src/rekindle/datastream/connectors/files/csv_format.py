@@ -1,4 +1,4 @@
-"""Records of comma-separated values."""
+"""Reader of comma-separated values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rekindle.datastream.connectors.files.streams import has_newline_bytes, is_c
 from rekindle.errors import ConnectorError, GraphError
 
 _HEADER_BLOCK_BYTES = 1 << 16
-# Python's parser refuses cells above 128 KiB unless it is told otherwise; this is the most that it takes.
+# Python's parser refuses cells above 128 KiB by default; this is the largest limit that it accepts.
 _LARGEST_CELL = 2**31 - 1
 
 
@@ -44,7 +44,7 @@ _CONVERTERS: dict[Any, Callable[[str], Any]] = {
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """How the values are written."""
+    """The delimiter, quote and other settings of a CSV file."""
 
     delimiter: str = ","
     quote: str = '"'
@@ -58,31 +58,31 @@ class CsvDialect:
                 raise GraphError(f"The CSV format takes one character as its {name}, not {value!r}.")
 
     def reader(self, lines: Iterable[str]) -> Iterator[list[str]]:
-        """The records of these lines."""
-        csv.field_size_limit(max(_LARGEST_CELL, csv.field_size_limit()))  # the whole process has only one
+        """Parse lines into records."""
+        csv.field_size_limit(max(_LARGEST_CELL, csv.field_size_limit()))  # a setting of the whole process
         return csv.reader(lines, delimiter=self.delimiter, quotechar=self.quote, strict=True)
 
 
 class CsvFormat(StreamFormat):
-    """Comma-separated values, with or without a header."""
+    """Reads comma-separated values, with or without a header."""
 
     def __init__(self, type_info: TypeInformation | None, dialect: CsvDialect, charset: str) -> None:
         self._type_info = type_info
         self._dialect = dialect
         self._charset = charset
         if type_info is not None:
-            _columns(type_info)  # one that has no columns is refused here, not in a slot
+            _columns(type_info)  # refuses a type without columns here, not in a slot
 
     def open(self, split: FileSplit) -> RecordReader:
-        """Reads records."""
+        """Return a reader of records."""
         return _CsvRecords(split, self._type_info, self._dialect, self._charset)
 
     def is_splittable(self, path: str) -> bool:
-        """Unless it is packed, its newlines cannot be found from the middle, or records may reach over lines."""
+        """Return False for compressed files, records over several lines, and charsets without newline bytes."""
         return not self._dialect.multi_line and has_newline_bytes(self._charset) and not is_compressed(path)
 
     def get_produced_type(self, path: str | None) -> TypeInformation | None:
-        """The type that was given."""
+        """Return the declared type."""
         return self._type_info
 
 
@@ -111,7 +111,7 @@ class _CsvRecords:
             try:
                 records = self._make(filter(None, values))
             except (ValueError, ArithmeticError, TypeError):
-                raise self._at_fault(values, begin) from None
+                raise self._record_error(values, begin) from None
             self.offset = self._lines.offset
             if records:
                 return records
@@ -128,11 +128,11 @@ class _CsvRecords:
             reader.close()
 
     def _raw(self, max_records: int) -> list[list[str]] | None:
-        """The next records as strings; None at the end."""
+        """Return the next records as lists of strings, or None at the end."""
         begin = self._lines.offset
         try:
             if self._dialect.multi_line:
-                return self._several_lines(max_records)
+                return self._multi_line_records(max_records)
             lines = self._lines.take(max_records)
             if not lines:
                 return None
@@ -141,18 +141,18 @@ class _CsvRecords:
                 return records
         except csv.Error as error:
             raise ConnectorError(
-                f"{self._split.path}: what stands from offset {begin} on is not CSV: {error}.{self._hint()}"
+                f"{self._split.path}: the text from offset {begin} on is not CSV: {error}.{self._hint()}"
             ) from error
         raise ConnectorError(
             f"{self._split.path}: a record somewhere after offset {begin} reaches over several lines.{self._hint()}"
         )
 
     def _hint(self) -> str:
-        return "" if self._dialect.multi_line else " If quoted values may contain newlines, say multi_line=True."
+        return "" if self._dialect.multi_line else " If quoted values may contain newlines, set multi_line=True."
 
-    def _several_lines(self, max_records: int) -> list[list[str]] | None:
+    def _multi_line_records(self, max_records: int) -> list[list[str]] | None:
         records: list[list[str]] = []
-        reader = self._dialect.reader(self._one_by_one())
+        reader = self._dialect.reader(self._single_lines())
         while len(records) < max_records:
             record = next(reader, None)
             if record is None:
@@ -160,14 +160,15 @@ class _CsvRecords:
             records.append(record)
         return records or None
 
-    def _one_by_one(self) -> Iterator[str]:
-        """Lines as the parser asks for them, so that the offset is that of the last record it gave."""
+    def _single_lines(self) -> Iterator[str]:
+        """Yield lines one at a time, so that the offset stays at the end of the last parsed record."""
         begin = self._lines.offset
         while lines := self._lines.take(1):
             yield decode_lines(lines, self._split, begin, self._charset)[0] + "\n"
             begin = self._lines.offset
 
-    def _at_fault(self, values: list[list[str]], begin: int) -> ConnectorError:
+    def _record_error(self, values: list[list[str]], begin: int) -> ConnectorError:
+        """Return the error of the first record that does not fit its type."""
         for record in filter(None, values):
             try:
                 self._make([record])
@@ -176,7 +177,7 @@ class _CsvRecords:
                     f"{self._split.path}: a record after offset {begin} does not fit its type: {error}. "
                     f"It is {record!r}."
                 )
-        raise AssertionError("a batch of records failed, but none of them does")
+        raise AssertionError("a batch of records failed to convert, but each of its records converts")
 
 
 def _columns(type_info: TypeInformation) -> list[tuple[str, Callable[[str], Any]]]:
@@ -187,7 +188,7 @@ def _columns(type_info: TypeInformation) -> list[tuple[str, Callable[[str], Any]
     for name, part in fields:
         convert = _CONVERTERS.get(part.python_type())
         if convert is None:
-            raise GraphError(f"The CSV format cannot read field '{name}': a value of the type {part!r} is no cell.")
+            raise GraphError(f"The CSV format cannot read field '{name}': a CSV cell cannot hold the type {part!r}.")
         columns.append((name, convert))
     return columns
 
@@ -201,7 +202,7 @@ def _plain_maker(header: list[str] | None) -> RecordMaker:
 def _typed_maker(
     type_info: TypeInformation, header: list[str] | None, dialect: CsvDialect, split: FileSplit
 ) -> RecordMaker:
-    """Converts column by column, which is several times as fast as value by value."""
+    """Return a function that converts column by column, which is several times as fast as value by value."""
     columns = _columns(type_info)
     converts = [convert for _, convert in columns]
     make, null, width = record_maker(type_info), dialect.null_literal, len(columns)

@@ -1,4 +1,4 @@
-"""Paths that users give: local directories, or URLs of them."""
+"""Paths of files and directories that users give: local paths or file:// URLs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rekindle.errors import GraphError
 
 
 def local_path(where: str, path: Any) -> str:
-    """An absolute local path; anything else is refused with a sentence.
+    """Return the absolute local path of a path or file:// URL. Refuses anything else.
 
     >>> local_path("FileSink", "file:///data/my%20orders/")
     '/data/my orders'
@@ -35,7 +35,7 @@ def local_path(where: str, path: Any) -> str:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether readers skip a file or directory of this name: as Flink and Spark do.
+    """Return whether readers skip a file or directory of this name, as Flink and Spark do.
 
     >>> is_hidden(".part-0.inprogress"), is_hidden("_SUCCESS"), is_hidden("part-0")
     (True, True, False)

@@ -1,4 +1,4 @@
-"""The file sink: records into files that become visible, all of a checkpoint at once, when it is complete (I18)."""
+"""The file sink: writes records into files that become visible when their checkpoint is complete (I18)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from rekindle.datastream.connectors.files.buckets import BucketAssigner, checked
 from rekindle.datastream.connectors.files.commit import FileCommitter, committable_of
 from rekindle.datastream.connectors.files.file_paths import local_path
 from rekindle.datastream.connectors.files.folders import disk_faults, make_folders, sync_folder
-from rekindle.datastream.connectors.files.names import OutputFileConfig, Writing
-from rekindle.datastream.connectors.files.parts import BulkPart, Part, RowPart
+from rekindle.datastream.connectors.files.names import OutputFileConfig, WriterId
+from rekindle.datastream.connectors.files.part_files import BulkPart, Part, RowPart
 from rekindle.datastream.connectors.files.rolling import OnCheckpointRollingPolicy, RollingPolicy
 from rekindle.datastream.connectors.sink_api import (
     Committer,
@@ -30,47 +30,47 @@ from rekindle.datastream.connectors.sink_api import (
 from rekindle.errors import GraphError
 
 T = TypeVar("T")
-#: A policy that looks at the time is asked once in so many records.
+#: A rolling policy that checks times is asked every this many records.
 _TIME_CHECK_EVERY = 64
 
 
 @dataclass(frozen=True)
 class FileSinkSettings:
-    """What a sink's builder collects."""
+    """The settings of a file sink."""
 
     base_path: str
     row_format: Encoder | None = None
     bulk_format: BulkWriterFactory | None = None
     bucket_assigner: BucketAssigner | None = None  # None: by hour
-    rolling_policy: RollingPolicy | None = None  # None: the format's own
+    rolling_policy: RollingPolicy | None = None  # None: the format's default
     file_config: OutputFileConfig | None = None  # None: part-...
 
-    def new_part(self, folder: str, name: str, writing: Writing, now_ms: int) -> Part:
-        """A file in progress."""
+    def new_part(self, folder: str, name: str, writer_id: WriterId, now_ms: int) -> Part:
+        """Begin a file."""
         if self.row_format is not None:
-            return RowPart(folder, name, writing, now_ms, self.row_format)
+            return RowPart(folder, name, writer_id, now_ms, self.row_format)
         assert self.bulk_format is not None
-        return BulkPart(folder, name, writing, now_ms, self.bulk_format)
+        return BulkPart(folder, name, writer_id, now_ms, self.bulk_format)
 
     def piece(self, parts: int) -> int:
-        """How much of one file waits in memory, with so many files."""
+        """Return how much of one file may be buffered while there are `parts` files."""
         return RowPart.piece(parts) if self.row_format is not None else BulkPart.piece(parts)
 
 
 class _Builder:
-    """Settings that both kinds of format have."""
+    """The settings that row formats and bulk formats share."""
 
     def __init__(self, settings: FileSinkSettings) -> None:
         self._settings = settings
 
     def with_bucket_check_interval(self, interval: int) -> Self:
-        """Accepted: policies are asked as records come, and every checkpoint closes all files."""
+        """Accepted without effect: records trigger the rolling policy, and every checkpoint closes all files."""
         if not isinstance(interval, int) or interval < 1:
             raise GraphError(f"with_bucket_check_interval() takes 1 millisecond or more, not {interval!r}.")
         return self
 
     def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
-        """Into which subdirectory a record goes; by hour, if nothing is said."""
+        """Set the assigner of buckets, which are subdirectories. The default is a bucket per hour."""
         if not callable(getattr(bucket_assigner, "get_bucket_id", None)):
             raise GraphError(
                 f"with_bucket_assigner() takes a BucketAssigner, not {bucket_assigner!r}: for a function use "
@@ -80,7 +80,7 @@ class _Builder:
         return self
 
     def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
-        """When files are closed between checkpoints."""
+        """Set when files are closed between checkpoints."""
         if not isinstance(rolling_policy, RollingPolicy):
             raise GraphError(f"with_rolling_policy() takes a RollingPolicy, not {rolling_policy!r}.")
         if self._settings.bulk_format is not None and not isinstance(rolling_policy, OnCheckpointRollingPolicy):
@@ -89,22 +89,22 @@ class _Builder:
         return self
 
     def with_output_file_config(self, output_file_config: OutputFileConfig) -> Self:
-        """How finished files are called."""
+        """Set prefix and suffix of the names of finished files."""
         if not isinstance(output_file_config, OutputFileConfig):
             raise GraphError(f"with_output_file_config() takes an OutputFileConfig, not {output_file_config!r}.")
         self._settings = replace(self._settings, file_config=output_file_config)
         return self
 
     def build(self) -> FileSink[Any]:
-        """The sink."""
+        """Return the sink."""
         return FileSink(self._settings)
 
 
 class FileSink(Sink[T], SupportsCommitter[dict[str, Any]], Generic[T]):
-    """Writes records into files of buckets below a directory, exactly once.
+    """Writes records exactly once into files, in buckets below a directory.
 
-    Files in progress are hidden. At a checkpoint they are closed, and when it is complete they get their names: readers
-    see whole files of completed checkpoints only. Without checkpoints that is at the end of the job.
+    Files in progress are hidden. A checkpoint closes them, and when it is complete they get their final names. So
+    readers see only whole files of completed checkpoints. Without checkpoints, files get their names at the job's end.
 
     >>> sink = (
     ...     FileSink.for_row_format("/data/words", Encoder.simple_string_encoder())
@@ -114,18 +114,18 @@ class FileSink(Sink[T], SupportsCommitter[dict[str, Any]], Generic[T]):
     """
 
     class RowFormatBuilder(_Builder):
-        """Settings of a sink whose records are encoded one by one."""
+        """Builds a sink whose records are encoded one by one."""
 
     class BulkFormatBuilder(_Builder):
-        """Settings of a sink that writes tables."""
+        """Builds a sink whose records are written many at a time."""
 
     def __init__(self, settings: FileSinkSettings) -> None:
-        """Use `for_row_format` or `for_bulk_format`."""
+        """Do not call directly: use `for_row_format` or `for_bulk_format`."""
         self._settings = settings
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
-        """Records are encoded one by one: text, JSON, CSV."""
+        """Build a sink that encodes records one by one: text, JSON, CSV."""
         where = "FileSink.for_row_format()"
         if not isinstance(encoder, Encoder):
             raise GraphError(f"{where} takes an Encoder, such as Encoder.simple_string_encoder(), not {encoder!r}.")
@@ -133,7 +133,7 @@ class FileSink(Sink[T], SupportsCommitter[dict[str, Any]], Generic[T]):
 
     @staticmethod
     def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> FileSink.BulkFormatBuilder:
-        """Records are written many at a time: Parquet, Arrow."""
+        """Build a sink that writes records many at a time: Parquet, Arrow."""
         where = "FileSink.for_bulk_format()"
         if not isinstance(writer_factory, BulkWriterFactory):
             raise GraphError(
@@ -143,11 +143,11 @@ class FileSink(Sink[T], SupportsCommitter[dict[str, Any]], Generic[T]):
         return FileSink.BulkFormatBuilder(FileSinkSettings(_directory(where, base_path), bulk_format=writer_factory))
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[T]:
-        """Writes one subtask's files."""
-        return FileWriter(self._settings, Writing.by(context))
+        """Return the writer of one subtask."""
+        return FileWriter(self._settings, WriterId.of(context))
 
     def create_committer(self, context: CommitterInitContext) -> Committer[dict[str, Any]]:
-        """Makes files visible."""
+        """Return a committer, which makes files visible."""
         return FileCommitter(self._settings.base_path, context)
 
 
@@ -159,17 +159,17 @@ def _directory(where: str, base_path: Any) -> str:
 
 
 class FileWriter(CommittingSinkWriter[T, dict[str, Any]], Generic[T]):
-    """One subtask's files in progress, one per bucket."""
+    """Writes one subtask's files in progress, one per bucket."""
 
-    def __init__(self, settings: FileSinkSettings, writing: Writing, clock: Clock | None = None) -> None:
+    def __init__(self, settings: FileSinkSettings, writer_id: WriterId, clock: Clock | None = None) -> None:
         self._settings = settings
-        self._writing = writing
+        self._writer_id = writer_id
         self._clock = clock or SystemClock()
         self._parts: dict[str, Part] = {}
-        self._closed: list[Part] = []  # full, and not handed over yet
+        self._closed: list[Part] = []  # closed, but not yet returned by `prepare_commit`
         self._numbers = count()
         config = settings.file_config or OutputFileConfig.builder().build()
-        #: Unique to this writer: a replay never meets the names of an earlier attempt.
+        #: Unique to this writer, so that a replay never reuses the names of an earlier attempt.
         self._prefix, self._suffix = f"{config.get_part_prefix()}-{uuid.uuid4()}", config.get_part_suffix()
         assigner = settings.bucket_assigner or BucketAssigner.date_time_bucket_assigner()
         self._bucket_of: Callable[[Any, BucketAssigner.Context], str] = assigner.get_bucket_id
@@ -182,7 +182,7 @@ class FileWriter(CommittingSinkWriter[T, dict[str, Any]], Generic[T]):
             make_folders(settings.base_path)
 
     def write(self, element: T, context: SinkWriter.Context) -> None:
-        """Into the file of its bucket."""
+        """Write a record into the file of its bucket."""
         self._bucket_context.of_writer = context
         bucket = self._bucket_of(element, self._bucket_context)
         part = self._parts.get(bucket)
@@ -197,10 +197,10 @@ class FileWriter(CommittingSinkWriter[T, dict[str, Any]], Generic[T]):
                 self._check(each)
 
     def flush(self, end_of_input: bool) -> None:
-        """Nothing yet: `prepare_commit` follows, and writes and closes each file in one go."""
+        """Do nothing: `prepare_commit` follows, and writes and closes each file in one step."""
 
     def prepare_commit(self) -> list[dict[str, Any]]:
-        """Close every file, durably: a file never lives on over a checkpoint."""
+        """Sync and close every file, because no file may contain records of two checkpoints."""
         for part in self._parts.values():
             part.finish()
             self._closed.append(part)
@@ -214,7 +214,7 @@ class FileWriter(CommittingSinkWriter[T, dict[str, Any]], Generic[T]):
         return committables
 
     def close(self) -> None:
-        """What was not handed over will never be committed."""
+        """Delete the files that `prepare_commit` has not returned. They will never be committed."""
         for part in (*self._parts.values(), *self._closed):
             part.discard()
         self._parts, self._closed = {}, []
@@ -224,7 +224,7 @@ class FileWriter(CommittingSinkWriter[T, dict[str, Any]], Generic[T]):
         with disk_faults(folder):
             make_folders(folder)
         name = f"{self._prefix}-{next(self._numbers)}{self._suffix}"
-        part = self._settings.new_part(folder, name, self._writing, self._clock.wall_ms())
+        part = self._settings.new_part(folder, name, self._writer_id, self._clock.wall_ms())
         self._parts[bucket] = part
         self._piece = self._new_piece()
         return part

@@ -1,4 +1,4 @@
-"""The file source: bounded over the files that are there, or watching directories for new ones."""
+"""The file source: reads a fixed set of files, or monitors directories for new files."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from rekindle.errors import GraphError
 
 T = TypeVar("T")
 
-#: Large enough that opening does not count, small enough that a few large files keep all subtasks busy.
+#: Large enough that the time to open a file does not matter, small enough that few large files occupy all subtasks.
 DEFAULT_SPLIT_BYTES = 64 << 20
-#: How long a file that is new to a watched directory may bear an older change than others that were seen.
+#: A new file may have a time of change that is up to this much older than that of files seen before.
 DEFAULT_REMEMBER = Duration.of_hours(1)
-#: A listing takes at most this part of a reader's time, however large the directory.
+#: Listings take at most this share of a reader's time, however large the directory is.
 _LISTING_SHARE = 0.1
 
 
 class FileEnumeratorProvider:
-    """How files are found, and divided into splits: below the paths recursively, without hidden ones.
+    """Decides how files are divided into splits. Files are found recursively; hidden files are skipped.
 
     >>> FileEnumeratorProvider.default_splittable_file_enumerator(split_bytes=1 << 20).split_bytes
     1048576
@@ -48,26 +48,26 @@ class FileEnumeratorProvider:
 
     @staticmethod
     def default_splittable_file_enumerator(split_bytes: int = DEFAULT_SPLIT_BYTES) -> FileEnumeratorProvider:
-        """Large files in several splits, as far as their format allows."""
+        """Return a provider that divides large files into several splits, if their format allows it."""
         return FileEnumeratorProvider(split_bytes)
 
     @staticmethod
     def default_non_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """One split per file."""
+        """Return a provider that makes one split per file."""
         return FileEnumeratorProvider(None)
 
 
 class FileSplitAssignerProvider:
-    """Who reads which split. Splits are dealt to the subtasks in turn, or by path when directories are watched."""
+    """Decides which subtask reads which split: in turn, or by path while directories are monitored."""
 
     @staticmethod
     def locality_aware_split_assigner() -> FileSplitAssignerProvider:
-        """Accepted for the sake of Flink programs: local directories have no better place."""
+        """Return the only assigner. The name exists for Flink programs: all subtasks read local directories alike."""
         return FileSplitAssignerProvider()
 
 
 class FileSourceBuilder:
-    """Settings of a FileSource; begun with `FileSource.for_record_stream_format` or `for_bulk_file_format`."""
+    """Builds a FileSource. `FileSource.for_record_stream_format` and `for_bulk_file_format` return one."""
 
     def __init__(self, where: str, file_format: FileFormat, paths: tuple[Any, ...]) -> None:
         if not paths:
@@ -81,9 +81,9 @@ class FileSourceBuilder:
     def monitor_continuously(
         self, discovery_interval: Duration, remember: Duration = DEFAULT_REMEMBER
     ) -> FileSourceBuilder:
-        """Never end, and look for new files in this interval.
+        """Run without end, and look for new files at this interval.
 
-        `remember`: how long the names of read files are kept, see `docs/guide/files.md`.
+        `remember` is how long the names of read files are kept, see `docs/guide/files.md`.
         """
         self._interval_ms, self._remember_ms = as_millis(discovery_interval), as_millis(remember)
         if self._interval_ms < 1 or self._remember_ms < 1:
@@ -91,34 +91,36 @@ class FileSourceBuilder:
         return self
 
     def process_static_file_set(self) -> FileSourceBuilder:
-        """Read the files that are there when the source is built, and end; the default."""
+        """Read the files that exist when the source is built, then end. This is the default."""
         self._interval_ms = None
         return self
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
-        """How files are divided."""
+        """Set how files are divided into splits."""
         if not isinstance(file_enumerator, FileEnumeratorProvider):
             raise GraphError(f"set_file_enumerator() takes a FileEnumeratorProvider, not {file_enumerator!r}.")
         self._enumerator = file_enumerator
         return self
 
     def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
-        """Accepted; there is one way."""
+        """Accepted without effect: there is only one assigner."""
         if not isinstance(split_assigner, FileSplitAssignerProvider):
             raise GraphError(f"set_split_assigner() takes a FileSplitAssignerProvider, not {split_assigner!r}.")
         return self
 
     def build(self) -> FileSource[Any]:
-        """The source. A path that does not exist is refused here."""
+        """Return the source. Refuses a path that does not exist."""
         files = list_files(self._paths)
-        watching = None if self._interval_ms is None else _Watching(self._paths, self._interval_ms, self._remember_ms)
+        monitoring = None
+        if self._interval_ms is not None:
+            monitoring = _Monitoring(self._paths, self._interval_ms, self._remember_ms)
         produced = self._format.get_produced_type(files[0].path if files else None)
-        found = files if watching is None else []
-        return FileSource(self._format, found, watching, self._enumerator.split_bytes, produced)
+        found = files if monitoring is None else []
+        return FileSource(self._format, found, monitoring, self._enumerator.split_bytes, produced)
 
 
-class _Watching:
-    """Where to look for new files, and how often."""
+class _Monitoring:
+    """The directories to monitor for new files, and the interval."""
 
     def __init__(self, paths: list[str], interval_ms: int, remember_ms: int) -> None:
         self.paths = paths
@@ -127,9 +129,9 @@ class _Watching:
 
 
 class FileSource(Source[T], Generic[T]):
-    """Reads files, each record once, also over failures; bounded, or watching directories for new files.
+    """Reads files, each record exactly once even after failures. Bounded, or monitoring directories for new files.
 
-    A bounded source reads the files that are there when it is built. Hidden files (`.x`, `_x`) are skipped.
+    A bounded source reads the files that exist when it is built. Hidden files (`.x`, `_x`) are skipped.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -143,20 +145,20 @@ class FileSource(Source[T], Generic[T]):
         self,
         file_format: FileFormat,
         files: list[FoundFile],
-        watching: _Watching | None,
+        monitoring: _Monitoring | None,
         split_bytes: int | None,
         produced_type: TypeInformation | None,
     ) -> None:
-        """Use `for_record_stream_format` or `for_bulk_file_format`."""
+        """Do not call directly: use `for_record_stream_format` or `for_bulk_file_format`."""
         self._format = file_format
         self._files = files
-        self._watching = watching
+        self._monitoring = monitoring
         self._split_bytes = split_bytes
         self._produced_type = produced_type
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
-        """Files and directories, read record by record."""
+        """Build a source that reads files and directories record by record."""
         where = "FileSource.for_record_stream_format()"
         if not isinstance(stream_format, StreamFormat):
             raise GraphError(f"{where} takes a StreamFormat, not {stream_format!r}.")
@@ -164,23 +166,23 @@ class FileSource(Source[T], Generic[T]):
 
     @staticmethod
     def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
-        """Files and directories, read in batches of columns."""
+        """Build a source that reads files and directories in batches of columns."""
         where = "FileSource.for_bulk_file_format()"
         if not isinstance(bulk_format, BulkFormat):
             raise GraphError(f"{where} takes a BulkFormat, not {bulk_format!r}.")
         return FileSourceBuilder(where, bulk_format, paths)
 
     def boundedness(self) -> Boundedness:
-        """Bounded, unless directories are watched."""
-        return Boundedness.BOUNDED if self._watching is None else Boundedness.CONTINUOUS_UNBOUNDED
+        """Return BOUNDED, or CONTINUOUS_UNBOUNDED if directories are monitored."""
+        return Boundedness.BOUNDED if self._monitoring is None else Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The format's type, as far as it is known."""
+        """Return the type of the format's records, or None if it is not known."""
         return self._produced_type
 
     def create_splits(self, parallelism: int) -> list[SourceSplit]:
-        """Parts of the files, by path; or shards of all paths that files may have."""
-        if self._watching is not None:
+        """Return the splits of the files, sorted by path, or the shards if directories are monitored."""
+        if self._monitoring is not None:
             return [shard.to_source_split() for shard in first_shards(parallelism)]
         return [
             split.to_source_split()
@@ -189,55 +191,55 @@ class FileSource(Source[T], Generic[T]):
         ]
 
     def create_reader(self, context: SourceReaderContext, splits: list[SourceSplit]) -> SourceReader[T]:
-        """Reads its splits one after the other."""
-        return FileReader(self._format, splits, self._watching)
+        """Return a reader that reads these splits one after the other."""
+        return FileReader(self._format, splits, self._monitoring)
 
 
 class FileReader(SourceReader[T], Generic[T]):
-    """One subtask's files."""
+    """Reads one subtask's files."""
 
     def __init__(
         self,
         file_format: FileFormat,
         splits: Iterable[SourceSplit],
-        watching: _Watching | None,
+        monitoring: _Monitoring | None,
         clock: Clock | None = None,
     ) -> None:
         self._format = file_format
-        self._watching = watching
+        self._monitoring = monitoring
         self._clock = clock or SystemClock()
         self._shards: list[Shard] = []
-        self._waiting: deque[FileSplit] = deque()  # the first of them is the one that is open
+        self._splits: deque[FileSplit] = deque()  # the first one is the open one
         for split in splits:
-            if watching is not None and Shard.is_one(split):
+            if monitoring is not None and Shard.is_shard(split):
                 self._shards.append(Shard.restored(split))
             else:
-                self._waiting.append(FileSplit.restored(split))
+                self._splits.append(FileSplit.restored(split))
         self._open: RecordReader | None = None
         self._look_again_at = self._clock.monotonic()
 
     def is_available(self) -> bool:
-        """Whether there is something to read; new files are looked for here, so that no epoch runs for none."""
+        """Look for new files, and return whether there are records. Without new files, no epoch runs."""
         self._discover()
-        return bool(self._waiting) or self._watching is None
+        return bool(self._splits) or self._monitoring is None
 
     def poll(self, max_records: int) -> list[T] | Batch[T] | None:
-        """Records of the first split that has some."""
+        """Return records of the first split that has any."""
         self._discover()
-        while self._waiting:
+        while self._splits:
             if self._open is None:
-                self._open = self._format.open(self._waiting[0])
+                self._open = self._format.open(self._splits[0])
             records = self._open.read(max_records)
             if records:
                 return records
             self._open.close()
             self._open = None
-            self._waiting.popleft()
-        return None if self._watching is None else []
+            self._splits.popleft()
+        return None if self._monitoring is None else []
 
     def snapshot_state(self) -> list[SourceSplit]:
-        """What is left, the open split after the last record that was handed out, and the shards."""
-        splits = list(self._waiting)
+        """Return the shards and the remaining splits, the open one positioned after the last record returned."""
+        splits = list(self._splits)
         if self._open is not None:
             splits[0] = splits[0].at(self._open.offset)
         return [shard.to_source_split() for shard in self._shards] + [split.to_source_split() for split in splits]
@@ -250,10 +252,10 @@ class FileReader(SourceReader[T], Generic[T]):
 
     def _discover(self) -> None:
         began = self._clock.monotonic()
-        if self._watching is None or not self._shards or began < self._look_again_at:
+        if self._monitoring is None or not self._shards or began < self._look_again_at:
             return
-        for shard, files in by_shard(list_files(self._watching.paths), self._shards):
-            for file in shard.take_new(files, self._watching.remember_ns):
-                self._waiting.extend(split_file(file, None))
+        for shard, files in by_shard(list_files(self._monitoring.paths), self._shards):
+            for file in shard.take_new(files, self._monitoring.remember_ns):
+                self._splits.extend(split_file(file, None))
         took = self._clock.monotonic() - began
-        self._look_again_at = began + max(self._watching.interval_s, took / _LISTING_SHARE)
+        self._look_again_at = began + max(self._monitoring.interval_s, took / _LISTING_SHARE)

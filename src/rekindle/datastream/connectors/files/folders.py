@@ -1,4 +1,4 @@
-"""Folders and files of a sink, durably, with the disk's faults in words."""
+"""Durable creation of a sink's folders, and error messages for failed writes."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 @contextmanager
 def disk_faults(path: str) -> Iterator[None]:
-    """Turns what the operating system says about writing to `path` into a sentence."""
+    """Turn an OSError of writing to `path` into a ConnectorError that says what to do."""
     try:
         yield
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         if error.errno in _FULL:
-            sentence = f"The disk is full ({reason}) while writing {path}: make room, then let the job go on."
+            message = f"The disk is full ({reason}) while writing {path}: make room, then let the job go on."
         elif error.errno in _REFUSED:
-            sentence = (
+            message = (
                 f"The sink's directory cannot be written ({reason}: {path}): make it writable for the user that runs "
                 "the job, or name another one."
             )
         elif error.errno in (errno.ENOTDIR, errno.EEXIST):
-            sentence = f"{path} cannot be a directory of the sink, there is a file in its place: name another one."
+            message = f"{path} cannot be a directory of the sink, there is a file in its place: name another one."
         else:
-            sentence = f"Cannot write {path}: {reason}."
-        raise ConnectorError(sentence) from error
+            message = f"Cannot write {path}: {reason}."
+        raise ConnectorError(message) from error
 
 
 def make_folders(folder: str) -> None:
-    """The folder and those above it, each synced into its parent."""
+    """Create the folder and its missing parents, and sync each into its parent."""
     missing = []
     while not os.path.isdir(folder):
         missing.append(folder)
@@ -50,7 +50,7 @@ def make_folders(folder: str) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """What was made, renamed or removed in a folder is so after a crash of the machine, too."""
+    """Sync a folder, so that creations, renames and removals in it survive a crash of the machine."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

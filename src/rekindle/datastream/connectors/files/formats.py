@@ -1,4 +1,4 @@
-"""How records are read from files: lines of text, JSON or CSV, tables of Parquet or Arrow, or a format of one's own."""
+"""File formats: lines of text, JSON, CSV, Parquet, Arrow, and the base classes for other formats."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rekindle.datastream.validation import declared_type
 class RecordReader(Protocol):
     """Reads the records of one split."""
 
-    #: Where the record after the last one that was handed out begins, in the format's own unit: the exact position.
+    #: The exact position of the next record, in the format's own unit.
     offset: int
 
     def read(self, max_records: int) -> list[Any]:
-        """The next records, at most so many; empty at the end of the split."""
+        """Return the next records, at most `max_records`; an empty list at the end of the split."""
         ...
 
     def close(self) -> None:
@@ -29,30 +29,30 @@ class RecordReader(Protocol):
 
 
 class FileFormat(ABC):
-    """What a FileSource needs of a format."""
+    """The interface between a FileSource and a format."""
 
     @abstractmethod
     def open(self, split: FileSplit) -> RecordReader:
-        """A reader of the split, from its `offset` on, or from its beginning if that is None."""
+        """Return a reader of the split, from its `offset` on, or from its beginning if `offset` is None."""
 
     def is_splittable(self, path: str) -> bool:
-        """Whether parts of the file can be read on their own."""
+        """Return whether ranges of the file can be read independently."""
         return False
 
     def get_produced_type(self, path: str | None) -> TypeInformation | None:
-        """The type of the records, perhaps from the first file; None if it is not known."""
+        """Return the records' type, or None if it is not known. `path` is the first file, if there is one."""
         return None
 
 
 class StreamFormat(FileFormat):
-    """Reads a file's records one after the other, unpacking .gz, .gzip, .bz2 and .xz on the way.
+    """Reads a file's records one after the other. Decompresses .gz, .gzip, .bz2 and .xz files.
 
-    Extend it with `open(split)` for a format of your own; it is not split unless `is_splittable` says so.
+    For your own format, extend it with `open(split)`. Files are not split unless `is_splittable` returns True.
     """
 
     @staticmethod
     def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
-        """Lines of text, without their ends.
+        """Return a format of text lines, without their line ends.
 
         >>> StreamFormat.text_line_format().get_produced_type(None)
         String
@@ -61,8 +61,10 @@ class StreamFormat(FileFormat):
 
     @staticmethod
     def json_lines_format(type_info: Any = None) -> StreamFormat:
-        """A JSON value per line: of the type, if one is given (a row, a tuple, a class with fields), else as Python
-        has it (dicts, lists, strings, numbers). Empty lines are skipped.
+        """Return a format of one JSON value per line. Empty lines are skipped.
+
+        Records have the given type (a row, a tuple, a class with fields), or else are Python's dicts, lists, strings
+        and numbers.
 
         >>> StreamFormat.json_lines_format(Types.ROW_NAMED(["word"], [str])).get_produced_type(None)
         Row<word: String>
@@ -82,10 +84,11 @@ class StreamFormat(FileFormat):
         null_literal: str = "",
         multi_line: bool = False,
     ) -> StreamFormat:
-        """Records of a row, tuple or class type, each field converted; without a type dicts of strings where the files
-        have a header, else lists of strings. A field equal to `null_literal` is None where a type is given.
+        """Return a format of comma-separated values.
 
-        Records over several lines need `multi_line`, which reads each file whole.
+        With a row, tuple or class type, each field is converted, and a field equal to `null_literal` becomes None.
+        Without a type, records are dicts of strings if the files have a header, else lists of strings.
+        `multi_line` allows records over several lines; each file is then read as one split.
 
         >>> StreamFormat.csv_format(tuple[str, int], delimiter=";").get_produced_type(None)
         Tuple<String, Long>
@@ -100,12 +103,12 @@ class StreamFormat(FileFormat):
 class BulkFormat(FileFormat):
     """Reads a file's records in batches of columns.
 
-    Records are rows, unless another type with the columns' names as fields is given.
+    Records are rows, unless another type is given. Its fields must have the names of the columns.
     """
 
     @staticmethod
     def parquet_format(type_info: Any = None, columns: Sequence[str] | None = None) -> BulkFormat:
-        """Parquet; `columns` reads only these. A large file is read by its row groups, on several subtasks.
+        """Return a format of Parquet files. `columns` limits the columns. Subtasks may share a file by row groups.
 
         >>> BulkFormat.parquet_format(tuple[str, int]).is_splittable("words.parquet")
         True
@@ -116,7 +119,7 @@ class BulkFormat(FileFormat):
 
     @staticmethod
     def arrow_format(type_info: Any = None, columns: Sequence[str] | None = None) -> BulkFormat:
-        """Arrow IPC files (also known as Feather).
+        """Return a format of Arrow IPC files (also known as Feather). `columns` limits the columns.
 
         >>> BulkFormat.arrow_format(tuple[str, int]).get_produced_type(None)
         Tuple<String, Long>
@@ -127,21 +130,21 @@ class BulkFormat(FileFormat):
 
 
 class TextLineFormat(StreamFormat):
-    """Lines of text."""
+    """Reads lines of text."""
 
     def __init__(self, charset: str) -> None:
         self._charset = checked_charset("StreamFormat.text_line_format()", charset)
 
     def open(self, split: FileSplit) -> RecordReader:
-        """Reads lines."""
+        """Return a reader of lines."""
         return _TextLines(split, self._charset)
 
     def is_splittable(self, path: str) -> bool:
-        """Unless it is packed, or in a character set whose newlines cannot be found from the middle."""
+        """Return False for compressed files and for character sets without newline bytes."""
         return has_newline_bytes(self._charset) and not is_compressed(path)
 
     def get_produced_type(self, path: str | None) -> TypeInformation:
-        """Strings."""
+        """Return the type of strings."""
         return Types.STRING()
 
 

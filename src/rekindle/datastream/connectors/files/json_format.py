@@ -1,4 +1,4 @@
-"""A JSON value per line."""
+"""Reader of files with one JSON value per line."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ Convert = Callable[[Any], Any]
 
 
 class JsonLinesFormat(StreamFormat):
-    """A JSON value per line, in UTF-8."""
+    """Reads one JSON value per line, in UTF-8."""
 
     def __init__(self, type_info: TypeInformation | None) -> None:
         self._type_info = type_info
 
     def open(self, split: FileSplit) -> RecordReader:
-        """Reads values."""
+        """Return a reader of values."""
         return _JsonLines(split, self._type_info)
 
     def is_splittable(self, path: str) -> bool:
-        """Unless it is packed."""
+        """Return False for compressed files."""
         return not is_compressed(path)
 
     def get_produced_type(self, path: str | None) -> TypeInformation | None:
-        """The type that was given."""
+        """Return the declared type."""
         return self._type_info
 
 
@@ -68,13 +68,14 @@ class _JsonLines:
             try:
                 records = self._decoder.decode_lines(b"\n".join(lines))
             except (msgspec.DecodeError, UnicodeDecodeError):
-                raise self._at_fault(lines, begin) from None
+                raise self._line_error(lines, begin) from None
             self.offset = begin = self._lines.offset
             if records:
                 return records if self._convert is None else _each(self._convert)(records)
         return []
 
-    def _at_fault(self, lines: list[bytes], offset: int) -> ConnectorError:
+    def _line_error(self, lines: list[bytes], offset: int) -> ConnectorError:
+        """Return the error of the first line that cannot be decoded."""
         for line in lines:
             try:
                 if line.strip():
@@ -84,14 +85,14 @@ class _JsonLines:
                     f"{self._split.path}: the line at offset {offset} is not the JSON that was expected: {error}."
                 )
             offset += len(line) + 1
-        raise AssertionError("a batch of lines failed, but none of them does")
+        raise AssertionError("a batch of lines failed to decode, but each of its lines decodes")
 
     def close(self) -> None:
         self._lines.close()
 
 
 def json_form(type_info: TypeInformation | None) -> tuple[Any, Convert | None]:
-    """What msgspec reads a value of this type as, and what makes the value of that; None if it is the value."""
+    """Return the type that msgspec decodes, and the function from that to a value of `type_info`, or None."""
     match type_info:
         case None | PickledBytesTypeInfo():
             return Any, None
@@ -100,7 +101,7 @@ def json_form(type_info: TypeInformation | None) -> tuple[Any, Convert | None]:
         case InstantTypeInfo():
             return dt.datetime | Instant, _instant_of_either
         case BasicTypeInfo() if type_info._basic_type is BasicType.BIG_INT:
-            return int, None  # JSON's numbers have no size: the text that stands for large ones elsewhere is none here
+            return int, None  # JSON numbers have no size limit, so large ones are not written as text
         case PrimitiveArrayTypeInfo() if type_info.python_type() is bytes:
             return bytes, None
         case ListTypeInfo():
@@ -109,7 +110,7 @@ def json_form(type_info: TypeInformation | None) -> tuple[Any, Convert | None]:
         case MapTypeInfo():
             (key, convert_key), (hint, convert) = map(json_form, type_info._parts)
             if convert_key is _instant_of_either:
-                key = dt.datetime  # a key is text
+                key = dt.datetime  # a key of a JSON object is text
             same = convert_key is None and convert is None
             return dict[key, hint | None], None if same else _each_entry(convert_key, convert)  # type: ignore[valid-type]
         case TupleTypeInfo():
@@ -122,7 +123,7 @@ def json_form(type_info: TypeInformation | None) -> tuple[Any, Convert | None]:
 
 
 def _instant_of_either(read: dt.datetime | Instant) -> Instant:
-    """An Instant is written as an object, with its nanoseconds; others write points in time as text."""
+    """Return the Instant of an object, as Rekindle writes it, or of a text, as other programs write it."""
     return read if isinstance(read, Instant) else instant_of(read)
 
 
@@ -139,10 +140,10 @@ def _array_form(type_info: TupleTypeInfo) -> tuple[Any, Convert | None]:
 
 
 def _object_form(type_info: TypeInformation) -> tuple[Any, Convert]:
-    """Fields by name, from an object: for records that msgspec itself would read from an array."""
+    """Read fields by name from a JSON object, for types that msgspec by default reads from an array."""
     fields = fields_of(type_info) or []
     forms = [json_form(part) for _, part in fields]
-    slots = [f"f{index}" for index in range(len(fields))]  # a field may have any name, a Python attribute may not
+    slots = [f"f{index}" for index in range(len(fields))]  # a field may have a name that is no Python identifier
     hint = msgspec.defstruct(
         "Record",
         [(slot, form | None, None) for slot, (form, _) in zip(slots, forms, strict=True)],

@@ -1,8 +1,8 @@
-"""Lines of a part of a file, in batches, with the exact offset of the next one.
+"""Reads the lines of a split of a file in batches, with the exact offset of the next line.
 
-A line belongs to the part in which its first byte is. So a part begins after the first newline that stands before its
-beginning or later, and reads the line that reaches over its end to that line's end: whatever the cuts, each line is
-read once. Lines end with a newline; a carriage return before it is not part of the line.
+A line belongs to the split that contains the line's first byte. So a reader skips to the first newline at or after the
+byte before its split, and reads the last line to its end, even beyond the end of the split. Each line is read once,
+wherever the file is cut. Lines end with a newline; a carriage return before it is not part of the line.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _NO_END = 2**63 - 1
 
 
 class LineReader:
-    """Hands out the lines of a split as bytes; `offset` is where the next one begins."""
+    """Returns the lines of a split as bytes. `offset` is the offset of the next line."""
 
     def __init__(self, split: FileSplit, charset: str, block_bytes: int = BLOCK_BYTES) -> None:
         whole = is_compressed(split.path) or not has_newline_bytes(charset)
-        self._end = _NO_END if whole else split.end  # the end in the file says nothing about unpacked bytes
+        self._end = _NO_END if whole else split.end  # the split's end does not apply to decompressed or recoded bytes
         self._block_bytes = block_bytes
         self._lines: list[bytes] = []
-        self._handed = 0  # of these lines
-        self._tail: list[bytes] = []  # a line whose end was not read yet, in pieces
+        self._returned = 0  # number of these lines that `take` has returned
+        self._tail: list[bytes] = []  # the pieces of a line whose end was not read yet
         self._done = False
         aligned = split.offset is not None or split.begin == 0 or whole
         self.offset = split.offset if split.offset is not None else (0 if whole else split.begin)
@@ -44,11 +44,11 @@ class LineReader:
             self._skip_line()
 
     def take(self, max_lines: int) -> list[bytes]:
-        """The next lines, at most so many; empty at the end."""
-        while self._handed == len(self._lines) and not self._done:
+        """Return the next lines, at most `max_lines`; an empty list at the end."""
+        while self._returned == len(self._lines) and not self._done:
             self._fill()
-        lines = self._lines[self._handed : self._handed + max_lines]
-        self._handed += len(lines)
+        lines = self._lines[self._returned : self._returned + max_lines]
+        self._returned += len(lines)
         self.offset += sum(map(len, lines)) + len(lines)
         return lines
 
@@ -57,7 +57,7 @@ class LineReader:
         self._stream.close()
 
     def _skip_line(self) -> None:
-        """From one byte before the split's beginning to after the first newline."""
+        """Skip from the byte before the split to the byte after the first newline."""
         while block := self._stream.read(self._block_bytes):
             newline = block.find(b"\n")
             if newline >= 0:
@@ -71,6 +71,7 @@ class LineReader:
         self._done = True
 
     def _fill(self) -> None:
+        """Read the next block and cut it into lines. At the end of the file, the rest is the last line."""
         block = self._stream.read(self._block_bytes)
         if block:
             self._read_to += len(block)
@@ -78,10 +79,10 @@ class LineReader:
             return
         self._done = True
         last = b"".join(self._tail)
-        self._lines, self._handed, self._tail = [last] if last else [], 0, []
+        self._lines, self._returned, self._tail = [last] if last else [], 0, []
 
     def _cut(self, block: bytes) -> None:
-        """Lines of the block, as far as they begin before the split's end."""
+        """Cut a block into lines, and keep those that begin before the split's end."""
         pieces = block.split(b"\n")
         rest = pieces.pop()
         if pieces and self._tail:
@@ -94,13 +95,13 @@ class LineReader:
             kept = bisect_left(starts, self._end)
             if kept <= len(pieces):
                 pieces, self._tail, self._done = pieces[:kept], [], True
-        self._lines, self._handed = pieces, 0
+        self._lines, self._returned = pieces, 0
 
 
 def decode_lines(lines: list[bytes], split: FileSplit, offset: int, charset: str) -> list[str]:
-    """The lines as text; they begin at `offset`. Decoding all at once is several times as fast as one by one."""
+    """Decode lines that begin at `offset`, all at once, which is several times as fast as one by one."""
     if not has_newline_bytes(charset):
-        charset = "utf-8"  # it was turned into that
+        charset = "utf-8"  # the stream has recoded it
     elif charset == "utf-8-sig":
         charset = "utf-8"
         if offset == 0 and lines and lines[0].startswith(b"\xef\xbb\xbf"):

@@ -1,4 +1,4 @@
-"""Which files are there."""
+"""Lists the files at and below given paths."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from rekindle.errors import ConnectorError
 
 
 class FoundFile(NamedTuple):
-    """A file as it was when it was found."""
+    """A file with its size and time of change when it was found."""
 
     path: str
     size: int
-    #: When its content or its name last changed, in nanoseconds: a rename changes st_ctime, not st_mtime.
+    #: The time of the last change of content or name, in nanoseconds. A rename changes st_ctime, not st_mtime.
     changed_ns: int
 
 
 def list_files(paths: Iterable[str]) -> list[FoundFile]:
-    """The files at these paths and below them, by path; hidden and empty ones are left out, links are followed."""
+    """Return the files at and below these paths, sorted by path. Skips hidden and empty files, follows links."""
     found: dict[str, FoundFile] = {}
     for path in paths:
         for file in _files_at(path):
@@ -47,7 +47,7 @@ def _files_below(folder: str, above: Sequence[tuple[int, int]]) -> Iterator[Foun
             entries = [entry for entry in scan if not is_hidden(entry.name)]
     except FileNotFoundError:
         if len(above) > 1:
-            return  # a folder below that was removed meanwhile
+            return  # a subfolder was removed during the listing
         raise ConnectorError(f"The directory {folder} is gone: it must stay while the source reads it.") from None
     except OSError as error:
         raise _unreadable(folder, error) from error
@@ -56,12 +56,12 @@ def _files_below(folder: str, above: Sequence[tuple[int, int]]) -> Iterator[Foun
             status = entry.stat()
             if entry.is_dir():
                 identity = status.st_dev, status.st_ino
-                if identity not in above:  # a link that leads up again
+                if identity not in above:  # else a link leads back to a folder above
                     yield from _files_below(entry.path, [*above, identity])
             elif entry.is_file():
                 yield from _found(entry.path, status)
         except FileNotFoundError:
-            continue  # removed meanwhile, or a link that leads nowhere
+            continue  # removed during the listing, or a broken link
 
 
 def _found(path: str, status: os.stat_result) -> Iterator[FoundFile]:

@@ -1,4 +1,4 @@
-"""What files of a sink are called, in progress and finished."""
+"""Names of a sink's files, both in progress and finished."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_IN_OWNER = re.compile(r"[^\w-]")
 
 
 class OutputFileConfig:
-    """How finished files are called: `<prefix>-<unique>-<number><suffix>`.
+    """Prefix and suffix of the names of finished files: `<prefix>-<unique>-<number><suffix>`.
 
     >>> OutputFileConfig.builder().with_part_prefix("orders").with_part_suffix(".csv").build().get_part_suffix()
     '.csv'
@@ -29,15 +29,15 @@ class OutputFileConfig:
 
     @staticmethod
     def builder() -> OutputFileConfig.OutputFileConfigBuilder:
-        """Begins with the prefix `part` and no suffix."""
+        """Return a builder with the prefix `part` and no suffix."""
         return OutputFileConfig.OutputFileConfigBuilder()
 
     def get_part_prefix(self) -> str:
-        """What the names begin with."""
+        """Return the prefix of the names."""
         return self._part_prefix
 
     def get_part_suffix(self) -> str:
-        """What the names end with."""
+        """Return the suffix of the names."""
         return self._part_suffix
 
     class OutputFileConfigBuilder:
@@ -48,22 +48,22 @@ class OutputFileConfig:
             self.part_suffix = ""
 
         def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """What the names begin with."""
+            """Set the prefix of the names."""
             self.part_prefix = prefix
             return self
 
         def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """What the names end with."""
+            """Set the suffix of the names."""
             self.part_suffix = suffix
             return self
 
         def build(self) -> OutputFileConfig:
-            """The configuration."""
+            """Return the configuration."""
             return OutputFileConfig(self.part_prefix, self.part_suffix)
 
 
 class InProgressName(NamedTuple):
-    """What the name of a file in progress tells about who wrote it."""
+    """The parts of the name of a file in progress: final name and writer."""
 
     name: str
     owner: str
@@ -72,7 +72,7 @@ class InProgressName(NamedTuple):
 
     @staticmethod
     def parse(file_name: str) -> InProgressName | None:
-        """From a file's name; None if it is none of a sink's.
+        """Parse a file name. Returns None if it is not the name of a sink's file in progress.
 
         >>> InProgressName.parse(".part-1-0.inprogress.00000001-0a1b2c3d.3.1").attempt
         3
@@ -84,29 +84,29 @@ class InProgressName(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Writing:
-    """Who writes: staging names carry it, so that leftovers can be told from what still counts (I14, I18)."""
+class WriterId:
+    """Identifies a writer in staging names, so that leftovers of older attempts can be recognised (I14, I18)."""
 
     owner: str
     attempt: int
     subtask: int
 
     @staticmethod
-    def by(context: InitContext) -> Writing:
-        """The timeline's subtask; without checkpoints there is no timeline, and the job's id stands for it."""
+    def of(context: InitContext) -> WriterId:
+        """Return the id of a subtask's writer. The owner is the timeline or, without checkpoints, the job's id."""
         owner = _NOT_IN_OWNER.sub("-", context.timeline or context.job_id) or "job"
-        return Writing(owner, context.attempt, context.subtask)
+        return WriterId(owner, context.attempt, context.subtask)
 
     def staging_name(self, name: str) -> str:
-        """Hidden from readers until it is committed.
+        """Return the name of a file in progress. Readers skip it because it begins with a dot.
 
-        >>> Writing("0a1b", 3, 1).staging_name("part-1-0")
+        >>> WriterId("0a1b", 3, 1).staging_name("part-1-0")
         '.part-1-0.inprogress.0a1b.3.1'
         """
         return f".{name}.inprogress.{self.owner}.{self.attempt}.{self.subtask}"
 
 
-def _checked(what: str, text: Any) -> str:
+def _checked(part: str, text: Any) -> str:
     if not isinstance(text, str) or "/" in text or "\0" in text:
-        raise GraphError(f"The {what} of a file's name is a string without '/', not {text!r}.")
+        raise GraphError(f"The {part} of a file's name is a string without '/', not {text!r}.")
     return text

@@ -1,7 +1,7 @@
-"""When a file is closed and another one begun. At a checkpoint every file is, whatever the policy says.
+"""Rolling policies: they decide when a file is closed between checkpoints. A checkpoint closes every file.
 
-Flink's default policy lets a file stay open over checkpoints and cuts it back after a failure. Here a file belongs to
-one checkpoint: so a process of an older attempt that is still alive can never write into a file that counts.
+Flink's default policy keeps a file open across checkpoints and truncates it after a failure. Here a file belongs to one
+checkpoint, so that a surviving process of an older attempt can never write into a committed file.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from rekindle.errors import GraphError
 
 
 class RollingPolicy:
-    """Between two checkpoints: whether a file is full. Extend it with `should_roll` for a policy of your own.
+    """Decides whether a file is closed between checkpoints. For your own policy, extend it with `should_roll`.
 
     >>> RollingPolicy.default_rolling_policy(part_size=100).should_roll(size_bytes=100, age_ms=0, idle_ms=0)
     True
     """
 
-    #: How many bytes a file may have before `should_roll` is asked.
+    #: The size in bytes from which `should_roll` is asked. None: not by size.
     check_bytes: int | None = None
-    #: Whether `should_roll` looks at times.
+    #: Whether `should_roll` checks times, and so is asked again and again.
     checks_time = True
 
     def should_roll(self, size_bytes: int, age_ms: int, idle_ms: int) -> bool:
-        """Whether a file of this size, begun and last written so long ago, is closed now."""
+        """Return whether to close a file of this size, age, and time since its last record."""
         return False
 
     @staticmethod
@@ -31,17 +31,17 @@ class RollingPolicy:
         rollover_interval: int = 60 * 1000,
         inactivity_interval: int = 60 * 1000,
     ) -> DefaultRollingPolicy:
-        """A file is closed at this size, this long after it was begun, and this long after its last record."""
+        """Return a policy that closes a file at this size (bytes), age or time without records (ms)."""
         return DefaultRollingPolicy(part_size, rollover_interval, inactivity_interval)
 
     @staticmethod
     def on_checkpoint_rolling_policy() -> OnCheckpointRollingPolicy:
-        """Only checkpoints close files."""
+        """Return a policy that closes files only at checkpoints."""
         return OnCheckpointRollingPolicy()
 
 
 class DefaultRollingPolicy(RollingPolicy):
-    """By size and time."""
+    """Closes a file by size, age and time without records."""
 
     def __init__(self, part_size: int, rollover_interval: int, inactivity_interval: int) -> None:
         limits = {
@@ -57,12 +57,12 @@ class DefaultRollingPolicy(RollingPolicy):
         self._inactivity_ms = inactivity_interval
 
     def should_roll(self, size_bytes: int, age_ms: int, idle_ms: int) -> bool:
-        """Whether one of the three is reached."""
+        """Return whether one of the three limits is reached."""
         full = self.check_bytes is not None and size_bytes >= self.check_bytes
         return full or age_ms >= self._rollover_ms or idle_ms >= self._inactivity_ms
 
 
 class OnCheckpointRollingPolicy(RollingPolicy):
-    """Only at checkpoints."""
+    """Closes files only at checkpoints."""
 
     checks_time = False

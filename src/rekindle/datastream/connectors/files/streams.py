@@ -1,4 +1,4 @@
-"""The bytes of a file from an offset on: as they are, unpacked, or in another character set turned into UTF-8."""
+"""Streams of a file's bytes from an offset on: plain, decompressed, or recoded to UTF-8."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rekindle.datastream.connectors.files.listing import FoundFile
 from rekindle.errors import ConnectorError, GraphError
 
 BLOCK_BYTES = 1 << 20
-_UNPACKERS: dict[str, Callable[[str], Any]] = {
+_DECOMPRESSORS: dict[str, Callable[[str], Any]] = {
     ".gz": lambda path: gzip.open(path, "rb"),
     ".gzip": lambda path: gzip.open(path, "rb"),
     ".bz2": lambda path: bz2.open(path, "rb"),
@@ -24,10 +24,10 @@ _UNPACKERS: dict[str, Callable[[str], Any]] = {
 
 
 class ByteStream(Protocol):
-    """What a reader of lines needs."""
+    """A stream of bytes, as `LineReader` needs it."""
 
     def read(self, length: int) -> bytes:
-        """The next bytes, at most so many; none at the end."""
+        """Return the next bytes, at most `length`; no bytes at the end."""
         ...
 
     def close(self) -> None:
@@ -36,16 +36,16 @@ class ByteStream(Protocol):
 
 
 def is_compressed(path: str) -> bool:
-    """Whether the name says that the content is packed, and so can only be read from its beginning.
+    """Return whether the file name has the suffix of a compressed file, which must be read from its beginning.
 
     >>> is_compressed("/data/orders.JSON.GZ")
     True
     """
-    return os.path.splitext(path)[1].lower() in _UNPACKERS
+    return os.path.splitext(path)[1].lower() in _DECOMPRESSORS
 
 
 def checked_charset(where: str, charset: Any) -> str:
-    """A character set that Python knows, under its canonical name."""
+    """Return Python's canonical name of a character set. Refuses a name that Python does not know."""
     try:
         return codecs.lookup(charset).name
     except (LookupError, TypeError):
@@ -53,7 +53,7 @@ def checked_charset(where: str, charset: Any) -> str:
 
 
 def has_newline_bytes(charset: str) -> bool:
-    """Whether a newline is the byte 10 and nothing else is: not so in UTF-16 and UTF-32.
+    """Return whether a newline is the single byte 10 in this character set. Not so in UTF-16 and UTF-32.
 
     >>> has_newline_bytes("utf-8"), has_newline_bytes("utf-16")
     (True, False)
@@ -62,12 +62,14 @@ def has_newline_bytes(charset: str) -> bool:
 
 
 def open_stream(path: str, size: int, offset: int, charset: str) -> ByteStream:
-    """The file's content from `offset` on. Offsets count what `read` gives: unpacked, and in UTF-8 where it is turned
-    into that, so the way to an offset in such a file leads through all that is before it.
+    """Open the file's content from `offset` on.
+
+    Offsets count the bytes that `read` returns, after decompression and recoding. So in a compressed or recoded file,
+    all bytes before the offset are read and skipped.
     """
     if has_newline_bytes(charset) and not is_compressed(path):
         return _PlainStream(path, size, offset)
-    stream: ByteStream = _UnpackedStream(path) if is_compressed(path) else _PlainStream(path, size, 0)
+    stream: ByteStream = _DecompressedStream(path) if is_compressed(path) else _PlainStream(path, size, 0)
     if not has_newline_bytes(charset):
         stream = _RecodedStream(path, stream, charset)
     while offset > 0:
@@ -79,7 +81,7 @@ def open_stream(path: str, size: int, offset: int, charset: str) -> ByteStream:
 
 
 def opened(path: str, open_file: Callable[[str], Any]) -> Any:
-    """The open file; one that is gone or refuses is named."""
+    """Open a file. If it cannot be opened, the error names the file."""
     try:
         return open_file(path)
     except FileNotFoundError:
@@ -93,7 +95,7 @@ def opened(path: str, open_file: Callable[[str], Any]) -> Any:
 
 
 def check_unchanged(file: FoundFile | Any, size_now: int) -> None:
-    """Refuse a file that is shorter than when it was found: its positions mean nothing any more."""
+    """Refuse a file that is shorter than when it was found, because positions in it are no longer valid."""
     if size_now < file.size:
         raise ConnectorError(
             f"The file {file.path} had {file.size} bytes when it was found and has {size_now} now: files must not "
@@ -102,7 +104,7 @@ def check_unchanged(file: FoundFile | Any, size_now: int) -> None:
 
 
 class _PlainStream:
-    """A file as it is, up to the size that it had when it was found: what is appended later is not read."""
+    """The bytes of a plain file, up to the size at which it was found. Bytes appended later are not read."""
 
     def __init__(self, path: str, size: int, offset: int) -> None:
         self._path = path
@@ -123,12 +125,12 @@ class _PlainStream:
         self._file.close()
 
 
-class _UnpackedStream:
-    """What is inside a compressed file."""
+class _DecompressedStream:
+    """The content of a compressed file."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file = opened(path, _UNPACKERS[os.path.splitext(path)[1].lower()])
+        self._file = opened(path, _DECOMPRESSORS[os.path.splitext(path)[1].lower()])
 
     def read(self, length: int) -> bytes:
         try:
@@ -142,14 +144,14 @@ class _UnpackedStream:
 
 
 class _RecodedStream:
-    """Text of another character set as UTF-8."""
+    """The text of a stream in another character set, recoded to UTF-8."""
 
     def __init__(self, path: str, stream: ByteStream, charset: str) -> None:
         self._path = path
         self._stream = stream
         self._charset = charset
         self._decoder = codecs.getincrementaldecoder(charset)()
-        self._read = 0  # bytes of the file
+        self._read = 0  # bytes read from the file
         self._ready = b""
 
     def read(self, length: int) -> bytes:
@@ -171,7 +173,7 @@ class _RecodedStream:
 
 
 def undecodable(path: str, charset: str, offset: int) -> ConnectorError:
-    """The sentence for bytes that are no text."""
+    """Return the error for bytes that are not text in the given character set."""
     where = "of the unpacked content" if is_compressed(path) else "of the file"
     return ConnectorError(
         f"{path} is not {charset.upper()} text at offset {offset} {where}: give the format its charset, or repair it."

@@ -1,9 +1,9 @@
-"""Continuous monitoring: which files are new. Pure: positions are plain data, listings come from outside.
+"""Continuous monitoring: finds out which files are new. Pure: positions are plain data, the caller lists the files.
 
-The files are divided by a hash of their path into shards that never change; a subtask looks after some of them, others
-after a rescale, and no two subtasks ever after the same one. A shard remembers the newest change that it saw, and the
-names of the files that changed not long before that; what is older counts as read. So its state stays small, and a file
-is read once, on the assumption that a file changes neither content nor permissions nor name once it is there.
+A hash of the path divides the files into a fixed number of shards. Each shard belongs to one subtask at a time; a
+rescale may move it to another. A shard remembers the newest time of change that it has seen, and the names of the files
+that changed shortly before it. Older files count as read. So a shard's state stays small, and each file is read once,
+provided that a file changes neither content nor permissions nor name after it has appeared.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from rekindle.datastream.connectors.base import SourceSplit
 from rekindle.datastream.connectors.files.listing import FoundFile
 from rekindle.errors import IncompatibleStateError
 
-#: Enough for subtasks to share evenly, few enough to be small in a checkpoint.
+#: Large enough to divide the shards evenly among subtasks, small enough to keep checkpoints small.
 MIN_SHARDS = 64
 _KIND = "shard"
 
 
 def shard_of(path: str, shards: int) -> int:
-    """The shard of a path: the same in every process and on every machine.
+    """Return the shard of a path. It is the same in every process and on every machine.
 
     >>> shard_of("/data/orders.txt", 64)
     11
@@ -32,7 +32,7 @@ def shard_of(path: str, shards: int) -> int:
 
 @dataclass
 class Shard:
-    """One part of all paths, and what of it was seen.
+    """One shard of all paths, and the files of it that were seen.
 
     >>> shard = Shard(0, 1)
     >>> [file.path for file in shard.take_new([FoundFile("/b", 1, 20), FoundFile("/a", 1, 10)], 5)]
@@ -47,12 +47,15 @@ class Shard:
     seen: dict[str, int] = field(default_factory=dict)
 
     def take_new(self, files: Iterable[FoundFile], remember_ns: int) -> list[FoundFile]:
-        """Those of this shard that were not seen before, oldest first; from now on they are."""
+        """Return the files of this shard that were not seen before, oldest first, and remember them as seen.
+
+        Names of files that changed more than `remember_ns` before the newest change are forgotten.
+        """
         oldest_ns = None if self.newest_ns is None else self.newest_ns - remember_ns
         fresh = []
         for file in files:
             if file.path in self.seen:
-                self.seen[file.path] = file.changed_ns  # touched meanwhile: remembered as long as it would count as new
+                self.seen[file.path] = file.changed_ns  # remember a touched file longer: it is not new
             elif oldest_ns is None or file.changed_ns > oldest_ns:
                 fresh.append(file)
         fresh.sort(key=lambda file: (file.changed_ns, file.path))
@@ -63,19 +66,19 @@ class Shard:
         return fresh
 
     def to_source_split(self) -> SourceSplit:
-        """As plain data."""
+        """Return the shard as a split whose position is plain data."""
         position = (_KIND, self.number, self.shards, self.newest_ns, dict(self.seen))
         return SourceSplit(f"shard {self.number} of {self.shards}", position)
 
     @staticmethod
-    def is_one(split: SourceSplit) -> bool:
-        """Whether a restored split is a shard."""
+    def is_shard(split: SourceSplit) -> bool:
+        """Return whether a restored split is a shard."""
         return isinstance(split.position, tuple | list) and len(split.position) == 5 and split.position[0] == _KIND
 
     @staticmethod
     def restored(split: SourceSplit) -> Shard:
-        """Back from plain data."""
-        if not Shard.is_one(split):
+        """Return the shard of a restored split."""
+        if not Shard.is_shard(split):
             raise IncompatibleStateError(
                 f"The position of split '{split.split_id}' was not written by a FileSource that monitors continuously."
             )
@@ -84,13 +87,13 @@ class Shard:
 
 
 def first_shards(parallelism: int) -> list[Shard]:
-    """The shards at a job's first start."""
+    """Return the shards for a job's first start."""
     count = max(MIN_SHARDS, parallelism)
     return [Shard(number, count) for number in range(count)]
 
 
 def by_shard(files: Iterable[FoundFile], shards: Iterable[Shard]) -> list[tuple[Shard, list[FoundFile]]]:
-    """The files of each of these shards; those of others are left out."""
+    """Return these shards with their files. Files of other shards are left out."""
     listed = list(files)
     found = []
     by_number: dict[int, dict[int, list[FoundFile]]] = {}  # number of shards -> shard -> files

@@ -1,5 +1,5 @@
-"""Windows at run time: one general operator for every assigner, trigger and evictor, and two fast ones.
+"""Window operators: a general one for every assigner, trigger and evictor, and two fast ones.
 
-State of a window lies under (key, namespace): the namespace is the window as plain data. Under (key, None) lies what
-all windows of a key share. Fast and general operators write the same state: one can take over from the other.
+The state of a window lies under (key, namespace); the namespace is the window as plain data. State that all windows of
+a key share lies under (key, None). Fast and general operators write the same state: one can restore the other's.
 """

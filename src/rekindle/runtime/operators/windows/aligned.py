@@ -1,8 +1,8 @@
-"""Tumbling and sliding windows with their own trigger: the windows of an element are arithmetic, rows are in panes.
+"""Tumbling and sliding windows with their default trigger: arithmetic finds an element's windows, panes hold the rows.
 
-A *pane* is one window: its rows by key. Consecutive elements mostly fall into the same windows, so these are looked up
-only when an element falls out of the range in which they are the right ones. A pane fires as a whole; timers are set
-for what a snapshot has to know, and nobody waits for them.
+A *pane* is one window: its rows by key. Consecutive elements mostly fall into the same panes, so the operator looks
+them up only when an element lies outside the range of times for which they hold. A pane fires as a whole. Timers are
+set for snapshots only; the operator does not wait for them.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.keys import owned_key
 from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
+from rekindle.runtime.operators.roles import PreparesSnapshot
 from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK, YOUNG, ValueContents, is_young
-from rekindle.runtime.operators.windows.deadlines import Deadlines
+from rekindle.runtime.operators.windows.deadlines import Deadlines, in_firing_order
 from rekindle.runtime.operators.windows.namespaces import SHARED, Namespace
-from rekindle.runtime.operators.windows.order import in_order
 from rekindle.runtime.operators.windows.window_operator import WindowOperator
 from rekindle.runtime.state.changes import ROW_KEY, Row
 from rekindle.runtime.timers import TimerQueue
 
-#: A range that no time is in.
-_NOWHERE: Final = (MAX_WATERMARK, MIN_WATERMARK)
+#: A range that contains no time.
+_NO_TIMES: Final = (MAX_WATERMARK, MIN_WATERMARK)
 
 
 class Pane:
-    """One window."""
+    """One window with the rows of its keys."""
 
     __slots__ = ("end", "fired", "namespace", "retimed", "rows", "young")
 
@@ -43,15 +43,14 @@ class Pane:
         self.rows: dict[Any, Row] = {}
         #: Keys whose rows are young.
         self.young: list[Any] = []
-        #: Keys that have fired, although the watermark says that the window has not ended: it was restored to an
-        #: earlier one.
+        #: Keys that have fired although the watermark has not passed the window: the restored watermark is earlier.
         self.fired: set[Any] = set()
-        #: Whether the window has ended since the last snapshot: its timers are now those of its clean-up.
+        #: Whether the window has ended since the last snapshot: its timers must become clean-up timers.
         self.retimed = False
 
 
-class AlignedWindowOperator(WindowOperator):
-    """Windows that are the same for all keys, evaluated at their end and with each late element."""
+class AlignedWindowOperator(WindowOperator, PreparesSnapshot):
+    """Windows that are the same for all keys, evaluated at their end and again with each late element."""
 
     def __init__(
         self, node: OperatorNode, context: OperatorContext, operation: WindowOperation, selector: Selector
@@ -64,8 +63,8 @@ class AlignedWindowOperator(WindowOperator):
         self._queue: TimerQueue = self.timers.event if self.event_time else self.timers.processing
         self._panes: dict[Namespace, Pane] = {}
         self._deadlines: Deadlines[Pane] = Deadlines()
-        #: The panes that are right for times from `_low` to before `_high`; none of them has ended.
-        self._low, self._high = _NOWHERE
+        #: The panes of every time from `_low` to before `_high`; none of these panes has ended.
+        self._low, self._high = _NO_TIMES
         self._current: tuple[Pane, ...] = ()
 
     def initialize_state(self, restored_id: int | None) -> None:
@@ -75,7 +74,7 @@ class AlignedWindowOperator(WindowOperator):
             for row in self.keyed.rows_of(group):
                 key, namespace = row[ROW_KEY]
                 if namespace is not SHARED and self.contents.present(row):
-                    pane = self._pane(namespace)
+                    pane = self._find_or_add_pane(namespace)
                     pane.rows[key] = row
                     if (key, namespace) not in waiting:
                         pane.fired.add(key)
@@ -86,8 +85,8 @@ class AlignedWindowOperator(WindowOperator):
 
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
         if self.event_time:
-            # Which windows have ended changes between batches, never inside one.
-            self._low, self._high = _NOWHERE
+            # A window ends between two batches, never inside one.
+            self._low, self._high = _NO_TIMES
             times: Any = timestamps if timestamps is not None else repeat(NO_TIMESTAMP)
         else:
             times = repeat(self.context.clock.wall_ms())
@@ -141,9 +140,9 @@ class AlignedWindowOperator(WindowOperator):
         self._low, self._high, self._current = low, high, panes
 
     def _panes_at(self, time: int, record: Any) -> tuple[int, int, tuple[Pane, ...]]:
-        """The panes of an element's windows, and from when to when they are the right ones for others.
+        """Return the panes of an element's windows, with the range of times that have the same panes.
 
-        An element that is in none, or in one that has ended, is added here, and one after it asks again.
+        If the element is in no window, or in one that has ended, this adds the element and returns an empty range.
         """
         if self.event_time:
             event_time_of(self.operation.assigner, time)
@@ -152,16 +151,16 @@ class AlignedWindowOperator(WindowOperator):
         starts = range(last, time - size, -slide)
         if not starts or (self.event_time and starts[-1] + size - 1 <= self.current_watermark):
             self._add_late(starts, time, record)
-            return *_NOWHERE, ()
-        panes = tuple(self._pane_from((start, start + size)) for start in starts)
+            return *_NO_TIMES, ()
+        panes = tuple(self._scheduled_pane((start, start + size)) for start in starts)
         if any(pane.fired for pane in panes):
             self._add_late(starts, time, record)
-            return *_NOWHERE, ()
+            return *_NO_TIMES, ()
         first = starts[-1]
         return max(last, first - slide + size), min(last + slide, first + size), panes
 
     def _add_late(self, starts: range, time: int, record: Any) -> None:
-        """Add an element to its windows one by one: those that have ended fire at once, if they have not gone."""
+        """Add an element to its windows one by one: a window that has ended fires at once, unless it was cleaned up."""
         watermark, key = self.current_watermark, self.selector(record)
         taken = False
         for start in starts:
@@ -169,7 +168,7 @@ class AlignedWindowOperator(WindowOperator):
             if self.cleanup_time(end - 1) <= watermark:
                 continue
             taken = True
-            pane = self._pane_from((start, end))
+            pane = self._scheduled_pane((start, end))
             row = pane.rows.get(key)
             if row is None:
                 row = self._open_row(pane, key, record, time)
@@ -184,16 +183,16 @@ class AlignedWindowOperator(WindowOperator):
         if not taken and self.event_time and time + self.lateness <= watermark:
             self.drop_late(record, time)
 
-    def _pane(self, namespace: Namespace) -> Pane:
+    def _find_or_add_pane(self, namespace: Namespace) -> Pane:
         pane = self._panes.get(namespace)
         if pane is None:
             pane = self._panes[namespace] = Pane(*namespace)
         return pane
 
-    def _pane_from(self, namespace: Namespace) -> Pane:
+    def _scheduled_pane(self, namespace: Namespace) -> Pane:
         pane = self._panes.get(namespace)
         if pane is None:
-            pane = self._pane(namespace)
+            pane = self._find_or_add_pane(namespace)
             end = pane.end - 1
             ended = self.event_time and end <= self.current_watermark
             self._deadlines.add(self.cleanup_time(end) if ended else end, pane)
@@ -206,7 +205,7 @@ class AlignedWindowOperator(WindowOperator):
         return row
 
     def window_row(self, key: Any, namespace: Namespace) -> Row:
-        """The user's state lies in a row of the backend: the window's becomes one."""
+        """Return the row of a window for the function's state: a young row becomes a row of the backend first."""
         pane = self._panes.get(namespace)
         row = None if pane is None else pane.rows.get(key)
         if pane is None or row is None:
@@ -228,7 +227,7 @@ class AlignedWindowOperator(WindowOperator):
     # -- firing -------------------------------------------------------------------------------------------------------
 
     def first_processing_time(self) -> int | None:
-        """The end of the first window."""
+        """Return the end of the first window; None in event time."""
         return None if self.event_time else self._deadlines.first()
 
     def fire_event_time(self, watermark: int) -> Iterator[int]:
@@ -238,7 +237,7 @@ class AlignedWindowOperator(WindowOperator):
         return iter(()) if self.event_time else self._fire_panes(passed_ms)
 
     def _fire_panes(self, limit: int) -> Iterator[int]:
-        self._low, self._high = _NOWHERE
+        self._low, self._high = _NO_TIMES
         for time, panes in self._deadlines.due(limit):
             for pane in sorted(panes, key=lambda pane: pane.namespace):
                 if self._panes.get(pane.namespace) is pane:
@@ -260,7 +259,7 @@ class AlignedWindowOperator(WindowOperator):
 
     def _evaluate_pane(self, pane: Pane) -> None:
         rows = pane.rows
-        keys = in_order(rows if not pane.fired else rows.keys() - pane.fired)
+        keys = in_firing_order(rows if not pane.fired else rows.keys() - pane.fired)
         contents = self.contents
         if self.function is None and isinstance(contents, ValueContents):
             result = contents.result
@@ -278,7 +277,7 @@ class AlignedWindowOperator(WindowOperator):
         clear = self.contents.clear
         if self.clears:
             window = TimeWindow(*pane.namespace)
-            for key in in_order(pane.rows):
+            for key in in_firing_order(pane.rows):
                 self.clear_user_state(key, pane.namespace, window)
         for row in pane.rows.values():
             if row[ROW_KEY] is not None:
@@ -287,7 +286,7 @@ class AlignedWindowOperator(WindowOperator):
     # -- snapshots ----------------------------------------------------------------------------------------------------
 
     def prepare_snapshot(self, checkpoint_id: int) -> None:
-        """Young rows that are still there become rows of the backend, with timers."""
+        """Turn young rows into rows of the backend, and set the timers that the snapshot needs."""
         for pane in self._panes.values():
             for key in pane.young:
                 row = pane.rows[key]
@@ -298,4 +297,3 @@ class AlignedWindowOperator(WindowOperator):
                 pane.retimed = False
                 for key in pane.rows:
                     self._set_timer(pane, key)
-        super().prepare_snapshot(checkpoint_id)

@@ -1,9 +1,9 @@
-"""What is kept of a window's elements: one reduced value, one accumulator, or the elements themselves.
+"""The contents of a window: one reduced value, one accumulator, or the elements themselves.
 
-Contents lie in the first column of a row. None is a value like any other there: a second column says that it is one.
+Contents lie in the first column of a row. There None is a value like any other: a second column tells it from no value.
 
-A row that a fast operator has just made is *young*: the backend does not know it, and never will if the window goes
-before the next snapshot. Otherwise `adopt` moves its contents to a row of the backend.
+A row that a fast operator has just made is *young*: the backend does not know it, and never will if the window is
+cleaned up before the next snapshot. Otherwise `adopt` moves its contents to a row of the backend.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.windowing.operation import ContentsKind, WindowOperation
 from rekindle.runtime.isolation import Isolate
 from rekindle.runtime.operators.stateless import method_or_callable
+from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_KEY, WHOLE, Row
 from rekindle.runtime.state.handles import AggregateLike
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.shaped import shaped_aggregate, shaped_reduce
 
-#: Where contents are in a row, and the mark beside them.
+#: The columns of the contents and of their change mark.
 CONTENTS: Final = ROW_COLUMNS
 CONTENTS_MARK: Final = CONTENTS + 1
 _IS_NONE: Final = CONTENTS + 2
 
 
 class _Young:
-    """The mark of a young row."""
+    """The change mark of a young row."""
 
 
 YOUNG: Final = _Young()
@@ -43,74 +43,74 @@ def is_young(row: Row) -> bool:
 
 
 class Contents(ABC):
-    """Reads and writes the contents of a row, whoever's turn it is."""
+    """Reads and writes the contents of any row."""
 
-    def __init__(self, keyed: HashMapKeyedBackend) -> None:
+    def __init__(self, keyed: KeyedStateBackend) -> None:
         self._keyed = keyed
 
     def young(self, element: Any, timestamp: int) -> Row:
-        """A row with the first element of a window."""
+        """Return a young row with the first element of a window."""
         row: Row = [None, None, None, YOUNG, None, YOUNG]
         self.add(row, element, timestamp)
         return row
 
     def adopt(self, young: Row, key: Any, namespace: Any) -> Row:
-        """The contents of a young row in a row of the backend."""
+        """Move the contents of a young row to a row of the backend, and return that row."""
         row = self._keyed.load_row((key, namespace))
         self.put(row, self.raw(young))
         return row
 
     @abstractmethod
     def add(self, row: Row, element: Any, timestamp: int) -> None:
-        """One more element."""
+        """Add an element."""
 
     @abstractmethod
     def present(self, row: Row) -> bool:
-        """Whether there are any contents."""
+        """Whether the row has contents."""
 
     def raw(self, row: Row) -> Any:
-        """Contents that are present, as they are kept."""
+        """Return the contents of a row as they are stored; the row must have some."""
         return row[CONTENTS]
 
     @abstractmethod
     def put(self, row: Row, raw: Any) -> None:
-        """Other contents."""
+        """Replace the contents."""
 
     @abstractmethod
     def evaluated(self, row: Row) -> list[Any]:
-        """What a window function sees of contents that are present."""
+        """Return the contents as the window function sees them; the row must have some."""
 
     @abstractmethod
     def clear(self, row: Row) -> None:
-        """Throw them away."""
+        """Remove the contents."""
 
     @abstractmethod
     def merge(self, target: Row, raw: Any) -> None:
-        """Add contents of another row to those of a row."""
+        """Add the contents of another row."""
 
 
 class ValueContents(Contents):
-    """One value."""
+    """Contents of one value."""
 
-    #: (element, value) to the next value.
+    #: (element, value) -> the next value.
     combine: Callable[[Any, Any], Any]
 
-    def __init__(self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None) -> None:
+    def __init__(self, keyed: KeyedStateBackend, type_info: TypeInformation | None) -> None:
         super().__init__(keyed)
         keyed.value_state(reserved(ValueStateDescriptor("window-contents", type_info)))
         keyed.value_state(reserved(ValueStateDescriptor("window-contents-is-none", Types.BOOLEAN())))
 
     @abstractmethod
     def first(self, element: Any) -> Any:
-        """The value after the first element."""
+        """Return the value of the first element."""
 
     @abstractmethod
     def result(self, value: Any) -> Any:
-        """What a value stands for."""
+        """Return the result of a value."""
 
     @abstractmethod
     def merged(self, value: Any, other: Any) -> Any:
-        """Two values as one."""
+        """Merge two values."""
 
     def add(self, row: Row, element: Any, timestamp: int) -> None:
         value = self.combine(element, row[CONTENTS]) if self.present(row) else self.first(element)
@@ -150,7 +150,7 @@ class ReducedContents(ValueContents):
 
     def __init__(
         self,
-        keyed: HashMapKeyedBackend,
+        keyed: KeyedStateBackend,
         type_info: TypeInformation | None,
         reduce: Callable[[Any, Any], Any],
         isolate: Isolate | None,
@@ -173,7 +173,7 @@ class ReducedContents(ValueContents):
 class AggregatedContents(ValueContents):
     """The accumulator of an aggregate function."""
 
-    def __init__(self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None, function: AggregateLike) -> None:
+    def __init__(self, keyed: KeyedStateBackend, type_info: TypeInformation | None, function: AggregateLike) -> None:
         super().__init__(keyed, type_info)
         self._function = function
         self.combine = function.add
@@ -189,9 +189,9 @@ class AggregatedContents(ValueContents):
 
 
 class ElementContents(Contents):
-    """All elements."""
+    """All elements of a window."""
 
-    def __init__(self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None, isolate: Isolate | None) -> None:
+    def __init__(self, keyed: KeyedStateBackend, type_info: TypeInformation | None, isolate: Isolate | None) -> None:
         super().__init__(keyed)
         keyed.list_state(reserved(ListStateDescriptor("window-elements", type_info)))
         self._isolate = isolate
@@ -233,9 +233,9 @@ class ElementContents(Contents):
 
 
 class TimestampedContents(ElementContents):
-    """All elements with their timestamps, as evictors want them: (timestamp, element)."""
+    """All elements as (timestamp, element), for evictors."""
 
-    def __init__(self, keyed: HashMapKeyedBackend, type_info: TypeInformation | None, isolate: Isolate | None) -> None:
+    def __init__(self, keyed: KeyedStateBackend, type_info: TypeInformation | None, isolate: Isolate | None) -> None:
         pair = None if type_info is None else Types.TUPLE([Types.LONG(), type_info])
         super().__init__(keyed, pair, isolate)
 
@@ -243,8 +243,8 @@ class TimestampedContents(ElementContents):
         self._append(row, (timestamp, element if self._isolate is None else self._isolate(element)))
 
 
-def contents_of(operation: WindowOperation, keyed: HashMapKeyedBackend, isolate: Isolate | None) -> Contents:
-    """The contents that an operation asks for. They must be the first that is registered."""
+def contents_of(operation: WindowOperation, keyed: KeyedStateBackend, isolate: Isolate | None) -> Contents:
+    """Return the contents of an operation. They must be the first state that is registered: their columns are fixed."""
     wanted, type_info = operation.contents, operation.stored_type()
     shape = None if type_info is None else type_info.shaper()
     if operation.evictor is not None:

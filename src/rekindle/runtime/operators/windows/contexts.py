@@ -1,4 +1,4 @@
-"""What assigners, triggers, evictors and window functions see of the engine."""
+"""The contexts of assigners, triggers, evictors and window functions."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from rekindle.metrics import MetricGroup
 from rekindle.runtime.context import OperatorContext, WatermarkHolder
 from rekindle.runtime.operators.output import Collector
 from rekindle.runtime.operators.windows.namespaces import Namespace
-from rekindle.runtime.operators.windows.window_state import KnownStates, WindowStateStore
+from rekindle.runtime.operators.windows.window_state import CachedHandles, WindowStateStore
+from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.changes import Row
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.merge_state import merge_state
 from rekindle.runtime.timers import InternalTimers
 
@@ -50,20 +50,20 @@ class Clocks:
         self._metrics = context.metrics
 
     def get_current_processing_time(self) -> int:
-        """The clock, in milliseconds."""
+        """Return the processing time in milliseconds."""
         return self._wall_ms()
 
     def get_current_watermark(self) -> int:
-        """Event time, in milliseconds."""
+        """Return the watermark in milliseconds."""
         return self._operator.current_watermark
 
     def get_metric_group(self) -> MetricGroup:
-        """Where metrics are registered."""
+        """Return the group in which metrics are registered."""
         return self._metrics
 
 
 class AssignerContext(WindowAssigner.WindowAssignerContext):
-    """What an assigner sees."""
+    """The context of an assigner."""
 
     def __init__(self, context: OperatorContext) -> None:
         self._wall_ms = context.clock.wall_ms
@@ -77,11 +77,11 @@ class AssignerContext(WindowAssigner.WindowAssignerContext):
 
 
 class EvictorContext(Clocks, Evictor.EvictorContext):
-    """What an evictor sees."""
+    """The context of an evictor."""
 
 
 class TriggerContext(Clocks, Trigger.OnMergeContext):
-    """What a trigger sees; `key` and `namespace` are set before it is called, the window's row is current."""
+    """The context of a trigger. The operator sets `key` and `namespace`; the window's row is current."""
 
     def __init__(
         self, context: OperatorContext, operator: WatermarkHolder, row_of: Callable[[Any, Namespace], Row]
@@ -89,7 +89,7 @@ class TriggerContext(Clocks, Trigger.OnMergeContext):
         super().__init__(context, operator)
         assert context.keyed is not None
         assert context.timers is not None
-        self._keyed: HashMapKeyedBackend = context.keyed
+        self._keyed: KeyedStateBackend = context.keyed
         self._timers: InternalTimers = context.timers
         self._row_of = row_of
         self._handles: dict[str, State] = {}
@@ -123,7 +123,7 @@ class TriggerContext(Clocks, Trigger.OnMergeContext):
 
 
 class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction.Context[Any]):
-    """What a process window function sees; `window`, `key` and `namespace` are set before it is called."""
+    """The context of a process window function. The operator sets `current_window`, `key` and `namespace`."""
 
     def __init__(
         self,
@@ -136,11 +136,11 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
         self._wall_ms = context.clock.wall_ms
         self._operator = operator
         self._collector = collector
-        self._global_state = KnownStates(context.runtime_context())
+        self._global_state = CachedHandles(context.runtime_context())
         self._merging = merging
         self._row_of = row_of
         assert context.keyed is not None
-        self._window_state = KnownStates(
+        self._window_state = CachedHandles(
             WindowStateStore(context.keyed, self._window_row, lambda each: reserved(each, "window:"))
         )
         self.current_window: Any = None

@@ -1,4 +1,4 @@
-"""Evaluates a window: contents to results, by whichever function was given."""
+"""Evaluation of a window: from its contents to results, with any kind of window function, with or without evictor."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from rekindle.runtime.operators.windows.contents import CONTENTS, TimestampedCon
 from rekindle.runtime.operators.windows.contexts import WindowContext
 from rekindle.runtime.state.changes import Row
 
-#: (key, window, elements) to results.
+#: (key, window, elements) -> results.
 Evaluate = Callable[[Any, Any, list[Any]], Iterable[Any] | None]
 
 
 def evaluation_of(function: Any, context: WindowContext) -> Evaluate:
-    """How a window function is called; without one the elements are the results."""
+    """Return how to call a window function; without one the elements are the results."""
     if function is None:
         return lambda key, window, elements: elements
     if isinstance(function, WindowFunction):
@@ -42,7 +42,7 @@ def evaluation_of(function: Any, context: WindowContext) -> Evaluate:
 
 
 def clearing_of(function: Any) -> Callable[[WindowContext], None] | None:
-    """The function's `clear`, if it has one of its own: the window's state goes."""
+    """Return the function's own `clear`, which clears a window's state; None if it does not override it."""
     if not isinstance(function, ProcessWindowFunction | ProcessAllWindowFunction):
         return None
     inherited = type(function).clear in (ProcessWindowFunction.clear, ProcessAllWindowFunction.clear)
@@ -50,7 +50,7 @@ def clearing_of(function: Any) -> Callable[[WindowContext], None] | None:
 
 
 def combination_of(contents: WindowContents) -> Callable[[list[Any]], list[Any]]:
-    """How elements that an evictor left become what the window function sees."""
+    """Return how to combine the elements that an evictor left into the input of the window function."""
     function = contents.function
     if contents.kind is ContentsKind.ELEMENTS:
         return list
@@ -70,7 +70,7 @@ def combination_of(contents: WindowContents) -> Callable[[list[Any]], list[Any]]
 
 
 class Eviction:
-    """Lets an evictor at a window's elements, before and after they are evaluated."""
+    """Calls an evictor before and after the evaluation of a window."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Eviction:
         self._context = context
 
     def evaluate(self, row: Row, window: Any, evaluate: Callable[[list[Any]], None]) -> None:
-        """Evict, evaluate, evict; what was removed does not come back."""
+        """Evict, evaluate, evict again; remove the evicted elements for good."""
         held: list[tuple[int, Any]] = row[CONTENTS]
         elements = [TimestampedValue(value, timestamp) for timestamp, value in held]
         self._evictor.evict_before(elements, len(elements), window, self._context)

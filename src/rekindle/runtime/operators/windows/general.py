@@ -44,7 +44,7 @@ class GeneralWindowOperator(WindowOperator):
     # -- elements -----------------------------------------------------------------------------------------------------
 
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
-        selector, element = self.selector, self._element
+        selector, element = self.selector, self._process_element
         remaining = iter(records)
         try:
             for record, timestamp in zip(remaining, timestamps or repeat(NO_TIMESTAMP)):  # noqa: B905 (repeat is endless)
@@ -55,7 +55,7 @@ class GeneralWindowOperator(WindowOperator):
             raise failed_record(self.name, records, remaining) from error
         self.collector.flush()
 
-    def _element(self, key: Any, record: Any, timestamp: int) -> None:
+    def _process_element(self, key: Any, record: Any, timestamp: int) -> None:
         self.keyed.row = self.row_of(key, SHARED)
         known = user_timestamp(timestamp)
         windows = self.operation.assigner.assign_windows(record, known, self._assigner_context)  # type: ignore[arg-type]
@@ -94,42 +94,42 @@ class GeneralWindowOperator(WindowOperator):
         return taken
 
     def is_late(self, window: Any) -> bool:
-        """Whether the window has gone for good."""
+        """Whether the window was already cleaned up."""
         return self.event_time and self.cleanup_time(window.max_timestamp()) <= self.current_watermark
 
     def _on_element(self, key: Any, namespace: Namespace, window: Any, row: Row, record: Any, timestamp: int) -> None:
-        context = self._about_trigger(key, namespace)
+        context = self._set_trigger_context(key, namespace)
         result = self.operation.trigger.on_element(record, user_timestamp(timestamp), window, context)  # type: ignore[arg-type]
         if result is not CONTINUE:
-            self._act(result, key, namespace, window, row)
+            self._apply_result(result, key, namespace, window, row)
         self._register_cleanup(key, namespace, window)
 
-    def _about_trigger(self, key: Any, namespace: Namespace) -> TriggerContext:
+    def _set_trigger_context(self, key: Any, namespace: Namespace) -> TriggerContext:
         context = self._trigger_context
         context.key, context.namespace = key, namespace
         self.keyed.row = self.row_of(key, namespace)
         return context
 
     def _on_merge(self, key: Any, window: Any, namespace: Namespace, merged: list[tuple[Namespace, Any]]) -> None:
-        """Windows have become one: the trigger follows, timers and trigger state of the others go."""
-        context = self._about_trigger(key, namespace)
+        """Tell the trigger that windows were merged; delete timers and trigger state of the old windows."""
+        context = self._set_trigger_context(key, namespace)
         context.merged = [each for each, _ in merged]
         self.operation.trigger.on_merge(window, context)
         for old, old_window in merged:
             if old != namespace:
-                self.operation.trigger.clear(old_window, self._about_trigger(key, old))
+                self.operation.trigger.clear(old_window, self._set_trigger_context(key, old))
                 self._delete_cleanup(key, old, old_window)
 
     # -- firing -------------------------------------------------------------------------------------------------------
 
     def fire_event_time(self, watermark: int) -> Iterator[int]:
         timers = self.timers
-        due = timers.event.drain() if self.ends_batch(watermark) else timers.advance_watermark(watermark)
+        due = timers.event.drain() if self.context.ends_batch(watermark) else timers.advance_watermark(watermark)
         return self._fire_timers(due, self.operation.trigger.on_event_time, self.event_time)
 
     def fire_processing_time(self, passed_ms: int) -> Iterator[int]:
         timers = self.timers
-        due = timers.processing.drain() if self.ends_batch(passed_ms) else timers.due_processing_time(passed_ms)
+        due = timers.processing.drain() if self.context.ends_batch(passed_ms) else timers.due_processing_time(passed_ms)
         return self._fire_timers(due, self.operation.trigger.on_processing_time, not self.event_time)
 
     def _fire_timers(
@@ -138,21 +138,21 @@ class GeneralWindowOperator(WindowOperator):
         for time, key, namespace in due:
             state = namespace if self._merging is None else self._merging.state_of(key, namespace)
             if state is None:
-                continue  # merged or gone: its trigger left a timer behind
+                continue  # the window was merged or cleaned up, but its trigger left a timer
             window = self.namespaces.unpack(namespace)
-            result = ask(time, window, self._about_trigger(key, namespace))
+            result = ask(time, window, self._set_trigger_context(key, namespace))
             row = self.row_of(key, state)
             if result is not CONTINUE:
-                self._act(result, key, namespace, window, row)
+                self._apply_result(result, key, namespace, window, row)
             if cleans_up:
                 if time == self.cleanup_time(window.max_timestamp()):
                     self._clear_all(key, namespace, window, row)
                 else:
-                    # A fast operator, whose state this may be, waits for the end of a window before it does this.
+                    # A fast operator may have written this state: it sets the clean-up timer when a window has ended.
                     self._register_cleanup(key, namespace, window)
             yield time
 
-    def _act(self, result: TriggerResult, key: Any, namespace: Namespace, window: Any, row: Row) -> None:
+    def _apply_result(self, result: TriggerResult, key: Any, namespace: Namespace, window: Any, row: Row) -> None:
         if type(result) is not TriggerResult:
             raise TypeError(f"{self.operation.trigger} must return a TriggerResult, not {result!r}")
         fire, purge = result.value
@@ -166,7 +166,7 @@ class GeneralWindowOperator(WindowOperator):
 
     def _clear_all(self, key: Any, namespace: Namespace, window: Any, row: Row) -> None:
         self.contents.clear(row)
-        self.operation.trigger.clear(window, self._about_trigger(key, namespace))
+        self.operation.trigger.clear(window, self._set_trigger_context(key, namespace))
         self.clear_user_state(key, namespace, window)
         if self._merging is not None:
             self._merging.retire(key, namespace)

@@ -1,7 +1,7 @@
-"""Which windows of a key have grown together, and where their contents lie.
+"""Merged windows of a key, and where their contents lie.
 
-The contents of merged windows stay where one of them began: its namespace is the *state namespace* of what they become.
-The row there says which window it belongs to now; an index by key, made of these at a restore, is kept in memory.
+The contents of merged windows stay in the row of one of them: its namespace is the *state namespace* of the merged
+window. A column of that row names the merged window. An index by key is kept in memory and rebuilt at a restore.
 """
 
 from __future__ import annotations
@@ -14,34 +14,36 @@ from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.windowing.assigners import MergingWindowAssigner
 from rekindle.runtime.operators.windows.namespaces import Namespace
+from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.changes import Row
 from rekindle.runtime.state.handles import RowValueState
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.spec import value_spec
 
 if TYPE_CHECKING:
     from rekindle.runtime.operators.windows.general import GeneralWindowOperator
 
-#: (key, merged window, its namespace, the windows that went into it)
+#: (key, merged window, its namespace, the windows that were merged into it)
 OnMerge = Callable[[Any, Any, Namespace, list[tuple[Namespace, Any]]], None]
 
 _STATE_NAME: Final = "merged-window"
 
 
 class MergedWindowColumn:
-    """Where a row says which window its contents belong to."""
+    """The column that names the window to which a row's contents belong."""
 
-    def __init__(self, keyed: HashMapKeyedBackend) -> None:
+    def __init__(self, keyed: KeyedStateBackend) -> None:
         self._keyed = keyed
         self.place = -1
-        keyed.register(value_spec(reserved(ValueStateDescriptor(_STATE_NAME, None)), allow_pickle=False), self._over)
+        keyed.register(
+            value_spec(reserved(ValueStateDescriptor(_STATE_NAME, None)), allow_pickle=False), self._handle_at
+        )
 
-    def _over(self, place: int) -> RowValueState:
+    def _handle_at(self, place: int) -> RowValueState:
         self.place = place
         return RowValueState(self._keyed, place)
 
     def set(self, row: Row, namespace: Namespace) -> None:
-        """The row's contents belong to this window; None: to none any more."""
+        """Assign the row's contents to a window; None: to no window any more."""
         place = self.place
         row[place] = namespace
         if row[place + 1] is not self._keyed.generation:
@@ -50,7 +52,7 @@ class MergedWindowColumn:
             self._keyed.note_emptied(row)
 
     def restored(self) -> Iterable[tuple[Any, Namespace, Namespace, Row]]:
-        """(key, window, state namespace, row) of every window that there is."""
+        """Yield (key, window, state namespace, row) of every window."""
         for group in self._keyed.key_groups:
             for row in self._keyed.rows_of(group):
                 if row[self.place] is not None:
@@ -60,7 +62,7 @@ class MergedWindowColumn:
 
 @dataclass(frozen=True)
 class AddedWindow:
-    """A window that an element goes into: merged or not, and where its contents lie."""
+    """The window that takes an element, merged or not, and the namespace of its contents."""
 
     window: Any
     namespace: Namespace
@@ -90,11 +92,11 @@ class MergingWindows:
             self._windows.setdefault(key, {})[namespace] = state
 
     def state_of(self, key: Any, namespace: Namespace) -> Namespace | None:
-        """Where the contents of a window lie; None if there is no such window."""
+        """Return the state namespace of a window; None if there is no such window."""
         return self._windows.get(key, {}).get(namespace)
 
     def add(self, key: Any, window: Any, on_merge: OnMerge) -> AddedWindow:
-        """The window that this one becomes together with those of the key that it meets."""
+        """Merge a window with the windows of the key that it meets; return the resulting window."""
         windows = self._windows.get(key, {})
         merges = _Merges()
         self._assigner.merge_windows([*map(self._unpack, windows), window], merges)
@@ -120,7 +122,7 @@ class MergingWindows:
     ) -> Namespace:
         states = [windows[old] for old, _ in known]
         if [old for old, _ in known] == [namespace]:
-            return states[0]  # an element inside a window that is there: nothing changes
+            return states[0]  # the element lies inside an existing window: nothing changes
         self._check_end(window)
         on_merge(key, window, namespace, known)
         for old, _ in known:
@@ -151,14 +153,14 @@ class MergingWindows:
             )
 
     def persist(self, key: Any, added: AddedWindow) -> None:
-        """A window has got its first element: from now on it is there."""
+        """Register a window that has got its first element."""
         windows = self._windows.setdefault(key, {})
         if added.namespace not in windows:
             windows[added.namespace] = added.state
             self._column.set(self._operator.row_of(key, added.state), added.namespace)
 
     def retire(self, key: Any, namespace: Namespace) -> None:
-        """The window goes."""
+        """Remove a window."""
         windows = self._windows[key]
         self._column.set(self._operator.row_of(key, windows.pop(namespace)), None)
         if not windows:

@@ -1,4 +1,7 @@
-"""Windows as plain data: what state, timers and files know them by."""
+"""Namespaces: windows as plain data, under which state, timers and files know them; and the backend of such rows.
+
+A row lies under (key, namespace), in the key group of the key.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,17 @@ from typing import Any, Final, Protocol
 
 from rekindle.common.serializer import TypeSerializer
 from rekindle.common.typeinfo import TypeInformation, Types
-from rekindle.datastream.windowing.operation import NamespaceKind
+from rekindle.datastream.windowing.operation import NAMESPACES_OPTION, NamespaceKind
 from rekindle.datastream.windowing.windows import CountWindow, GlobalWindow, TimeWindow, Window
+from rekindle.graph.nodes import OperatorNode
+from rekindle.runtime.key_hash import key_group
+from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
+from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.serde import value_codec_for
 
 Namespace = Any
 
-#: The namespace of what all windows of a key share.
+#: The namespace of the state that all windows of a key share.
 SHARED: Final = None
 
 _TYPES: Final[dict[NamespaceKind, TypeInformation]] = {
@@ -24,19 +32,19 @@ _TYPES: Final[dict[NamespaceKind, TypeInformation]] = {
 
 
 class Namespaces(Protocol):
-    """Windows of one assigner to namespaces, and back."""
+    """Converts the windows of one assigner to namespaces and back."""
 
     def pack(self, window: Any, /) -> Namespace:
-        """The window as a value that can be a key."""
+        """Return the window's namespace, which can be a key of a dict."""
         ...
 
     def unpack(self, namespace: Namespace, /) -> Window:
-        """The window again."""
+        """Return the window of a namespace."""
         ...
 
 
 class _TimeNamespaces:
-    """(start, end)"""
+    """The namespace of a time window is (start, end)."""
 
     def pack(self, window: TimeWindow) -> tuple[int, int]:
         return window.start, window.end
@@ -46,7 +54,7 @@ class _TimeNamespaces:
 
 
 class _CountNamespaces:
-    """The window's number."""
+    """The namespace of a count window is its number."""
 
     def pack(self, window: CountWindow) -> int:
         return window.id
@@ -56,7 +64,7 @@ class _CountNamespaces:
 
 
 class _GlobalNamespaces:
-    """0"""
+    """The namespace of the global window is 0."""
 
     def pack(self, window: GlobalWindow) -> int:
         return 0
@@ -66,7 +74,7 @@ class _GlobalNamespaces:
 
 
 class _SerializedNamespaces:
-    """What the user's serializer writes."""
+    """The namespace of any other window is the bytes that its serializer writes."""
 
     def __init__(self, serializer: TypeSerializer[Any]) -> None:
         self._serializer = serializer
@@ -82,7 +90,7 @@ class _SerializedNamespaces:
 
 
 def namespaces_of(kind: NamespaceKind, serializer: TypeSerializer[Any]) -> Namespaces:
-    """How windows of an assigner with this serializer become namespaces."""
+    """Return the conversion for the windows of an assigner with this serializer."""
     match kind:
         case NamespaceKind.TIME:
             return _TimeNamespaces()
@@ -94,8 +102,25 @@ def namespaces_of(kind: NamespaceKind, serializer: TypeSerializer[Any]) -> Names
             return _SerializedNamespaces(serializer)
 
 
-def row_key_type(kind: NamespaceKind, key_type: TypeInformation | None) -> TypeInformation | None:
-    """The type of (key, namespace); None if it is not known."""
+def windowed_backend(node: OperatorNode, key_groups: range, options: KeyedStateOptions) -> KeyedStateBackend:
+    """Return the keyed backend of a window operator."""
+    kind = NamespaceKind(node.options[NAMESPACES_OPTION])
+    max_parallelism = node.max_parallelism
+
+    def key_group_of(row_key: tuple[Any, Any]) -> int:
+        return key_group(row_key[0], max_parallelism)
+
+    return HashMapKeyedBackend(
+        max_parallelism,
+        key_groups,
+        options,
+        key_codec=value_codec_for(_row_key_type(kind, node.key_type), allow_pickle=options.allow_pickle),
+        key_group_of=key_group_of,
+    )
+
+
+def _row_key_type(kind: NamespaceKind, key_type: TypeInformation | None) -> TypeInformation | None:
+    """Return the type of (key, namespace); None if it is not known."""
     namespace_type = _TYPES.get(kind)
     if key_type is None or namespace_type is None:
         return None

@@ -1,9 +1,8 @@
-"""Sessions of event time with their own trigger: an element that prolongs a session changes a number.
+"""Event-time sessions with their default trigger: an element that prolongs a session only changes a number.
 
-Flink merges windows, moves timers and writes the merged window with every element. Here a session is an object, and it
-is looked at when it would end: if it has grown meanwhile, that is later. Rows, windows and timers are written when a
-snapshot is about to be taken, for the sessions that there are then. In a snapshot there is no difference to the general
-operator.
+Flink merges windows, moves timers and writes the merged window with every element. Here a session is an object with a
+deadline: the operator checks it when it would end, and postpones the deadline if it has grown. Rows, windows and timers
+are written right before a snapshot, for the sessions that exist then. The snapshot equals the general operator's.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.keys import owned_key
 from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
+from rekindle.runtime.operators.roles import PreparesSnapshot
 from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK, YOUNG, ValueContents, is_young
-from rekindle.runtime.operators.windows.deadlines import Deadlines
+from rekindle.runtime.operators.windows.deadlines import Deadlines, in_firing_order
 from rekindle.runtime.operators.windows.merging_windows import MergedWindowColumn
-from rekindle.runtime.operators.windows.order import in_order
 from rekindle.runtime.operators.windows.window_operator import WindowOperator
 from rekindle.runtime.state.changes import Row
 
@@ -41,16 +40,16 @@ class Session:
         self.start = start
         self.end = end
         self.row = row
-        #: The start while it waits for its end; NEVER once it has fired.
+        #: The session's start while it waits for its end; NEVER once it has fired.
         self.active_from = start
-        #: When it is to be looked at.
+        #: When the operator checks the session.
         self.deadline = NEVER
-        #: The time of the timer that a snapshot knows; NEVER: it knows none.
+        #: The time of the session's timer in the last snapshot; NEVER if it has none.
         self.timer = NEVER
 
 
-class SessionWindowOperator(WindowOperator):
-    """Sessions, evaluated when they end and with each late element."""
+class SessionWindowOperator(WindowOperator, PreparesSnapshot):
+    """Sessions, evaluated when they end and again with each late element."""
 
     shares_elements = False
 
@@ -60,7 +59,7 @@ class SessionWindowOperator(WindowOperator):
         super().__init__(node, context, operation, selector)
         assert isinstance(operation.assigner, SessionWindows)
         self._assigner = operation.assigner
-        #: key -> its sessions, by start
+        #: key -> its sessions, sorted by start
         self._sessions: dict[Any, list[Session]] = {}
         self._deadlines: Deadlines[Session] = Deadlines()
 
@@ -77,7 +76,7 @@ class SessionWindowOperator(WindowOperator):
             if session.timer != end - 1:
                 session.active_from = NEVER
             self._sessions.setdefault(key, []).append(session)
-            self._look_at(session, end - 1 if session.timer == end - 1 else self.cleanup_time(end - 1))
+            self._check_at(session, end - 1 if session.timer == end - 1 else self.cleanup_time(end - 1))
         for sessions in self._sessions.values():
             sessions.sort(key=_start)
 
@@ -107,7 +106,7 @@ class SessionWindowOperator(WindowOperator):
             if sessions is not None:
                 session = sessions[-1]
                 if session.active_from <= start <= session.end:
-                    # The latest session goes on: by far the most frequent case.
+                    # The element prolongs the latest session: by far the most frequent case.
                     if end > session.end:
                         session.end = end
                     row = session.row
@@ -139,7 +138,7 @@ class SessionWindowOperator(WindowOperator):
             self._add(key, sessions, start, end, record)
 
     def _add(self, key: Any, sessions: list[Session] | None, start: int, end: int, record: Any) -> None:
-        """Add an element to a new session, or to the one that all sessions it meets become."""
+        """Add an element to a new session, or to the one into which all sessions that it meets are merged."""
         event_time_of(self._assigner, start)
         watermark = self.current_watermark
         met = [each for each in sessions if each.start <= end and each.end >= start] if sessions else []
@@ -151,17 +150,17 @@ class SessionWindowOperator(WindowOperator):
                 self.drop_late(record, start)
             return
         else:
-            session = self._open(key, sessions, start, end, record)
+            session = self._add_session(key, sessions, start, end, record)
         last = session.end - 1
         if last > watermark:
             session.active_from = session.start
-            self._look_at(session, last)
+            self._check_at(session, last)
         else:
             session.active_from = NEVER
-            self._look_at(session, self.cleanup_time(last))
+            self._check_at(session, self.cleanup_time(last))
             self._evaluate_session(session)
 
-    def _open(self, key: Any, sessions: list[Session] | None, start: int, end: int, record: Any) -> Session:
+    def _add_session(self, key: Any, sessions: list[Session] | None, start: int, end: int, record: Any) -> Session:
         key = owned_key(key)
         session = Session(key, start, end, self.contents.young(record, start))
         if sessions is None:
@@ -173,17 +172,17 @@ class SessionWindowOperator(WindowOperator):
         return session
 
     def _merge(self, met: list[Session], start: int, end: int) -> Session:
-        """One session of several: the contents of the first take in those of the others."""
+        """Merge sessions into the first one, with their contents."""
         session = met[0]
         session.start = min(start, session.start)
         session.end = max(end, met[-1].end)
         for other in met[1:]:
             self.contents.merge(session.row, self.contents.raw(other.row))
-            self._forget(other)
+            self._remove(other)
         return session
 
-    def _forget(self, session: Session) -> None:
-        """The session is no more: nothing of it stays behind."""
+    def _remove(self, session: Session) -> None:
+        """Remove a session with its contents and its timer."""
         session.deadline = NEVER
         row = session.row
         if not is_young(row):
@@ -197,8 +196,8 @@ class SessionWindowOperator(WindowOperator):
         else:
             sessions.remove(session)
 
-    def _look_at(self, session: Session, time: int) -> None:
-        """Have the session looked at in time: earlier than that does no harm."""
+    def _check_at(self, session: Session, time: int) -> None:
+        """Check the session at this time, or earlier, which does no harm."""
         if time < session.deadline:
             session.deadline = time
             self._deadlines.add(time, session)
@@ -206,24 +205,24 @@ class SessionWindowOperator(WindowOperator):
     # -- firing -------------------------------------------------------------------------------------------------------
 
     def first_processing_time(self) -> int | None:
-        """Nothing here waits for the clock."""
+        """Return None: sessions of event time do not wait for the clock."""
         return None
 
     def fire_processing_time(self, passed_ms: int) -> Iterator[int]:
         return iter(())
 
     def fire_event_time(self, watermark: int) -> Iterator[int]:
-        for time, looked_at in self._deadlines.due(watermark):
+        for time, checked in self._deadlines.due(watermark):
             due: dict[Any, list[Session]] = {}
-            for session in looked_at:
+            for session in checked:
                 if session.deadline == time:
                     session.deadline = NEVER
                     last = session.end - 1
                     if last > time:
-                        self._look_at(session, last)  # it has grown
+                        self._check_at(session, last)  # the session has grown
                     else:
                         due.setdefault(session.key, []).append(session)
-            for key in in_order(due) if len(due) > 1 else due:
+            for key in in_firing_order(due) if len(due) > 1 else due:
                 for session in due[key]:
                     self._on_deadline(session, time)
             yield time
@@ -235,9 +234,9 @@ class SessionWindowOperator(WindowOperator):
             self._evaluate_session(session)
         cleanup = self.cleanup_time(session.end - 1)
         if time == cleanup:
-            self._close(session)
+            self._clean_up(session)
         else:
-            self._look_at(session, cleanup)
+            self._check_at(session, cleanup)
 
     def _evaluate_session(self, session: Session) -> None:
         contents = self.contents
@@ -247,8 +246,8 @@ class SessionWindowOperator(WindowOperator):
             namespace = session.start, session.end
             self.evaluate(session.key, namespace, TimeWindow(*namespace), contents.evaluated(session.row))
 
-    def _close(self, session: Session) -> None:
-        self._forget(session)
+    def _clean_up(self, session: Session) -> None:
+        self._remove(session)
         if self.clears:
             namespace = session.start, session.end
             self.clear_user_state(session.key, namespace, TimeWindow(*namespace))
@@ -256,7 +255,7 @@ class SessionWindowOperator(WindowOperator):
     # -- snapshots ----------------------------------------------------------------------------------------------------
 
     def prepare_snapshot(self, checkpoint_id: int) -> None:
-        """Write what a snapshot has to know and does not: new sessions, windows that have grown, their timers."""
+        """Write new sessions, windows that have grown, and their timers."""
         column = self._window_column
         for sessions in self._sessions.values():
             for session in sessions:
@@ -274,7 +273,6 @@ class SessionWindowOperator(WindowOperator):
                 session.timer = time
                 if time != NEVER:
                     self.timers.register_event_time(time, session.key, namespace)
-        super().prepare_snapshot(checkpoint_id)
 
 
 def _start(session: Session) -> int:

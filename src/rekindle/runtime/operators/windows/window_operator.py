@@ -1,4 +1,4 @@
-"""What all window operators have in common: life cycle, clocks, lateness, evaluation."""
+"""The base of the window operators: life cycle, clocks, lateness, evaluation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from rekindle.runtime.isolation import isolator
 from rekindle.runtime.keys import owned_key
 from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.output import OperatorFailure
-from rekindle.runtime.operators.stateless import FunctionOperator, tell_where
+from rekindle.runtime.operators.roles import Timed
+from rekindle.runtime.operators.stateless import FunctionOperator, set_runtime_context_of
 from rekindle.runtime.operators.windows.contents import Contents, contents_of
 from rekindle.runtime.operators.windows.contexts import WindowContext
 from rekindle.runtime.operators.windows.evaluation import clearing_of, evaluation_of
@@ -23,17 +24,17 @@ from rekindle.runtime.state.changes import Row
 LATE_RECORDS_DROPPED = "numLateRecordsDropped"
 
 
-class WindowOperator(FunctionOperator):
-    """Base of the window operators. The user's window function, if there is one, is `self.function`."""
+class WindowOperator(FunctionOperator, Timed):
+    """Base of the window operators. `self.function` is the user's window function, or None."""
 
-    #: Whether an element may be in several windows at once; then each gets a copy of one that can change.
+    #: Whether an element may be in several windows: then each window gets its own copy of an element that can change.
     shares_elements = True
 
     def __init__(
         self, node: OperatorNode, context: OperatorContext, operation: WindowOperation, selector: Selector
     ) -> None:
         super().__init__(node, context, operation.function)
-        tell_where(operation.contents.function, self.runtime_context)
+        set_runtime_context_of(operation.contents.function, self.runtime_context)
         assert context.keyed is not None
         assert context.timers is not None
         self.operation = operation
@@ -49,7 +50,7 @@ class WindowOperator(FunctionOperator):
     # -- life ---------------------------------------------------------------------------------------------------------
 
     def initialize_state(self, restored_id: int | None) -> None:
-        """Contents come first: they are where every operator expects them."""
+        """Register the contents first: their columns are fixed."""
         isolate = isolator(self.operation.input_type, self.context.settings.object_reuse)
         self.contents = contents_of(self.operation, self.keyed, isolate if self.shares_elements else None)
         super().initialize_state(restored_id)
@@ -79,17 +80,17 @@ class WindowOperator(FunctionOperator):
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: int) -> None:
-        """Fire what is due in event time, at the end of BATCH mode in processing time too; pass the watermark on."""
+        """Fire the event-time timers that are due, at the end of BATCH mode all timers; pass the watermark on."""
         self.current_watermark = watermark
         due = [self.fire_event_time(watermark)]
-        if self.ends_batch(watermark):
+        if self.context.ends_batch(watermark):
             due.append(self.fire_processing_time(watermark))
         for times in due:
             self._fire(times)
         self.output.emit_watermark(watermark)
 
     def next_due_ms(self) -> int | None:
-        """When the millisecond of the earliest processing-time timer is over: until then elements may come in it.
+        """Return when the millisecond of the earliest processing-time timer is over: until then it may get elements.
 
         In BATCH mode these timers wait for the end of the input.
         """
@@ -97,17 +98,17 @@ class WindowOperator(FunctionOperator):
         return None if first is None else first + 1
 
     def first_processing_time(self) -> int | None:
-        """The earliest processing-time timer."""
+        """Return the time of the earliest processing-time timer."""
         return self.timers.next_processing_time()
 
     def on_processing_time(self, now_ms: int) -> None:
-        """Fire what is due in processing time."""
+        """Fire the processing-time timers that are due."""
         due = self.next_due_ms()
         if due is not None and due <= now_ms:
             self._fire(self.fire_processing_time(now_ms - 1))
 
     def _fire(self, times: Iterator[int]) -> None:
-        """Run through the times that are due; the windows of each are evaluated as it comes."""
+        """Exhaust an iterator that fires timers and yields each time after its windows are evaluated."""
         time: int | None = None
         try:
             for time in times:  # noqa: B007 (for the error)
@@ -120,50 +121,50 @@ class WindowOperator(FunctionOperator):
         self.collector.flush()
 
     def fire_event_time(self, watermark: int) -> Iterator[int]:
-        """Fire event-time timers; yields each time when it is done."""
+        """Fire event-time timers; yield each time when its timers have fired."""
         raise NotImplementedError
 
     def fire_processing_time(self, passed_ms: int) -> Iterator[int]:
-        """Fire processing-time timers up to a millisecond that is over; yields each time when it is done."""
+        """Fire processing-time timers up to a millisecond that is over; yield each time when its timers have fired."""
         raise NotImplementedError
 
     def cleanup_time(self, max_timestamp: int) -> int:
-        """When a window goes."""
+        """Return when a window is cleaned up."""
         return min(max_timestamp + self.lateness, MAX_WATERMARK) if self.event_time else max_timestamp
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
     def row_of(self, key: Any, namespace: Namespace) -> Row:
-        """The row of a key and window, which may be new."""
+        """Return the row of a key and namespace, which may be new."""
         row_key = (key, namespace)
         return self.keyed.front.get(row_key) or self.keyed.load_row((owned_key(key), namespace))
 
     def window_row(self, key: Any, namespace: Namespace) -> Row:
-        """The row of a window in which the window function's state lies."""
+        """Return the row of a window that holds the state of the window function."""
         return self.row_of(key, namespace)
 
     # -- evaluation ---------------------------------------------------------------------------------------------------
 
     def evaluate(self, key: Any, namespace: Namespace, window: Any, elements: list[Any]) -> None:
-        """Call the window function; while it runs, the state that it sees is that of the key."""
+        """Call the window function. While it runs, the current row is that of the key, not of the window."""
         time = window.max_timestamp()
-        self._about(key, namespace, window, time)
+        self._set_context(key, namespace, window, time)
         self.collector.add_all(self._evaluate(key, window, elements), time)
 
     def clear_user_state(self, key: Any, namespace: Namespace, window: Any) -> None:
-        """The window goes: the function may clear what it keeps for it."""
+        """Call the function's `clear` before the window is cleaned up."""
         if self._clear is not None:
-            self._about(key, namespace, window, window.max_timestamp())
+            self._set_context(key, namespace, window, window.max_timestamp())
             self._clear(self.window_context)
 
-    def _about(self, key: Any, namespace: Namespace, window: Any, time: int) -> None:
+    def _set_context(self, key: Any, namespace: Namespace, window: Any, time: int) -> None:
         context = self.window_context
         context.key, context.namespace, context.current_window, context.time = key, namespace, window, time
         self.keyed.row = self.row_of(key, SHARED)
 
     def drop_late(self, record: Any, timestamp: int) -> None:
-        """An element that came too late for all its windows."""
+        """Drop an element that is too late for all its windows, or emit it to the side output of late elements."""
         if self.operation.late_tag is None:
             self.late_records.inc()
         else:
-            self.collector.add_untouched((self.operation.late_tag, record), timestamp)
+            self.collector.add_without_isolation((self.operation.late_tag, record), timestamp)

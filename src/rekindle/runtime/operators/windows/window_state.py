@@ -1,4 +1,4 @@
-"""State of a window: handles that work on the window's row while the current one is that of the key."""
+"""State per window: handles that make the window's row current for each call, in place of the key's row."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from rekindle.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
+from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.changes import Row
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 
 
-class _OnWindow:
-    """Runs a handle's methods with the window's row as the current one."""
+class _WindowCalls:
+    """Calls methods of a state handle while the window's row is current."""
 
-    def __init__(self, keyed: HashMapKeyedBackend, row: Callable[[], Row]) -> None:
+    def __init__(self, keyed: KeyedStateBackend, row: Callable[[], Row]) -> None:
         self._keyed = keyed
         self._row = row
 
     def call(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        """What the method says about the window."""
+        """Call a method on the window's row."""
         keyed = self._keyed
         outer = keyed.row
         keyed.row = self._row()
@@ -43,7 +43,7 @@ class _OnWindow:
 
 
 class _WindowState(State):
-    def __init__(self, handle: Any, window: _OnWindow) -> None:
+    def __init__(self, handle: Any, window: _WindowCalls) -> None:
         self._handle = handle
         self._on_window = window.call
 
@@ -113,11 +113,11 @@ class _WindowMapState(_WindowState, MapState[Any, Any]):
 
 
 class WindowStateStore(KeyedStateStore):
-    """Hands out state of the window that is being evaluated."""
+    """Returns state of the window that is being evaluated."""
 
-    def __init__(self, keyed: HashMapKeyedBackend, row: Callable[[], Row], scoped: Callable[[Any], Any]) -> None:
+    def __init__(self, keyed: KeyedStateBackend, row: Callable[[], Row], scoped: Callable[[Any], Any]) -> None:
         self._keyed = keyed
-        self._window = _OnWindow(keyed, row)
+        self._window = _WindowCalls(keyed, row)
         self._scoped = scoped
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
@@ -136,8 +136,8 @@ class WindowStateStore(KeyedStateStore):
         return _WindowAggregatingState(self._keyed.aggregating_state(self._scoped(state_descriptor)), self._window)
 
 
-class KnownStates(KeyedStateStore):
-    """A store whose handles are made once: window functions ask for them with every window."""
+class CachedHandles(KeyedStateStore):
+    """A store that creates each handle once: window functions ask for their state with every window."""
 
     def __init__(self, store: KeyedStateStore) -> None:
         self._store = store

@@ -1,0 +1,102 @@
+"""The asynchronous part of snapshots: one thread per slot encodes, writes and acknowledges while epochs go on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from time import monotonic
+
+from rekindle.checkpoint.parts import OperatorSnapshotFutures
+from rekindle.checkpoint.paths import StateFileName, savepoint_reference, shared_reference
+from rekindle.checkpoint.statefile import InlineWriter, PartWriter, StateFileWriter
+from rekindle.checkpoint.store.options import StoreOptions, open_configured
+from rekindle.checkpoint.store.port import Store
+from rekindle.crash_points import CrashPoint, reach
+from rekindle.protocol import CheckpointAcknowledged, CheckpointDeclined, CheckpointOrder, Message, Storage
+from rekindle.runtime.failure_report import own_traceback
+from rekindle.runtime.snapshot import CapturedTask
+
+_LOG = logging.getLogger(__name__)
+
+
+class Uploader:
+    """Writes the snapshots of a slot's tasks, in order, and acknowledges or declines each to the driver."""
+
+    def __init__(
+        self, storage: Storage, attempt: int, send: Callable[[Message], None], store_options: StoreOptions
+    ) -> None:
+        self._storage = storage
+        self._attempt = attempt
+        self._send = send
+        self._store_options = store_options
+        self.store: Store | None = open_configured(storage.url, store_options) if storage.url is not None else None
+        self._savepoints: tuple[str, Store] | None = None  # the store of the last savepoint
+        self._waiting: SimpleQueue[tuple[CapturedTask, float, float] | None] = SimpleQueue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="snapshot upload", daemon=True)
+        self._thread.start()
+
+    def put(self, snapshot: CapturedTask, start_delay_ms: float, sync_ms: float) -> None:
+        """Queue a snapshot; returns at once."""
+        self._waiting.put((snapshot, start_delay_ms, sync_ms))
+
+    def close(self, timeout_s: float) -> None:
+        """Begin no other snapshot, and wait for the one that is being written: no file may appear after the driver has
+        looked for leftover files.
+        """
+        self._closed = True
+        self._waiting.put(None)
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while (waiting := self._waiting.get()) is not None and not self._closed:
+            snapshot, start_delay_ms, sync_ms = waiting
+            try:
+                self._send(self._write(snapshot, start_delay_ms, sync_ms))
+            except Exception as error:
+                _LOG.warning("%s: snapshot %d failed: %s", snapshot.name, snapshot.order.id, error)
+                self._send(
+                    CheckpointDeclined(
+                        checkpoint=snapshot.order.id,
+                        chain=snapshot.chain,
+                        subtask=snapshot.subtask,
+                        message=f"{snapshot.name}: {error}",
+                        asynchronous=True,
+                        traceback=own_traceback(error),
+                    )
+                )
+            reach(CrashPoint.AFTER_ACKNOWLEDGEMENT)
+
+    def _write(self, snapshot: CapturedTask, start_delay_ms: float, sync_ms: float) -> CheckpointAcknowledged:
+        started = monotonic()
+        reach(CrashPoint.BEFORE_UPLOAD)
+        written = snapshot.write(lambda operator: self._writer(snapshot.order, operator))
+        reach(CrashPoint.AFTER_UPLOAD)
+        answer = CheckpointAcknowledged(
+            checkpoint=snapshot.order.id,
+            chain=snapshot.chain,
+            subtask=snapshot.subtask,
+            operators=written,
+            start_delay_ms=start_delay_ms,
+            sync_ms=sync_ms,
+            async_ms=(monotonic() - started) * 1000,
+        )
+        reach(CrashPoint.BEFORE_ACKNOWLEDGEMENT)
+        return answer
+
+    def _writer(self, order: CheckpointOrder, operator: OperatorSnapshotFutures) -> PartWriter:
+        file = StateFileName.of(order.id, self._attempt, operator.uid, operator.subtask)
+        if order.storage is not None:
+            store = self._savepoint_store(order.storage)
+            return StateFileWriter(store, order.storage.root, savepoint_reference(file))
+        if self.store is None:
+            return InlineWriter(operator.name, self._storage.max_inline_bytes)
+        return StateFileWriter(self.store, self._storage.root, shared_reference(file))
+
+    def _savepoint_store(self, storage: Storage) -> Store:
+        assert storage.url is not None, "savepoints are files"
+        if self._savepoints is None or self._savepoints[0] != storage.url:
+            self._savepoints = storage.url, open_configured(storage.url, self._store_options)
+        return self._savepoints[1]

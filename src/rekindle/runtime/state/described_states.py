@@ -1,0 +1,86 @@
+"""From a state descriptor to its handle: the spec, then the layers that its time to live and its type need."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from rekindle.datastream.state import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReducingState,
+    ReducingStateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
+from rekindle.runtime.state.handles import (
+    RowAggregatingState,
+    RowListState,
+    RowMapState,
+    RowReducingState,
+    RowValueState,
+)
+from rekindle.runtime.state.shaped import (
+    shaped_aggregate,
+    shaped_list,
+    shaped_map,
+    shaped_reduce,
+    shaped_reducing,
+    shaped_value,
+)
+from rekindle.runtime.state.spec import aggregating_spec, list_spec, map_spec, reducing_spec, value_spec
+from rekindle.runtime.state.ttl.expiry import ttl_of
+from rekindle.runtime.state.ttl.layer import ExpiringRows, TtlStates
+
+
+class _Registering(ExpiringRows, Protocol):
+    """A backend that registers specs, with the settings of its states."""
+
+    _allow_pickle: bool
+    _ttl_states: TtlStates
+
+
+class DescribedStates:
+    """The methods of a backend that hand out state by descriptor; the backend's `register` does the rest."""
+
+    __slots__ = ()
+
+    def value_state(self: _Registering, descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        """The handle of a value state."""
+        spec, ttl = value_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        if ttl is not None:
+            return shaped_value(spec, self._ttl_states.value_state(spec, ttl))
+        return shaped_value(spec, self.register(spec, lambda column: RowValueState(self, column)))
+
+    def list_state(self: _Registering, descriptor: ListStateDescriptor) -> ListState[Any]:
+        """The handle of a list state."""
+        spec, ttl = list_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        if ttl is not None:
+            return shaped_list(spec, self._ttl_states.list_state(spec, ttl))
+        return shaped_list(spec, self.register(spec, lambda column: RowListState(self, column)))
+
+    def map_state(self: _Registering, descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        """The handle of a map state."""
+        spec, ttl = map_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        if ttl is not None:
+            return shaped_map(spec, self._ttl_states.map_state(spec, ttl))
+        return shaped_map(spec, self.register(spec, lambda column: RowMapState(self, column)))
+
+    def reducing_state(self: _Registering, descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        """The handle of a reducing state."""
+        spec, ttl = reducing_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        reduce = shaped_reduce(spec.shape, descriptor.get_reduce_function().reduce)
+        if ttl is not None:
+            return shaped_reducing(spec, self._ttl_states.reducing_state(spec, ttl, reduce))
+        return shaped_reducing(spec, self.register(spec, lambda column: RowReducingState(self, column, reduce)))
+
+    def aggregating_state(self: _Registering, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+        """The handle of an aggregating state."""
+        spec, ttl = aggregating_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        aggregate = shaped_aggregate(spec.shape, descriptor.get_agg_function())
+        if ttl is not None:
+            return self._ttl_states.aggregating_state(spec, ttl, aggregate)
+        return self.register(spec, lambda column: RowAggregatingState(self, column, aggregate))
