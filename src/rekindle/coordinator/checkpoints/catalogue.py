@@ -260,19 +260,19 @@ _decode_state = msgspec.msgpack.Decoder(SubtaskState).decode
 
 @dataclass(frozen=True)
 class AcknowledgedSubtask:
-    """What a subtask said about a checkpoint; `states`: by operator uid, whole, with what the deltas stand on."""
+    """A subtask's acknowledgement and its whole state by operator uid: deltas together with their base."""
 
-    word: CheckpointAcknowledged
+    message: CheckpointAcknowledged
     states: Sequence[tuple[str, SubtaskState]]
 
     @classmethod
-    def on_top(cls, base: Manifest | None, word: CheckpointAcknowledged) -> AcknowledgedSubtask:
-        """A word whose deltas stand on a completed checkpoint, or on nothing (I12)."""
+    def based_on(cls, base: Manifest | None, message: CheckpointAcknowledged) -> AcknowledgedSubtask:
+        """Complete an acknowledgement whose deltas are based on a completed checkpoint, or on none (I12)."""
         states = []
-        for operator in word.operators:
+        for operator in message.operators:
             state = _decode_state(operator.state)
             states.append((operator.uid, on_top_of(_base_of(base, operator.uid, state.subtask), state)))
-        return cls(word, states)
+        return cls(message, states)
 
     def files_of(self, checkpoint_id: int) -> set[str]:
         """The state files that the subtask wrote for this checkpoint, as references."""
@@ -283,17 +283,17 @@ class AcknowledgedSubtask:
 
 @dataclass(frozen=True)
 class AcknowledgedCheckpoint:
-    """Everything that every subtask said about a checkpoint."""
+    """The acknowledgements of all subtasks, and the positions of the sources that the driver reads."""
 
-    words: Sequence[AcknowledgedSubtask]
+    subtasks: Sequence[AcknowledgedSubtask]
     #: The partitions left of each DataFrame source (I10).
     unread: Mapping[int, Sequence[int]]
 
     def manifest(self, plan: JobPlan, claim: Claim, checkpoint: PendingCheckpoint, duration_ms: int) -> Manifest:
         """The checkpoint as it will be published."""
         states: dict[str, list[SubtaskState]] = {}
-        for word in self.words:
-            for uid, state in word.states:
+        for subtask in self.subtasks:
+            for uid, state in subtask.states:
                 states.setdefault(uid, []).append(state)
         return Manifest(
             kind=ManifestKind.SAVEPOINT if checkpoint.kind.is_savepoint else ManifestKind.CHECKPOINT,

@@ -226,15 +226,15 @@ class CheckpointTracker:
         with self._lock:
             self._recorder.triggered(trigger.id, trigger.kind, now_ms, trigger.timestamp_ms, format_type)
 
-    def acknowledged(self, said: AcknowledgedSubtask, now_ms: float) -> None:
+    def acknowledged(self, acknowledged: AcknowledgedSubtask, now_ms: float) -> None:
         """A subtask has acknowledged."""
-        word, states = said.word, said.states
-        times = {each.uid: each for each in word.operators}
+        message, states = acknowledged.message, acknowledged.states
+        times = {each.uid: each for each in message.operators}
         snapshot = SubtaskSnapshot(
-            index=word.subtask,
-            start_delay_ms=max(0, round(word.start_delay_ms)),
-            sync_duration_ms=round(word.sync_ms),
-            async_duration_ms=round(word.async_ms),
+            index=message.subtask,
+            start_delay_ms=max(0, round(message.start_delay_ms)),
+            sync_duration_ms=round(message.sync_ms),
+            async_duration_ms=round(message.async_ms),
             checkpointed_size=sum(state.new_bytes for _, state in states),
             state_size=sum(state.full_bytes for _, state in states),
             persisted_data=sum(blob_size(state.in_flight) for _, state in states if state.in_flight is not None),
@@ -250,7 +250,7 @@ class CheckpointTracker:
             ),
         )
         with self._lock:
-            self._recorder.acknowledged(word.checkpoint, self._vertices[word.chain], snapshot, now_ms)
+            self._recorder.acknowledged(message.checkpoint, self._vertices[message.chain], snapshot, now_ms)
 
     def completed(self, checkpoint: CompletedCheckpoint, external_path: str | None) -> CheckpointStatistics:
         """A checkpoint is published. `external_path`: the path from which a job restores it."""
