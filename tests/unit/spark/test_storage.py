@@ -24,7 +24,7 @@ from rekindle.errors import (
 )
 from rekindle.spark import launcher
 from rekindle.spark.storage import JobStorage
-from tests.unit.coordinator.checkpoints.test_driver import Driver, plan_of, stopped
+from tests.unit.coordinator.checkpoints.driver_harness import Driver, plan_of, stopped
 
 
 @pytest.fixture
