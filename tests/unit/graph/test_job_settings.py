@@ -165,3 +165,5 @@ def test_a_setting_of_flinks_without_a_meaning_here_is_named_in_a_warning(caplog
     assert "file_state_size_threshold and write_buffer_size have no effect in Rekindle" in caplog.text
     assert "'task.cancellation.interval' has no meaning in Rekindle" in caplog.text
     assert "enable_changelog_state_backend() has no effect in Rekindle" in caplog.text
+    environment().from_sequence(1, 9).map(str).set_buffer_timeout(5)
+    assert "DataStream.set_buffer_timeout() has no effect in Rekindle" in caplog.text
