@@ -28,7 +28,7 @@ from rich.table import Table
 from benchmarks.keyed_count.display import wide_console
 from rekindle.common import Configuration, Types, WatermarkStrategy
 from rekindle.common.checkpoint_statistics import CheckpointStatistics, CheckpointStatus
-from rekindle.coordinator.epochs import EpochSummary
+from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.coordinator.job import JobMaster
 from rekindle.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import (

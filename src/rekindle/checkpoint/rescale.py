@@ -12,10 +12,18 @@ from dataclasses import dataclass
 
 import msgspec
 
-from rekindle.checkpoint.manifest import Blob, KeyedPart, Manifest, OperatorState, PartKind, SubtaskState
+from rekindle.checkpoint.manifest import (
+    Blob,
+    KeyedPart,
+    Manifest,
+    OperatorState,
+    PartKind,
+    SubtaskState,
+)
 from rekindle.checkpoint.parts import by_key_group
 from rekindle.checkpoint.redistribute import split_share
 from rekindle.errors import CorruptCheckpointError, IncompatibleStateError
+from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.key_groups import key_group_range
 
 
@@ -211,3 +219,15 @@ def _gone_sentence(manifest: Manifest, gone: Sequence[OperatorState]) -> str:
         "give the operators their uid() back, or allow that this state is dropped with "
         "execution.state-recovery.ignore-unclaimed-state."
     )
+
+
+def refuse_rescaled_frames(plan: JobPlan, manifest: Manifest) -> None:
+    """Raise if the parallelism has changed: the ends of partitions are saved per channel, which change with it."""
+    saved = {operator.uid: operator.parallelism for operator in manifest.operators}
+    for node in plan.nodes:
+        old = saved.get(node.uid, node.parallelism)
+        if node.kind is not OperatorKind.SOURCE_DATAFRAME and old != node.parallelism:
+            raise IncompatibleStateError(
+                f"A job with a DataFrame source can only be restored with the parallelism it was saved with: set "
+                f"that of '{node.name}' to {old}."
+            )

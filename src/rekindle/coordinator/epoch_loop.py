@@ -10,7 +10,7 @@ from time import monotonic
 from rekindle.coordinator.attempt_spec import AttemptSpec, PartitionedInput
 from rekindle.coordinator.cluster import EpochRun, SlotAddress
 from rekindle.coordinator.control import ControlIdentity
-from rekindle.coordinator.epochs import EpochSummary, Pace, finished_tasks, summarised
+from rekindle.coordinator.epoch_rules import EpochSummary, Pace, finished_tasks, summarised
 from rekindle.coordinator.slot_inbox import SlotInbox
 from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.protocol import CheckpointOrder, EpochTime

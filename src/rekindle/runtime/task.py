@@ -39,9 +39,8 @@ from rekindle.runtime.operators.roles import (
 from rekindle.runtime.operators.sources import Allowance, SourceOperator
 from rekindle.runtime.raw_streams import RawInputs
 from rekindle.runtime.restore_checks import restoring_state, warn_unclaimed_state, warn_unread_raw_state
-from rekindle.runtime.slices import LOOK_AROUND_S, LOOK_AROUND_UNALIGNED_S, Slices
 from rekindle.runtime.snapshot import CapturedTask, CaptureInput, SnapshotDeclinedError, capture_operator
-from rekindle.runtime.task_input import TaskInput
+from rekindle.runtime.task_input import LOOK_AROUND_S, LOOK_AROUND_UNALIGNED_S, Slices, TaskInput
 from rekindle.runtime.task_position import edge_names, seek_valve, seek_writers, valve_position, writer_positions
 from rekindle.serde import tagged_dumps, tagged_loads
 
@@ -304,6 +303,15 @@ class Task:
                 operator.notify_aborted(checkpoint_id)
 
     # -- life ---------------------------------------------------------------------------------------------------------
+
+    def start(self, share: TaskShare | None, restored_id: int | None) -> None:
+        """Restore the state of `share`, initialise the functions and open them, on the task's thread."""
+        if share is not None:
+            reach(CrashPoint.BEFORE_RESTORE)
+            self.restore(share)
+            reach(CrashPoint.AFTER_RESTORE)
+        self.initialize(restored_id)
+        self.open()
 
     def initialize(self, restored_id: int | None) -> None:
         """State is there; functions see it from tail to head, before any is opened."""

@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from rekindle.errors import SerializationError
+from rekindle.runtime.key_bytes import owned_key
 from rekindle.runtime.key_hash import key_group
-from rekindle.runtime.keys import owned_key
 from rekindle.runtime.state.spec import Codec
 
 FORMAT_VERSION: Final = 2

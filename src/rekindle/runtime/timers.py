@@ -11,7 +11,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
 from rekindle.common.watermark_strategy import MAX_WATERMARK
-from rekindle.runtime.keys import canonical_bytes
+from rekindle.runtime.key_bytes import canonical_bytes
 from rekindle.runtime.state.spec import Codec
 from rekindle.runtime.timer_parts import CapturedTimers, Timer, TimerChanges, decode_timers
 from rekindle.serde import value_codec_for

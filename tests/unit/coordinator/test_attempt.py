@@ -13,7 +13,7 @@ from rekindle.coordinator import control
 from rekindle.coordinator.attempt import Attempt
 from rekindle.coordinator.attempt_spec import AttemptSettings, AttemptSpec
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
-from rekindle.coordinator.epochs import EpochLimits
+from rekindle.coordinator.epoch_rules import EpochLimits
 from rekindle.coordinator.lifecycle import AttemptState
 from rekindle.coordinator.results import ResultReceiver
 from rekindle.errors import ClusterError, JobCancelledError, StoreError

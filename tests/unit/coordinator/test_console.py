@@ -9,7 +9,7 @@ import pytest
 
 from rekindle.coordinator import console
 from rekindle.coordinator.console import Progress, write_log_line
-from rekindle.coordinator.epochs import EpochSummary
+from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.protocol import LogLine
 from rekindle.testing import ManualClock
 

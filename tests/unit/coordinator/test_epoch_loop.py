@@ -12,7 +12,7 @@ from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.types import CheckpointKind
 from rekindle.coordinator.control import ControlIdentity
 from rekindle.coordinator.epoch_loop import ConnectedSlots, EpochLoop, LastEpoch
-from rekindle.coordinator.epochs import EpochLimits, Pace
+from rekindle.coordinator.epoch_rules import EpochLimits, Pace
 from rekindle.coordinator.results import _WAITING_BATCHES, ResultReceiver
 from rekindle.coordinator.slot_inbox import SlotInbox
 from rekindle.testing import ManualClock

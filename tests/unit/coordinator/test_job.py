@@ -13,7 +13,7 @@ from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.attempt_spec import AttemptSettings
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
-from rekindle.coordinator.epochs import EpochLimits
+from rekindle.coordinator.epoch_rules import EpochLimits
 from rekindle.coordinator.failure_messages import task_failed
 from rekindle.coordinator.job import JobMaster, JobSpec
 from rekindle.coordinator.restart import FixedDelay

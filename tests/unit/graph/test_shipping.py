@@ -17,7 +17,7 @@ import pytest
 from rekindle.datastream import MapFunction, StreamExecutionEnvironment
 from rekindle.errors import SerializationError
 from rekindle.graph.build import build_plan
-from rekindle.graph.modules import added_files, program_modules
+from rekindle.graph.python_files import added_files, program_modules
 from rekindle.graph.shipping import InstalledJob, ship, stripped, unship
 
 SRC = Path(__file__).resolve().parents[3] / "src"

@@ -34,8 +34,8 @@ from rekindle.checkpoint.store.options import open_configured
 from rekindle.checkpoint.store.port import Store, url_of
 from rekindle.coordinator.checkpoints.types import CheckpointKind, CompletedCheckpoint, PendingCheckpoint
 from rekindle.crash_points import CrashPoint, reach
-from rekindle.errors import CheckpointError, IncompatibleStateError, OwnershipLostError
-from rekindle.graph.nodes import JobPlan, OperatorKind
+from rekindle.errors import CheckpointError, OwnershipLostError
+from rekindle.graph.nodes import JobPlan
 from rekindle.graph.state_layout import state_layout
 from rekindle.protocol import CheckpointAcknowledged
 from rekindle.serde import tagged_dumps, tagged_loads
@@ -313,18 +313,6 @@ class AcknowledgedCheckpoint:
             ]
             + _frames(plan, self.unread),
         )
-
-
-def refuse_rescaled_frames(plan: JobPlan, manifest: Manifest) -> None:
-    """Raise if the parallelism has changed: the ends of partitions are saved per channel, which change with it."""
-    saved = {operator.uid: operator.parallelism for operator in manifest.operators}
-    for node in plan.nodes:
-        old = saved.get(node.uid, node.parallelism)
-        if node.kind is not OperatorKind.SOURCE_DATAFRAME and old != node.parallelism:
-            raise IncompatibleStateError(
-                f"A job with a DataFrame source can only be restored with the parallelism it was saved with: set "
-                f"that of '{node.name}' to {old}."
-            )
 
 
 def _frames(plan: JobPlan, unread: Mapping[int, Sequence[int]]) -> list[OperatorState]:

@@ -12,7 +12,7 @@ from time import monotonic
 
 from rekindle.checkpoint.manifest import Manifest
 from rekindle.checkpoint.notes import Beginning
-from rekindle.checkpoint.rescale import SubtaskShare, assign
+from rekindle.checkpoint.rescale import SubtaskShare, assign, refuse_rescaled_frames
 from rekindle.checkpoint.resolve import LoadedCheckpoint, highest_checkpoint_id
 from rekindle.checkpoint.store.port import Store
 from rekindle.clock import Clock
@@ -23,7 +23,6 @@ from rekindle.coordinator.checkpoints.catalogue import (
     CheckpointCatalogue,
     completed_checkpoint,
     partitions_left,
-    refuse_rescaled_frames,
 )
 from rekindle.coordinator.checkpoints.fallback import GoingBack, choose_restore
 from rekindle.coordinator.checkpoints.ledger import CheckpointLedger, Step
@@ -51,8 +50,8 @@ from rekindle.coordinator.checkpoints.types import (
 )
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, CorruptCheckpointError, OwnershipLostError
-from rekindle.graph.modules import with_own_paths
 from rekindle.graph.nodes import JobPlan
+from rekindle.graph.python_files import with_own_paths
 from rekindle.graph.state_layout import restore_targets
 from rekindle.protocol import (
     CheckpointAborted,

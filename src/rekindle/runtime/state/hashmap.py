@@ -10,8 +10,8 @@ from typing import Any, Final, NoReturn, TypeVar
 from rekindle.common.types import Row as RowKey
 from rekindle.datastream.state import State
 from rekindle.errors import IncompatibleStateError, InvalidKeyError, StateAccessError
+from rekindle.runtime.key_bytes import owned_key
 from rekindle.runtime.key_hash import key_group
-from rekindle.runtime.keys import owned_key
 from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.capture import RowCapture
 from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeLog, Row

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rekindle.coordinator.epochs import EpochLimits, Pace
+from rekindle.coordinator.epoch_rules import EpochLimits, Pace
 
 LIMITS = EpochLimits(initial_records=1000, max_records=1_000_000, target_ms=1000, min_interval_ms=100)
 
