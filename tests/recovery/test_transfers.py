@@ -68,7 +68,7 @@ class Killer:
             Event().wait(0.01)
 
     def kill_a_slot(self) -> None:
-        """Wait for a living slot, and return one; between two attempts there may be none for a moment."""
+        """Kill a living slot; between two attempts there may be none for a moment."""
         until = time.monotonic() + DEADLINE_S
         while not (slots := [slot for slot in self.program.slots() if is_alive(slot)]):
             assert time.monotonic() < until, f"no slot within {DEADLINE_S} s. {self.program.story()}"

@@ -67,7 +67,7 @@ BACK_ORDERS = OutputTag("back-orders", BACK_ORDER)
 
 
 def late_purchases() -> OutputTag:
-    """The tag of late purchases. Each call makes a new one: a window is pickled with its types, without Java objects."""
+    """The tag of late purchases, made anew each time: a window is pickled with its types, without Java objects."""
     text, number = Types.STRING, Types.LONG
     purchase = [text(), text(), number(), Types.INT(), text(), Types.BOOLEAN(), number()]
     return OutputTag("late-purchases", Types.TUPLE(purchase))

@@ -1,3 +1,5 @@
+"""The manifest of a checkpoint: encoding, versions, and the refusal of damaged ones."""
+
 from __future__ import annotations
 
 import pickle

@@ -1,3 +1,5 @@
+"""The names of files and folders in a checkpoint directory."""
+
 from __future__ import annotations
 
 import hypothesis.strategies as st

@@ -1,3 +1,5 @@
+"""The shares of a checkpoint that each subtask gets at another parallelism."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""State files: parts with checksums, small ones inside the manifest."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

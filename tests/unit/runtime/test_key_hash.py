@@ -1,3 +1,5 @@
+"""The hash of key bytes, and the key groups that it gives."""
+
 from __future__ import annotations
 
 from collections import Counter

@@ -1,3 +1,5 @@
+"""The canonical bytes of keys (I11): equality, order, and keys that are refused."""
+
 from __future__ import annotations
 
 import enum

@@ -1,3 +1,5 @@
+"""The timer service: order of firing, deletion, namespaces, snapshots."""
+
 from __future__ import annotations
 
 import random

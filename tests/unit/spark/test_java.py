@@ -1,3 +1,5 @@
+"""Which Java runs Spark: the search for one, and the checks of its version."""
+
 from __future__ import annotations
 
 import os

@@ -260,14 +260,14 @@ _decode_state = msgspec.msgpack.Decoder(SubtaskState).decode
 
 @dataclass(frozen=True)
 class AcknowledgedSubtask:
-    """A subtask's acknowledgement of a checkpoint; `states`: by operator uid, whole, with the parts of the base."""
+    """A subtask's acknowledgement and its whole state by operator uid: deltas together with their base."""
 
     message: CheckpointAcknowledged
     states: Sequence[tuple[str, SubtaskState]]
 
     @classmethod
-    def on_top(cls, base: Manifest | None, message: CheckpointAcknowledged) -> AcknowledgedSubtask:
-        """The acknowledgement, with its deltas put on top of the base checkpoint's parts, if there is a base (I12)."""
+    def based_on(cls, base: Manifest | None, message: CheckpointAcknowledged) -> AcknowledgedSubtask:
+        """Complete an acknowledgement whose deltas are based on a completed checkpoint, or on none (I12)."""
         states = []
         for operator in message.operators:
             state = _decode_state(operator.state)
@@ -283,7 +283,7 @@ class AcknowledgedSubtask:
 
 @dataclass(frozen=True)
 class AcknowledgedCheckpoint:
-    """A checkpoint that every subtask has acknowledged."""
+    """The acknowledgements of all subtasks, and the positions of the sources that the driver reads."""
 
     subtasks: Sequence[AcknowledgedSubtask]
     #: The partitions left of each DataFrame source (I10).

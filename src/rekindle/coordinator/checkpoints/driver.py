@@ -310,9 +310,9 @@ class CheckpointDriver:
             case CheckpointAcknowledged():
                 base_id = self._bases.get(message.checkpoint)
                 base = self.catalogue.manifests.get(base_id) if base_id is not None else None
-                whole = AcknowledgedSubtask.on_top(base, message)
-                self._acknowledged.setdefault(message.checkpoint, {})[subtask] = whole
-                self.tracker.acknowledged(whole, _now_ms())
+                acknowledged = AcknowledgedSubtask.based_on(base, message)
+                self._acknowledged.setdefault(message.checkpoint, {})[subtask] = acknowledged
+                self.tracker.acknowledged(acknowledged, _now_ms())
                 self._apply(self.ledger.acknowledge(message.checkpoint, subtask))
             case CheckpointDeclined():
                 self._decline(message, subtask)

@@ -1,3 +1,5 @@
+"""Stores opened by path or URL, and the local one: durable writes, permissions, links, the faults of a disk."""
+
 from __future__ import annotations
 
 import errno

@@ -1,3 +1,5 @@
+"""Handles of keyed state: value, list, map, reducing and aggregating state per key."""
+
 from __future__ import annotations
 
 from typing import Any

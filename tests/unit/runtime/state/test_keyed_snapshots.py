@@ -1,3 +1,5 @@
+"""Snapshots of keyed state: full ones, deltas, restores and rescaling."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -1,3 +1,5 @@
+"""Operator state: split lists, union lists and broadcast state."""
+
 from __future__ import annotations
 
 from typing import Any

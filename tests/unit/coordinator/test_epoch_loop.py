@@ -16,8 +16,8 @@ from rekindle.coordinator.epochs import EpochLimits, Pace
 from rekindle.coordinator.results import _WAITING_BATCHES, ResultReceiver
 from rekindle.coordinator.slot_inbox import SlotInbox
 from rekindle.testing import ManualClock
-from tests.unit.coordinator.checkpoints.test_driver import plan_of
-from tests.unit.coordinator.test_final_errors import Nowhere, Silent
+from tests.unit.coordinator.checkpoints.driver_harness import plan_of
+from tests.unit.coordinator.fakes import Nowhere, Silent
 
 LIMITS = EpochLimits(1, 1, 1, 1)
 
