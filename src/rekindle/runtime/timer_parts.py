@@ -7,7 +7,7 @@ set and removed since its base snapshot.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -80,24 +80,28 @@ def decode_timers(group: int, data: bytes, key_codec: Codec, namespace_codec: Co
     return TimersOfGroup(part, key_codec, namespace_codec)
 
 
+class TimerLists(NamedTuple):
+    """Timers to capture: those that are set, and for a delta those that are gone."""
+
+    event: Iterable[Timer]
+    processing: Iterable[Timer]
+    removed_event: Iterable[Timer] = ()
+    removed_processing: Iterable[Timer] = ()
+
+
 class CapturedTimers:
     """Timers captured at a cut; `encode` may run on another thread while processing goes on."""
 
     def __init__(
         self,
-        event: list[Timer],
-        processing: list[Timer],
+        timers: TimerLists,
         max_parallelism: int,
         key_codec: Codec,
         namespace_codec: Codec,
-        removed: tuple[Iterable[Timer], Iterable[Timer]] = ((), ()),
         also: Collection[int] = (),
     ) -> None:
-        """`removed`: event-time and processing-time timers that are gone.
-
-        `also`: key groups that get a part even without timers, because it replaces stored ones.
-        """
-        self._kinds = (event, processing, *removed)
+        """`also`: key groups that get a part even without timers, because it replaces stored ones."""
+        self._kinds = timers
         self._max_parallelism = max_parallelism
         self._key_codec = key_codec
         self._namespace_codec = namespace_codec

@@ -13,7 +13,7 @@ from typing import Any, Final
 from rekindle.common.watermark_strategy import MAX_WATERMARK
 from rekindle.runtime.key_bytes import canonical_bytes
 from rekindle.runtime.state.spec import Codec
-from rekindle.runtime.timer_parts import CapturedTimers, Timer, TimerChanges, decode_timers
+from rekindle.runtime.timer_parts import CapturedTimers, Timer, TimerChanges, TimerLists, decode_timers
 from rekindle.serde import value_codec_for
 
 __all__ = ["CapturedTimers", "InternalTimers", "Timer", "TimerQueue"]
@@ -244,7 +244,7 @@ class InternalTimers:
 
     def snapshot(self, also: Collection[int] = ()) -> CapturedTimers:
         """Capture all timers, without a cut; keys are immutable, so references are enough (I13)."""
-        return self._snapshot(list(self.event.all()), list(self.processing.all()), also=also)
+        return self._captured(TimerLists(list(self.event.all()), list(self.processing.all())), also)
 
     def snapshot_whole(self, snapshot_id: int, since_completed_id: int | None, also: Collection[int]) -> CapturedTimers:
         """Cut: capture all timers. `also` are key groups with stored timers: they get a part even if it is empty."""
@@ -257,10 +257,10 @@ class InternalTimers:
         queues = (self.event, self.processing)
         if not all(queue.changes.reaches(since_completed_id) for queue in queues):
             return None
-        event, processing = (
+        (event, removed_event), (processing, removed_processing) = (
             queue.split(queue.changes.cut(snapshot_id, since_completed_id, whole=False)) for queue in queues
         )
-        return self._snapshot(event[0], processing[0], removed=(event[1], processing[1]))
+        return self._captured(TimerLists(event, processing, removed_event, removed_processing))
 
     def snapshot_completed(self, snapshot_id: int) -> None:
         """The snapshot is durable: later deltas build on it."""
@@ -272,15 +272,8 @@ class InternalTimers:
         self.event.changes.aborted(snapshot_id)
         self.processing.changes.aborted(snapshot_id)
 
-    def _snapshot(
-        self,
-        event: list[Timer],
-        processing: list[Timer],
-        removed: tuple[Iterable[Timer], Iterable[Timer]] = ((), ()),
-        also: Collection[int] = (),
-    ) -> CapturedTimers:
-        codecs = self._key_codec, self._namespace_codec
-        return CapturedTimers(event, processing, self._max_parallelism, *codecs, removed, also)
+    def _captured(self, timers: TimerLists, also: Collection[int] = ()) -> CapturedTimers:
+        return CapturedTimers(timers, self._max_parallelism, self._key_codec, self._namespace_codec, also)
 
     def restore(self, parts: Iterable[tuple[int, bytes]]) -> None:
         """Load (key group, part): for each key group the full part first, then its deltas in order.
