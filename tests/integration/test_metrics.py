@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from time import monotonic
-
 from rekindle.common import WatermarkStrategy
 from rekindle.datastream import MapFunction
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from tests.environments import environment
+from tests.waiting import wait_until
 
 DEADLINE_S = 60
 RECORDS, PER_SECOND = 8000, 2000
@@ -44,10 +42,7 @@ def test_they_are_seen_while_the_job_runs_and_complete_at_its_end(spark):
     def measured():
         return {(each.subtask, each.name): each for each in client.get_metrics() if each.operator == "measured"}
 
-    deadline = monotonic() + DEADLINE_S
-    while not (early := measured()):
-        assert monotonic() < deadline, "nothing was told"
-        threading.Event().wait(0.05)
+    early = wait_until(measured, "the first metrics come", DEADLINE_S)
     assert not client.get_job_execution_result().done(), "it was told at the end only"
     client.get_job_execution_result().result()
     late = measured()

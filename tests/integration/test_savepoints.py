@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from pathlib import Path
-from time import monotonic
 
 import pytest
 
@@ -21,6 +19,7 @@ from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimi
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import CheckpointError, IncompatibleStateError, JobCancelledError
 from tests.environments import checkpointed, environment
+from tests.waiting import wait_until
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 RECORDS, KEYS, PER_SECOND = 6000, 10, 2000
@@ -172,10 +171,7 @@ def test_stopped_with_a_savepoint_while_nobody_reads_the_results(spark, tmp_path
     monkeypatch.setattr(results, "_WAITING_BATCHES", 2)
     running = Running(counts(with_savepoints(tmp_path, interval_ms=interval_ms)), "unread")
     job = running.results._job
-    deadline = monotonic() + DEADLINE_S
-    while job._receiver.has_room():
-        assert monotonic() < deadline, "the reader was never behind"
-        threading.Event().wait(0.02)
+    wait_until(lambda: not job._receiver.has_room(), "the reader is far behind", DEADLINE_S)
     running.client.trigger_savepoint().result(DEADLINE_S)
     assert running.client.get_job_status().result() is JobStatus.RUNNING
     path = running.client.stop_with_savepoint(False).result(DEADLINE_S)

@@ -20,6 +20,7 @@ import pytest
 from rekindle import protocol, wire
 from rekindle.errors import ClusterError
 from rekindle.runtime import guardian
+from tests.waiting import wait_until
 
 SECRET = b"guardian-test-secret"
 GONE_WITHIN_S = 10.0
@@ -185,10 +186,7 @@ def test_orphans_that_end_while_the_slot_lives_are_taken_leave_of(tmp_path: Path
         daemon = played.pids["daemon"]
         assert guardian.process_of(daemon).parent == played.pids["guardian"]
         os.kill(daemon, signal.SIGKILL)
-        until = time.monotonic() + 60.0
-        while guardian.process_of(daemon) is not None:
-            assert time.monotonic() < until, "its entry in the process table stays"
-            time.sleep(0.05)
+        wait_until(lambda: guardian.process_of(daemon) is None, "its entry in the process table goes", deadline_s=60.0)
 
 
 def test_an_unreachable_driver_is_said_in_a_sentence(tmp_path: Path) -> None:

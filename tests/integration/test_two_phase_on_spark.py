@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
-import time
 import uuid
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from rekindle.datastream.connectors import CommittableFile, Committer, Committin
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.errors import CheckpointNotFoundError, JobExecutionError
 from tests.environments import checkpointed
+from tests.waiting import wait_until
 
 RECORDS, PER_SECOND = 4000, 2000
 DEADLINE_S = 60.0
@@ -154,11 +153,7 @@ def test_cancelled_and_resumed_at_another_parallelism(spark, tmp_path):
     env = checkpointed(2, 200, directory=tmp_path / "checkpoints", restarts=3, **keys)
     numbers(env).rebalance().sink_to(Files(folder)).uid("files")
     client = env.execute_async("resumed sink")
-    until = time.monotonic() + DEADLINE_S
-    pause = threading.Event()
-    while len(visible(folder)) < RECORDS // 4:
-        assert time.monotonic() < until, "nothing became visible"
-        pause.wait(0.05)
+    wait_until(lambda: len(visible(folder)) >= RECORDS // 4, "a quarter of the records is visible", DEADLINE_S)
     client.cancel().result()
     client.get_job_execution_result().exception()
     assert client.get_job_status().result() is JobStatus.CANCELED
