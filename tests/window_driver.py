@@ -50,10 +50,10 @@ class _Recorder:
             self._events.append(("watermark", watermark))
 
     def emit_idle(self) -> None:
-        """Of no interest here."""
+        """Not recorded."""
 
     def emit_end(self) -> None:
-        """Of no interest here."""
+        """Not recorded."""
 
 
 class WindowDriver:

@@ -30,7 +30,7 @@ def options_from(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--records-scale", type=float, default=1.0, help="multiplies every engine's number of records")
     parser.add_argument("--only", nargs="+", metavar="PEER", help="only peers whose name contains one of these words")
     parser.add_argument(
-        "--quick", action="store_true", help="a tenth of the records, one run each: shows that all works"
+        "--quick", action="store_true", help="a tenth of the records, one run each: shows that it works"
     )
     options = parser.parse_args(arguments)
     options.keys = [int(number) for number in options.keys.split(",")]
