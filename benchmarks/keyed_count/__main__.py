@@ -63,7 +63,7 @@ def main() -> None:
         console.print("[yellow]The machine is busy: these figures will say little about anyone's speed.[/yellow]")
     session = Session(
         run=lambda contender, keys: run_contender(contender, keys, options.records_scale),
-        said=lambda outcome: console.print(outcome_line(outcome), markup=False, highlight=False, soft_wrap=True),
+        on_outcome=lambda outcome: console.print(outcome_line(outcome), markup=False, highlight=False, soft_wrap=True),
         quick=options.quick,
     )
     for keys in options.keys:

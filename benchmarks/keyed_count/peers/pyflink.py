@@ -64,7 +64,7 @@ class Count(KeyedProcessFunction):
 
 
 def configuration(options: argparse.Namespace) -> dict[str, str]:
-    """Flink's settings for a mode; where its workers run is said in this process's environment."""
+    """Flink's settings for a mode; this process's environment says where its workers run."""
     os.environ[WORKERS] = "loopback" if options.mode == "loopback" else "process"
     return {
         "python.execution-mode": "thread" if options.mode == "thread" else "process",
