@@ -134,7 +134,7 @@ class Profile(KeyedProcessFunction):
 
 
 class Progress:
-    """When the job ran, and how many records it has taken."""
+    """Whether the job runs, and the number of records that it has taken."""
 
     def __init__(self) -> None:
         self.started = threading.Event()

@@ -46,8 +46,8 @@ class StandaloneCluster:
     def state(self) -> dict[str, Any]:
         """The master's JSON page about workers and applications."""
         with urllib.request.urlopen(f"{self.page}/json/", timeout=10) as answer:
-            said: dict[str, Any] = json.load(answer)
-        return said
+            state: dict[str, Any] = json.load(answer)
+        return state
 
     def alive_workers(self) -> int:
         """The number of registered workers."""

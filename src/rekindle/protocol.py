@@ -24,7 +24,7 @@ class Message(msgspec.Struct, tag=True, frozen=True):
 
 
 class Storage(msgspec.Struct, frozen=True):
-    """Where a slot writes its snapshots: below `root` in the store at `url`; without a URL, into its answer."""
+    """The place of a slot's snapshots: below `root` in the store at `url`; without a URL, inside its answer."""
 
     url: str | None
     root: str
@@ -360,7 +360,7 @@ END_OF_STAGE = b""
 
 
 class SlotLaunch(msgspec.Struct, frozen=True):
-    """What a slot process needs before it can connect; passed on its standard input, never on a command line."""
+    """The settings of a slot process until it connects; passed on its standard input, never on a command line."""
 
     job_id: str
     job_name: str

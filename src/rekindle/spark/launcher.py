@@ -109,7 +109,7 @@ def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> Job
     stored_max = storage.stored_max_parallelism()
     lease = lease_session(program.configuration)
     cores = lease.context.defaultParallelism
-    frames = {handle: dataframe.DataFrameInput(df) for handle, df in program.dataframes.items()}
+    frames = {handle: from_dataframe.DataFrameInput(df) for handle, df in program.dataframes.items()}
     for transformation in with_inputs(program.transformations):
         if transformation.kind is OperatorKind.SOURCE_DATAFRAME:
             transformation.options["partitions"] = frames[transformation.options["dataframe"]].partitions

@@ -84,7 +84,7 @@ def test_every_number_says_what_it_counts():
 THE_API = ("common/execution_config.py", "datastream/checkpoint_config.py", "datastream/environment_settings.py")
 
 
-def options_that_nobody_reads() -> list[str]:
+def unread_options() -> list[str]:
     """Names of options in `rekindle.config` that no part of the engine names, itself or through a method of the API."""
     names = {name for name, value in vars(config).items() if isinstance(value, config.ConfigOption)}
     api = [SOURCES / path for path in THE_API]
@@ -107,7 +107,7 @@ def _options_in(tree: ast.AST) -> set[str]:
 
 
 def test_no_option_is_accepted_that_nobody_reads():
-    assert options_that_nobody_reads() == []
+    assert unread_options() == []
 
 
 def plan_of(env: StreamExecutionEnvironment) -> JobPlan:
