@@ -1,13 +1,13 @@
-# Everything one does with a clone. Python 3.11 or newer and make are all a machine needs: each target makes .venv
-# first when it is missing or older than the lock file; Java is the system's (17 or newer), else a packaged one.
+# The commands for a clone. A machine needs only Python 3.11 or newer and make: each target makes .venv first when it is
+# missing or older than the lock file. Java is the system's (17 or newer), else a packaged one.
 
 SHELL := /bin/sh
 PY := .venv/bin/python
 # The stamp's name holds the clone's path: an environment that was copied or moved elsewhere is made anew.
 READY := .venv/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
-# Passed on to the program behind the target: make test ARGS="-k word_count"
+# Arguments for the program of the target: make test ARGS="-k word_count"
 ARGS ?=
-# Which benchmark: make bench BENCH=large_state ARGS=--quick
+# The benchmark to run: make bench BENCH=large_state ARGS=--quick
 BENCH ?= keyed_count
 
 .DEFAULT_GOAL := help
@@ -23,7 +23,7 @@ demo: $(READY) ## a shop's order system is broken four times and loses nothing (
 test: check ## the checks, then every test: unit and docstrings first, then those that need Spark
 	@$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
 
-explore: $(READY) ## the property tests with examples that nobody has tried; again and again, until one fails
+explore: $(READY) ## the property tests with new random examples, again and again, until one fails
 	@while $(PY) -m pytest -q -n 2 -m hypothesis --hypothesis-profile=explore tests $(ARGS); do :; done
 
 check: $(READY) ## ruff (rules and format), mypy (strict) over src, import-linter
@@ -42,7 +42,7 @@ bench: $(READY) ## the keyed count, this engine beside its peers; or another one
 lock: $(READY) ## choose new versions within pyproject.toml, into requirements.lock
 	@tools/lock.sh
 
-clean: ## remove everything that these targets made
+clean: ## remove all files that these targets made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .cache build dist
 	rm -rf spark-warehouse metastore_db derby.log
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -31,7 +31,7 @@ from benchmarks.keyed_count.engine import BlockSource, Count, Marks
 from benchmarks.keyed_count.processes import json_lines
 from benchmarks.keyed_count.workload import steady
 from rekindle.common import Configuration, Types, WatermarkStrategy
-from rekindle.coordinator.epochs import EpochSummary
+from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.spark import launcher
 

@@ -28,7 +28,7 @@ from rich.table import Table
 from benchmarks.keyed_count.display import wide_console
 from rekindle.common import Configuration, Types, WatermarkStrategy
 from rekindle.common.checkpoint_statistics import CheckpointStatistics, CheckpointStatus
-from rekindle.coordinator.epochs import EpochSummary
+from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.coordinator.job import JobMaster
 from rekindle.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import (
@@ -134,7 +134,7 @@ class Profile(KeyedProcessFunction):
 
 
 class Progress:
-    """When the job ran, and how many records it has taken."""
+    """Whether the job runs, and the number of records that it has taken."""
 
     def __init__(self) -> None:
         self.started = threading.Event()

@@ -188,7 +188,7 @@ def _size(path: Path) -> int:
 
 
 def main() -> None:
-    """Run, sample, compare."""
+    """Run the job, sample it, and print the growth of each figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--checkpoints", type=int, default=2000)
     parser.add_argument("--kill-every", type=int, default=250, help="checkpoints between two SIGKILLs; 0: none")

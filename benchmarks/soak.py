@@ -31,7 +31,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Sample:
-    """One look at all processes."""
+    """Figures of all processes at one moment."""
 
     driver_mib: float
     jvm_mib: float
@@ -59,7 +59,7 @@ class LastSeen(KeyedProcessFunction):
 
 
 def sample() -> Sample:
-    """Look at this process and everything below it."""
+    """Sample this process and its descendants."""
     driver = psutil.Process()
     processes = driver.children(recursive=True)
     slots = [each for each in processes if "rekindle.runtime.slot" in " ".join(_command(each))]
@@ -85,7 +85,7 @@ def _command(process: psutil.Process) -> list[str]:
 
 
 def _folders(prefix: str) -> list[Path]:
-    """Folders of that name in the temporary directory, or one below it; others come and go meanwhile."""
+    """Folders with this name in the temporary directory, or one level below; some may be removed meanwhile."""
     found = []
     for parent, names, _ in os.walk(tempfile.gettempdir()):
         found += [Path(parent, name) for name in names if name.startswith(prefix)]
@@ -106,7 +106,7 @@ def _size(path: Path) -> int:
 
 
 def main() -> None:
-    """Run, sample, compare."""
+    """Run the job, sample it, and print the growth of each figure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--every-seconds", type=float, default=15)

@@ -193,7 +193,7 @@ class Demo:
             if not may_end and self._program.ended() == 0:
                 raise DemoError(f"The job ended before {what}: give it more --orders, or a lower --rate.")
             if monotonic() > deadline or (not may_end and self._program.ended() is not None):
-                raise DemoError(f"In vain: {what}. The program said:\n{self._program.log()}")
+                raise DemoError(f"The demo waited in vain: {what}. The program printed:\n{self._program.log()}")
             time.sleep(_POLL_S)
 
     def _look(self) -> None:

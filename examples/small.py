@@ -29,7 +29,7 @@ def parser_of(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--parallelism", type=at_least_1, default=2, help="subtasks per operator (default 2)")
     parser.add_argument("--interval-ms", type=at_least_1, default=500, help="between two checkpoints (default 500)")
     parser.add_argument("--directory", help="for checkpoints and results (default: a temporary one)")
-    parser.add_argument("--resume", action="store_true", help="go on from the latest checkpoint in the directory")
+    parser.add_argument("--resume", action="store_true", help="continue from the latest checkpoint in the directory")
     return parser
 
 

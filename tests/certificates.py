@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority of their own, and one certificate that it has signed."""
+"""Certificates for tests: an authority, and a certificate that it signed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all tests share: one Spark session, the order they run in, and that they leave nothing behind."""
+"""Fixtures and hooks of all tests: one Spark session, the order of the tests, and a check for leftover processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.slot_processes import RUN_VARIABLE, slots_of_run
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 LEFTOVER_DEADLINE_S = 30.0
-# Most JVMs of the tests live for seconds: the optimizing compiler would take half of their time and give nothing back.
+# Most JVMs of the tests run for seconds: the optimizing compiler would take half of that time without a benefit.
 SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 DROPPINGS = ("spark-warehouse", "metastore_db", "derby.log", "artifacts", ".hypothesis")
 
@@ -33,7 +33,7 @@ PROPERTY_TIMEOUT_S = 600
 UNHURRIED = hypothesis.settings(
     deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], database=None, print_blob=True
 )
-# The same examples in every run: what fails, fails for everybody. `make explore` looks for others.
+# The same examples in every run, so that a failure is reproducible. `make explore` tries others.
 hypothesis.settings.register_profile("rekindle", UNHURRIED, derandomize=True)
 hypothesis.settings.register_profile("explore", UNHURRIED)
 hypothesis.settings.load_profile("rekindle")
@@ -41,7 +41,7 @@ hypothesis.settings.load_profile("rekindle")
 
 @pytest.hookimpl(trylast=True)  # after Hypothesis has marked its tests
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what needs Spark or processes, and runs it last: a mistake in plain code shows within seconds."""
+    """Mark tests that need Spark or processes, and run them last: errors in plain code show within seconds."""
     for item in items:
         if _needs_spark(item):
             item.add_marker(pytest.mark.integration)
@@ -63,7 +63,7 @@ def _rank(item: pytest.Item) -> int:
 
 @pytest.fixture(scope="session", autouse=True)
 def in_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Tests run in a temporary folder and with a cache folder of their own; the clone stays as it was."""
+    """Run tests in a temporary folder and with a cache folder of their own, so that the clone stays unchanged."""
     before = {name for name in DROPPINGS if (REPOSITORY / name).exists()}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("cwd"))
@@ -75,7 +75,7 @@ def in_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
 
 @pytest.fixture(scope="session", autouse=True)
 def short_lived_jvms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Every JVM that Spark starts, drivers, workers and executors, reads these options from its folder of settings."""
+    """Write a Spark configuration folder whose options every JVM of Spark reads: drivers, workers and executors."""
     folder = tmp_path_factory.mktemp("spark-conf")
     (folder / "java-opts").write_text(f"{SHORT_LIVED_JVM}\n")
     with pytest.MonkeyPatch.context() as patch:
@@ -85,7 +85,7 @@ def short_lived_jvms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
 
 @pytest.fixture(scope="session", autouse=True)
 def no_slot_left() -> Iterator[None]:
-    """A slot dies with its driver, its executor or its job: after the last test none of this run's may be alive."""
+    """Check that no slot of this run is alive after the last test: slots end with their driver, executor or job."""
     run = uuid.uuid4().hex
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(RUN_VARIABLE, run)
@@ -105,7 +105,7 @@ def _slots_after_deadline(run: str) -> list[str]:
 
 @pytest.fixture(scope="session")
 def spark(no_slot_left: None, in_temporary_folder: None, short_lived_jvms: None) -> Iterator[Any]:
-    """One local[2] session, made as Rekindle makes its own; jobs find it as the active session."""
+    """One local[2] session, made by Rekindle's own code; jobs use it as the active session."""
     from rekindle.common import Configuration
     from rekindle.spark.session import create_session, stop_session
 
@@ -118,7 +118,7 @@ def spark(no_slot_left: None, in_temporary_folder: None, short_lived_jvms: None)
 
 @pytest.fixture(scope="session")
 def run_id(no_slot_left: None) -> str:
-    """The id that this run's processes carry in their environment."""
+    """The id of this run in the environment of its processes."""
     return os.environ[RUN_VARIABLE]
 
 

@@ -16,7 +16,7 @@ from rekindle.coordinator.cluster import SlotAddress
 from rekindle.errors import ProtocolError
 from rekindle.wire import this_boot_id
 
-#: (the hello, rows in) -> (destination, row) pairs.
+#: The behaviour of a slot in a stage: (the hello, rows in) -> (destination, row) pairs.
 Behaviour = Callable[[protocol.PumpHello, list[bytes]], Iterable[tuple[int, bytes]]]
 
 
@@ -42,7 +42,7 @@ class FakeSlot:
         self.address = SlotAddress("127.0.0.1", boot_id, os.fspath(path), self._tcp.getsockname()[1])
 
     def close(self) -> None:
-        """Stops listening and drops every connection."""
+        """Stop listening and close every connection."""
         for sock in (self._unix, self._tcp, *self._open):
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
@@ -85,7 +85,7 @@ class FakeSlot:
 
 @contextlib.contextmanager
 def fake_slots(secret: bytes, behaviours: Iterable[Behaviour], *, unix: bool = True) -> Iterator[list[FakeSlot]]:
-    """A fake slot for each behaviour, closed at the end."""
+    """Run a fake slot for each behaviour inside the block."""
     slots = [FakeSlot(secret, behaviour, unix=unix) for behaviour in behaviours]
     try:
         yield slots
@@ -95,5 +95,5 @@ def fake_slots(secret: bytes, behaviours: Iterable[Behaviour], *, unix: bool = T
 
 
 def silent(hello: protocol.PumpHello, rows: list[bytes]) -> Iterable[tuple[int, bytes]]:
-    """Nothing in, nothing out."""
+    """A stage without input and output."""
     return ()

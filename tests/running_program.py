@@ -1,4 +1,4 @@
-"""Programs as users run them: processes of their own, whose whole family can be seen, stopped and counted."""
+"""Runs programs as users do, in processes of their own, and lists, signals and counts all their descendants."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.slot_processes import SLOT_MODULE
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROGRAMS = REPOSITORY / "tests" / "integration" / "programs"
-#: Every process that a program starts, however deep, inherits this variable.
+#: Every descendant of a program inherits this variable.
 PROGRAM_VARIABLE = "REKINDLE_TEST_PROGRAM"
 DEADLINE_S = 150.0
 
@@ -67,17 +67,17 @@ class RunningProgram:
 
     @property
     def pid(self) -> int:
-        """The driver's Python process."""
+        """The process id of the driver's Python process."""
         return self._process.pid
 
     def running(self) -> bool:
-        """Whether the driver's Python process lives."""
+        """Whether the driver's Python process runs."""
         return self._process.poll() is None
 
-    # -- what it says -------------------------------------------------------------------------------------------------
+    # -- its output ---------------------------------------------------------------------------------------------------
 
     def wait_for_line(self, *parts: str, deadline_s: float = DEADLINE_S) -> str:
-        """The first line of its output with all of these parts in it, as soon as it is there."""
+        """Wait for the first line of its output that contains all of these parts, and return it."""
         until = time.monotonic() + deadline_s
         with self._changed:
             while True:
@@ -90,7 +90,7 @@ class RunningProgram:
                 self._changed.wait(min(left_s, 0.5))
 
     def wait(self, deadline_s: float = DEADLINE_S) -> int:
-        """Its exit status, when everything that it wrote has been read."""
+        """Wait for its end and return its exit status, after all of its output was read."""
         try:
             status = self._process.wait(deadline_s)
         except subprocess.TimeoutExpired:
@@ -109,13 +109,13 @@ class RunningProgram:
             self._changed.notify_all()
 
     def story(self) -> str:
-        """All that it has written, for messages."""
+        """All of its output so far, for messages."""
         return "\n".join(["It wrote:", *self.out, "and as errors:", *self.errors])
 
     # -- its processes ------------------------------------------------------------------------------------------------
 
     def processes(self) -> list[psutil.Process]:
-        """Everything alive that it started, itself included."""
+        """All its living processes, itself included."""
         found = []
         for process in psutil.process_iter(["environ", "cmdline", "name", "status"]):
             ours = (process.info["environ"] or {}).get(PROGRAM_VARIABLE) == self._id
@@ -124,7 +124,7 @@ class RunningProgram:
         return found
 
     def slots(self) -> list[psutil.Process]:
-        """Its slots in the order of their indices, guardians not counted."""
+        """Its slots in the order of their indices, without guardians."""
         slots = [each for each in self.processes() if SLOT_MODULE in (each.info["cmdline"] or ())]
         return sorted(
             (each for each in slots if each.info["name"] != "rekindle-guard"),
@@ -136,11 +136,11 @@ class RunningProgram:
         return [each for each in self.processes() if any(main_class in part for part in each.info["cmdline"] or ())]
 
     def send_signal(self, number: signal.Signals) -> None:
-        """To the driver's Python process."""
+        """Send a signal to the driver's Python process."""
         self._process.send_signal(number)
 
     def interrupt(self) -> None:
-        """Ctrl-C, as a terminal sends it: to every process of the foreground group."""
+        """Send Ctrl-C as a terminal does: to every process of the foreground group."""
         os.killpg(self._process.pid, signal.SIGINT)
 
     # -- the end ------------------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def _named(program: str) -> list[str]:
 
 
 def seconds_until_gone(processes: list[psutil.Process], since: float, deadline_s: float) -> float:
-    """How long after `since` (monotonic) the last of them had ended; fails when one is left at the deadline."""
+    """The time from `since` (monotonic) until the last process ended; fails when one is left at the deadline."""
     while alive := [each for each in processes if is_alive(each)]:
         if time.monotonic() - since > deadline_s:
             raise AssertionError(f"After {deadline_s} s these were alive: {[command_of(each) for each in alive]}")
@@ -178,7 +178,7 @@ def seconds_until_gone(processes: list[psutil.Process], since: float, deadline_s
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it runs; an ended process that nobody has asked about yet does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -186,7 +186,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def command_of(process: psutil.Process) -> str:
-    """For messages."""
+    """A process as text, for messages."""
     try:
         return f"{process.pid} {' '.join(process.cmdline())[-200:]}"
     except psutil.NoSuchProcess:
@@ -195,7 +195,7 @@ def command_of(process: psutil.Process) -> str:
 
 @contextlib.contextmanager
 def stopped(process: psutil.Process) -> Iterator[None]:
-    """Inside, the process does not run; its connections stay open, as they do when a network is cut."""
+    """Stop a process inside the block; its connections stay open, as when a network is cut."""
     process.suspend()
     try:
         yield

@@ -16,14 +16,14 @@ SECRET = "anything-but-do-not-tell"
 
 @dataclass
 class S3Server:
-    """Where it is; buckets are made as they are asked for."""
+    """The server's address; makes buckets on demand."""
 
     host: str
     port: int
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def options(self) -> dict[str, str]:
-        """For `open_store`: where it is, and keys that it does not look at."""
+        """Options for `open_store`: the address, and keys that the server ignores."""
         return {
             "endpoint": f"http://{self.host}:{self.port}",
             "access_key_id": "anyone",
@@ -32,7 +32,7 @@ class S3Server:
         }
 
     def settings(self) -> dict[str, str]:
-        """The same as a job's settings."""
+        """The same options as a job's settings."""
         return {
             "s3.endpoint": f"http://{self.host}:{self.port}",
             "s3.access-key": "anyone",
@@ -42,7 +42,7 @@ class S3Server:
         }
 
     def new_bucket(self) -> str:
-        """The URL of an empty bucket."""
+        """Make an empty bucket and return its URL."""
         name = f"bucket-{next(self._numbers)}"
         connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
         connection.request("PUT", f"/{name}")
@@ -53,13 +53,13 @@ class S3Server:
 
 @contextlib.contextmanager
 def s3_server() -> Iterator[S3Server]:
-    """Runs as long as the block."""
+    """Run the server inside the block."""
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
     from werkzeug.serving import make_server
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     application = DomainDispatcherApplication(create_backend_app)
-    # moto looks whether an object is there and then writes it: what S3 does at once is here one request at a time.
+    # moto checks for an object and then writes it, which S3 does atomically: so requests are served one at a time.
     one_at_a_time = threading.Lock()
 
     def serve(environ: Any, start_response: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Where a Spark session of a test keeps its blocks."""
+"""Finds and counts the block files of a test's Spark session."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pyspark import StorageLevel
 
 
 def block_folder(spark: Any) -> Path:
-    """The folder of this very session: other sessions of this machine have theirs next to it."""
+    """The block folder of this session; other sessions of this machine have theirs beside it."""
     token = uuid.uuid4().hex.encode()
     marker = spark.sparkContext.parallelize([bytearray(token)], 1).persist(StorageLevel.DISK_ONLY)
     marker.count()
     try:
-        # Unlike pathlib's, this one does not mind folders that go away meanwhile.
+        # os.walk, unlike pathlib, ignores folders that are removed meanwhile.
         blocks = map(
             Path, glob.glob(f"{tempfile.gettempdir()}/rekindle-spark-*/**/rdd_{marker.id()}_0", recursive=True)
         )
@@ -29,7 +29,7 @@ def block_folder(spark: Any) -> Path:
 
 
 def _content(block: Path) -> bytes:
-    """Of another session's block that is just being removed: nothing."""
+    """The content of a file; empty if another session has just removed it."""
     try:
         return block.read_bytes()
     except FileNotFoundError:
@@ -37,5 +37,5 @@ def _content(block: Path) -> bytes:
 
 
 def shuffle_files(folder: Path) -> int:
-    """How many files of shuffles are on the disk."""
+    """The number of shuffle files on disk."""
     return sum(name.startswith("shuffle_") for _, _, names in os.walk(folder) for name in names)

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster from the installed pyspark: one master and some workers on loopback, gone at the end."""
+"""A standalone Spark cluster from the installed pyspark: one master and some workers on loopback, for a test."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass
 class StandaloneCluster:
-    """`master` is the address for sessions; `workers` are the processes, so that a test can kill one."""
+    """A running cluster: `master` is the address for sessions; a test can kill processes of `workers`."""
 
     master: str
     page: str
@@ -44,13 +44,13 @@ class StandaloneCluster:
         return self.processes[1:]
 
     def state(self) -> dict[str, Any]:
-        """What the master's page says about workers and applications."""
+        """The master's JSON page about workers and applications."""
         with urllib.request.urlopen(f"{self.page}/json/", timeout=10) as answer:
-            said: dict[str, Any] = json.load(answer)
-        return said
+            state: dict[str, Any] = json.load(answer)
+        return state
 
     def alive_workers(self) -> int:
-        """How many workers have registered."""
+        """The number of registered workers."""
         try:
             return int(self.state()["aliveworkers"])
         except OSError:
@@ -61,9 +61,9 @@ class StandaloneCluster:
 def standalone_cluster(
     workers: int = 2, cores: int = 1, memory: str = "1g", secret: str | None = None
 ) -> Iterator[StandaloneCluster]:
-    """Starts the cluster, waits until every worker has registered, and leaves nothing behind.
+    """Run the cluster inside the block, from the registration of every worker; all its processes end with the block.
 
-    With a secret only those who know it can register, and run applications.
+    With a secret, only workers and applications that know it are accepted.
     """
     directory = Path(tempfile.mkdtemp(prefix="rekindle-standalone-"))
     settings = directory / "settings"
@@ -89,7 +89,7 @@ def standalone_cluster(
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback address that nobody listens on at this moment."""
+    """Ports of the loopback address that are free at this moment."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.create_server((LOOPBACK, 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in sockets]
@@ -138,7 +138,7 @@ def _logs(cluster: StandaloneCluster) -> str:
 
 
 def _stop(cluster: StandaloneCluster) -> None:
-    # Workers first: they end their executors when they are asked to, not when they are killed.
+    # Workers first: they end their executors when they are terminated, not when they are killed.
     for process in reversed(cluster.processes):
         process.terminate()
     for process in reversed(cluster.processes):

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes requirements.lock anew: the newest versions that fit pyproject.toml, for every supported Python (`make lock`).
-# The file names versions only: no registry, no path, no build of this machine.
+# Writes a new requirements.lock: the newest versions that fit pyproject.toml, for every supported Python (`make lock`).
+# The file holds versions only: no registry, no path, no build of this machine.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes .venv in the clone, with the versions of requirements.lock and Rekindle itself (editable).
-# The Makefile runs it when needed; it needs a Python 3.11 to 3.14 and the registry pip is set up for, nothing else.
+# The Makefile runs it when needed. It needs only a Python 3.11 to 3.14 and the package registry that pip is set up for.
 # usage: setup.sh STAMP      PYTHON=/path/to/python chooses the interpreter
 set -eu
 cd "$(dirname "$0")/.."
@@ -35,7 +35,7 @@ candidates() {
     done
 }
 
-# A Python that can make a complete environment comes first; one that only has pip will do (see make_environment).
+# Prefers a Python that can make a complete environment; falls back to one that only has pip (see make_environment).
 find_python() {
     fallback=""
     while read -r candidate; do
@@ -56,7 +56,7 @@ make_environment() {
     "$1" -m venv --without-pip .venv && "$1" -m pip --python .venv/bin/python install --quiet --disable-pip-version-check pip
 }
 
-# An environment that was moved or copied still points at its old place, and one whose Python went away does not start.
+# A moved or copied environment still points at its old place, and one whose Python was removed does not start.
 usable_environment() {
     [ -x .venv/bin/python ] && supported .venv/bin/python >/dev/null &&
         grep -qF "$here/.venv" .venv/bin/activate 2>/dev/null && .venv/bin/python -c 'import pip' 2>/dev/null

@@ -30,7 +30,7 @@ def options_from(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--records-scale", type=float, default=1.0, help="multiplies every engine's number of records")
     parser.add_argument("--only", nargs="+", metavar="PEER", help="only peers whose name contains one of these words")
     parser.add_argument(
-        "--quick", action="store_true", help="a tenth of the records, one run each: shows that all works"
+        "--quick", action="store_true", help="a tenth of the records, one run each: shows that it works"
     )
     options = parser.parse_args(arguments)
     options.keys = [int(number) for number in options.keys.split(",")]
@@ -63,7 +63,7 @@ def main() -> None:
         console.print("[yellow]The machine is busy: these figures will say little about anyone's speed.[/yellow]")
     session = Session(
         run=lambda contender, keys: run_contender(contender, keys, options.records_scale),
-        said=lambda outcome: console.print(outcome_line(outcome), markup=False, highlight=False, soft_wrap=True),
+        on_outcome=lambda outcome: console.print(outcome_line(outcome), markup=False, highlight=False, soft_wrap=True),
         quick=options.quick,
     )
     for keys in options.keys:

@@ -1,4 +1,4 @@
-"""Who runs, how, and on how many records: so many that a timed run takes some 5 to 20 seconds on two cores."""
+"""The contenders: engines, their forms, and their numbers of records, for timed runs of 5 to 20 s on two cores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Contender:
     name: str
     family: Family
     calls: Calls
-    """How often the user's function sees state: fewer calls than records is less work than Rekindle does."""
+    """How often the user's function is called: fewer calls than records are less work than Rekindle's."""
     arguments: tuple[str, ...]
     records_few_keys: int
     records_many_keys: int

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.keyed_count.workload import BLOCK_RECORDS, Mark, block, report, steady
 from rekindle.common import Configuration, Types, WatermarkStrategy
-from rekindle.coordinator.epochs import EpochSummary
+from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import (
     Batch,

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rekindle.common import Configuration, WatermarkStrategy
-from rekindle.coordinator.epochs import EpochSummary
+from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.connectors.datagen import DataGeneratorSource
 from rekindle.spark import launcher

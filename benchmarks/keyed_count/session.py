@@ -55,7 +55,7 @@ class Session:
     """Runs all contenders in turn and keeps the outcomes in order."""
 
     run: Runner
-    said: Callable[[Run | Failure], None]
+    on_outcome: Callable[[Run | Failure], None]
     quick: bool = False
     """One run of each, and Rekindle only between two families of peers."""
     log: list[Run | Failure] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Session:
     def once(self, contender: Contender, keys: int) -> bool:
         outcome = self.run(contender, keys)
         self.log.append(outcome)
-        self.said(outcome)
+        self.on_outcome(outcome)
         return isinstance(outcome, Run)
 
     def failed(self, contender: Contender, keys: int) -> bool:

@@ -24,14 +24,14 @@ def take_turns(
     engine: AnyContender,
     peers: Sequence[AnyContender],
     run: Callable[[AnyContender], Run | Failure],
-    said: Callable[[Run | Failure], None],
+    on_outcome: Callable[[Run | Failure], None],
 ) -> tuple[list[Run], list[Line]]:
     """Run everyone in turn; return the engine's runs, and the peers' with their ratios."""
     own: list[Run | Failure] = []
     outcomes: list[Run | Failure] = []
     for contender in [engine, *(each for peer in peers for each in (peer, engine))]:
         outcome = run(contender)
-        said(outcome)
+        on_outcome(outcome)
         (own if contender is engine else outcomes).append(outcome)
     lines = []
     for place, outcome in enumerate(outcomes):

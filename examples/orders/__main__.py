@@ -82,7 +82,7 @@ def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--resume", metavar="PATH", help="go on from a checkpoint or savepoint, or from the latest")
+    parser.add_argument("--resume", metavar="PATH", help="continue from a checkpoint or savepoint, or from latest")
     parser.add_argument("--master", help="the Spark master (default: local[*])")
     parser.add_argument("--journal", type=Path, metavar="FILE", help="write down what happens, as lines of JSON")
     parser.add_argument(
@@ -91,7 +91,7 @@ def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
         default=[],
         type=_fault,
         metavar="BRANCH:RECORD[:ATTEMPT[:CHECKPOINTS]]",
-        help="raise before a branch at a record of an attempt, after so many checkpoints in it; may be given often",
+        help="raise before a branch at a record of an attempt, after CHECKPOINTS in it; may be given several times",
     )
     add_options(parser, Settings, "the job")
     add_options(parser, Feed, "the generated orders")

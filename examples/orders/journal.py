@@ -54,7 +54,7 @@ class Watch:
         self._over = threading.Event()
         self._status = ""
         self._restored = 0
-        self._told: set[int] = set()
+        self._written: set[int] = set()
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
 
     def __enter__(self) -> Self:
@@ -75,8 +75,8 @@ class Watch:
     def _look(self) -> None:
         overview = self._client.get_checkpoint_statistics()
         for each in reversed(overview.history):
-            if each.status is CheckpointStatus.COMPLETED and each.id not in self._told:
-                self._told.add(each.id)
+            if each.status is CheckpointStatus.COMPLETED and each.id not in self._written:
+                self._written.add(each.id)
                 self._journal.write("checkpoint", **describe(each))
         if overview.counts.restored > self._restored and overview.latest_restored is not None:
             self._restored = overview.counts.restored

@@ -1,7 +1,7 @@
 """Transfers between 100 accounts, checked by an auditor at every checkpoint.
 
     python -m examples.transfers --transfers 50000 --rate 5000 --directory transfers-demo
-    python -m examples.transfers --directory transfers-demo --resume      # after it was killed: goes on where it was
+    python -m examples.transfers --directory transfers-demo --resume      # after it was killed: continues where it was
 
 While it runs, kill a process (`kill -9`). After one of the processes `rekindle.runtime.slot transfers` is killed, the
 job restarts by itself. After this program is killed, run it again with `--resume`, also with another `--parallelism`.
@@ -97,7 +97,7 @@ def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--parallelism", type=at_least_1, default=2, help="subtasks per operator (default 2)")
     parser.add_argument("--interval-ms", type=int, default=300, help="between two checkpoints (default 300)")
     parser.add_argument("--directory", help="for checkpoints and audit (default: a temporary one)")
-    parser.add_argument("--resume", action="store_true", help="go on from the latest checkpoint in the directory")
+    parser.add_argument("--resume", action="store_true", help="continue from the latest checkpoint in the directory")
     return parser.parse_args(words)
 
 

@@ -27,7 +27,7 @@ _SPEC = re.compile(
 
 
 class CrashPoint(Enum):
-    """Where a process may be killed; the value is the name in `REKINDLE_CRASH_AT`.
+    """A place where a process may be killed; the value is the name in `REKINDLE_CRASH_AT`.
 
     >>> CrashPoint("before-publish").sentence
     'Every subtask has acknowledged; `_metadata` is not written yet.'

@@ -24,7 +24,7 @@ class Message(msgspec.Struct, tag=True, frozen=True):
 
 
 class Storage(msgspec.Struct, frozen=True):
-    """Where a slot writes its snapshots: below `root` in the store at `url`; without a URL, into its answer."""
+    """The place of a slot's snapshots: below `root` in the store at `url`; without a URL, inside its answer."""
 
     url: str | None
     root: str
@@ -189,7 +189,7 @@ class LogLine(Message, frozen=True):
 
 
 class WrittenOperator(msgspec.Struct, frozen=True, array_like=True):
-    """One operator's part of a snapshot: its encoded `checkpoint.manifest.SubtaskState`, and the time it took."""
+    """One operator's written snapshot: its encoded `checkpoint.manifest.SubtaskState`, and the time that it took."""
 
     uid: str
     state: bytes
@@ -210,7 +210,7 @@ class CheckpointAcknowledged(Message, frozen=True):
 
 
 class CheckpointDeclined(Message, frozen=True):
-    """A task could not make its snapshot; processing goes on (I19)."""
+    """A task's snapshot failed; processing goes on (I19)."""
 
     checkpoint: int
     chain: int
@@ -360,7 +360,7 @@ END_OF_STAGE = b""
 
 
 class SlotLaunch(msgspec.Struct, frozen=True):
-    """What a slot process needs before it can connect; passed on its standard input, never on a command line."""
+    """The settings of a slot process until it connects; passed on its standard input, never on a command line."""
 
     job_id: str
     job_name: str

@@ -19,9 +19,10 @@ from pyspark.sql import types as st
 from rekindle.common import Instant, Row, Types
 from rekindle.errors import ClusterError, TypeMismatchError
 from rekindle.protocol import TO_DRIVER, PumpHello
-from rekindle.spark.dataframe import DataFrameInput, dataframe_type, rows_of, to_dataframe
 from rekindle.spark.epoch import EpochRunner
+from rekindle.spark.from_dataframe import DataFrameInput, dataframe_type, rows_of
 from rekindle.spark.internals import arrow_batches, collect_bytes
+from rekindle.spark.to_dataframe import to_dataframe
 from tests.fake_slot import fake_slots
 from tests.integration.test_spark_epoch import SECRET, Rows, epoch_run
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rekindle.common.types import Row
+from rekindle.runtime.key_bytes import canonical_bytes
 from rekindle.runtime.key_hash import key_group
-from rekindle.runtime.keys import canonical_bytes
 
 # Few distinct values in many disguises, so that equal keys of different types meet.
 _numbers = st.one_of(

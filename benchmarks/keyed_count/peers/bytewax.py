@@ -1,7 +1,7 @@
 """Bytewax with recovery on: ``stateful_batch`` (state once per key and batch) or ``stateful`` (a call per record).
 
-Records are handed out as large lists by a partitioned source that already emits ``(key, value)``, Bytewax's own form of
-a keyed stream: no ``key_on`` step. A third form, ``key_on`` and ``stateful_map``, is the textbook's. The clock starts
+A partitioned source emits records as large lists of ``(key, value)``, Bytewax's own form of a keyed stream, so that no
+``key_on`` step is needed. A third form, ``key_on`` and ``stateful_map``, is the textbook's. The clock starts
 when the warm-up part has drained (the source pauses for that) and stops when the slowest worker has processed its last
 record (its first ``on_eof``, or the end of the sink). The sink adds up the last count of every key.
 """

@@ -1,8 +1,8 @@
 """Pathway: a Python stateful reducer (``stateful_many``, ``stateful_single``) or, for information, its built-in count.
 
-Records come through Pathway's own CSV reader (Rust), far quicker than a Python connector that hands over row by row:
-files of one batch each, written before the start and linked as often as needed. A reduction of all counts to one sum,
-inside the engine, tells after each batch how many records were counted: the clock's marks, and the check of the result.
+Records come through Pathway's own CSV reader (Rust), far faster than a Python connector that passes single rows: files
+of one batch each, written before the start and linked as often as needed. A reduction of all counts to one sum, inside
+the engine, gives the number of counted records after each batch: for the clock's marks, and to check the result.
 """
 
 # mypy: allow-subclassing-any, allow-untyped-decorators
@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--reducer", choices=["many", "single", "count"], default="many")
     parser.add_argument("--batch", type=int, default=250_000)
     options = parser.parse_args()
-    # Pathway hands over the results of neighbouring batches together: with few batches the marks would say nothing.
+    # Pathway delivers the results of neighbouring batches together: with few batches the marks would be useless.
     options.batch = min(options.batch, options.records // LEAST_BATCHES)
     with tempfile.TemporaryDirectory() as name:
         records = write_input(Path(name), options.keys, options.records, options.batch)

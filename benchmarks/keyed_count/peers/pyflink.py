@@ -1,7 +1,7 @@
 """PyFlink: ``KeyedProcessFunction`` with ``ValueState``, tuned; process mode, loopback or thread mode.
 
-The clock's marks are taken inside the function, every 500 records of a subtask and when it is closed: the state of the
-last bundle has then been written back. What each subtask counted is written to a file by ``close``.
+The function takes the clock's marks, every 500 records of a subtask and in ``close``, when the state of the last bundle
+has been written back. ``close`` also writes the count of each subtask to a file.
 """
 
 # mypy: allow-subclassing-any, allow-untyped-decorators
@@ -28,7 +28,7 @@ SUBTASKS = 2
 RECORDS_PER_MARK = 500
 MODES = ("process", "loopback", "thread")
 WORKERS = "_python_worker_execution_mode"
-"""Unless it says otherwise, a program on one machine runs all its Python functions in its own process: one lock.
+"""By default a program on one machine runs all its Python functions in its own process, under one interpreter lock.
 That is "loopback" here; "process" gives each subtask a worker process of its own.
 """
 
@@ -64,7 +64,7 @@ class Count(KeyedProcessFunction):
 
 
 def configuration(options: argparse.Namespace) -> dict[str, str]:
-    """Flink's settings for a mode; where its workers run is said in this process's environment."""
+    """Flink's settings for a mode; this process's environment says where its workers run."""
     os.environ[WORKERS] = "loopback" if options.mode == "loopback" else "process"
     return {
         "python.execution-mode": "thread" if options.mode == "thread" else "process",

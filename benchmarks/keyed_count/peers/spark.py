@@ -39,7 +39,7 @@ SETTINGS = {
 
 
 class Count(StatefulProcessor):
-    """What the three forms share: one value of state."""
+    """Base of the three forms: one value of state."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.count = handle.getValueState("count", "count LONG")

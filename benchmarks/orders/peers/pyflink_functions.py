@@ -41,7 +41,7 @@ TIDY_MS = 86_400_000
 RANK = {"CREATED": 0, "PAYMENT_COMPLETED": 1, "SHIPPED": 2, "DELIVERED": 3, "CANCELLED": 4}
 
 STRING, INT, LONG = Types.STRING(), Types.INT(), Types.LONG()
-# Items are JSON: in thread mode a list of tuples arrives as so many times the same tuple. Few functions look into them.
+# Items are JSON: in thread mode a list of tuples arrives as copies of one tuple. Few functions read them.
 EVENT = Types.TUPLE([STRING, STRING, STRING, LONG, INT, STRING, STRING, LONG])
 #: order id, event type, time, reason
 SET_ASIDE = Types.TUPLE([STRING, STRING, LONG, STRING])
@@ -67,7 +67,7 @@ BACK_ORDERS = OutputTag("back-orders", BACK_ORDER)
 
 
 def late_purchases() -> OutputTag:
-    """The tag of late purchases. Each call makes a new one: a window is pickled with its types, without Java objects."""
+    """The tag of late purchases, made anew each time: a window is pickled with its types, without Java objects."""
     text, number = Types.STRING, Types.LONG
     purchase = [text(), text(), number(), Types.INT(), text(), Types.BOOLEAN(), number()]
     return OutputTag("late-purchases", Types.TUPLE(purchase))

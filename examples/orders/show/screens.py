@@ -52,8 +52,8 @@ class PlainScreen:
     def __init__(self, console: Console, scene: Scene) -> None:
         self._console = console
         self._scene = scene
-        self._told_at = 0.0
-        self._told: dict[str, int] = {}
+        self._shown_at = 0.0
+        self._shown: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         self._line(self._scene.title)
@@ -69,9 +69,9 @@ class PlainScreen:
     def tick(self) -> None:
         """Figures, every few seconds."""
         scene = self._scene
-        if scene.rows == self._told or scene.elapsed() - self._told_at < _PLAIN_EVERY_S:
+        if scene.rows == self._shown or scene.elapsed() - self._shown_at < _PLAIN_EVERY_S:
             return
-        self._told_at, self._told = scene.elapsed(), scene.rows
+        self._shown_at, self._shown = scene.elapsed(), scene.rows
         shown = {name: scene.rows.get(stream, 0) for name, stream in BRANCHES.items()}
         rate = scene.rates.get("batches", 0.0)
         self._line(f"{rate:,.0f} events/s; visible: " + ", ".join(f"{rows:,} {name}" for name, rows in shown.items()))
@@ -84,13 +84,13 @@ class PlainScreen:
         self._line(str(checkpoint))
 
     def act(self, act: Act) -> None:
-        self._line(_told(act))
+        self._line(_act_line(act))
 
     def _line(self, text: str) -> None:
         self._console.print(f"{self._scene.elapsed():6.1f} s  {text}", highlight=False, markup=False, soft_wrap=True)
 
 
-def _told(act: Act) -> str:
+def _act_line(act: Act) -> str:
     if act.seconds is None:
         return f"{act.what}: {act.state}"
     return f"{act.what}: running again {act.seconds:.1f} s later, {act.basis}"

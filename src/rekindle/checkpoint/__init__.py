@@ -1,9 +1,10 @@
-"""What is on disk: where it lies, what it says, which of it counts, who may change it (docs/architecture.md).
+"""Checkpoints on disk: their layout and formats, which of them count, and who may change them (docs/architecture.md).
 
-- `store`: the port with four verbs (I15), `stores/` its forms; `paths`: the one owner of the layout (I14)
-- `manifest`: `_metadata`; `statefile`: state as parts of few large files; `deltas`: what the next checkpoint keeps
-- `ownership`: which driver may publish and delete; `publish`: both of these, fenced
-- `beginnings`: what a run began from; `stops`: the savepoint that it was stopped with; both are `notes`
-- `lineage`: which checkpoint is the latest; `resolve`: found, read and verified; `retention`: what may go
-- `rescale`: who gets what at another parallelism; `restore`: one subtask's state, read and verified
+- `store/`: the port with four verbs (I15) and its implementations; `paths`: the one owner of the layout (I14)
+- `parts`: a subtask's state, captured and written; `statefile`: parts in few large files; `part_formats`,
+  `committables`: the bytes of a part; `rewrites`: what the next checkpoint writes whole
+- `manifest`: the content of `_metadata`; `publish`: complete a checkpoint, delete files; `ownership`: which driver may
+- `notes`: what a run began from, that it completed a checkpoint, the savepoint that it was stopped with
+- `latest`: which checkpoint is a job's latest; `resolve`: find, read and verify it; `retention`: what may be deleted
+- `rescale`: each subtask's share of a checkpoint; `redistribute`: how lists are shared out; `read_state`: read a share
 """

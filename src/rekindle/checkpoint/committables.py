@@ -1,6 +1,6 @@
-"""Committables as they lie in a checkpoint: a short head, and behind it the content of a file if there is one (I18).
+"""Committables in a checkpoint: a short head, followed by the content of the committable's file if it has one (I18).
 
-Each is one part of a subtask's state, so that it goes whole to one subtask, whatever the parallelism.
+Each committable is one part of a subtask's state, so that it goes whole to one subtask at any parallelism.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _LENGTH: Final = struct.Struct("<I")
 
 
 class CommittableHead(msgspec.Struct, array_like=True, frozen=True):
-    """What is known about a committable beside a file's content."""
+    """A committable without the content of its file."""
 
-    #: The checkpoint at whose barrier it was handed over.
+    #: The checkpoint at whose barrier the writer handed it over.
     checkpoint_id: int
-    #: How often it was tried before.
+    #: How often its commit was tried before.
     retries: int
-    #: What the sink's serializer or the tagged codec made of it; of a file, its metadata.
+    #: The committable as bytes, by the sink's serializer or the tagged codec; for a file, its metadata.
     payload: bytes
-    #: The name of a file whose content follows.
+    #: The name of the file whose content follows the head.
     file_name: str | None = None
     version: int = FORMAT_VERSION
 
@@ -59,13 +59,13 @@ class StoredCommittable:
 
 
 def read_committable(pieces: Iterator[bytes], target: str) -> CommittableHead:
-    """Take one back; the content of a file, if it has one, is written to the path `target`."""
+    """Read a committable; write the content of its file, if it has one, to the path `target`."""
     held = _at_least(_LENGTH.size, b"", pieces)
     length = _LENGTH.size + _LENGTH.unpack_from(held)[0]
     held = _at_least(length, held, pieces)
     head = _decoded(held[_LENGTH.size : length])
     if head.file_name is None:
-        for _ in pieces:  # to the end: only then the checksum was compared
+        for _ in pieces:  # the checksum is compared after the last piece
             pass
         return head
     with open(target, "wb") as file:

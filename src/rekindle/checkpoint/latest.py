@@ -1,8 +1,8 @@
-"""Which checkpoints of a job stand on each other, and so which one is its latest (I14, I21).
+"""Find a job's latest checkpoint, and the older checkpoints that one builds on (I14, I21).
 
-Timelines are looked at from the newest to the oldest. What a run has published counts; a run that has published
-nothing goes on from where it began, whatever older ones have published since. Timelines of versions that noted no
-beginning, and of drivers that died before they did, count as if they had not been there.
+Timelines are read from the newest to the oldest. A run's newest published checkpoint is the latest. A run that has
+published nothing continues from its beginning, even if older runs have published since. A timeline without a note of
+its beginning is ignored: a version that wrote none, or a driver that died before it did.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ LATEST: Final = "latest"
 
 @dataclass
 class _Timeline:
-    """What is there of a run."""
+    """The checkpoints and notes of one run."""
 
     folder: str
     checkpoints: list[CheckpointPath] = field(default_factory=list)  # complete ones, oldest first
-    stops: list[CheckpointPath] = field(default_factory=list)  # where it was stopped with a savepoint, oldest first
+    stops: list[CheckpointPath] = field(default_factory=list)  # notes of stops with a savepoint, oldest first
     begun: bool = False
     completed: bool = False
 
     @property
     def newest(self) -> CheckpointPath | None:
-        """The last that the run has published: a checkpoint, or where it was stopped."""
+        """The last checkpoint that the run has published, or the note of its stop if that is newer."""
         return max((*self.checkpoints[-1:], *self.stops[-1:]), key=attrgetter("order"), default=None)
 
 
 def latest(store: Store, job_name: str) -> str | None:
-    """What the job goes on from: a checkpoint's folder in the store, or the URL of what lies elsewhere.
+    """The checkpoint that the job continues from: its folder in the store, or its URL if it is elsewhere.
 
-    None: no checkpoint of it has completed, so it begins anew. CheckpointNotFoundError: one has, and is not there any
-    more; to begin anew would commit its output twice.
+    None: no checkpoint of the job has completed, so it begins anew. CheckpointNotFoundError: a checkpoint has completed
+    and is gone; to begin anew would commit its output twice.
     """
     job = job_folder(job_name)
     timelines = _timelines(job, store.list(job))
@@ -71,7 +71,7 @@ def latest(store: Store, job_name: str) -> str | None:
 
 
 def older_checkpoints(store: Store, checkpoint: CheckpointPath) -> Iterator[CheckpointPath]:
-    """The complete checkpoints that one stands on, newest first: of its timeline, then of what that began from."""
+    """The complete checkpoints before this one, newest first: of its timeline, then of the timelines before that."""
     timelines = _timelines(checkpoint.job, store.list(checkpoint.job))
     name, end = checkpoint.timeline, checkpoint.checkpoint_id
     while timelines:
@@ -88,7 +88,7 @@ def older_checkpoints(store: Store, checkpoint: CheckpointPath) -> Iterator[Chec
 
 
 def is_url(place: str) -> bool:
-    """Whether a place is not a folder of the job's store.
+    """Whether a place is a URL, not a folder of the job's store.
 
     >>> is_url("s3://bucket/savepoint-0a1b2c-1d2e3f"), is_url("00000001-0a1b2c3d/chk-7")
     (True, False)
@@ -104,7 +104,7 @@ def folders_with(name: str, entries: Iterable[FileEntry]) -> list[CheckpointPath
 
 
 def _timelines(job: str, entries: list[FileEntry]) -> dict[str, _Timeline]:
-    """By name, oldest first."""
+    """Timelines by name, oldest first."""
     found: dict[str, _Timeline] = {}
 
     def run(name: str) -> _Timeline:
@@ -134,7 +134,7 @@ def _gone(store: Store, job_name: str) -> CheckpointNotFoundError:
 
 
 def _refuse_older(store: Store, job_name: str, older: dict[str, _Timeline]) -> None:
-    """A run that began anew and came to nothing, perhaps by mistake, is no reason to repeat what was committed."""
+    """Refuse to begin anew if an older run has completed checkpoints: their output would be committed twice."""
     if not any(run.newest is not None or run.completed for run in older.values()):
         return
     run, newest = next(((run, run.newest) for run in reversed(older.values()) if run.newest), (None, None))

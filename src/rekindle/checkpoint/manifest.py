@@ -1,4 +1,4 @@
-"""`_metadata`: what a checkpoint or savepoint consists of. msgpack behind a header; never pickle (I20).
+"""`_metadata`: the manifest of a checkpoint or savepoint. msgpack behind a header; never pickle (I20).
 
     magic (8 bytes) | format version (u16) | length of the body (u64) | CRC-32 of all this and the body (u32) | body
 
@@ -22,7 +22,7 @@ MAGIC: Final = b"REKINDLE"
 #: The newest format that this version reads.
 FORMAT_VERSION: Final = 2
 _FIRST_VERSION: Final = 1
-#: Older versions would lose records in flight: a checkpoint that has some says that it is newer.
+#: The format of checkpoints with records in flight: older versions, which would lose these, refuse it.
 _IN_FLIGHT_VERSION: Final = 2
 _LEADING: Final = struct.Struct("<8sHQ")
 _CHECKSUM: Final = struct.Struct("<I")
@@ -38,19 +38,19 @@ class FileRef(msgspec.Struct, array_like=True, frozen=True):
     crc32: int
 
 
-#: Bytes of state: inside the manifest when they are few, else in a file.
+#: Bytes of state: in the manifest if they are few, else in a file.
 Blob = bytes | FileRef
 
 
 class PartKind(StrEnum):
-    """What a part of a key group stands on: nothing, or the parts before it."""
+    """Whether a part of a key group is complete, or changes the parts before it."""
 
     FULL = "full"
     DELTA = "delta"
 
 
 class KeyedPart(msgspec.Struct, array_like=True, frozen=True):
-    """What one snapshot says about one key group. `order` is the checkpoint that wrote it: parts are applied in it."""
+    """One snapshot's part of one key group. `order` is the id of its checkpoint: parts are applied in this order."""
 
     key_group: int
     kind: PartKind
@@ -59,29 +59,29 @@ class KeyedPart(msgspec.Struct, array_like=True, frozen=True):
 
 
 class SubtaskState(msgspec.Struct, frozen=True):
-    """Everything that one subtask of an operator has in a checkpoint."""
+    """The state of one subtask of an operator in a checkpoint."""
 
     subtask: int
-    #: Its input had ended (I9).
+    #: Whether its input had ended (I9).
     finished: bool = False
     keyed: list[KeyedPart] = []
     timers: list[KeyedPart] = []
     raw_keyed: list[KeyedPart] = []
-    #: Lists and broadcast maps, as `rescale.encode_operator_part` writes them.
+    #: Lists and broadcast maps, as `part_formats.encode_operator_part` writes them.
     operator_state: Blob | None = None
-    #: Whether some of these lists go to every subtask.
+    #: Whether some of these lists are union lists, which go to every subtask.
     union: bool = False
     raw_operator: list[Blob] = []
-    #: Splits and positions, as `rescale.SourceState` writes them.
+    #: Splits and positions, as `part_formats.SourceState` writes them.
     source: Blob | None = None
-    #: Watermark, round-robin positions and the like, as `rescale.TaskState` writes them; with a chain's head.
+    #: Watermark, round-robin positions and the like, as `part_formats.TaskState` writes them.
     task: Blob | None = None
-    #: What a two-phase sink has still to commit (I18).
+    #: What a two-phase sink has not committed yet (I18).
     committables: list[Blob] = []
-    #: Bytes that this checkpoint wrote, and bytes that it consists of.
+    #: Bytes that this checkpoint wrote, and bytes of all parts that it consists of.
     new_bytes: int = 0
     full_bytes: int = 0
-    #: The size of each file that it needs: one that little is needed of is worth being written anew (`rewrites`).
+    #: The size of each file that it refers to; `rewrites` looks for files with few live bytes.
     file_bytes: dict[str, int] = {}
     #: Chunks that waited in front of the task, as `runtime.in_flight` writes them; with a chain's head.
     in_flight: Blob | None = None
@@ -108,12 +108,12 @@ class OperatorState(msgspec.Struct, frozen=True):
     parallelism: int
     max_parallelism: int
     subtasks: list[SubtaskState]
-    #: What the operator keeps by itself, in words (`graph.state_layout`).
+    #: The layout of the state that the engine keeps for the operator, as text (`graph.state_layout`).
     layout: str = ""
 
 
 class ManifestKind(StrEnum):
-    """Who keeps it: the job, or the user."""
+    """Whether the job or the user owns it."""
 
     CHECKPOINT = "checkpoint"
     SAVEPOINT = "savepoint"
@@ -149,7 +149,7 @@ class Manifest(msgspec.Struct, frozen=True):
         return (blob for blob in self.blobs() if isinstance(blob, FileRef))
 
     def files(self) -> dict[str, int]:
-        """The files that it needs, and how long each must be at least.
+        """File that the manifest refers to -> length that it must have at least.
 
         >>> Manifest(ManifestKind.CHECKPOINT, 7, "", "", "", 1, 0).files()
         {}
@@ -164,7 +164,7 @@ class Manifest(msgspec.Struct, frozen=True):
         return sum(subtask.new_bytes for operator in self.operators for subtask in operator.subtasks)
 
     def full_bytes(self) -> int:
-        """Bytes of state that it consists of."""
+        """Bytes of state that this checkpoint consists of."""
         return sum(subtask.full_bytes for operator in self.operators for subtask in operator.subtasks)
 
 
@@ -192,7 +192,7 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def decode(data: bytes, where: str = "The checkpoint's metadata") -> Manifest:
-    """A manifest, or a CorruptCheckpointError that says, beginning with `where`, why these bytes are none.
+    """Decode a manifest; CorruptCheckpointError, which names the file `where`, if the bytes are not a manifest.
 
     >>> decode(b"PK is an archive, not a manifest", "orders/chk-7/_metadata")
     Traceback (most recent call last):

@@ -16,11 +16,11 @@ FORMAT_VERSION: Final = 1
 
 
 class Note(Protocol):
-    """What every note has."""
+    """The field that every note has."""
 
     @property
     def version(self) -> int:
-        """Of its format."""
+        """The version of the note's format."""
 
 
 N = TypeVar("N", bound=Note)
@@ -29,7 +29,7 @@ encode = msgspec.msgpack.Encoder().encode
 
 
 def read_note(store: Store, path: str, kind: type[N], advice: str) -> N:
-    """A note of this kind; CorruptCheckpointError, with `advice`, when it is damaged or of a newer format."""
+    """Read a note; CorruptCheckpointError, with `advice`, if it is damaged or has a newer format."""
     try:
         note = msgspec.msgpack.decode(store.read(path), type=kind)
     except msgspec.DecodeError as error:
@@ -43,20 +43,20 @@ def read_note(store: Store, path: str, kind: type[N], advice: str) -> N:
 
 
 class Beginning(msgspec.Struct, frozen=True):
-    """What a run begins from."""
+    """The checkpoint or savepoint that a run begins from."""
 
-    #: A checkpoint's folder below the job's, or the URL of what lies elsewhere; None: the run begins anew.
+    #: A checkpoint's folder, relative to the job's, or a URL; None: the run begins anew.
     origin: str | None = None
-    #: Of the origin: what is older there, the run stands on too.
+    #: The origin's timeline and id: older checkpoints of that timeline belong to the run's history too.
     timeline: str = ""
     checkpoint_id: int = 0
-    #: It begins anew, and nobody has looked for a latest checkpoint.
+    #: Whether the run begins anew because the user asked for no checkpoint.
     on_purpose: bool = False
     version: int = FORMAT_VERSION
 
 
 def note_beginning(store: Store, claim: Claim, beginning: Beginning) -> None:
-    """Say what the run of a claim begins from, before it acts; a later word replaces an earlier one.
+    """Note what a run begins from, before the run acts; a later note replaces an earlier one.
 
     >>> from rekindle.checkpoint.ownership import claim_first
     >>> from rekindle.checkpoint.store.memory import MemoryStore
@@ -70,25 +70,25 @@ def note_beginning(store: Store, claim: Claim, beginning: Beginning) -> None:
 
 
 def beginning_of(store: Store, timeline: str) -> Beginning:
-    """The note in a timeline's folder."""
+    """Read the note of the beginning in a timeline's folder."""
     advice = f"set {config.RECOVERY_PATH.key} to the checkpoint or savepoint to go on from"
     return read_note(store, begun_path(timeline), Beginning, advice)
 
 
 def note_completion(store: Store, claim: Claim, checkpoint_id: int) -> None:
-    """Say that a checkpoint of this run has completed, once its driver has seen that the job is still its own."""
+    """Note that a checkpoint of this run has completed; call it after the driver has checked its claim."""
     store.put_if_absent(completed_path(timeline_folder(claim.job_name, claim.timeline)), b"%d\n" % checkpoint_id)
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """The note."""
+    """The savepoint that a run was stopped with."""
 
     version: int
     savepoint: str  # its URL
 
 
 def note_stop(store: Store, claim: Claim, checkpoint_id: int, savepoint: str) -> None:
-    """Say where the job goes, before anything of the savepoint is committed.
+    """Note the savepoint that the job is stopped with, before output of the savepoint is committed.
 
     >>> from rekindle.checkpoint.ownership import claim_first
     >>> from rekindle.checkpoint.store.memory import MemoryStore
@@ -98,17 +98,17 @@ def note_stop(store: Store, claim: Claim, checkpoint_id: int, savepoint: str) ->
     >>> stopped_with(store, checkpoint_folder("orders", claim.timeline, 7))
     'file:///savepoints/savepoint-0a1b-2c'
     """
-    path = note_of(claim, checkpoint_id)
+    path = stop_note_path(claim, checkpoint_id)
     if not put_once(store, path, encode(Stop(FORMAT_VERSION, savepoint))):
         raise CheckpointError(f"There is already another note of a stop at {path} in {store.url}.")
 
 
-def note_of(claim: Claim, checkpoint_id: int) -> str:
-    """The path of the note in the store."""
+def stop_note_path(claim: Claim, checkpoint_id: int) -> str:
+    """The path of the note of a stop in the store."""
     return stopped_path(checkpoint_folder(claim.job_name, claim.timeline, checkpoint_id))
 
 
 def stopped_with(store: Store, folder: str) -> str:
-    """The savepoint that a job was stopped with in place of the checkpoint of this folder: its URL."""
+    """The URL of the savepoint that a job was stopped with, from the note in a checkpoint's folder."""
     advice = f"set {config.RECOVERY_PATH.key} to the savepoint that the job was stopped with"
     return read_note(store, stopped_path(folder), Stop, advice).savepoint

@@ -1,11 +1,11 @@
-"""Which driver may publish and delete checkpoints of a job (I14): the one with the newest claim.
+"""Claims: only the driver with the newest claim may publish and delete checkpoints of a job (I14).
 
-Every attempt of every driver claims the next number under the job's name. The number is the attempt's id, so attempts
-count over all drivers, and the claim is a fence: a driver whose claim is not the newest any more is refused.
+Each attempt of each driver claims the next number under the job's name. The number is the attempt's id, so attempts are
+numbered over all drivers. The claim is a fence: a driver whose claim is no longer the newest is refused.
 
-A driver that takes over claims first and looks for the latest checkpoint afterwards; one that publishes looks at the
-claims again after it has published, and before it tells anyone. So either the new driver sees the checkpoint, or the
-old one sees the claim and commits nothing.
+A driver that takes over claims first and looks for the latest checkpoint afterwards. A driver that publishes checks the
+claims again after publishing, before it notifies any slot. So either the new driver sees the checkpoint, or the old
+driver sees the claim and commits nothing.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from rekindle.checkpoint.store.port import Store, put_once
 from rekindle.errors import CheckpointError, MissingFileError, OwnershipLostError, StoreError
 
 FORMAT_VERSION: Final = 1
-# Claims of one's own that stay, beside the newest: a driver that is just claiming must find its number taken.
+# Older claims of the same driver that are kept: another driver that is just claiming must find its number taken.
 _CLAIMS_KEPT: Final = 4
 _ROUNDS: Final = 100
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A driver's attempt, and the timeline that it writes to."""
+    """A driver's claim: its attempt, and the timeline that the attempt writes to."""
 
     version: int
     attempt: int
     timeline: str
     job_name: str
     job_id: str
-    #: Who claims, for the sentence that the older driver ends with: host and process.
+    #: Host and process of the driver: the error message of the older driver names them.
     driver: str
     claimed_ms: int
 
@@ -43,20 +43,20 @@ _decode = msgspec.msgpack.Decoder(Claim).decode
 
 
 def claim_first(store: Store, job_name: str, job_id: str, driver: str, now_ms: int) -> Claim:
-    """The first attempt of a driver: takes over from whoever had the job, and begins a timeline."""
+    """Claim a driver's first attempt: take the job over from any other driver, and begin a timeline."""
     for _ in range(_ROUNDS):
         attempt = (newest_attempt(store, job_name) or 0) + 1
         claim = Claim(FORMAT_VERSION, attempt, new_timeline(attempt), job_name, job_id, driver, now_ms)
-        # Between the look and the claim others may have come and gone: it counts only if it is the newest now.
+        # Other drivers may have claimed in between: the claim counts only if it is the newest now.
         if _put(store, claim) and newest_attempt(store, job_name) == attempt:
             return claim
     raise CheckpointError(f"The checkpoints of job '{job_name}' at {store.url} are claimed by others all the time.")
 
 
 def claim_next(store: Store, claim: Claim, now_ms: int) -> Claim:
-    """Another attempt of the same driver, on the same timeline; OwnershipLostError when another driver has come.
+    """Claim the next attempt of the same driver, on the same timeline; OwnershipLostError if another driver took over.
 
-    A store that failed just after it had written a claim has left one that its driver never heard of: that one counts.
+    If the store failed right after it had written a claim, the driver does not know of that claim; it still counts.
     """
     last = _last_own(store, claim)
     check_owner(store, last)
@@ -65,13 +65,13 @@ def claim_next(store: Store, claim: Claim, now_ms: int) -> Claim:
         check_owner(store, last)
         raise CheckpointError(f"Attempt {again.attempt} of job '{claim.job_name}' could not be claimed.")
     check_owner(store, again)
-    with contextlib.suppress(StoreError):  # what is not deleted now goes with the next claim
-        _forget_older(store, again)
+    with contextlib.suppress(StoreError):  # the next claim deletes them
+        _delete_older(store, again)
     return again
 
 
 def check_owner(store: Store, claim: Claim) -> None:
-    """OwnershipLostError when the claim is not the newest any more."""
+    """Raise OwnershipLostError if the claim is no longer the newest."""
     newest = newest_attempt(store, claim.job_name)
     if newest == claim.attempt:
         return
@@ -84,7 +84,7 @@ def check_owner(store: Store, claim: Claim) -> None:
 
 
 def newest_attempt(store: Store, job_name: str) -> int | None:
-    """The number of the newest claim, if there is any."""
+    """The number of the newest claim; None: there is no claim."""
     attempts = (owner_attempt(entry.path) for entry in store.list(owners_folder(job_name)))
     return max((attempt for attempt in attempts if attempt is not None), default=None)
 
@@ -94,7 +94,7 @@ def _put(store: Store, claim: Claim) -> bool:
 
 
 def _last_own(store: Store, claim: Claim) -> Claim:
-    """The newest claim if it is this driver's: timelines are nobody else's."""
+    """This driver's newest claim: the newest of all if it has this driver's timeline, else `claim`."""
     newest = newest_attempt(store, claim.job_name)
     if newest is None or newest <= claim.attempt:
         return claim
@@ -105,7 +105,7 @@ def _last_own(store: Store, claim: Claim) -> Claim:
     return claim
 
 
-def _forget_older(store: Store, claim: Claim) -> None:
+def _delete_older(store: Store, claim: Claim) -> None:
     for entry in store.list(owners_folder(claim.job_name)):
         attempt = owner_attempt(entry.path)
         if attempt is not None and attempt < claim.attempt - _CLAIMS_KEPT:

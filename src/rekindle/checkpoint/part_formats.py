@@ -1,4 +1,4 @@
-"""How operator state, source positions and task state are encoded in a checkpoint. Pure."""
+"""The formats of operator state, source positions and task state in a checkpoint. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMAT_VERSION: Final = 1
 
 
 class Distribution(StrEnum):
-    """Who gets what when an operator is restored, perhaps at another parallelism."""
+    """The way in which the elements of a list are shared out among the subtasks of a restored operator."""
 
     SPLIT = "split"
     UNION = "union"
@@ -22,7 +22,7 @@ class Distribution(StrEnum):
 
 
 class OperatorStatePart(msgspec.Struct, array_like=True, frozen=True):
-    """One state of one subtask: elements of a list, or (field, value) pairs of a broadcast map flattened."""
+    """One state of one subtask: the elements of a list, or the flattened (field, value) pairs of a broadcast map."""
 
     name: str
     distribution: Distribution
@@ -41,7 +41,7 @@ _decode = msgspec.msgpack.Decoder(_Part).decode
 
 
 def decode_operator_part(data: bytes) -> list[OperatorStatePart]:
-    """The states of one subtask, entries still encoded."""
+    """Decode the states of one subtask; their entries stay encoded."""
     try:
         part = _decode(data)
     except msgspec.DecodeError as error:
@@ -55,26 +55,26 @@ def decode_operator_part(data: bytes) -> list[OperatorStatePart]:
 
 
 def encode_operator_part(states: Sequence[OperatorStatePart]) -> bytes:
-    """The states of one subtask as bytes."""
+    """Encode the states of one subtask."""
     return _encode(_Part(FORMAT_VERSION, list(states)))
 
 
 def holds_union(data: bytes) -> bool:
-    """Whether a subtask's part has lists that go to every subtask."""
+    """Whether a subtask's part has union lists, which go to every subtask."""
     return any(state.distribution is Distribution.UNION for state in decode_operator_part(data))
 
 
 class SplitState(msgspec.Struct, array_like=True, frozen=True):
-    """A split of a source and how far it was read, both in the tagged encoding; None: the source has no splits."""
+    """A split of a source and its read position, in the tagged encoding; `split` is None in a source without splits."""
 
     split: bytes | None
     position: bytes
-    #: The checkpoint that was the first to have this position; 0: not known.
+    #: The first checkpoint with this position; 0: not known.
     moved_at: int = 0
 
 
 class SourceState(msgspec.Struct, array_like=True, frozen=True):
-    """What a source's subtask has in a checkpoint.
+    """The state of a source's subtask in a checkpoint.
 
     >>> SourceState.decode(SourceState([SplitState(b"s", b"p")]).encode()).splits
     [SplitState(split=b's', position=b'p', moved_at=0)]
@@ -82,49 +82,49 @@ class SourceState(msgspec.Struct, array_like=True, frozen=True):
 
     splits: list[SplitState]
     version: int = FORMAT_VERSION
-    #: Chunks that a source function had collected and its chain had no time for (unaligned checkpoints).
+    #: Chunks that a source function had collected and its chain had not processed (unaligned checkpoints).
     in_flight: list[bytes] = []
 
     def encode(self) -> bytes:
-        """As bytes."""
+        """Encode the state."""
         return _encode(self)
 
     @staticmethod
     def decode(data: bytes) -> SourceState:
-        """From bytes."""
+        """Decode the state; SerializationError if the bytes are damaged or have another format."""
         return _decoded(data, _decode_source, "The positions of a source")
 
 
 class TaskState(msgspec.Struct, array_like=True, frozen=True):
-    """What a task itself, beside its operators, has in a checkpoint (I1, I6)."""
+    """The state of a task itself, beside its operators, in a checkpoint (I1, I6)."""
 
     watermark: int
     idle: bool = False
-    #: Channels, round-robin positions, generators: in the tagged encoding, for the same parallelism only.
+    #: Channels, round-robin positions, watermark generators, in the tagged encoding; for the same parallelism only.
     details: bytes | None = None
     version: int = FORMAT_VERSION
 
     def encode(self) -> bytes:
-        """As bytes."""
+        """Encode the state."""
         return _encode(self)
 
     @staticmethod
     def decode(data: bytes) -> TaskState:
-        """From bytes."""
+        """Decode the state; SerializationError if the bytes are damaged or have another format."""
         return _decoded(data, _decode_task, "The watermarks of a task")
 
 
 _S = TypeVar("_S", SourceState, TaskState)
 
 
-def _decoded(data: bytes, decoder: msgspec.msgpack.Decoder[_S], what: str) -> _S:
+def _decoded(data: bytes, decoder: msgspec.msgpack.Decoder[_S], subject: str) -> _S:
     try:
         state = decoder.decode(data)
     except msgspec.DecodeError as error:
-        raise SerializationError(f"{what} are damaged: {error}") from error
+        raise SerializationError(f"{subject} are damaged: {error}") from error
     if state.version != FORMAT_VERSION:
         raise SerializationError(
-            f"{what} have format {state.version}; this version of Rekindle reads {FORMAT_VERSION}: use the version "
+            f"{subject} have format {state.version}; this version of Rekindle reads {FORMAT_VERSION}: use the version "
             "that wrote it."
         )
     return state

@@ -84,6 +84,15 @@ def write_subtask(writer: PartWriter, captured: OperatorSnapshotFutures, *, fini
 
     `finished`: whether the subtask's input had ended (I9).
     """
+    try:
+        state = _written(writer, captured, finished)
+        captured.on_written(state)
+        return state
+    finally:
+        captured.cancel()  # free the parts, written or not
+
+
+def _written(writer: PartWriter, captured: OperatorSnapshotFutures, finished: bool) -> SubtaskState:
     blobs: dict[str, list[tuple[int, Blob]]] = {}
     for (name, position), blob in writer.write(captured.tagged()):
         blobs.setdefault(name, []).append((position, blob))
@@ -110,10 +119,7 @@ def write_subtask(writer: PartWriter, captured: OperatorSnapshotFutures, *, fini
         committables=[blob for _, blob in blobs.get("committables", ())],
     )
     size = sum(map(blob_size, state.blobs()))
-    state = msgspec.structs.replace(state, new_bytes=size, full_bytes=size, file_bytes=_file_bytes(state))
-    captured.on_written(state)
-    captured.cancel()  # the parts are in the store: free them
-    return state
+    return msgspec.structs.replace(state, new_bytes=size, full_bytes=size, file_bytes=_file_bytes(state))
 
 
 def _file_bytes(state: SubtaskState) -> dict[str, int]:

@@ -1,10 +1,10 @@
-"""The layout of what is on disk (I14), and its one owner: nobody else puts a path together or takes one apart.
+"""The layout of checkpoints on disk (I14). Only this module builds and parses paths.
 
-    <directory>/<job name>/owners/<attempt>                        who may publish and delete: the newest one
-    <directory>/<job name>/<timeline>/_begun                       what the timeline's run began from
-    <directory>/<job name>/<timeline>/_completed                   that it has completed a checkpoint once
+    <directory>/<job name>/owners/<attempt>                        a claim; the newest owner may publish and delete
+    <directory>/<job name>/<timeline>/_begun                       the checkpoint that the timeline's run began from
+    <directory>/<job name>/<timeline>/_completed                   says that the run has completed a checkpoint
     <directory>/<job name>/<timeline>/chk-<n>/_metadata            a checkpoint, complete when this is there
-    <directory>/<job name>/<timeline>/chk-<n>/_stopped             which savepoint the job was stopped with
+    <directory>/<job name>/<timeline>/chk-<n>/_stopped             the savepoint that the job was stopped with
     <directory>/<job name>/<timeline>/shared/<n>-<attempt>-<operator>-<subtask>.state
     <directory>/savepoint-<job id>-<random>/_metadata              a savepoint, with its state files beside it
 
@@ -38,7 +38,7 @@ _PARTIAL: Final = re.compile(r"\.[0-9a-f]{8}\.part$")
 
 @dataclass(frozen=True, order=True)
 class StateFileName:
-    """What a state file's name says.
+    """The parsed name of a state file.
 
     >>> StateFileName.parse("shared/7-2-ab12-0.state")
     StateFileName(checkpoint_id=7, attempt=2, operator='ab12', subtask=0)
@@ -61,7 +61,7 @@ class StateFileName:
 
     @classmethod
     def parse(cls, path: str) -> StateFileName | None:
-        """From a path, also that of a file that a crash left half written; None if it is no state file."""
+        """Parse a path, also of a file that a crash left half written; None if it is not a state file."""
         match = _STATE_FILE.fullmatch(without_partial(path).rpartition("/")[2])
         if match is None:
             return None
@@ -71,7 +71,7 @@ class StateFileName:
 
 @dataclass(frozen=True)
 class CheckpointPath:
-    """Where a checkpoint of a timeline is.
+    """The parsed folder of a checkpoint.
 
     >>> CheckpointPath.parse("orders/00000001-0a1b2c3d/chk-7/_metadata")
     CheckpointPath(job='orders', timeline='00000001-0a1b2c3d', checkpoint_id=7)
@@ -91,7 +91,7 @@ class CheckpointPath:
 
     @classmethod
     def parse(cls, path: str) -> CheckpointPath | None:
-        """From the path of a checkpoint or of its metadata; None if it is none. Folders above may be missing."""
+        """Parse the path of a checkpoint or of its `_metadata`, with or without the folders above; else None."""
         parts = path.removesuffix("/" + METADATA).split("/")
         match = _CHECKPOINT.fullmatch(parts[-1])
         if match is None:
@@ -101,7 +101,7 @@ class CheckpointPath:
 
 
 def escaped(name: str) -> str:
-    """`name` as a folder or part of a file name: reversible unless it is very long, and never a path of its own.
+    """Escape a name for use as a folder or in a file name: reversible unless it is very long, and never a path.
 
     >>> escaped("orders v1/EU"), escaped(".."), len(escaped("x" * 1000))
     ('orders=20v1=2FEU', '=2E.', 117)
@@ -116,8 +116,8 @@ def escaped(name: str) -> str:
 
 
 def new_timeline(attempt: int) -> str:
-    """A timeline's id: ordered by the attempt that begins it, and never the same again, even in a directory that was
-    emptied (sinks outside remember it).
+    """A new timeline's id: ordered by the attempt that begins it, and unique even in a directory that was emptied,
+    because external systems of sinks remember it.
 
     >>> new_timeline(12).startswith("00000012-")
     True
@@ -135,17 +135,17 @@ def timeline_of(root: str) -> str:
 
 
 def job_folder(job_name: str) -> str:
-    """Everything of a job."""
+    """The folder of a job."""
     return escaped(job_name)
 
 
 def timeline_folder(job_name: str, timeline: str) -> str:
-    """The root of a timeline's manifests."""
+    """The folder of a timeline: the root of its manifests."""
     return f"{job_folder(job_name)}/{timeline}"
 
 
 def checkpoint_folder(job_name: str, timeline: str, checkpoint_id: int) -> str:
-    """What a checkpoint is called to people.
+    """The folder of a checkpoint, as users name it.
 
     >>> checkpoint_folder("orders", "00000001-0a1b2c3d", 7)
     'orders/00000001-0a1b2c3d/chk-7'
@@ -154,22 +154,22 @@ def checkpoint_folder(job_name: str, timeline: str, checkpoint_id: int) -> str:
 
 
 def metadata_path(folder: str) -> str:
-    """The manifest of a checkpoint's or savepoint's folder."""
+    """The path of the manifest in a checkpoint's or savepoint's folder."""
     return f"{folder}/{METADATA}" if folder else METADATA
 
 
 def stopped_path(folder: str) -> str:
-    """Beside where the manifest of a checkpoint would be: the note of a stop."""
+    """The path of the note of a stop in a checkpoint's folder."""
     return f"{folder}/{STOPPED}"
 
 
 def begun_path(timeline: str) -> str:
-    """In a timeline's folder: the note of its beginning."""
+    """The path of the note of the beginning in a timeline's folder."""
     return below(timeline, BEGUN)
 
 
 def completed_path(timeline: str) -> str:
-    """In a timeline's folder: the note that a checkpoint has completed."""
+    """The path of the note that a checkpoint has completed in a timeline's folder."""
     return below(timeline, COMPLETED)
 
 
@@ -204,7 +204,7 @@ def root_of(folder: str) -> str:
 
 
 def new_savepoint_folder(job_id: str) -> str:
-    """A name that no other savepoint has.
+    """A new, unique folder name for a savepoint.
 
     >>> new_savepoint_folder("0a1b2c3d" * 4).startswith("savepoint-0a1b2c-")
     True
@@ -213,12 +213,12 @@ def new_savepoint_folder(job_id: str) -> str:
 
 
 def owners_folder(job_name: str) -> str:
-    """The claims of the job's drivers."""
+    """The folder of the claims of a job's drivers."""
     return f"{job_folder(job_name)}/{_OWNERS}"
 
 
 def owner_path(job_name: str, attempt: int) -> str:
-    """The claim of an attempt.
+    """The path of an attempt's claim.
 
     >>> owner_path("orders", 3), owner_attempt("orders/owners/00000003")
     ('orders/owners/00000003', 3)
@@ -227,13 +227,13 @@ def owner_path(job_name: str, attempt: int) -> str:
 
 
 def owner_attempt(path: str) -> int | None:
-    """The attempt that a claim is for; None if it is no claim."""
+    """The attempt of a claim's path; None if it is not a claim."""
     name = path.rpartition("/")[2]
     return int(name) if name.isdecimal() else None
 
 
 def is_partial(path: str) -> bool:
-    """Whether a crash left this file half written.
+    """Whether this is a file that a crash left half written.
 
     >>> is_partial("orders/t/chk-1/_metadata.0a1b2c3d.part"), is_partial("orders/t/chk-1/_metadata")
     (True, False)
@@ -242,7 +242,7 @@ def is_partial(path: str) -> bool:
 
 
 def without_partial(path: str) -> str:
-    """The file that a half-written one was to become.
+    """The final path of a half-written file.
 
     >>> without_partial("orders/owners/00000003.0a1b2c3d.part")
     'orders/owners/00000003'

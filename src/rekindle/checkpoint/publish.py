@@ -1,4 +1,4 @@
-"""The two things that only a job's owner may do: publish a checkpoint, and delete what no checkpoint needs."""
+"""Publish a checkpoint, and delete files that no checkpoint needs: only the job's owner may do either."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rekindle.errors import CheckpointError
 
 
 def publish(store: Store, claim: Claim, manifest: Manifest) -> str:
-    """Complete a checkpoint: its folder's path. From the moment `_metadata` is there it exists, and nothing undoes it.
+    """Complete a checkpoint; returns its folder. The checkpoint exists from the moment `_metadata` is written.
 
-    OwnershipLostError: another driver has come, before or just after; tell nobody that the checkpoint is complete and
-    commit nothing, that driver does.
+    OwnershipLostError: another driver took over, before or right after. Then notify no slot and commit nothing: the
+    other driver does.
     """
     assert manifest.kind is ManifestKind.CHECKPOINT, manifest.kind
     assert (manifest.job_name, manifest.timeline) == (claim.job_name, claim.timeline), "a manifest of another timeline"
@@ -28,7 +28,7 @@ def publish(store: Store, claim: Claim, manifest: Manifest) -> str:
 
 
 def put_metadata(store: Store, folder: str, manifest: Manifest) -> None:
-    """Write `_metadata` once; CheckpointError when there is another one."""
+    """Write `_metadata` once; CheckpointError if there is a different one."""
     reach(CrashPoint.BEFORE_METADATA)
     if not put_once(store, metadata_path(folder), encode(manifest)):
         raise CheckpointError(f"There is already another checkpoint at {folder} in {store.url}.")
@@ -36,7 +36,7 @@ def put_metadata(store: Store, folder: str, manifest: Manifest) -> None:
 
 
 def remove(store: Store, claim: Claim, removal: Removal) -> None:
-    """Delete what `retention` found: manifests first, so that a checkpoint without its files never looks complete."""
+    """Delete the files of a removal, manifests first: a checkpoint without its files must not look complete."""
     if not removal:
         return
     check_owner(store, claim)

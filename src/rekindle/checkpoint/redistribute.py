@@ -1,4 +1,4 @@
-"""Redistribution at a restore: which elements of the old subtasks' lists a new subtask takes. Pure."""
+"""Redistribute lists at a restore: a new subtask's share of the old subtasks' elements. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def source_share(states: Sequence[SourceState], name: str, parallelism: int, subtask: int) -> SourceState:
-    """One new subtask's splits when the parallelism differs: all of them, pooled in order and dealt in turn.
+    """One new subtask's share of splits if the parallelism differs: all splits, pooled in order and dealt in turn.
 
     >>> old = [SourceState([SplitState(b"a", b""), SplitState(b"b", b"")]), SourceState([SplitState(b"c", b"")])]
     >>> [split.split for split in source_share(old, "numbers", 3, 1).splits]
@@ -35,10 +35,10 @@ def source_share(states: Sequence[SourceState], name: str, parallelism: int, sub
 def whole_source(
     states: Sequence[SourceState], own: SourceState | None, name: str, parallelism: int, subtask: int
 ) -> SourceState:
-    """What every new subtask sees of a source function: the newest position of each split.
+    """The state that a new subtask of a source function sees: the newest position of every split.
 
-    `own` is the subtask's own state at an unchanged parallelism, and None at another one: a position without a split
-    belongs to its subtask.
+    `own` is the subtask's own state if the parallelism is unchanged, else None: a position without a split belongs to
+    its subtask.
     """
     if own is None:
         _check_splits(states, name, parallelism)
@@ -48,7 +48,7 @@ def whole_source(
 
 
 def newest_splits(states: Sequence[SourceState]) -> list[SplitState]:
-    """Each split once: a subtask may still hold the position that a split had before another one read on.
+    """Each split once, with its newest position: a subtask may hold an old position of a split that another one reads.
 
     >>> newest_splits([SourceState([SplitState(b"a", b"5", 1)]), SourceState([SplitState(b"a", b"9", 2)])])
     [SplitState(split=b'a', position=b'9', moved_at=2)]
@@ -70,7 +70,7 @@ def _check_splits(states: Sequence[SourceState], name: str, parallelism: int) ->
 
 
 def task_share(states: Sequence[TaskState]) -> TaskState:
-    """A new task's state when the parallelism differs: the minimum, so that nothing late becomes early (I6).
+    """A new task's state if the parallelism differs: the minimum watermark, so that no late record becomes early (I6).
 
     >>> task_share([TaskState(10, idle=True, details=b"x"), TaskState(7)])
     TaskState(watermark=7, idle=False, details=None, version=1)
@@ -111,7 +111,7 @@ def broadcast_share(lists: Sequence[Sequence[T]], subtask: int) -> list[T]:
 
 
 def operator_share(parts: Sequence[bytes], parallelism: int, subtask: int) -> bytes:
-    """The parts of all old subtasks, in order, as the part of one new subtask."""
+    """One new subtask's share of operator state; `parts` are those of all old subtasks, in order."""
     decoded_parts = [{state.name: state for state in decode_operator_part(data)} for data in parts]
     names = dict.fromkeys(name for states in decoded_parts for name in states)
     result: list[OperatorStatePart] = []

@@ -1,7 +1,8 @@
-"""Who gets what of a checkpoint, at the same or another parallelism. Pure.
+"""Compute each subtask's share of a checkpoint, at the same or another parallelism. Pure.
 
-State of keys goes by key group, operator state as its lists say. The splits of a source with readers are pooled and
-dealt out again; a source function assigns its splits itself, so that each of its subtasks sees all of them (I8).
+Keyed state is shared by key group, operator state by the distribution of each list. The splits of a source with readers
+are pooled and dealt out again. A source function assigns its splits itself, so each of its subtasks sees all of them
+(I8).
 """
 
 from __future__ import annotations
@@ -11,33 +12,44 @@ from dataclasses import dataclass
 
 import msgspec
 
-from rekindle.checkpoint.manifest import Blob, KeyedPart, Manifest, OperatorState, PartKind, SubtaskState
+from rekindle.checkpoint.manifest import (
+    Blob,
+    KeyedPart,
+    Manifest,
+    OperatorState,
+    PartKind,
+    SubtaskState,
+)
 from rekindle.checkpoint.parts import by_key_group
 from rekindle.checkpoint.redistribute import split_share
 from rekindle.errors import CorruptCheckpointError, IncompatibleStateError
+from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.key_groups import key_group_range
 
 
 @dataclass(frozen=True)
 class OperatorTarget:
-    """An operator of the program that is to be restored."""
+    """An operator of the program that restores a checkpoint."""
 
     uid: str
     name: str
     parallelism: int
     max_parallelism: int
     layout: str = ""
-    #: Whether every subtask sees the splits of all subtasks, because the source itself says who reads what (I8).
+    #: Whether every subtask sees the splits of all subtasks: the source assigns them itself (I8).
     sees_all_splits: bool = False
 
 
 class SubtaskShare(msgspec.Struct, frozen=True):
-    """What one new subtask takes: references only, small enough to send. `read_state.read_subtask` reads it."""
+    """A new subtask's share of an operator's state: references only, small enough to send.
+
+    `read_state.read_subtask` reads the bytes.
+    """
 
     uid: str
     subtask: int
     parallelism: int
-    #: Whether the parallelism differs from the checkpoint's: then lists hold what all old subtasks had, in order.
+    #: Whether the parallelism differs from the checkpoint's: then lists hold the state of all old subtasks, in order.
     rescaled: bool
     finished: bool = False
     #: Whether some old subtask had state of any kind.
@@ -45,26 +57,26 @@ class SubtaskShare(msgspec.Struct, frozen=True):
     keyed: list[KeyedPart] = []
     timers: list[KeyedPart] = []
     raw_keyed: list[KeyedPart] = []
-    #: Of this subtask alone, or of all old ones in order, None for those that had none.
+    #: The state of this subtask alone, or of all old ones in order, with None for a subtask without any.
     operator_state: list[Blob | None] = []
     raw_operator: list[Blob] = []
     source: list[Blob] = []
-    #: Of all old subtasks, for a source whose subtasks see all splits; `source` is then this subtask's own at most.
+    #: All old subtasks' state of a source whose subtasks see all splits; `source` then is this subtask's own, if any.
     all_sources: list[Blob] = []
     task: list[Blob] = []
     committables: list[Blob] = []
-    #: Of this subtask alone, or of all old ones that had some.
+    #: Chunks in flight to this subtask alone, or to all old ones.
     in_flight: list[Blob] = []
-    #: Sizes of the files that hold this, where the subtask may go on with them.
+    #: Sizes of the files of this state, if the subtask's next checkpoint may refer to them.
     file_bytes: dict[str, int] = {}
 
 
 def assign(
     manifest: Manifest, targets: Iterable[OperatorTarget], *, allow_non_restored_state: bool = False
 ) -> Mapping[str, list[SubtaskShare]]:
-    """uid -> what each of its subtasks takes; operators without state in the checkpoint are not in it.
+    """Operator uid -> share of each of its subtasks; operators without state in the checkpoint are left out.
 
-    IncompatibleStateError names an operator whose state does not fit, or whose state nobody takes.
+    IncompatibleStateError names an operator whose state does not fit, or one that the program does not have.
     """
     by_uid = {target.uid: target for target in targets}
     gone = [state for state in manifest.operators if state.uid not in by_uid and any(map(_has_state, state.subtasks))]
@@ -74,7 +86,7 @@ def assign(
 
 
 def assign_operator(state: OperatorState, target: OperatorTarget) -> list[SubtaskShare]:
-    """What each new subtask of one operator takes."""
+    """The share of each new subtask of one operator."""
     _check_layout(state, target)
     _check_fits(state, target)
     old = sorted(state.subtasks, key=lambda subtask: subtask.subtask)
@@ -110,9 +122,9 @@ def assign_operator(state: OperatorState, target: OperatorTarget) -> list[Subtas
 
 
 def stored_max_parallelism(manifest: Manifest) -> dict[str, int]:
-    """uid -> key groups in the checkpoint: what an operator takes whose maximum parallelism the program leaves open.
+    """Operator uid -> number of key groups in the checkpoint: the maximum parallelism if the program sets none.
 
-    Operators without state of keys are not in it: nothing binds them.
+    Operators without keyed state are left out: they may have any.
     """
     return {state.uid: state.max_parallelism for state in manifest.operators if _has_key_groups(state)}
 
@@ -151,7 +163,7 @@ def _check_layout(state: OperatorState, target: OperatorTarget) -> None:
 
 
 def _by_owner(state: OperatorState, target: OperatorTarget, parts: Sequence[KeyedPart]) -> list[list[KeyedPart]]:
-    """The parts of each new subtask, by key group, the full one first."""
+    """The parts of each new subtask, by key group, the full part first."""
     groups = by_key_group(parts)
     for group, own in groups.items():
         full_first = [part.kind is PartKind.FULL for part in own] == [True] + [False] * (len(own) - 1)
@@ -179,7 +191,7 @@ def _sources(old: Sequence[SubtaskState]) -> list[Blob]:
 
 
 def _has_state(subtask: SubtaskState) -> bool:
-    """Whether something would be lost; a task's watermarks alone are nothing."""
+    """Whether dropping the subtask's state loses anything; its task's watermarks alone do not count."""
     return any(
         (
             subtask.keyed,
@@ -195,7 +207,7 @@ def _has_state(subtask: SubtaskState) -> bool:
 
 
 def _has_own_state(subtask: SubtaskState) -> bool:
-    """Whether there is anything whose layout matters."""
+    """Whether there is state whose layout matters."""
     return bool(subtask.keyed or subtask.timers or subtask.raw_keyed or subtask.operator_state is not None)
 
 
@@ -207,3 +219,15 @@ def _gone_sentence(manifest: Manifest, gone: Sequence[OperatorState]) -> str:
         "give the operators their uid() back, or allow that this state is dropped with "
         "execution.state-recovery.ignore-unclaimed-state."
     )
+
+
+def refuse_rescaled_frames(plan: JobPlan, manifest: Manifest) -> None:
+    """Raise if the parallelism has changed: the ends of partitions are saved per channel, which change with it."""
+    saved = {operator.uid: operator.parallelism for operator in manifest.operators}
+    for node in plan.nodes:
+        old = saved.get(node.uid, node.parallelism)
+        if node.kind is not OperatorKind.SOURCE_DATAFRAME and old != node.parallelism:
+            raise IncompatibleStateError(
+                f"A job with a DataFrame source can only be restored with the parallelism it was saved with: set "
+                f"that of '{node.name}' to {old}."
+            )

@@ -1,4 +1,4 @@
-"""Which checkpoint to restore: found, read, and verified before anything is built on it (I16)."""
+"""Find, read and verify the checkpoint to restore, before a task restores it (I16)."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ class Location:
 
 
 def locate(url: str, options: Mapping[str, str] | None = None) -> Location:
-    """The store and the path in it for the URL or path of a checkpoint, a savepoint, or the `_metadata` of one.
+    """The store and the path in it for the URL or path of a checkpoint, of a savepoint, or of its `_metadata`.
 
-    The store begins two folders above a checkpoint's timeline, as far as there are any, so that older checkpoints of
-    the same job can be offered instead.
+    The store's root is the folder above the job's, if there is one, so that older checkpoints of the same job can be
+    found if this one is damaged.
 
     >>> location = locate("file:///checkpoints/orders/00000001-0a1b2c3d/chk-7")
     >>> location.store.url, location.path
@@ -85,7 +85,7 @@ def locate(url: str, options: Mapping[str, str] | None = None) -> Location:
 
 
 def highest_checkpoint_id(store: Store, job_name: str) -> int:
-    """The highest id that any attempt has used, also for a checkpoint that was never completed; 0: none."""
+    """The highest checkpoint id that any attempt has used, completed or not; 0: none."""
     highest = 0
     for entry in store.list(job_folder(job_name)):
         name, checkpoint = StateFileName.parse(entry.path), CheckpointPath.parse(entry.path.rpartition("/")[0])
@@ -97,10 +97,10 @@ def highest_checkpoint_id(store: Store, job_name: str) -> int:
 
 
 def load(store: Store, path: str, *, deep: bool = False) -> LoadedCheckpoint:
-    """A checkpoint or savepoint by its folder: every file it needs is there and long enough.
+    """Load a checkpoint or savepoint by its folder, and check that its files exist and are long enough.
 
-    `deep` reads every byte and compares the checksums too. CorruptCheckpointError says what is wrong, and names the
-    newest older good checkpoint of the same job, read to its last byte, as `alternative`.
+    `deep` also reads every byte and compares the checksums. CorruptCheckpointError names the damage and, as
+    `alternative`, the newest older checkpoint of the same job that passes the deep check.
     """
     path = path.removesuffix("/" + METADATA).rstrip("/")
     try:
@@ -110,7 +110,7 @@ def load(store: Store, path: str, *, deep: bool = False) -> LoadedCheckpoint:
 
 
 def newest_good_before(store: Store, path: str, *, deep: bool = False) -> str | None:
-    """The newest whole checkpoint that the one at `path` stands on: not what other timelines published (I21)."""
+    """The newest undamaged checkpoint in the history of the one at `path`; other timelines do not count (I21)."""
     damaged = CheckpointPath.parse(path)
     for found in older_checkpoints(store, damaged) if damaged is not None else ():
         try:

@@ -1,7 +1,7 @@
-"""What may be deleted. Pure: `publish.remove` does it, and only for the job's owner (I14).
+"""Which files may be deleted. Pure: `publish.remove` deletes them, for the job's owner only (I14).
 
-Only the own timeline is touched, and only what no kept checkpoint needs; of older ones, what is half written.
-Savepoints belong to the user.
+These are files of the owner's timeline that no kept checkpoint needs, and half-written files of older timelines.
+Savepoints belong to the user and stay.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from rekindle.checkpoint.paths import (
 
 @dataclass(frozen=True)
 class Removal:
-    """Paths of the store that may go, the manifests before the files."""
+    """Paths of the store to delete, the manifests before the files."""
 
     manifests: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
-    #: The checkpoints that these manifests are of.
+    #: The checkpoints of these manifests.
     checkpoint_ids: list[int] = field(default_factory=list)
 
     def __bool__(self) -> bool:
@@ -43,9 +43,9 @@ class Removal:
 
 
 def outdated(manifests: Sequence[Manifest], timeline: str, kept_ids: Collection[int]) -> Removal:
-    """What goes when only these checkpoints of a timeline are kept, with what they need.
+    """The manifests and files to delete if only the checkpoints `kept_ids` of a timeline are kept.
 
-    `manifests` are those that exist, oldest first.
+    `manifests` are all that exist, oldest first.
     """
     own = [m for m in manifests if m.kind is ManifestKind.CHECKPOINT and m.timeline == timeline]
     kept = [m for m in own if m.checkpoint_id in kept_ids]
@@ -58,25 +58,25 @@ def outdated(manifests: Sequence[Manifest], timeline: str, kept_ids: Collection[
 
 
 def orphans(files: Iterable[str], kept: Iterable[Manifest], job_name: str, timeline: str, attempt: int) -> Removal:
-    """Files below the timeline that nobody will ever need: state of older attempts, and what a crash left half written
-    of a manifest or a note; while none of these is being written. Unknown files are left alone.
+    """Leftover files of a timeline: state files of attempts before `attempt`, half-written manifests and notes.
 
-    `kept` are the timeline's checkpoints that exist and stay.
+    Call only while no manifest and no note is being written. Files of other kinds stay. `kept` are the timeline's
+    checkpoints that exist and stay.
     """
     needed = _needed(kept)
     root = timeline_folder(job_name, timeline) + "/"
-    gone = []
+    leftover = []
     for path in files:
         if not path.startswith(root) or path in needed:
             continue
         name = StateFileName.parse(path)
         if name.attempt < attempt if name is not None else is_partial(path):
-            gone.append(path)
-    return Removal(files=sorted(gone))
+            leftover.append(path)
+    return Removal(files=sorted(leftover))
 
 
 def abandoned(files: Iterable[str], job_name: str, timeline: str, attempt: int) -> Removal:
-    """What drivers before this one have left half written, claims and timelines: whoever wrote it has lost the job."""
+    """Half-written claims and files of timelines that older drivers left: these drivers no longer own the job."""
     half_written = (path for path in files if is_partial(path))
     return Removal(files=sorted(path for path in half_written if _is_older(path, job_name, timeline, attempt)))
 
@@ -90,20 +90,19 @@ def _is_older(path: str, job_name: str, timeline: str, attempt: int) -> bool:
     return path.startswith(job) and is_timeline(other) and timeline_order(other) < timeline_order(timeline)
 
 
-def unknown(
+def unreferenced(
     files: Iterable[str], kept: Iterable[Manifest], job_name: str, timeline: str, stop: str | None = None
 ) -> list[str]:
-    """The `_metadata` below the timeline that belong to no kept checkpoint: of one that counts as failed because the
-    store did not answer, or of one that was damaged. While none is being published. And notes of stops other than the
-    one that counts, `stop`.
+    """`_metadata` files without a retained checkpoint (failed publishes, damaged checkpoints), and notes of stops other
+    than `stop`. Call only while nothing is publishing.
     """
     root = timeline_folder(job_name, timeline) + "/"
     known = {metadata_path(checkpoint_folder(job_name, timeline, manifest.checkpoint_id)) for manifest in kept}
-    unheard_of = (path for path in files if path.startswith(root) and path not in known and path != stop)
-    return [path for path in unheard_of if _is_of_a_checkpoint(path)]
+    others = (path for path in files if path.startswith(root) and path not in known and path != stop)
+    return [path for path in others if _is_metadata_or_stop(path)]
 
 
-def _is_of_a_checkpoint(path: str) -> bool:
+def _is_metadata_or_stop(path: str) -> bool:
     folder, _, name = path.rpartition("/")
     return name in (METADATA, STOPPED) and CheckpointPath.parse(folder) is not None
 

@@ -1,16 +1,16 @@
-"""When a checkpoint writes key groups whole instead of as one more delta (I12). Pure: sizes in, decision out.
+"""Decide which key groups a checkpoint writes whole instead of as one more delta (I12). Pure: sizes in, decision out.
 
-Deltas are cheap to write, but each is one more part to name in the manifest, to read at a restore, and to keep a file
-for. So everything is bounded, and no checkpoint pays for all:
+Deltas are cheap to write, but each adds a part to the manifest and to every restore, and keeps a file alive. So the
+number of deltas is bounded, and the cost of rewriting is spread over many checkpoints:
 
-- a key group is *ripe* when its deltas weigh as much as what they stand on, when they are many, or when most of its
-  keys are gone; ripe ones are written whole, the ripest first, within a budget per checkpoint: as many bytes as the
-  deltas of the last one, or the share that takes all key groups in turn;
-- at `most_deltas` a key group is written whole whatever the budget;
-- a file counts with all its bytes as long as one of them is needed: when files hold more dead bytes than live ones, or
-  are too many, the key groups that keep the worst of them alive are ripe too.
+- a key group is *ripe* if its deltas weigh as much as its full part, if they are many, or if most of its keys are gone.
+  Ripe key groups are written whole, the ripest first, within a budget per checkpoint: as many bytes as the deltas of
+  the last checkpoint, or the share with which all key groups get their turn in `cycle` checkpoints;
+- a key group with `most_deltas` is written whole regardless of the budget;
+- a file stays, with all its bytes, as long as one of them is needed. If files hold more dead bytes than live ones, or
+  are too many, the key groups that keep the worst file alive are ripe too.
 
-Timers are written whole together, when their deltas weigh as much as they do.
+Timers of all key groups are written whole together, once their deltas weigh as much as their full parts.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from rekindle.checkpoint.manifest import FileRef, KeyedPart, PartKind, SubtaskSt
 
 @dataclass(frozen=True)
 class RewriteRules:
-    """The bounds; the defaults cost 1.25 % of the state per checkpoint where every key group changes every time."""
+    """The bounds. With the defaults a checkpoint rewrites 1.25 % of the state if all key groups change every time."""
 
-    #: From so many deltas on a key group is ripe.
+    #: A key group with so many deltas is ripe.
     ripe_deltas: int = 32
-    #: It never has more.
+    #: A key group never has more deltas.
     most_deltas: int = 128
-    #: Checkpoints that take all key groups in turn.
+    #: In so many checkpoints every key group gets its turn.
     cycle: int = 80
-    #: Files that deltas may keep alive before key groups with few deltas are ripe.
+    #: If more files are alive, every key group with a delta is ripe.
     most_files: int = 192
-    #: What a part costs beside its bytes: an entry in every manifest, a read at a restore.
+    #: The cost of a part beside its bytes: an entry in every manifest, a read at a restore.
     part_bytes: int = 256
-    #: A budget that is always there: writing so little whole costs nothing.
+    #: The least budget: rewriting so little costs nothing.
     small_bytes: int = 64 << 10
 
 
@@ -45,7 +45,7 @@ RULES = RewriteRules()
 
 @dataclass(frozen=True)
 class Chain:
-    """What is stored of one key group: a full part and the deltas on top of it."""
+    """The stored parts of one key group: a full part and the deltas on top of it."""
 
     full_bytes: int
     delta_bytes: int = 0
@@ -67,7 +67,7 @@ class Chain:
         return chain
 
     def with_delta(self, part: KeyedPart) -> Chain:
-        """With one more delta on top."""
+        """The chain with one more delta on top."""
         files = self.files
         for path, size in _file_of(part).items():
             files = {**files, path: files.get(path, 0) + size}
@@ -79,7 +79,7 @@ class Chain:
         return self.full_bytes + self.delta_bytes
 
     def ripeness(self, rules: RewriteRules) -> float:
-        """From 1 on it is ripe."""
+        """How ripe the key group is; from 1 on it is to be written whole."""
         weight = self.delta_bytes + self.deltas * rules.part_bytes
         return max(weight / max(self.full_bytes, 1), self.deltas / rules.ripe_deltas)
 
@@ -90,7 +90,7 @@ def _file_of(part: KeyedPart) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Inventory:
-    """What is stored of a subtask at a completed checkpoint, and what was spent on rewriting it."""
+    """The stored chains of a subtask at a completed checkpoint, and the bytes spent on rewriting."""
 
     keyed: Mapping[int, Chain] = field(default_factory=dict)
     timers: Mapping[int, Chain] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class Inventory:
         return Inventory(_chains(keyed), _chains(timers), file_bytes)
 
     def after(self, new: SubtaskState, keys: Mapping[int, int], rules: RewriteRules = RULES) -> Inventory:
-        """On top of this one, what a subtask wrote for the next checkpoint; `keys` it had at the cut, per key group."""
+        """The inventory after the next checkpoint, which wrote `new`; `keys`: their number per key group at the cut."""
         keyed, rewritten_bytes, delta_bytes = _on_top(self.keyed, new.keyed)
         timers, _, _ = _on_top(self.timers, new.timers)
         needed = _needed_bytes(keyed, timers).keys() | new.file_bytes.keys()
@@ -123,12 +123,12 @@ class Inventory:
         )
 
     def expected_bytes(self, group: int, keys: int) -> int:
-        """About how large a key group of so many keys will be when it is written whole."""
+        """The approximate size of a key group's next full part, for so many keys."""
         chain, keys_then = self.keyed[group], self.keys.get(group, 0)
         return chain.full_bytes * keys // keys_then if keys_then else chain.size
 
     def budget_bytes(self, rules: RewriteRules) -> int:
-        """Bytes that the next checkpoint may spend on rewriting, before debts."""
+        """Bytes that the next checkpoint may rewrite, before debts are subtracted."""
         full = sum(chain.full_bytes for chain in self.keyed.values())
         return max(rules.small_bytes, full // rules.cycle, self.last_delta_bytes)
 
@@ -141,7 +141,7 @@ def _chains(parts: Iterable[KeyedPart]) -> dict[int, Chain]:
 
 
 def _on_top(base: Mapping[int, Chain], new: Iterable[KeyedPart]) -> tuple[dict[int, Chain], int, int]:
-    """The new chains, and the bytes of what was rewritten and of deltas."""
+    """The new chains, the bytes of rewritten full parts, and the bytes of deltas."""
     chains = dict(base)
     rewritten = delta = 0
     for part in new:
@@ -165,7 +165,7 @@ def _needed_bytes(*kinds: Mapping[int, Chain]) -> Counter[str]:
 
 @dataclass(frozen=True)
 class Rewrites:
-    """What the next checkpoint writes whole; the rest is a delta on top of its base."""
+    """The key groups and timers that the next checkpoint writes whole; the rest is a delta on top of its base."""
 
     key_groups: list[int]
     timers: bool
@@ -174,7 +174,7 @@ class Rewrites:
 
 
 def due(stored: Inventory, keys: Mapping[int, int], rules: RewriteRules = RULES) -> Rewrites:
-    """What is to be written whole on top of `stored`; `keys` are those that each key group has now.
+    """Choose what the next checkpoint writes whole on top of `stored`; `keys`: their number per key group now.
 
     >>> parts = [KeyedPart(7, PartKind.FULL, 1, b"abc"), KeyedPart(7, PartKind.DELTA, 2, b"defg")]
     >>> due(Inventory.of(parts, [], {}), {7: 1}).key_groups, due(Inventory.of(parts[:1], [], {}), {7: 1}).key_groups
@@ -212,7 +212,7 @@ def _timers_due(timers: Mapping[int, Chain], rules: RewriteRules) -> bool:
 
 
 def _holders_of_waste(stored: Inventory, rules: RewriteRules) -> tuple[list[int], bool]:
-    """The key groups that keep files alive which should go, and whether timers do."""
+    """The key groups that keep a wasteful file alive, and whether timers do."""
     needed = _needed_bytes(stored.keyed, stored.timers)
     if len(stored.file_bytes) > rules.most_files:
         return [group for group, chain in stored.keyed.items() if chain.deltas], any(
@@ -227,7 +227,7 @@ def _holders_of_waste(stored: Inventory, rules: RewriteRules) -> tuple[list[int]
         return groups, any(path in chain.files for chain in stored.timers.values())
 
     def gain(path: str) -> float:
-        """Dead bytes that go per byte that is written for it."""
+        """Dead bytes that are freed per byte that is rewritten."""
         groups, timers = holders(path)
         cost = sum(stored.keyed[group].full_bytes for group in groups) + (timer_bytes if timers else 0)
         return (stored.file_bytes[path] - needed[path]) / max(cost, 1)

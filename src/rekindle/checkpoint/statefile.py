@@ -1,4 +1,4 @@
-"""State as parts of files: few large writes, few large reads, and a checksum on each part."""
+"""State files: the parts of a subtask's state in few large writes and reads, with a checksum per part."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rekindle.checkpoint.paths import below
 from rekindle.checkpoint.store.port import Store
 from rekindle.errors import CheckpointError, CorruptCheckpointError, MissingFileError
 
-#: A subtask's state up to this size lies in the manifest and costs no file.
+#: A subtask's state up to this size is kept in the manifest, without a file.
 INLINE_BYTES: Final = 4 << 10
-# Few and large: beside a busy thread each write waits for the interpreter's lock.
+# Large, so that writes are few: each waits for the interpreter's lock beside a busy thread.
 _BLOCK_BYTES: Final = 8 << 20
-# Reading over a gap this small costs less than asking again.
+# Reading across a gap this small costs less than another read.
 _GAP_BYTES: Final = 64 << 10
 
 T = TypeVar("T")
 
 
 class Streamed(Protocol):
-    """A part that need not be in memory: its length is known, its content comes block by block."""
+    """A part that is not in memory as a whole: its length is known, its content comes block by block."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[bytes]: ...
@@ -34,17 +34,17 @@ Part = bytes | Streamed
 
 
 class PartWriter(Protocol):
-    """Puts parts of state away; each comes with a tag that says what it is."""
+    """Stores parts of state; each part has a tag, which the writer passes through."""
 
     def write(self, parts: Iterable[tuple[T, Part]]) -> list[tuple[T, Blob]]:
-        """The same parts, in the same order, as blobs that a manifest can hold."""
+        """Store the parts; returns tags and blobs for the manifest, in the same order."""
         ...
 
 
 class StateFileWriter:
-    """Puts the parts of one subtask into one file, or into the manifest when they are small altogether.
+    """Writes the parts of one subtask to one file, or to the manifest if their total size is small.
 
-    Parts are taken one by one as the file is written: they need not all be in memory.
+    Parts are read one by one while the file is written, so that they need not all be in memory.
 
     >>> from rekindle.checkpoint.store.memory import MemoryStore
     >>> store = MemoryStore()
@@ -62,7 +62,7 @@ class StateFileWriter:
         self._inline_bytes = inline_bytes
 
     def write(self, parts: Iterable[tuple[T, Part]]) -> list[tuple[T, Blob]]:
-        """Write the file, durably, unless everything fits into the manifest."""
+        """Write the file durably, unless all parts fit into the manifest."""
         first: list[tuple[T, Part]] = []
         size = 0
         remaining = iter(parts)
@@ -97,7 +97,7 @@ class StateFileWriter:
 
 
 class InlineWriter:
-    """Keeps the parts of one subtask in the manifest: for checkpoints in the driver's memory.
+    """Writes the parts of one subtask to the manifest: for checkpoints in the driver's memory.
 
     >>> InlineWriter("'count' (1/2)", max_bytes=3).write([("a", b"12"), ("b", b"34")])
     Traceback (most recent call last):
@@ -109,7 +109,7 @@ class InlineWriter:
         self._max_bytes = max_bytes
 
     def write(self, parts: Iterable[tuple[T, Part]]) -> list[tuple[T, Blob]]:
-        """The parts as they are; refused by name when they are too large."""
+        """Keep the parts as blobs; CheckpointError, with the owner's name, if they are too large."""
         kept: list[tuple[T, Blob]] = []
         size = 0
         for tag, data in parts:
@@ -129,15 +129,16 @@ def _whole(data: Part) -> bytes:
 
 
 def read_blob(store: Store, root: str, blob: Blob) -> bytes:
-    """The bytes behind a blob; CorruptCheckpointError when they are not what was written."""
+    """Read a blob; CorruptCheckpointError if the bytes are not those that were written."""
     if not isinstance(blob, FileRef):
         return blob
     return _verified(_fetch(store, root, blob.path, blob.offset, blob.length), blob, root)
 
 
 def read_blobs(store: Store, root: str, blobs: Sequence[Blob]) -> Iterator[bytes]:
-    """The bytes behind each blob, in order. What lies close together in a file is read together, and kept as long as
-    it is needed: cheap when blobs follow the order of their files, as the parts of key groups do.
+    """Read blobs, in order. Neighbours in a file are read together, and each read is kept until its last blob.
+
+    This is cheap if blobs follow the order of their files, as the parts of key groups do.
     """
     refs = [blob for blob in blobs if isinstance(blob, FileRef)]
     windows = _windows(refs)
@@ -159,7 +160,7 @@ def read_blobs(store: Store, root: str, blobs: Sequence[Blob]) -> Iterator[bytes
 
 
 def read_pieces(store: Store, root: str, blob: Blob) -> Iterator[bytes]:
-    """The bytes behind a blob that may be large, piece by piece; whether they are right is known after the last."""
+    """Read a large blob piece by piece; its checksum is compared after the last piece."""
     if not isinstance(blob, FileRef):
         yield blob
         return
@@ -173,7 +174,7 @@ def read_pieces(store: Store, root: str, blob: Blob) -> Iterator[bytes]:
 
 
 def _windows(refs: Iterable[FileRef]) -> dict[FileRef, FileRef]:
-    """For each reference the larger piece of its file that it is read with."""
+    """Reference -> the larger piece of its file that is read for it and its neighbours."""
     windows: dict[FileRef, FileRef] = {}
     group: list[FileRef] = []
     end = 0

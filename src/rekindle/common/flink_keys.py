@@ -444,8 +444,7 @@ _BY_FIRST_WORD = {
     "zookeeper": "sasl.disable sasl.login-context-name sasl.service-name",
 }
 
-#: Every key without a part that users choose.
-FLINK_KEYS: frozenset[str] = frozenset(_WITHOUT_DOT) | {
+FLINK_KEYS: frozenset[str] = frozenset(_WITHOUT_DOT) | {  # the keys without parts that users choose
     f"{first}.{rest}" for first, words in _BY_FIRST_WORD.items() for rest in words.split()
 }
 _PATTERNS = """

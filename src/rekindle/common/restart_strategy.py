@@ -37,7 +37,7 @@ class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
     """The first failure ends the job."""
 
     def get_description(self) -> str:
-        """The strategy in words."""
+        """The strategy as text."""
         return "Restart deactivated."
 
 
@@ -46,7 +46,7 @@ class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
     """The strategy that the configuration names."""
 
     def get_description(self) -> str:
-        """The strategy in words."""
+        """The strategy as text."""
         return "Cluster level default restart strategy"
 
 
@@ -58,7 +58,7 @@ class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
     delay_between_attempts_interval: timedelta
 
     def get_restart_attempts(self) -> int:
-        """How many restarts there are before the job fails."""
+        """The number of restarts before the job fails."""
         return self.restart_attempts
 
     def get_delay_between_attempts_interval(self) -> timedelta:
@@ -66,7 +66,7 @@ class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
         return self.delay_between_attempts_interval
 
     def get_description(self) -> str:
-        """The strategy in words."""
+        """The strategy as text."""
         delay_ms = as_millis(self.delay_between_attempts_interval)
         return f"Restart with fixed delay ({delay_ms} ms). #{self.restart_attempts} restart attempts."
 
@@ -92,7 +92,7 @@ class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
         return self.delay_between_attempts_interval
 
     def get_description(self) -> str:
-        """The strategy in words."""
+        """The strategy as text."""
         return (
             f"Failure rate restart with maximum of {self.max_failure_rate} failures within interval "
             f"{as_millis(self.failure_interval)} ms and fixed delay "
@@ -140,7 +140,7 @@ class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration)
         return self.jitter_factor
 
     def get_description(self) -> str:
-        """The strategy in words."""
+        """The strategy as text."""
         return (
             f"Restart with exponential delay: starting at {as_millis(self.initial_backoff)} ms, increasing by "
             f"{self.backoff_multiplier}, with maximum {as_millis(self.max_backoff)} ms. Delay resets after "

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.cluster import Cluster
-from rekindle.coordinator.epochs import EpochLimits, EpochSummary
+from rekindle.coordinator.epoch_rules import EpochLimits, EpochSummary
 from rekindle.graph.nodes import JobPlan
 from rekindle.wire import TlsFiles
 

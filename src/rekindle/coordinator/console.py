@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TextIO
 
 from rekindle.clock import Clock
-from rekindle.coordinator.epochs import EpochSummary
+from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.protocol import LogLine
 
 

@@ -10,7 +10,7 @@ from time import monotonic
 from rekindle.coordinator.attempt_spec import AttemptSpec, PartitionedInput
 from rekindle.coordinator.cluster import EpochRun, SlotAddress
 from rekindle.coordinator.control import ControlIdentity
-from rekindle.coordinator.epochs import EpochSummary, Pace, finished_tasks, summarised
+from rekindle.coordinator.epoch_rules import EpochSummary, Pace, finished_tasks, summarised
 from rekindle.coordinator.slot_inbox import SlotInbox
 from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.protocol import CheckpointOrder, EpochTime
@@ -172,7 +172,7 @@ class EpochLoop:
 
     def _run_epoch(self, run: EpochRun) -> list[bytes]:
         try:
-            rows = self._attend(self._epoch_thread.submit(self._spec.cluster.run_epoch, run), run)
+            rows = self._await_epoch(self._epoch_thread.submit(self._spec.cluster.run_epoch, run), run)
         except JobCancelledError:
             self._inbox.check()  # prefer a slot's failure, which cancels the Spark job too
             raise
@@ -182,8 +182,8 @@ class EpochLoop:
         self._inbox.check()
         return rows
 
-    def _attend(self, epoch: Future[list[bytes]], run: EpochRun) -> list[bytes]:
-        """Handle messages about checkpoints and abort expired ones while an epoch runs, whatever the tasks do (I22).
+    def _await_epoch(self, epoch: Future[list[bytes]], run: EpochRun) -> list[bytes]:
+        """Wait for an epoch; meanwhile handle messages about checkpoints and abort expired ones (I22).
 
         An epoch with a barrier names the checkpoint that its deltas are based on: until it is over no other checkpoint
         completes (I12), and a checkpoint that slots have sent messages about meanwhile does not expire.

@@ -12,7 +12,7 @@ from rekindle.errors import (
     SlotLostError,
     StoreError,
 )
-from rekindle.graph.modules import with_own_paths
+from rekindle.graph.python_files import with_own_paths
 from rekindle.protocol import SlotHello, TaskFailed, Verdict
 
 

@@ -22,7 +22,7 @@ from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.requests import mapped
 from rekindle.coordinator.checkpoints.types import CheckpointKind
 from rekindle.coordinator.cluster import Cluster
-from rekindle.coordinator.epochs import EpochSummary
+from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.coordinator.lifecycle import may_follow
 from rekindle.coordinator.restart import FailureHistory, GiveUp, RestartStrategy
 from rekindle.coordinator.results import ResultReceiver

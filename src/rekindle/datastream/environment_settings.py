@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from datetime import timedelta
 from typing import Self
@@ -17,10 +16,8 @@ from rekindle.datastream.checkpointing_mode import CheckpointingMode
 from rekindle.datastream.execution_mode import RuntimeExecutionMode
 from rekindle.datastream.slot_sharing_group import SlotSharingGroup
 from rekindle.datastream.state_backend import StateBackend
-from rekindle.datastream.validation import check_max_parallelism, check_name, check_parallelism
+from rekindle.datastream.validation import check_max_parallelism, check_name, check_parallelism, warn_no_effect
 from rekindle.errors import GraphError
-
-_LOG = logging.getLogger("rekindle")
 
 
 class EnvironmentSettings:
@@ -186,7 +183,7 @@ class EnvironmentSettings:
         """Has no effect: checkpoints write only changes in any case."""
         self._changelog = enabled
         if enabled:
-            _no_effect("enable_changelog_state_backend()", "checkpoints write only changes in any case")
+            warn_no_effect("enable_changelog_state_backend()", "checkpoints write only changes in any case")
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
@@ -233,19 +230,19 @@ class EnvironmentSettings:
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
         """Has no effect: install packages in the Python environment of Spark's executors."""
-        _no_effect("set_python_requirements()", "install the packages in the executors' Python environment")
+        warn_no_effect("set_python_requirements()", "install the packages in the executors' Python environment")
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
         """Has no effect: Spark itself ships archives."""
-        _no_effect("add_python_archive()", "ship archives with Spark's own `spark.archives`")
+        warn_no_effect("add_python_archive()", "ship archives with Spark's own `spark.archives`")
 
     def add_jars(self, *jars_path: str) -> None:
         """Has no effect: there is no Java code in a Rekindle job."""
-        _no_effect("add_jars()", "connectors are Python here; jars for Spark itself go into `spark.jars`")
+        warn_no_effect("add_jars()", "connectors are Python here; jars for Spark itself go into `spark.jars`")
 
     def add_classpaths(self, *classpaths: str) -> None:
         """Has no effect: there is no Java code in a Rekindle job."""
-        _no_effect("add_classpaths()", "connectors are Python here; jars for Spark itself go into `spark.jars`")
+        warn_no_effect("add_classpaths()", "connectors are Python here; jars for Spark itself go into `spark.jars`")
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
         """Make a file or directory available to functions.
@@ -263,7 +260,3 @@ class EnvironmentSettings:
 def _cores() -> int:
     """Return the number of cores that this process may use or, where the system does not tell, of all cores."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _no_effect(method: str, instead: str) -> None:
-    _LOG.warning("%s has no effect in Rekindle: %s.", method, instead)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from typing import Any
 
 from rekindle.common.typeinfo import TypeInformation, infer_type_info
 from rekindle.datastream.functions.function import Function
 from rekindle.errors import GraphError, RekindleError, TypeMismatchError
+
+_LOG = logging.getLogger("rekindle")
 
 #: The method that takes each kind of function, for error messages.
 _METHOD_OF = {
@@ -199,3 +202,8 @@ def check_max_parallelism(where: str, max_parallelism: Any) -> int:
             f"{where}: the maximum parallelism must be between 1 and {MAX_PARALLELISM_LIMIT}, not {max_parallelism!r}."
         )
     return int(max_parallelism)
+
+
+def warn_no_effect(method: str, instead: str) -> None:
+    """Log that a method of Flink's changes nothing here, and what holds instead."""
+    _LOG.warning("%s has no effect in Rekindle: %s.", method, instead)

@@ -98,7 +98,7 @@ class JobPlan:
 
     @property
     def stages(self) -> int:
-        """How many Spark stages an epoch has."""
+        """The number of Spark stages of an epoch."""
         return 1 + max(chain.stage for chain in self.chains)
 
     def has_tasks(self, chain: Chain) -> bool:

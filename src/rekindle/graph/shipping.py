@@ -17,9 +17,9 @@ from typing import Any
 from rekindle import config
 from rekindle.datastream.transformations import Program
 from rekindle.errors import SerializationError
-from rekindle.graph.modules import PROGRAM_DIRECTORY, added_files, program_modules, script_directory
 from rekindle.graph.nodes import JobPlan, OperatorNode, StreamEdge
 from rekindle.graph.pickling_error import serialization_error
+from rekindle.graph.python_files import PROGRAM_DIRECTORY, added_files, program_modules, script_directory
 from rekindle.graph.ship_files import ShippedFile, ship_files
 from rekindle.serde import cloud_dumps
 

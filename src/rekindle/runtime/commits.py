@@ -1,6 +1,6 @@
-"""What a sink has handed over and not committed yet (I18): in every snapshot, committed when a checkpoint is complete.
+"""The uncommitted committables of a sink (I18): part of every snapshot, committed once a checkpoint is complete.
 
-Committables are encoded once, when they are handed over; files among them stay where they are until nobody needs them.
+A committable is encoded once, when the writer hands it over. Its file is kept until no snapshot reads it any more.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _LONGEST_PAUSE_S = 5.0
 
 
 class PlainSerializer:
-    """Plain data by the tagged codec; never pickle (I20)."""
+    """Encodes plain data with the tagged codec; never pickles (I20)."""
 
     def serialize(self, obj: Any) -> bytes:
-        """As bytes."""
+        """Encode a committable."""
         return tagged_dumps(obj)
 
     def deserialize(self, data: bytes) -> Any:
-        """From bytes."""
+        """Decode a committable."""
         return tagged_loads(data)
 
 
@@ -44,14 +44,14 @@ class _Outcome(Enum):
 
 @dataclass
 class _Pending:
-    """A committable that waits."""
+    """A committable that is not committed yet."""
 
     committable: Any
     payload: bytes
-    #: The checkpoint at whose barrier it was handed over; None: no barrier has come yet.
+    #: The checkpoint that it belongs to; None: no barrier has come since it was handed over.
     checkpoint_id: int | None = None
     retries: int = 0
-    #: The newest snapshot that holds it: until that is over, a file's content may still be read.
+    #: The newest snapshot that holds it: until that is written or aborted, the file may still be read.
     carried_in: int | None = None
 
     @property
@@ -65,7 +65,7 @@ class _Pending:
 
 
 class Request(CommitRequest[Any]):
-    """A committable in the committer's hands."""
+    """A committable as the committer sees it."""
 
     def __init__(self, pending: _Pending) -> None:
         self.pending = pending
@@ -116,13 +116,13 @@ class _Counters:
 
 @dataclass
 class Commits:
-    """The committables of one subtask, oldest first."""
+    """The uncommitted committables of one subtask, oldest first."""
 
-    name: str  # of the task, for sentences
+    name: str  # the task's, for messages
     serializer: SinkSerializer
     commit: Callable[[list[CommitRequest[Any]]], None]
     metrics: MetricGroup
-    #: Waits so many seconds; True when the task was cancelled meanwhile.
+    #: Waits so many seconds; returns whether the task was cancelled meanwhile.
     pause: Callable[[float], bool]
     retries: int
     retry_delay_s: float
@@ -132,27 +132,27 @@ class Commits:
     def __post_init__(self) -> None:
         self._counters = _Counters(self.metrics, lambda: len(self._pending))
 
-    # -- in ---------------------------------------------------------------------------------------------------------
+    # -- handed over and restored -------------------------------------------------------------------------------------
 
     def hand_over(self, committables: list[Any]) -> None:
-        """From the writer; they belong to the next barrier."""
+        """Take committables from the writer; they belong to the next barrier's checkpoint."""
         for committable in committables:
             self._pending.append(_Pending(committable, self._encoded(committable)))
             self._counters.total.inc()
 
     def barrier(self, checkpoint_id: int) -> None:
-        """What was handed over since the last barrier belongs to this checkpoint."""
+        """Assign the committables since the last barrier to this checkpoint."""
         for each in self._pending:
             if each.checkpoint_id is None:
                 each.checkpoint_id = checkpoint_id
 
     def restore(self, stored: list[Iterator[bytes]], new_path: Callable[[], str]) -> None:
-        """This subtask's share of a checkpoint's; files come back at new paths."""
+        """Restore this subtask's share of committables; their files get new paths."""
         for pieces in stored:
             path = new_path()
             head = read_committable(pieces, path)
             committable = self._decoded(head, path)
-            # Nobody knows whether it was committed before: that counts as a try.
+            # It may have been committed before: that counts as a try.
             self._pending.append(_Pending(committable, head.payload, head.checkpoint_id, head.retries + 1))
 
     def _encoded(self, committable: Any) -> bytes:
@@ -171,22 +171,22 @@ class Commits:
             return self.serializer.deserialize(head.payload)
         return CommittableFile(path, head.file_name, tagged_loads(head.payload))
 
-    # -- out --------------------------------------------------------------------------------------------------------
+    # -- snapshots and commits ----------------------------------------------------------------------------------------
 
     def snapshot(self, checkpoint_id: int) -> list[StoredCommittable]:
-        """Everything that is not committed yet, whichever checkpoint it belongs to."""
+        """All uncommitted committables, of any checkpoint, for a snapshot."""
         for each in self._pending:
             each.carried_in = checkpoint_id
         return [each.stored() for each in self._pending]
 
     def completed(self, checkpoint_id: int) -> None:
-        """Commit what belongs to this checkpoint and to those before it, savepoints included; once each."""
+        """Commit the committables of this checkpoint and of all before it, savepoints included."""
         due = [each for each in self._pending if each.checkpoint_id is not None and each.checkpoint_id <= checkpoint_id]
         self._commit(due)
         self.remove_spent(checkpoint_id)
 
     def settle(self) -> None:
-        """Commit everything now: no further checkpoint will take along what has to be tried again."""
+        """Commit everything now, with retries: no further checkpoint follows."""
         delay_s = self.retry_delay_s
         tries = 0
         while self._pending:
@@ -199,7 +199,7 @@ class Commits:
                     f"{_shown(self._pending[0].committable)}. See to what it commits to, or raise "
                     "sink.committer.retries."
                 )
-            if self.pause(delay_s):  # they are in the checkpoint: a restart commits them
+            if self.pause(delay_s):  # the checkpoint holds them: a restart commits them
                 raise JobCancelledError(f"{self.name} was cancelled while it tried a commit again")
             tries += 1
             delay_s = min(delay_s * 2, _LONGEST_PAUSE_S)
@@ -245,14 +245,14 @@ class Commits:
             self._spent.append((pending.carried_in, path))
 
     def remove_spent(self, completed_id: int) -> None:
-        """Remove committed files. Uploads of a slot go in order: when one is over, those before it are."""
+        """Remove the files of committed committables. A slot uploads in order: no older snapshot reads them either."""
         for carried_in, path in self._spent:
             if carried_in <= completed_id:
                 _remove(path)
         self._spent = [each for each in self._spent if each[0] > completed_id]
 
     def close(self) -> None:
-        """The task ends: nobody reads the committed files any more."""
+        """Remove all committed files: the task ends, and no snapshot reads them any more."""
         for _, path in self._spent:
             _remove(path)
         self._spent = []

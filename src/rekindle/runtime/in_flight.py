@@ -1,10 +1,10 @@
-"""Records in flight: what waits in front of a task when a checkpoint's barrier passes it, and its way back (I22).
+"""Records in flight: save and restore the chunks that wait in front of a task when a barrier passes it (I22).
 
-With unaligned checkpoints a task whose time in an epoch is over leaves the rest of its input in its inbox. The chunks
-there go into the checkpoint as they are, with what the valve knows of the channels that they came over. After a restore
-they come first. A task that has the same channels as before goes on with them. If its own parallelism is another now,
-or that of who sends to it, the old channels live on until their last chunk is processed, with a valve of their own:
-what was late before the restore stays late (I6). Records go to their new subtask through the edge's partitioner.
+With unaligned checkpoints a task whose time in an epoch is over leaves the rest of its input in its inbox. These chunks
+go into the checkpoint unchanged, with the watermark valve's state of their channels. After a restore the task processes
+them first. A task with the same channels as before uses its own valve. If the parallelism of the task or of a sender
+has changed, the old channels exist until their last chunk is processed, with their own valve: records that were late
+before the restore stay late (I6). The edge's partitioner sends each record to its new subtask.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rekindle.runtime.task_position import valve_position
 from rekindle.runtime.watermarks import Channel, WatermarkValve
 from rekindle.serde import ChunkCodec, codec_for, tagged_dumps, tagged_loads
 
-#: Over these edges nothing stays in flight, as in Flink: the one has no other channel to go to, the other has all.
+#: Over these edges no records stay in flight, as in Flink: a forward edge has one channel, a broadcast edge needs all.
 ALIGNED = frozenset({Partitioning.FORWARD, Partitioning.BROADCAST})
 
 #: Channel -> watermark, idle, ended.
@@ -33,7 +33,7 @@ _ChannelState = list[Any]
 
 @dataclass(frozen=True)
 class SavedGroup:
-    """Chunks over channels that one valve follows. `live`: these are the task's own channels, not older ones."""
+    """Chunks over the channels of one valve. `live`: these are the task's own channels, not older ones."""
 
     live: bool
     current: int
@@ -42,7 +42,7 @@ class SavedGroup:
 
 
 def save(inbox: Inbox, live: WatermarkValve, names: Mapping[int, str]) -> bytes | None:
-    """The chunks that wait in an inbox, oldest channels first, as bytes for a checkpoint; None if there are none."""
+    """Encode the chunks that wait in an inbox, oldest channels first; None if no chunk waits."""
     groups: list[Any] = []
     for _, chunks in groupby(inbox.waiting, key=lambda each: id(each.valve)):
         same = list(chunks)
@@ -53,7 +53,7 @@ def save(inbox: Inbox, live: WatermarkValve, names: Mapping[int, str]) -> bytes 
 
 
 def load(data: bytes) -> list[SavedGroup]:
-    """What `save` wrote."""
+    """Decode the chunks that `save` encoded."""
     return [
         SavedGroup(live, current, channels, [(edge, channel, row) for edge, channel, row in chunks])
         for live, current, channels, chunks in tagged_loads(data)
@@ -62,15 +62,15 @@ def load(data: bytes) -> list[SavedGroup]:
 
 @dataclass
 class _Redistribution:
-    """One new subtask's part of the records in flight: those that the edges' partitioners send to it."""
+    """One new subtask's share of the records in flight: those that the edges' partitioners send to it."""
 
     subtask: int
     writer_for: Callable[[int, RowOutbox], EdgeWriter]
     codecs: Mapping[int, ChunkCodec]
-    _writers: dict[int, tuple[EdgeWriter, _Captured]] = field(default_factory=dict)
+    _writers: dict[int, tuple[EdgeWriter, _OwnRows]] = field(default_factory=dict)
 
     def rows(self, edge: int, row: bytes) -> Iterator[bytes]:
-        """The chunk's records that come to this subtask, and all of its marks, in their order."""
+        """The chunk's records for this subtask and all of its marks, in order."""
         header = read_header(row)
         chunk = decode_row(row, header, self.codecs[edge])
         sent = 0
@@ -85,24 +85,24 @@ class _Redistribution:
 
     def _routed(self, edge: int, chunk: Chunk, start: int, until: int) -> list[bytes]:
         if edge not in self._writers:
-            captured = _Captured(self.subtask)
-            self._writers[edge] = self.writer_for(edge, captured), captured
-        writer, captured = self._writers[edge]
+            own = _OwnRows(self.subtask)
+            self._writers[edge] = self.writer_for(edge, own), own
+        writer, own = self._writers[edge]
         writer.emit(chunk.records[start:until], chunk.timestamps[start:until] if chunk.timestamps is not None else None)
         writer.flush()
-        rows, captured.rows = captured.rows, []
+        rows, own.rows = own.rows, []
         return rows
 
 
-class _Captured:
-    """An outbox for one destination; the rest of the rows are other subtasks' parts."""
+class _OwnRows:
+    """An outbox that keeps the rows for one subtask and drops those for others."""
 
     def __init__(self, subtask: int) -> None:
         self._subtask = subtask
         self.rows: list[bytes] = []
 
     def put(self, destination: int, row: bytes) -> None:
-        """Keep a row that is for this subtask."""
+        """Keep a row for this subtask."""
         if destination == self._subtask:
             self.rows.append(row)
 
@@ -118,7 +118,7 @@ class InFlightRestore:
     writer_for: Callable[[int, RowOutbox], EdgeWriter]
 
     def chunks(self, saved: Sequence[Sequence[SavedGroup]], rescaled: bool) -> list[Waiting]:
-        """What waits in front of the task, of its own past (`rescaled` False) or of all old subtasks."""
+        """The chunks for the task's inbox: its own (`rescaled` False), or its share of all old subtasks' chunks."""
         self._check_edges(saved)
         if rescaled:
             return self._redistributed(saved)
@@ -131,14 +131,14 @@ class InFlightRestore:
                 yield self._waiting((self.edges[name], channel), row, valve)
 
     def _redistributed(self, saved: Sequence[Sequence[SavedGroup]]) -> list[Waiting]:
-        """Old subtasks' groups side by side, the newest with the newest; each record to whom it now belongs."""
+        """The task's share of old subtasks' chunks; groups are aligned, the newest with the newest."""
         codecs = {edge: codec_for(self.plan.edges[edge].type_info) for edge in self.edges.values()}
         redistribution = _Redistribution(self.subtask, self.writer_for, codecs)
         found: list[Waiting] = []
         aligned = list(zip_longest(*[list(reversed(groups)) for groups in saved]))
         for side_by_side in reversed(aligned):
             present = [(old, group) for old, group in enumerate(side_by_side) if group is not None]
-            # A subtask whose first chunks come later holds event time back until then.
+            # Until the first chunks of a subtask come, its watermark holds event time back.
             behind = [groups[0].current for old, groups in enumerate(saved) if groups and side_by_side[old] is None]
             valve, channels = self._old_valve(present, behind)
             for old, group in present:
@@ -163,24 +163,24 @@ class InFlightRestore:
     def _old_valve(
         self, groups: Sequence[tuple[int, SavedGroup]], behind: Sequence[int] = ()
     ) -> tuple[WatermarkValve, dict[tuple[int, int, int], Channel]]:
-        """A valve over the channels that the groups had, and how each of them is called there."""
-        called: dict[tuple[int, int, int], Channel] = {}
+        """A valve over the channels of the groups, and (old subtask, edge, channel) -> channel of this valve."""
+        renamed: dict[tuple[int, int, int], Channel] = {}
         states: list[_ChannelState] = []
         for old, group in groups:
             for name, channels in group.channels.items():
                 edge = self.edges.get(name)
                 if edge is None:
-                    continue  # nothing is in flight there
+                    continue  # no records are in flight over it
                 for channel, *state in channels:
-                    called[old, edge, channel] = edge, (channel if len(groups) == 1 else len(called))
-                    states.append([*called[old, edge, channel], *state])
+                    renamed[old, edge, channel] = edge, (channel if len(groups) == 1 else len(renamed))
+                    states.append([*renamed[old, edge, channel], *state])
         current = min(group.current for _, group in groups)
         first = next(iter(self.edges.values()))
         states.extend([first, -1 - place, watermark, False, False] for place, watermark in enumerate(behind))
         inputs = {edge: self.plan.edges[edge].input_index for edge in self.edges.values()}
         valve = WatermarkValve([(edge, channel) for edge, channel, *_ in states], inputs)
         valve.seek([min([current, *behind]), states])
-        return valve, called
+        return valve, renamed
 
     def _check_edges(self, saved: Sequence[Sequence[SavedGroup]]) -> None:
         names = {name for groups in saved for group in groups for name, _, _ in group.chunks}

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 from zlib import crc32
 
 from rekindle.key_groups import subtask_for_key_group
-from rekindle.runtime.keys import canonical_bytes
+from rekindle.runtime.key_bytes import canonical_bytes
 
 _ROUTER_ENTRIES: Final = 1 << 18
 

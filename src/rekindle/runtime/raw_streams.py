@@ -1,4 +1,4 @@
-"""Raw state inside a slot: the streams that a function writes at the barrier, and what a restore brings back."""
+"""Raw state in a slot: the streams that a function writes at the barrier, and the restored bytes that it reads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rekindle.runtime.key_hash import key_group
 
 
 class RawKeyedOutput(KeyedStateCheckpointOutputStream):
-    """Raw keyed state of one subtask, in memory until the upload."""
+    """The stream for raw keyed state of one subtask; in memory until the upload."""
 
     def __init__(self, key_groups: range, max_parallelism: int) -> None:
         self._key_groups = key_groups
@@ -71,7 +71,7 @@ class RawKeyedOutput(KeyedStateCheckpointOutputStream):
 
 
 class RawOperatorOutput(OperatorStateCheckpointOutputStream):
-    """Raw operator state of one subtask, in memory until the upload."""
+    """The stream for raw operator state of one subtask; in memory until the upload."""
 
     def __init__(self) -> None:
         self._partitions: list[io.BytesIO] = []
@@ -105,17 +105,17 @@ def _check_open(stream: io.RawIOBase) -> None:
 
 @dataclass
 class RawInputs:
-    """An operator's raw state of the restored checkpoint, until the function has had it."""
+    """An operator's restored raw state, until its function has read it."""
 
     keyed: list[tuple[int, bytes]] = field(default_factory=list)
     operator: list[bytes] = field(default_factory=list)
 
     def take_keyed(self) -> list[KeyGroupStatePartitionStreamProvider]:
-        """What the function asks for; it is the function's from now on."""
+        """Hand the raw keyed state to the function; a second call returns nothing."""
         taken, self.keyed = self.keyed, []
         return [KeyGroupStatePartitionStreamProvider(data, group) for group, data in taken]
 
     def take_operator(self) -> list[StatePartitionStreamProvider]:
-        """The same of raw operator state."""
+        """Hand the raw operator state to the function; a second call returns nothing."""
         taken, self.operator = self.operator, []
         return [StatePartitionStreamProvider(data) for data in taken]

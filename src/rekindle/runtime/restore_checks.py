@@ -1,4 +1,4 @@
-"""What is said about restored state: that the program cannot take it, or that nothing has asked for it."""
+"""Report restored state that the program cannot read, has not registered, or has not read."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _LOG = logging.getLogger("rekindle.state")
 
 
 @contextmanager
-def taking_state(operator: Operator, *unreadable: type[Exception]) -> Iterator[None]:
-    """State that the program cannot take is told with the operator's name; `unreadable` errors mean that, too."""
+def restoring_state(operator: Operator, *unreadable: type[Exception]) -> Iterator[None]:
+    """Raise IncompatibleStateError, and `unreadable` errors, as an OperatorFailure with the operator's name."""
     try:
         yield
     except IncompatibleStateError as error:
@@ -26,8 +26,8 @@ def taking_state(operator: Operator, *unreadable: type[Exception]) -> Iterator[N
         raise OperatorFailure(operator.name) from IncompatibleStateError(str(error))
 
 
-def tell_unclaimed(context: OperatorContext) -> None:
-    """Nothing is lost silently: a state may have been renamed by mistake."""
+def warn_unclaimed_state(context: OperatorContext) -> None:
+    """Warn of restored state that is not registered: it may have been renamed by mistake."""
     keyed = context.keyed.unclaimed_names() if context.keyed is not None else []
     for name in keyed + context.operator_state.unclaimed_names():
         _LOG.warning(
@@ -38,8 +38,8 @@ def tell_unclaimed(context: OperatorContext) -> None:
         )
 
 
-def tell_unread(context: OperatorContext) -> None:
-    """Raw state is the function's own to keep: what it does not read when it begins is gone."""
+def warn_unread_raw_state(context: OperatorContext) -> None:
+    """Warn of restored raw state that the function has not read: only the function could keep it."""
     raw, context.raw_inputs = context.raw_inputs, RawInputs()
     for kind, left in ("keyed", raw.keyed), ("operator", raw.operator):
         if left:

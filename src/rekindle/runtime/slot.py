@@ -160,7 +160,7 @@ class Slot:
         gc.set_threshold(*_GC_THRESHOLDS)
         gc.disable()  # a restore makes millions of objects that all stay
         opened = [
-            (thread, thread.submit(partial(_open_task, thread.task, restores, deploy))) for thread in self._threads
+            (thread, thread.submit(partial(_start_task, thread.task, restores, deploy))) for thread in self._threads
         ]
         succeeded = [self._succeeded(thread.task, future) for thread, future in opened]  # waits for all tasks
         gc.freeze()
@@ -231,7 +231,7 @@ class Slot:
         try:
             snapshot = task.snapshot(order)
         except SnapshotDeclinedError as error:
-            answer = error.in_words(), False, own_traceback(error.__cause__ or error)
+            answer = error.full_message(), False, own_traceback(error.__cause__ or error)
             self.send(CheckpointDeclined(order.id, task.chain.id, task.subtask, *answer))
             return
         self._uploader.put(snapshot, float(start_delay_ms), (monotonic() - started) * 1000)
@@ -341,21 +341,19 @@ class Slot:
             self.send(describe_failure(task.name if task else "deployment", task, error))
 
 
-def _open_task(
-    task: Task,
-    restores: dict[tuple[str, int], SubtaskShare],
-    deploy: Deploy,
-) -> None:
-    """Restore the task's state, initialise its functions and open them; runs on the task's thread."""
-    if deploy.restored_id is not None:
-        reach(CrashPoint.BEFORE_RESTORE)
-        url = deploy.restore_url
-        store = open_configured(url, deploy.store_options) if url is not None else MemoryStore()
-        own = {uid: restore for (uid, subtask), restore in restores.items() if subtask == task.subtask}
-        task.restore(TaskShare(store, deploy.restore_root, own))
-        reach(CrashPoint.AFTER_RESTORE)
-    task.initialize(deploy.restored_id)
-    task.open()
+def _share_of(task: Task, restores: dict[tuple[str, int], SubtaskShare], deploy: Deploy) -> TaskShare | None:
+    """The task's share of the restored checkpoint; None: the job begins anew."""
+    if deploy.restored_id is None:
+        return None
+    url = deploy.restore_url
+    store = open_configured(url, deploy.store_options) if url is not None else MemoryStore()
+    own = {uid: restore for (uid, subtask), restore in restores.items() if subtask == task.subtask}
+    return TaskShare(store, deploy.restore_root, own)
+
+
+def _start_task(task: Task, restores: dict[tuple[str, int], SubtaskShare], deploy: Deploy) -> None:
+    """Start the task with its share; runs on the task's thread."""
+    task.start(_share_of(task, restores, deploy), deploy.restored_id)
 
 
 def _close_task(task: Task) -> tuple[list[tuple[str, BaseException]], list[MetricReading]]:

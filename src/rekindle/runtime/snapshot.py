@@ -39,7 +39,7 @@ _CUSTOM_RAW_KEYED = (
 
 
 class SnapshotDeclinedError(RekindleError):
-    """Reason CHECKPOINT_DECLINED; the cause is chained, errors while cleaning up are in `suppressed`."""
+    """A snapshot failed (reason CHECKPOINT_DECLINED); `__cause__` is the error, `suppressed` those of the cleanup."""
 
     def __init__(self, checkpoint_id: int, operator: str) -> None:
         super().__init__(f"Could not complete snapshot {checkpoint_id} for operator {operator}.")
@@ -47,34 +47,34 @@ class SnapshotDeclinedError(RekindleError):
         self.suppressed: list[Exception] = []
 
     def clean_up(self, work: Callable[[], None]) -> None:
-        """Do what the failure makes necessary; what goes wrong with it does not hide the cause."""
+        """Do some cleanup after the failure; keep its error as suppressed, so that it does not hide the cause."""
         try:
             work()
         except Exception as error:
             self.suppressed.append(error)
 
-    def in_words(self) -> str:
-        """The sentence, the cause, and what went wrong after it.
+    def full_message(self) -> str:
+        """The message with the cause and the suppressed errors.
 
         >>> declined = SnapshotDeclinedError(7, "count (1/2)")
         >>> declined.__cause__ = ValueError("no")
         >>> declined.clean_up(lambda: {}["x"])
-        >>> declined.in_words()
+        >>> declined.full_message()
         "Could not complete snapshot 7 for operator count (1/2). ValueError: no (suppressed: KeyError: 'x')"
         """
         cause = self.__cause__
-        words = [str(self)] if cause is None else [str(self), _said(cause)]
+        messages = [str(self)] if cause is None else [str(self), _one_line(cause)]
         if self.suppressed:
-            words.append(f"(suppressed: {'; '.join(map(_said, self.suppressed))})")
-        return " ".join(words)
+            messages.append(f"(suppressed: {'; '.join(map(_one_line, self.suppressed))})")
+        return " ".join(messages)
 
 
-def _said(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
     return "".join(traceback.format_exception_only(error)).strip()
 
 
 class SnapshotContext(StateSnapshotContext):
-    """What a function sees of a checkpoint; closed when its turn is over."""
+    """The context of a function's `snapshot_state`; closed when that returns."""
 
     def __init__(self, order: CheckpointOrder, context: OperatorContext) -> None:
         self._order = order
@@ -118,7 +118,7 @@ class SnapshotContext(StateSnapshotContext):
         return self._raw_keyed, self._raw_operator
 
     def close(self) -> None:
-        """The function's turn is over."""
+        """Close the raw streams: `snapshot_state` has returned."""
         self.closed = True
         for output in self.written():
             if output is not None:
@@ -126,7 +126,7 @@ class SnapshotContext(StateSnapshotContext):
 
 
 class InitializationContext(StateInitializationContext):
-    """What a function sees when it begins, anew or from a checkpoint."""
+    """The context of a function's `initialize_state`, for a new or a restored function."""
 
     def __init__(self, context: OperatorContext, restored_id: int | None) -> None:
         self._context = context
@@ -156,7 +156,7 @@ class InitializationContext(StateInitializationContext):
 
 @dataclass
 class CaptureInput:
-    """Where an operator's snapshot comes from: its context, the user's method, and the engine's own parts."""
+    """The sources of an operator's snapshot: its context, the user's method, and the engine's own parts."""
 
     uid: str
     name: str

@@ -38,10 +38,9 @@ from rekindle.runtime.operators.roles import (
 )
 from rekindle.runtime.operators.sources import Allowance, SourceOperator
 from rekindle.runtime.raw_streams import RawInputs
-from rekindle.runtime.restore_checks import taking_state, tell_unclaimed, tell_unread
-from rekindle.runtime.slices import LOOK_AROUND_S, LOOK_AROUND_UNALIGNED_S, Slices
+from rekindle.runtime.restore_checks import restoring_state, warn_unclaimed_state, warn_unread_raw_state
 from rekindle.runtime.snapshot import CapturedTask, CaptureInput, SnapshotDeclinedError, capture_operator
-from rekindle.runtime.task_input import TaskInput
+from rekindle.runtime.task_input import LOOK_AROUND_S, LOOK_AROUND_UNALIGNED_S, Slices, TaskInput
 from rekindle.runtime.task_position import edge_names, seek_valve, seek_writers, valve_position, writer_positions
 from rekindle.serde import tagged_dumps, tagged_loads
 
@@ -116,7 +115,7 @@ class Task:
         self._head = self._operators[chain.head]
         self._connect_outputs()
         self._edge_names = edge_names(plan)
-        self._looks_for_unclaimed = False  # what was restored and nobody has asked for by the next snapshot
+        self._looks_for_unclaimed = False  # whether the next snapshot warns of restored state that is not registered
         edges = [edge for edge in plan.edges if edge.target == chain.head and edge.source not in chain.nodes]
         channels = [channel for edge in edges for channel in self._builder.channels(edge)]
         self._input = TaskInput(self.inbox, edges, channels, self._slices, self._check_cancelled, self._on_input_ended)
@@ -140,18 +139,18 @@ class Task:
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
-    def restore(self, restore: TaskShare) -> None:
-        """Before `open`: every operator's state, and what belongs to the cut itself."""
+    def restore(self, share: TaskShare) -> None:
+        """Restore every operator's state and the task's position at the cut; call it before `open`."""
         self._looks_for_unclaimed = True
         watermarks: list[tuple[Operator, int]] = []
         not_ended: set[int] = set()
         for node_id in reversed(self.chain.nodes):
             operator = self._operators[node_id]
-            found = restore.subtasks.get(operator.node.uid)
+            found = share.subtasks.get(operator.node.uid)
             if found is None:
                 continue
-            with taking_state(operator, SerializationError, TypeMismatchError):
-                state = self._restore_operator(operator, found, restore)
+            with restoring_state(operator, SerializationError, TypeMismatchError):
+                state = self._restore_operator(operator, found, share)
                 if operator is self._head and state.task is not None and self._seek(state.task, state.finished):
                     self._end.restored(isinstance(operator, SourceOperator), not_ended)
                 self._restore_in_flight(state, found)
@@ -168,22 +167,22 @@ class Task:
                 if node_id not in not_ended:
                     operator.restore_ended()
 
-    def _restore_operator(self, operator: Operator, found: SubtaskShare, restore: TaskShare) -> RestoredSubtask:
+    def _restore_operator(self, operator: Operator, found: SubtaskShare, share: TaskShare) -> RestoredSubtask:
         context = operator.context
         context.has_restored_state = found.has_state
         if context.keyed is not None and context.timers is not None:
-            context.keyed.restore(read_parts(restore.store, restore.root, found.keyed))
+            context.keyed.restore(read_parts(share.store, share.root, found.keyed))
             context.keyed.inventories.restored(found)
-            context.timers.restore(read_parts(restore.store, restore.root, found.timers))
+            context.timers.restore(read_parts(share.store, share.root, found.timers))
         elif found.keyed or found.timers or found.raw_keyed:
             raise IncompatibleStateError(
                 "it was saved by key, but the operator's input is not keyed any more: call key_by(...) before it, or "
                 "give the operator another uid()."
             )
-        state = read_subtask(restore.store, restore.root, found, operator.name)
+        state = read_subtask(share.store, share.root, found, operator.name)
         if state.operator_state is not None:
             context.operator_state.restore(state.operator_state)
-        raw_keyed = list(read_parts(restore.store, restore.root, found.raw_keyed))
+        raw_keyed = list(read_parts(share.store, share.root, found.raw_keyed))
         context.raw_inputs = RawInputs(raw_keyed, state.raw_operator)
         if isinstance(operator, Committing):
             operator.restore_committables(state.committables)
@@ -236,7 +235,7 @@ class Task:
         if self._looks_for_unclaimed:
             self._looks_for_unclaimed = False
             for operator in self._operators.values():
-                tell_unclaimed(operator.context)
+                warn_unclaimed_state(operator.context)
         captured: list[OperatorSnapshotFutures] = []
         try:
             for node_id in reversed(self.chain.nodes):
@@ -305,20 +304,29 @@ class Task:
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
+    def start(self, share: TaskShare | None, restored_id: int | None) -> None:
+        """Restore the state of `share`, initialise the functions and open them, on the task's thread."""
+        if share is not None:
+            reach(CrashPoint.BEFORE_RESTORE)
+            self.restore(share)
+            reach(CrashPoint.AFTER_RESTORE)
+        self.initialize(restored_id)
+        self.open()
+
     def initialize(self, restored_id: int | None) -> None:
         """State is there; functions see it from tail to head, before any is opened."""
         for node_id in reversed(self.chain.nodes):
             operator = self._operators[node_id]
             if isinstance(operator, SnapshotParticipant):
-                with taking_state(operator):
+                with restoring_state(operator):
                     operator.initialize_state(restored_id)
-            tell_unread(operator.context)
+            warn_unread_raw_state(operator.context)
 
     def open(self) -> None:
         """Open the operators from tail to head (I2)."""
         for node_id in reversed(self.chain.nodes):
             operator = self._operators[node_id]
-            with taking_state(operator):
+            with restoring_state(operator):
                 operator.open()
 
     def close(self) -> list[tuple[str, BaseException]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any
 
+from rekindle.clock import Clock
 from rekindle.graph.nodes import JobPlan, StreamEdge
 from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Chunk, Mark, decode_row, read_header, rest_of
 from rekindle.runtime.exchange.inbox import Inbox, Waiting
@@ -14,7 +15,6 @@ from rekindle.runtime.exchange.writers import EdgeWriter
 from rekindle.runtime.in_flight import ALIGNED, InFlightRestore, load, save
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.roles import TwoInputs
-from rekindle.runtime.slices import Slices
 from rekindle.runtime.watermarks import Channel, WatermarkValve
 from rekindle.serde import ChunkCodec, codec_for
 
@@ -147,3 +147,40 @@ class TaskInput:
         # Senders that had ended before a restore say so again: what an older channel says of it is not the end.
         if mark.kind == END and valve.end(channel) and valve is self.valve:
             self._on_end()
+
+
+#: How often a task checks for a cancellation, and for the end of its source's time.
+LOOK_AROUND_S = 0.02
+#: How often it checks with unaligned checkpoints, also for the end of the epoch's time: a function that suddenly
+#: becomes slow must not exceed that time by more than a few records.
+LOOK_AROUND_UNALIGNED_S = 0.00025
+_MAX_RECORDS = 1 << 16
+_GROWTH = 4
+
+
+class Slices:
+    """The size of the next slice of a batch: one record at first, then as the duration of the slices before allows.
+
+    >>> from rekindle.clock import SystemClock
+    >>> slices = Slices(SystemClock(), LOOK_AROUND_S)
+    >>> slices.took(1, seconds=0.001)
+    >>> slices.size
+    4
+    >>> slices.took(4, seconds=0.08)
+    >>> slices.size
+    1
+    """
+
+    __slots__ = ("_slice_s", "now", "size")
+
+    def __init__(self, clock: Clock, slice_s: float) -> None:
+        self._slice_s = slice_s
+        self.now = clock.monotonic
+        self.size = 1
+
+    def took(self, records: int, seconds: float) -> None:
+        """Adapt the size to a slice of `records` records that took this long."""
+        if seconds > self._slice_s:
+            self.size = max(1, int(records * self._slice_s / seconds))
+        elif records >= self.size:
+            self.size = min(_MAX_RECORDS, self.size * _GROWTH)

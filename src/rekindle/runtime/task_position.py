@@ -1,7 +1,7 @@
-"""What of a task itself belongs to the cut: its channels and writers, under names that outlive the plan's numbers.
+"""A task's position at the cut: the state of its input channels and writers, under edge names instead of numbers.
 
-A restored program may have other operators beside these ones, and so other numbers, and other parallelisms around a
-task whose own is the same: what was known of a channel holds only if all channels of its edge are as they were.
+A restored program may have more operators, and so other edge numbers. Tasks around a task may have another parallelism,
+even if its own is unchanged: the state of a channel is restored only if its edge has the same channels as before.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rekindle.runtime.watermarks import WatermarkValve
 
 
 def edge_names(plan: JobPlan) -> dict[int, str]:
-    """Edge -> the operators on both sides, and which of several edges between them it is."""
+    """Edge -> name: the uids on both sides, input and tag, and a number among edges that have these in common."""
     seen: Counter[str] = Counter()
     names: dict[int, str] = {}
     for edge in plan.edges:
@@ -28,7 +28,7 @@ def edge_names(plan: JobPlan) -> dict[int, str]:
 
 
 def valve_position(valve: WatermarkValve, names: Mapping[int, str]) -> list[Any]:
-    """The task's watermark, and by edge what each channel has said."""
+    """The task's watermark, and edge name -> state of its channels."""
     current, channels = valve.position()
     by_name: dict[str, list[Any]] = {}
     for edge, *channel in channels:
@@ -37,7 +37,7 @@ def valve_position(valve: WatermarkValve, names: Mapping[int, str]) -> list[Any]
 
 
 def seek_valve(valve: WatermarkValve, names: Mapping[int, str], position: Sequence[Any]) -> None:
-    """Go on from there with the edges that have the channels they had; the channels of others begin anew."""
+    """Restore the watermark and the channels of edges with the same channels as before; other channels begin anew."""
     current, by_name = position
     known: list[list[Any]] = []
     for edge, sources in valve.sources().items():
@@ -48,13 +48,13 @@ def seek_valve(valve: WatermarkValve, names: Mapping[int, str], position: Sequen
 
 
 def writer_positions(writers: Sequence[EdgeWriter], names: Mapping[int, str]) -> dict[str, Any]:
-    """By edge: which channel comes next (I1)."""
+    """Edge name -> the writer's position, that is the channel that comes next (I1)."""
     positions = {names[writer.edge.edge]: writer.position() for writer in writers}
     return {name: position for name, position in positions.items() if position is not None}
 
 
 def seek_writers(writers: Sequence[EdgeWriter], names: Mapping[int, str], positions: Mapping[str, Any]) -> None:
-    """Go on from there."""
+    """Restore the positions of the writers."""
     for writer in writers:
         position = positions.get(names[writer.edge.edge])
         if position is not None:

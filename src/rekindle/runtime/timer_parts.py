@@ -1,19 +1,19 @@
-"""Timers as bytes, one part per key group, and what has changed in them since the last completed snapshot (I12).
+"""The format of timers, one part per key group, and their changes since the last completed snapshot (I12).
 
-A part is a log, like those of keyed state: a full part starts from nothing, a delta's part says which timers were set
-and which are gone since the snapshot that it stands on.
+A part is a log, like the parts of keyed state: a full part holds all timers, a delta's part holds the timers that were
+set and removed since its base snapshot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from rekindle.errors import SerializationError
+from rekindle.runtime.key_bytes import owned_key
 from rekindle.runtime.key_hash import key_group
-from rekindle.runtime.keys import owned_key
 from rekindle.runtime.state.spec import Codec
 
 FORMAT_VERSION: Final = 2
@@ -23,7 +23,7 @@ Timer = tuple[int, Any, Any]
 
 
 class TimerColumns(msgspec.Struct, array_like=True, frozen=True):
-    """Timers: their times, and the places of their keys and namespaces in the part's arrays."""
+    """Timers as columns: their times, and the indexes of their keys and namespaces in the part's arrays."""
 
     times: list[int] = []
     keys: list[int] = []
@@ -31,7 +31,7 @@ class TimerColumns(msgspec.Struct, array_like=True, frozen=True):
 
 
 class TimerPart(msgspec.Struct, array_like=True, frozen=True):
-    """What one snapshot says about the timers of one key group; keys and namespaces are in it once each."""
+    """One snapshot's part of the timers of one key group; each key and namespace is in it once."""
 
     version: int
     keys: msgspec.Raw
@@ -47,7 +47,7 @@ _decode = msgspec.msgpack.Decoder(TimerPart).decode
 
 
 class TimersOfGroup:
-    """The timers of a part, decoded."""
+    """The decoded timers of a part."""
 
     __slots__ = ("event", "processing", "removed_event", "removed_processing")
 
@@ -67,7 +67,7 @@ class TimersOfGroup:
 
 
 def decode_timers(group: int, data: bytes, key_codec: Codec, namespace_codec: Codec) -> TimersOfGroup:
-    """The timers of a part; SerializationError when these bytes are none."""
+    """Decode the timers of a part; SerializationError if the bytes are damaged or have another format."""
     try:
         part = _decode(data)
     except msgspec.DecodeError as error:
@@ -80,30 +80,35 @@ def decode_timers(group: int, data: bytes, key_codec: Codec, namespace_codec: Co
     return TimersOfGroup(part, key_codec, namespace_codec)
 
 
+class TimerLists(NamedTuple):
+    """Timers to capture: those that are set, and for a delta those that are gone."""
+
+    event: Iterable[Timer]
+    processing: Iterable[Timer]
+    removed_event: Iterable[Timer] = ()
+    removed_processing: Iterable[Timer] = ()
+
+
 class CapturedTimers:
-    """Timers at a cut; `encode` may run on another thread while processing goes on."""
+    """Timers captured at a cut; `encode` may run on another thread while processing goes on."""
 
     def __init__(
         self,
-        event: list[Timer],
-        processing: list[Timer],
+        timers: TimerLists,
         max_parallelism: int,
         key_codec: Codec,
         namespace_codec: Codec,
-        removed: tuple[Iterable[Timer], Iterable[Timer]] = ((), ()),
         also: Collection[int] = (),
     ) -> None:
-        """`removed` are event- and processing-time timers that are gone; `also` are key groups whose part is written
-        although they have none: it replaces what is stored of them.
-        """
-        self._kinds = (event, processing, *removed)
+        """`also`: key groups that get a part even without timers, because it replaces stored ones."""
+        self._kinds = timers
         self._max_parallelism = max_parallelism
         self._key_codec = key_codec
         self._namespace_codec = namespace_codec
         self._also = also
 
     def encode(self) -> Iterator[tuple[int, bytes]]:
-        """(key group, part), ready for the store; key groups without timers have none."""
+        """Encode (key group, part) pairs; key groups without timers get none."""
         groups: dict[int, tuple[list[Timer], ...]] = {group: ([], [], [], []) for group in self._also}
         for kind, timers in enumerate(self._kinds):
             for timer in timers:
@@ -142,32 +147,32 @@ class CapturedTimers:
 class TimerChanges:
     """The timers of one domain that were set, deleted or fired since the last completed snapshot.
 
-    They are known from a restore or a whole snapshot on. When more were touched than there are timers, a delta would be
-    larger than all of them: the changes are given up, and deltas are possible again on top of the next whole snapshot.
+    They are tracked from a restore or a whole snapshot on. If far more timers change than there are, a delta would be
+    larger than a whole snapshot: tracking is given up until the next whole snapshot.
     """
 
     __slots__ = ("_known_since", "_sealed", "open")
 
     def __init__(self) -> None:
-        #: Those since the last cut; None while nobody needs them. Whoever adds to it calls `give_up` in time.
+        #: Timers touched since the last cut; None while changes are not tracked. The queue that adds to it bounds it.
         self.open: dict[Timer, None] | None = None
         self._sealed: list[tuple[int, dict[Timer, None]]] = []
-        # Deltas are possible on top of this snapshot and later ones; None: on none so far.
+        # Deltas are possible on top of this snapshot and of later ones; None: of none.
         self._known_since: int | None = None
 
     def restored(self) -> None:
-        """The timers are those of the completed snapshot that the next one may stand on."""
+        """Track changes from a restore on: the restored snapshot is the next one's base."""
         self.open = {}
         self._known_since = 0
 
     def reaches(self, since: int) -> bool:
-        """Whether all changes since that completed snapshot are known."""
+        """Whether all changes since that completed snapshot were tracked."""
         return self.open is not None and self._known_since is not None and self._known_since <= since
 
     def cut(self, snapshot_id: int, since: int | None, whole: bool) -> dict[Timer, None]:
-        """Seal the open ones; return all that are known since the completed snapshot.
+        """Seal the open changes; returns all tracked changes since the completed snapshot.
 
-        `whole`: the snapshot holds all timers, so that later deltas can stand on it, whatever was given up before.
+        `whole`: the snapshot holds all timers, so later deltas can build on it even if tracking was given up before.
         """
         if since is not None:
             self.completed(since)
@@ -183,11 +188,11 @@ class TimerChanges:
         return touched
 
     def completed(self, snapshot_id: int) -> None:
-        """Nothing at or below a completed snapshot is needed any more."""
+        """Drop the changes of a completed snapshot and of older ones."""
         self._sealed = [(sealed, timers) for sealed, timers in self._sealed if sealed > snapshot_id]
 
     def aborted(self, snapshot_id: int) -> None:
-        """The next snapshot covers what this one would have covered."""
+        """Move an aborted snapshot's changes to the next one."""
         for place, (sealed, timers) in enumerate(self._sealed):
             if sealed == snapshot_id:
                 del self._sealed[place]
@@ -199,7 +204,7 @@ class TimerChanges:
                 return
 
     def give_up(self) -> None:
-        """Forget all of it."""
+        """Stop tracking, and drop all changes."""
         self.open = None
         self._sealed.clear()
         self._known_since = None

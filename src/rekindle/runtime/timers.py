@@ -1,7 +1,7 @@
-"""Timers of one operator in one subtask: one per key, namespace, time and domain; due ones come in order.
+"""The timers of one operator in one subtask: one per key, namespace, time and domain; due timers come in order.
 
-Timers are kept in buckets by time, the distinct times in a heap. Those of one time fire by their key's canonical bytes
-(I1), which are computed only when they fire: registering costs two dict operations.
+Timers are kept in buckets by time, the distinct times in a heap. Timers of the same time fire in the order of their
+keys' canonical bytes (I1), which are computed only when they fire: registering costs two dict operations.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
 from rekindle.common.watermark_strategy import MAX_WATERMARK
-from rekindle.runtime.keys import canonical_bytes
+from rekindle.runtime.key_bytes import canonical_bytes
 from rekindle.runtime.state.spec import Codec
-from rekindle.runtime.timer_parts import CapturedTimers, Timer, TimerChanges, decode_timers
+from rekindle.runtime.timer_parts import CapturedTimers, Timer, TimerChanges, TimerLists, decode_timers
 from rekindle.serde import value_codec_for
 
 __all__ = ["CapturedTimers", "InternalTimers", "Timer", "TimerQueue"]
 
 _STALE_ALLOWED: Final = 64
-# So many changes are kept in any case, above that no more than there are timers, twice.
+# Bound on the kept changes: so many, plus twice the number of timers.
 _CHANGES_ALLOWED: Final = 1 << 16
 
 # (key, namespace) in order of registration; the values mean nothing.
@@ -27,7 +27,7 @@ _Bucket = dict[tuple[Any, Any], None]
 
 
 class TimerQueue:
-    """Timers of one domain."""
+    """The timers of one domain: event time or processing time."""
 
     __slots__ = ("_buckets", "_heap", "_most_changes", "changes")
 
@@ -35,11 +35,11 @@ class TimerQueue:
         self.changes = TimerChanges()
         self._most_changes = _CHANGES_ALLOWED
         self._buckets: dict[int, _Bucket] = {}
-        # Every time in `_buckets` that is not being fired just now, and times whose bucket is gone.
+        # Every time in `_buckets` that is not firing right now, and stale times whose bucket is gone.
         self._heap: list[int] = []
 
     def register(self, time: int, key: Any, namespace: Any = None) -> None:
-        """Set a timer; the same one again changes nothing."""
+        """Set a timer; setting it again changes nothing."""
         bucket = self._buckets.get(time)
         if bucket is None:
             bucket = self._buckets[time] = {}
@@ -54,7 +54,7 @@ class TimerQueue:
                     self._bound_changes(len(touched))
 
     def load(self, timers: Iterable[Timer]) -> None:
-        """Set timers that a snapshot holds; `loaded` follows the last of them, before anything else is asked."""
+        """Set restored timers. Call `loaded` after the last of them, before any other method."""
         buckets = self._buckets
         for time, key, namespace in timers:
             bucket = buckets.get(time)
@@ -64,7 +64,7 @@ class TimerQueue:
                 bucket[key, namespace] = None
 
     def loaded(self) -> None:
-        """The timers are those of the snapshot; from here on changes are known."""
+        """Finish a restore: all timers are set; changes are tracked from here on."""
         self._heap[:] = self._buckets
         heapify(self._heap)
         self.changes.restored()
@@ -91,10 +91,10 @@ class TimerQueue:
         return heap[0] if heap else None
 
     def due(self, limit: int) -> Iterator[Timer]:
-        """Remove and yield what is due at `limit`, by (time, key bytes).
+        """Remove and yield the timers that are due at `limit`, by (time, key bytes).
 
-        Whoever handles a timer may set and delete others meanwhile: one that is due at `limit` too comes in this very
-        round, an earlier one before what is left of the current time.
+        The handler of a timer may set and delete others meanwhile: a new timer that is due at `limit` too comes in this
+        round, and an earlier one comes before the rest of the current time.
         """
         buckets, heap, changes = self._buckets, self._heap, self.changes
         firing: list[tuple[int, _Bucket, list[tuple[Any, Any]]]] = []
@@ -141,7 +141,7 @@ class TimerQueue:
                     heappush(self._heap, time)
 
     def drop_due(self, limit: int) -> None:
-        """Remove what is due at `limit`: for whoever knows by himself what happens then."""
+        """Remove the timers that are due at `limit`, without yielding them: the caller has handled them itself."""
         while (first := self.next_time()) is not None and first <= limit:
             heappop(self._heap)
             bucket = self._buckets.pop(first)
@@ -153,7 +153,7 @@ class TimerQueue:
                     self._bound_changes(len(touched))
 
     def drain(self) -> Iterator[Timer]:
-        """Remove and yield the timers that there are now, by (time, key bytes); what is set later never comes."""
+        """Remove and yield all current timers, by (time, key bytes); timers that are set meanwhile are dropped."""
         return self._drained([(time, _last_to_first(self._buckets[time])) for time in sorted(self._buckets)])
 
     def _drained(self, waiting: list[tuple[int, list[tuple[Any, Any]]]]) -> Iterator[Timer]:
@@ -171,7 +171,7 @@ class TimerQueue:
                 yield time, key, namespace
 
     def split(self, timers: Iterable[Timer]) -> tuple[list[Timer], list[Timer]]:
-        """Those of the timers that are there, and those that are not."""
+        """Split timers into those that are set and those that are not."""
         there: list[Timer] = []
         gone: list[Timer] = []
         for timer in timers:
@@ -209,14 +209,14 @@ class InternalTimers:
         namespace_codec: Codec | None = None,
         allow_pickle: bool = True,
     ) -> None:
-        """The codecs write keys and namespaces so that they can be read again: by default tagged."""
+        """The codecs write keys and namespaces into snapshots: by default tagged."""
         self.event = TimerQueue()
         self.processing = TimerQueue()
         self.key_groups = key_groups
         self._max_parallelism = max_parallelism
         self._key_codec = key_codec or value_codec_for(None, allow_pickle=allow_pickle)
         self._namespace_codec = namespace_codec or value_codec_for(None, allow_pickle=allow_pickle)
-        # Bound once: these are called per record.
+        # Bound methods: these are called per record.
         self.register_event_time: Callable[..., None] = self.event.register
         self.delete_event_time: Callable[..., None] = self.event.delete
         self.register_processing_time: Callable[..., None] = self.processing.register
@@ -239,48 +239,41 @@ class InternalTimers:
         return self.processing.next_time()
 
     def any(self) -> bool:
-        """Whether one is set."""
+        """Whether any timer is set."""
         return self.next_event_time() is not None or self.next_processing_time() is not None
 
     def snapshot(self, also: Collection[int] = ()) -> CapturedTimers:
-        """All timers as they are now; keys are immutable, so references are enough (I13)."""
-        return self._snapshot(list(self.event.all()), list(self.processing.all()), also=also)
+        """Capture all timers, without a cut; keys are immutable, so references are enough (I13)."""
+        return self._captured(TimerLists(list(self.event.all()), list(self.processing.all())), also)
 
     def snapshot_whole(self, snapshot_id: int, since_completed_id: int | None, also: Collection[int]) -> CapturedTimers:
-        """Cut: all timers. `also` are the key groups of which something is stored that this is to replace."""
+        """Cut: capture all timers. `also` are key groups with stored timers: they get a part even if it is empty."""
         for queue in (self.event, self.processing):
             queue.changes.cut(snapshot_id, since_completed_id, whole=True)
         return self.snapshot(also)
 
     def snapshot_delta(self, snapshot_id: int, since_completed_id: int) -> CapturedTimers | None:
-        """Cut: what changed since the completed snapshot; None, and no cut, when that is not known."""
+        """Cut: capture the changes since the completed snapshot; None, without a cut, if they are not known."""
         queues = (self.event, self.processing)
         if not all(queue.changes.reaches(since_completed_id) for queue in queues):
             return None
-        event, processing = (
+        (event, removed_event), (processing, removed_processing) = (
             queue.split(queue.changes.cut(snapshot_id, since_completed_id, whole=False)) for queue in queues
         )
-        return self._snapshot(event[0], processing[0], removed=(event[1], processing[1]))
+        return self._captured(TimerLists(event, processing, removed_event, removed_processing))
 
     def snapshot_completed(self, snapshot_id: int) -> None:
-        """The snapshot is durable: later deltas stand on it."""
+        """The snapshot is durable: later deltas build on it."""
         self.event.changes.completed(snapshot_id)
         self.processing.changes.completed(snapshot_id)
 
     def snapshot_aborted(self, snapshot_id: int) -> None:
-        """As if it had never been triggered: the next delta covers more."""
+        """The snapshot counts as never triggered: the next delta covers its changes too."""
         self.event.changes.aborted(snapshot_id)
         self.processing.changes.aborted(snapshot_id)
 
-    def _snapshot(
-        self,
-        event: list[Timer],
-        processing: list[Timer],
-        removed: tuple[Iterable[Timer], Iterable[Timer]] = ((), ()),
-        also: Collection[int] = (),
-    ) -> CapturedTimers:
-        codecs = self._key_codec, self._namespace_codec
-        return CapturedTimers(event, processing, self._max_parallelism, *codecs, removed, also)
+    def _captured(self, timers: TimerLists, also: Collection[int] = ()) -> CapturedTimers:
+        return CapturedTimers(timers, self._max_parallelism, self._key_codec, self._namespace_codec, also)
 
     def restore(self, parts: Iterable[tuple[int, bytes]]) -> None:
         """Load (key group, part): for each key group the full part first, then its deltas in order.

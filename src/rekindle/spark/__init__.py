@@ -1,0 +1,1 @@
+"""Runs jobs on Spark: sessions, slots, epochs as Spark jobs, pumps, DataFrames. Only this package imports pyspark."""

@@ -195,7 +195,7 @@ def time_zone_of(name: str) -> dt.tzinfo:
 def with_zones(spark_type: st.DataType, zone: dt.tzinfo) -> Conversion:
     """The conversion that adds the session's zone to each timestamp without one, at any depth of the value.
 
-    Spark hands out timestamps without a zone in the session's zone. None when the type holds no timestamps.
+    Timestamps that Spark gives without a zone are in the session's zone. None when the type holds no timestamps.
     """
     if isinstance(spark_type, st.TimestampType):
         return _nullable(lambda moment: moment if moment.tzinfo is not None else moment.replace(tzinfo=zone))

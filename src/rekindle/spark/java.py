@@ -117,8 +117,8 @@ def _probe(origin: str, java: Path) -> JavaCandidate:
         )
     except (OSError, subprocess.TimeoutExpired):
         return JavaCandidate(origin, home, None)
-    if said := re.search(r"^\s*java\.home = (.+)$", answer.stderr, re.MULTILINE):
-        home = Path(said[1].strip())
+    if found := re.search(r"^\s*java\.home = (.+)$", answer.stderr, re.MULTILINE):
+        home = Path(found[1].strip())
     return JavaCandidate(origin, home, parse_major(answer.stderr) if answer.returncode == 0 else None)
 
 

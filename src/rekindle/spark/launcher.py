@@ -13,7 +13,7 @@ from rekindle.common.typeinfo import TypeInformation
 from rekindle.coordinator.attempt_spec import AttemptSettings, PartitionedInput
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.console import Progress
-from rekindle.coordinator.epochs import EpochLimits
+from rekindle.coordinator.epoch_rules import EpochLimits
 from rekindle.coordinator.job import JobMaster, JobSpec, Observer
 from rekindle.coordinator.restart import restart_strategy
 from rekindle.datastream.transformations import Program, Transformation, with_inputs
@@ -26,11 +26,12 @@ from rekindle.graph.shipping import ship
 from rekindle.runtime.cached_rows import CachedRowsSource
 from rekindle.runtime.exchange.chunk import decode_row, read_header
 from rekindle.serde import codec_for
-from rekindle.spark import dataframe
+from rekindle.spark import from_dataframe
 from rekindle.spark.dataframe_chunks import DataFrameChunks
 from rekindle.spark.shared_session import lease_session
 from rekindle.spark.spark_cluster import DataFrameFeed, SparkCluster
 from rekindle.spark.storage import JobStorage
+from rekindle.spark.to_dataframe import rows_to_dataframe
 from rekindle.tls import tls_files
 from rekindle.wire import TlsFiles
 
@@ -72,12 +73,12 @@ def to_dataframe(program: Program) -> Any:
     job.result().result()
     collect = _collect_of(program)
     session = lease_session(program.configuration).spark
-    return dataframe.to_dataframe(session, rows, CollectedRows(collect.output_type), collect.output_type)
+    return rows_to_dataframe(session, rows, CollectedRows(collect.output_type), collect.output_type)
 
 
 def dataframe_type(df: Any) -> TypeInformation:
     """The type of a DataFrame's rows."""
-    return dataframe.dataframe_type(df)
+    return from_dataframe.dataframe_type(df)
 
 
 def plan_json(program: Program) -> str:
@@ -108,7 +109,7 @@ def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> Job
     stored_max = storage.stored_max_parallelism()
     lease = lease_session(program.configuration)
     cores = lease.context.defaultParallelism
-    frames = {handle: dataframe.DataFrameInput(df) for handle, df in program.dataframes.items()}
+    frames = {handle: from_dataframe.DataFrameInput(df) for handle, df in program.dataframes.items()}
     for transformation in with_inputs(program.transformations):
         if transformation.kind is OperatorKind.SOURCE_DATAFRAME:
             transformation.options["partitions"] = frames[transformation.options["dataframe"]].partitions

@@ -13,8 +13,8 @@ from rekindle.coordinator.cluster import EpochRun
 from rekindle.errors import ClusterError, ClusterGoneError, JobCancelledError
 from rekindle.protocol import SlotLaunch
 from rekindle.spark import internals
-from rekindle.spark.dataframe import ChunkEncoder, DataFrameInput
 from rekindle.spark.epoch import EpochRunner, explain_failure
+from rekindle.spark.from_dataframe import ChunkEncoder, DataFrameInput
 from rekindle.spark.session import SessionLease, is_on_this_machine
 from rekindle.spark.shuffle import StageInput
 from rekindle.spark.slots import Placement, SpawnedSlot, master_of, spawn_slots

@@ -111,8 +111,9 @@ class InProcessJob:
             (chain, subtask): Task(plan, plan.chains[chain], subtask, self._services)
             for chain, subtask in plan.subtasks
         }
+        restored_id = basis.manifest.checkpoint_id if basis is not None else None
         for task in self.tasks.values():
-            _open_task(task, basis)
+            task.start(basis.restores.get(task.subtask) if basis is not None else None, restored_id)
 
     @property
     def finished(self) -> bool:
@@ -267,16 +268,6 @@ class InProcessJob:
         chain = self.plan.chain_of(edge.target)
         assert self.plan.placement[chain.id, header.target] == slot, "a chunk went to the wrong slot"
         self.tasks[chain.id, header.target].inbox.put(header, row)
-
-
-def _open_task(task: Task, basis: RestorePoint | None) -> None:
-    """Restore a task's state, initialise its functions and open them, as a slot does."""
-    if basis is not None:
-        found = basis.restores.get(task.subtask)
-        if found is not None:
-            task.restore(found)
-    task.initialize(basis.manifest.checkpoint_id if basis is not None else None)
-    task.open()
 
 
 def _shipped_copy(function: Any) -> Any:

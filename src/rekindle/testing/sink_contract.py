@@ -56,7 +56,7 @@ class SinkContract:
         job = self._job(sink)
         job.epoch()
         checkpoint = job.checkpoint(complete=False)
-        covered = self._records_reached(job)
+        covered = self._covered(job)
         job.epoch()
         assert _visible_counts(sink) == Counter()
         job.complete(checkpoint)
@@ -70,7 +70,7 @@ class SinkContract:
         job.abort(job.checkpoint(complete=False))
         assert _visible_counts(sink) == Counter()
         job.checkpoint()
-        assert sum(_visible_counts(sink).values()) == self._records_reached(job)
+        assert sum(_visible_counts(sink).values()) == self._covered(job)
         job.run()
         _assert_all_once(sink)
 
@@ -80,7 +80,7 @@ class SinkContract:
         job.checkpoint(savepoint=True)
         assert _visible_counts(sink) == Counter()
         job.checkpoint()
-        assert sum(_visible_counts(sink).values()) == self._records_reached(job)
+        assert sum(_visible_counts(sink).values()) == self._covered(job)
         job.run()
         _assert_all_once(sink)
 
@@ -98,8 +98,8 @@ class SinkContract:
         job = self._job(sink)
         job.epoch()
         checkpoint = job.checkpoint(complete=False)
-        covered = self._records_reached(job)
-        self._publish_and_kill(job, checkpoint)
+        covered = self._covered(job)
+        self._die(job, checkpoint)
         restored = self._job(sink, parallelism, checkpoint)
         assert sum(_visible_counts(sink).values()) == covered
         restored.run()
@@ -111,10 +111,10 @@ class SinkContract:
         job = self._job(sink)
         checkpoint = job.checkpoint()
         committed = _visible_counts(sink)
-        self._publish_and_kill(job, checkpoint)
+        self._die(job, checkpoint)
         restored = self._job(sink, parallelism, checkpoint)
         assert _visible_counts(sink) == committed
-        self._publish_and_kill(restored, None)
+        self._die(restored, None)
         self._job(sink, parallelism, checkpoint).run()
         _assert_all_once(sink)
 
@@ -128,7 +128,7 @@ class SinkContract:
         job.epoch()
         job.checkpoint(complete=False)
         job.epoch()
-        self._publish_and_kill(job, checkpoint)
+        self._die(job, checkpoint)
         self._job(sink, parallelism, checkpoint).run()
         _assert_all_once(sink)
 
@@ -137,7 +137,7 @@ class SinkContract:
         job = self._job(sink)
         for parallelism in (1, 3, 2):
             checkpoint = job.checkpoint(complete=False)
-            self._publish_and_kill(job, checkpoint)
+            self._die(job, checkpoint)
             job = self._job(sink, parallelism, checkpoint)
         job.run()
         _assert_all_once(sink)
@@ -150,7 +150,7 @@ class SinkContract:
             job.epoch()
         final = job.checkpoint(complete=False)
         assert _visible_counts(sink) == Counter()
-        self._publish_and_kill(job, final)
+        self._die(job, final)
         restored = self._job(sink, parallelism, final)
         _assert_all_once(sink)
         restored.run()
@@ -178,11 +178,11 @@ class SinkContract:
         env.close()
         return InProcessJob(plan, max_records=self.RECORDS_PER_EPOCH, restore=restore)
 
-    def _records_reached(self, job: InProcessJob) -> int:
+    def _covered(self, job: InProcessJob) -> int:
         """Return how many records have reached the sink so far."""
         return sum(task._records_sunk() for task in job.tasks.values())
 
-    def _publish_and_kill(self, job: InProcessJob, checkpoint: InProcessCheckpoint | None) -> None:
+    def _die(self, job: InProcessJob, checkpoint: InProcessCheckpoint | None) -> None:
         """Publish the checkpoint, then end the process with its private directory."""
         if checkpoint is not None:
             assert checkpoint.manifest is not None

@@ -1,4 +1,4 @@
-"""Checkpoints for tests: made as a job makes them, only smaller."""
+"""Small checkpoints for tests, made in the same way as a job makes them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def written(
     base: SubtaskState | None = None,
     inline_bytes: int = 0,
 ) -> SubtaskState:
-    """What a slot does: upload, then the whole state on top of the base."""
+    """Write a subtask's parts as a slot does, and put them on top of the base."""
     name = StateFileName.of(parts.checkpoint_id, claim.attempt, uid, parts.subtask)
     root = timeline_folder(claim.job_name, claim.timeline)
     writer = StateFileWriter(store, root, shared_reference(name), inline_bytes=inline_bytes)

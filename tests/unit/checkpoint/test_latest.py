@@ -1,4 +1,4 @@
-"""I21: what a run began from is noted before it acts, and `latest` follows the notes, not whoever publishes last."""
+"""I21: a run notes what it began from before it acts, and `latest` follows the notes, not the last publication."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def begin(store: Store, place: str | None = None, *, on_purpose: bool = False) -
 
 
 def resume(store: Store) -> Claim:
-    """The same with `latest`."""
+    """A driver that claims the job, begins from `latest`, and notes that."""
     return begin(store, latest(store, "orders"))
 
 
@@ -52,7 +52,7 @@ def complete(store: Store, claim: Claim, checkpoint_id: int) -> Manifest:
 
 
 def publish_late(store: Store, claim: Claim, checkpoint_id: int) -> None:
-    """What a driver does that looked at its claim before another one came, and writes after that."""
+    """Publish as a driver that checked its claim before another driver claimed, and writes afterwards."""
     put_metadata(store, folder(claim, checkpoint_id), manifest_of(claim, checkpoint_id))
 
 
@@ -94,7 +94,7 @@ def test_a_first_checkpoint_that_comes_late_leaves_a_job_that_began_anew_anew(st
 
 
 def test_a_driver_that_died_before_it_said_where_it_begins_has_done_nothing(store: MemoryStore) -> None:
-    """So what the older one published meanwhile is whole, and is found."""
+    """So a checkpoint that the older driver published meanwhile is complete, and is found."""
     old = begin(store)
     complete(store, old, 1)
     take_over(store)
@@ -103,7 +103,7 @@ def test_a_driver_that_died_before_it_said_where_it_begins_has_done_nothing(stor
 
 
 def test_timelines_without_a_note_count_as_before(store: MemoryStore) -> None:
-    """Those of older versions: the newest checkpoint of the newest timeline that has one."""
+    """Timelines of older versions: `latest` is the newest checkpoint of the newest timeline that has one."""
     old = take_over(store)
     published(store, old, 7)
     new = take_over(store)
@@ -138,7 +138,7 @@ def test_a_job_that_died_before_its_first_checkpoint_begins_anew_by_itself(
 
 
 def test_when_the_checkpoints_of_the_last_run_are_gone_nothing_is_chosen(store: MemoryStore) -> None:
-    """Neither anew, nor what that run began from: its output since then is committed."""
+    """The job may neither begin anew nor from that run's beginning: output since then is committed."""
     first = begin(store)
     complete(store, first, 1)
     second = resume(store)
@@ -220,7 +220,7 @@ ORDERS = sorted(set(itertools.permutations("AAABBBBBB")))
 
 @pytest.mark.parametrize("order", ORDERS, ids="".join)
 def test_a_third_driver_finds_what_the_second_began_from(order: tuple[str, ...]) -> None:
-    """Whenever the first writes and looks, while the second claims, looks, notes and looks again."""
+    """At any interleaving: the first driver writes and checks, the second claims, looks, notes and checks."""
     store = MemoryStore()
     old = begin(store)
     complete(store, old, 1)

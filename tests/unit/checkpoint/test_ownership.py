@@ -1,4 +1,4 @@
-"""I14: attempts count over all drivers; of two drivers on one directory only the newer one publishes and deletes."""
+"""I14: attempts are numbered over all drivers; of two drivers of one job only the newer one publishes and deletes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_claims_do_not_pile_up() -> None:
 
 
 def test_a_claim_that_came_too_late_is_made_again() -> None:
-    """Between the look and the claim, the old driver restarted so often that the number is free again."""
+    """Between look and claim, the old driver restarted so often that the number is free again."""
 
     class Busy(MemoryStore):
         meanwhile: Callable[[], None] | None = None
@@ -157,7 +157,7 @@ def test_manifests_are_deleted_before_their_files() -> None:
 
 
 class Turns:
-    """Lets drivers do one store call at a time, in a given order; who is done, or has more to do, waits for nobody."""
+    """Lets drivers do one store call at a time, in a given order; calls beyond the order do not wait."""
 
     def __init__(self, order: tuple[str, ...]) -> None:
         self._order = list(order)
@@ -313,7 +313,7 @@ def test_a_store_fault_is_not_a_lost_claim() -> None:
 
 
 class FailsOnce(MemoryStore):
-    """Fails at the n-th call from when it is armed, before or after it has done what was asked."""
+    """Fails at the n-th call after it is armed, before or after the call has had its effect."""
 
     def __init__(self) -> None:
         super().__init__()

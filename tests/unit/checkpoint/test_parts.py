@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
 from rekindle.checkpoint.manifest import KeyedPart, PartKind
-from rekindle.checkpoint.parts import by_key_group, carried_over
+from rekindle.checkpoint.parts import OperatorSnapshotFutures, by_key_group, carried_over, write_subtask
+from rekindle.checkpoint.statefile import InlineWriter
+from rekindle.errors import CheckpointError
 
 FULL, DELTA = PartKind.FULL, PartKind.DELTA
 
@@ -44,3 +48,13 @@ def test_carried_parts_always_add_up(checkpoints: list[dict[int, tuple[bool, byt
 def test_a_delta_that_is_older_than_its_base_is_our_own_mistake() -> None:
     with pytest.raises(AssertionError, match="key group 0: a delta below its base"):
         carried_over([KeyedPart(0, FULL, 5, b"")], [KeyedPart(0, DELTA, 5, b"")])
+
+
+@pytest.mark.parametrize("max_bytes", [100, 1])
+def test_captured_parts_are_freed_once_they_are_written_or_refused(max_bytes: int) -> None:
+    captured = OperatorSnapshotFutures(0, 1, keyed_full=iter([(0, b"abc"), (1, b"def")]))
+    with contextlib.suppress(CheckpointError):
+        write_subtask(InlineWriter("'count' (1/1)", max_bytes), captured)
+    assert captured.keyed_full == ()
+    with pytest.raises(AssertionError, match="cancelled, or written before"):
+        write_subtask(InlineWriter("'count' (1/1)", max_bytes), captured)

@@ -1,4 +1,4 @@
-"""Nothing that a kept checkpoint needs is ever deleted, and what nobody needs goes."""
+"""Files that a kept checkpoint needs are never deleted; files that no checkpoint needs are."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_never_what_a_kept_checkpoint_needs(history: list[Manifest], kept_ids: s
     kept = [m for m in own if m not in dropped]
     assert {m.checkpoint_id for m in kept} == kept_ids & {m.checkpoint_id for m in own}
     assert removal.manifests == [metadata_path(checkpoint_folder("orders", TIMELINE, m.checkpoint_id)) for m in dropped]
-    # Nothing that they need goes, everything that only the others needed does, and nothing else.
+    # Exactly the files that only dropped checkpoints needed are deleted.
     needed = {f"orders/{TIMELINE}/{file}" for m in kept for file in m.files()}
     gone = set(removal.files)
     assert not gone & needed
@@ -165,7 +165,7 @@ def test_orphans_are_never_needed(files: list[tuple[int, int]], kept: list[Manif
 
 
 def test_of_older_timelines_only_what_is_half_written_is_abandoned() -> None:
-    """Whoever wrote it has lost the job; what a newer one is writing is nobody else's."""
+    """An older driver has lost the job; a newer driver may still be writing its files."""
     older, own, newer = (f"{number:08d}-0a1b2c3d" for number in (1, 3, 4))
     half = ".0a1b2c3d.part"
     gone = [

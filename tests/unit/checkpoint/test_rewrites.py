@@ -1,4 +1,4 @@
-"""I12: base and deltas, with everything bounded and no checkpoint that pays for all."""
+"""I12: parts and files stay bounded, and the cost of rewriting is spread over checkpoints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Subtask:
         self.keys = dict.fromkeys(group_bytes, 1000)
 
     def checkpoint(self, delta_bytes: dict[int, int], completes: bool = True) -> SubtaskState:
-        """One checkpoint; what it wrote."""
+        """Make one checkpoint; returns what it wrote."""
         self.id += 1
         parts: list[KeyedPart] = []
         sizes: list[tuple[int, PartKind, int]] = []
@@ -169,7 +169,7 @@ def test_a_large_file_does_not_live_on_for_a_few_bytes() -> None:
         subtask.keys[group] = 1
     for _ in range(RULES.cycle):
         subtask.checkpoint({})
-    # Key group 0 never changed; nothing but the size of the first file speaks for writing it anew.
+    # Key group 0 never changed: only the size of the first file is a reason to rewrite it.
     assert subtask.stored is not None
     assert "shared/1" not in subtask.stored.file_bytes
     assert sum(subtask.stored.file_bytes.values()) <= 2 * 16_000 + RULES.small_bytes
@@ -183,7 +183,7 @@ def test_dead_bytes_are_bounded_wherever_changes_move() -> None:
         subtask.checkpoint({number // 20 % 16: 100})
         assert subtask.stored is not None
         live = sum(chain.size for chain in subtask.inventory.keyed.values())
-        # Twice, and what is spent before the holders are written anew.
+        # Twice the live bytes, and those that come before the key groups are rewritten.
         assert sum(subtask.stored.file_bytes.values()) <= 2.5 * live + 2 * RULES.small_bytes
         assert len(subtask.stored.file_bytes) <= RULES.most_files + 16
 

@@ -1,4 +1,4 @@
-"""From a backend's snapshot to the disk and back, at another parallelism: what a job does, without the job."""
+"""Backends are captured, written, published and restored at another parallelism, without a job."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Subtask:
 
 
 class Job:
-    """Runs words through the subtasks, checkpoints, and comes back."""
+    """Processes words in its subtasks, makes checkpoints, and restores them."""
 
     def __init__(self, store: Store, claim: Claim, parallelism: int, restored: str | None = None) -> None:
         self.store, self.claim, self.parallelism = store, claim, parallelism

@@ -1,4 +1,4 @@
-"""Accumulators: what subtasks add up alone is one result in the end."""
+"""Accumulators: the values of all subtasks are merged into one result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.environments import environment
 
 
 class Longest(Accumulator[str, str]):
-    """One of a user's own."""
+    """An accumulator of the user's own class."""
 
     def __init__(self) -> None:
         self.text = ""

@@ -1,4 +1,4 @@
-"""TypeInformation: equality, words, fingerprints, what msgspec decodes to, and inference from hints."""
+"""TypeInformation: equality, text form, fingerprints, msgspec's types, and inference from hints."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def test_untyped_is_pickled() -> None:
 
 @pytest.mark.parametrize("wrong", ["ff", 1.5])
 def test_a_big_int_that_is_none_is_refused_at_once(wrong: object) -> None:
-    """A search for it among all numbers of 64 bits would take centuries."""
+    """A brute-force search for it among all 64-bit numbers would take centuries."""
     to_wire = Types.BIG_INT().to_wire()
     assert to_wire is not None
     assert to_wire(2**80) == format(2**80, "x")

@@ -13,13 +13,13 @@ from rekindle.coordinator import control
 from rekindle.coordinator.attempt import Attempt
 from rekindle.coordinator.attempt_spec import AttemptSettings, AttemptSpec
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
-from rekindle.coordinator.epochs import EpochLimits
+from rekindle.coordinator.epoch_rules import EpochLimits
 from rekindle.coordinator.lifecycle import AttemptState
 from rekindle.coordinator.results import ResultReceiver
 from rekindle.errors import ClusterError, JobCancelledError, StoreError
 from rekindle.testing import ManualClock
-from tests.unit.coordinator.checkpoints.test_driver import plan_of
-from tests.unit.coordinator.test_final_errors import Nowhere, Silent
+from tests.unit.coordinator.checkpoints.driver_harness import plan_of
+from tests.unit.coordinator.fakes import Nowhere, Silent
 
 DEADLINE_S = 20
 

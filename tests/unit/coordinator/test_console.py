@@ -1,4 +1,4 @@
-"""What slots print must reach the console whatever its encoding, and never end a reader."""
+"""The driver's console: lines of slots in any encoding, and the progress line on a terminal and elsewhere."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import sys
 
 import pytest
 
-from rekindle.coordinator.console import write_log_line
-from rekindle.coordinator.failure_messages import close_failed, output_closed
+from rekindle.coordinator import console
+from rekindle.coordinator.console import Progress, write_log_line
+from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.protocol import LogLine
+from rekindle.testing import ManualClock
 
 
 def test_a_console_that_is_not_utf_8_gets_an_escape(monkeypatch: pytest.MonkeyPatch):
@@ -19,13 +21,55 @@ def test_a_console_that_is_not_utf_8_gets_an_escape(monkeypatch: pytest.MonkeyPa
     assert raw.getvalue() == b"[Map (1/2)] gr\\xfcn\n"
 
 
-def test_a_closed_output_is_named():
-    text = str(output_closed("count", "stdout", BrokenPipeError(32, "Broken pipe")))
-    assert text == "Job 'count' cannot write to the program's stdout any more: [Errno 32] Broken pipe."
+# -- progress ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_failed_close_starts_with_the_users_traceback():
-    text = str(close_failed("count", ["Traceback of the first", "Traceback of the second"]))
-    assert text.startswith("Traceback of the first\n")
-    assert "'count'" in text
-    assert "1 more" in text
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [0.0]
+    monkeypatch.setattr(console, "monotonic", lambda: now[0])
+    return now
+
+
+def run(mode: str, stream: io.StringIO, seconds: list[float]) -> str:
+    line = Progress("orders", mode, ManualClock(10_000), stream)
+    line.on_started()
+    for epoch in (1, 2, 3):
+        seconds[0] += 4.0
+        line.on_epoch(EpochSummary(epoch, 4000.0, 40_000, 400, 7_500, False))
+    line.on_ended()
+    return stream.getvalue()
+
+
+def test_plain_lines_where_there_is_no_terminal(seconds):
+    assert run("auto", io.StringIO(), seconds).splitlines() == [
+        "orders: running",
+        "orders: epoch 2 · in 10,000/s (80,000) · out 100/s (800) · watermark lag 2.5 s",
+        "orders: 120,000 records in, 1,200 out, 3 epochs, 12.0 s",
+    ]
+
+
+def test_one_line_that_is_written_again_on_a_terminal(seconds):
+    text = run("auto", Terminal(), seconds)
+    assert text.count("\n") == 1
+    assert text.count("\r\x1b[K") == 4
+    assert text.endswith("orders: 120,000 records in, 1,200 out, 3 epochs, 12.0 s\n")
+
+
+def test_progress_that_is_off_writes_nothing(seconds):
+    assert run("off", Terminal(), seconds) == ""
+
+
+def test_no_lag_before_the_first_and_after_the_last_watermark(seconds):
+    stream = io.StringIO()
+    line = Progress("orders", "plain", ManualClock(0), stream)
+    line.on_started()
+    for watermark in (-(2**63), 2**63 - 1, None):
+        seconds[0] += 6.0
+        line.on_epoch(EpochSummary(1, 1.0, 1, 1, watermark, False))
+    assert "lag" not in stream.getvalue()

@@ -1,4 +1,4 @@
-"""The driver's end of the control connections: whoever goes, somebody says how."""
+"""The driver's end of the control connections: it reports how each slot ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONG_S = 60.0
 
 
 class Listening:
-    """A server for one slot, and what it heard."""
+    """A server for one slot, and its messages."""
 
     def __init__(self) -> None:
         self.said: Queue[object] = Queue()
@@ -59,7 +59,7 @@ def test_a_guardian_says_how_its_slot_ended_also_after_the_slots_own_connection(
     guardian.close()
 
 
-def test_a_guardian_that_goes_without_a_word_is_not_waited_for(
+def test_a_guardian_that_has_gone_without_a_message_is_not_waited_for(
     listening: Listening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(control, "_GUARDIAN_S", 10 * LONG_S)
@@ -72,7 +72,7 @@ def test_a_guardian_that_goes_without_a_word_is_not_waited_for(
     )
 
 
-def test_a_guardian_that_says_nothing_is_waited_for_a_moment(
+def test_a_guardian_that_sends_nothing_is_waited_for_a_moment(
     listening: Listening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(control, "_GUARDIAN_S", 0.1)

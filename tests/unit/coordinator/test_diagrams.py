@@ -1,4 +1,4 @@
-"""The diagrams of the architecture page are drawn from the tables that the coordinator goes by."""
+"""The diagrams of the architecture page are generated from the coordinator's tables of transitions."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def test_the_page_shows_the_table_as_it_is(transitions: Mapping[Enum, frozenset[
     assert drawn in shown, f"docs/architecture.md shows another life; the table's is:\n```mermaid\n{drawn}\n```"
 
 
-def test_the_page_shows_no_life_that_no_table_has() -> None:
+def test_the_page_shows_no_diagram_without_a_table() -> None:
     shown = [fence["diagram"] for fence in FENCE.finditer(PAGE.read_text(encoding="utf-8"))]
     assert shown == [state_diagram(each) for each in LIVES.values()]

@@ -1,4 +1,4 @@
-"""Results reach a slow or absent reader without filling the driver's memory."""
+"""Results reach a slow reader without filling the driver's memory, each once."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def test_the_error_comes_after_the_batches():
         next(batches)
 
 
-def test_nobody_waits_and_the_reader_tells_when_there_is_room():
-    """A job's thread that waited here could not answer a savepoint, nor see a slot die."""
-    queue, told = ResultQueue(), []
-    queue.on_room = lambda: told.append(queue.has_room())
+def test_put_never_blocks_and_the_reader_reports_when_there_is_room():
+    """A job's thread that blocked here could not answer a savepoint, nor notice a slot's death."""
+    queue, calls = ResultQueue(), []
+    queue.on_room = lambda: calls.append(queue.has_room())
     for number in range(_WAITING_BATCHES + 2):
         assert queue.has_room() == (number < _WAITING_BATCHES)
         queue.put([number])
@@ -36,14 +36,14 @@ def test_nobody_waits_and_the_reader_tells_when_there_is_room():
     for number in range(2):
         assert next(batches) == [number]
         assert not queue.has_room()
-    assert not told
+    assert not calls
     assert next(batches) == [2]
-    assert told == [True]
+    assert calls == [True]
     assert next(batches) == [3]
-    assert told == [True], "told again without need"
+    assert calls == [True], "called again without need"
 
 
-def test_an_abandoned_queue_has_room_and_keeps_nothing():
+def test_an_abandoned_queue_has_room_and_drops_batches():
     queue = ResultQueue()
     for number in range(_WAITING_BATCHES):
         queue.put([number])
@@ -71,7 +71,7 @@ def test_a_record_is_released_with_the_checkpoint_that_contains_it():
     assert released(receiver) == [b"1", b"2"]
 
 
-def test_what_no_completed_checkpoint_contains_is_dropped_with_its_attempt():
+def test_records_that_no_completed_checkpoint_contains_are_dropped_with_their_attempt():
     receiver = ResultReceiver(list, hold_back=True)
     receiver.deliver([b"1"])
     receiver.on_cut(7)

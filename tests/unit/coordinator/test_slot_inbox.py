@@ -12,7 +12,7 @@ from rekindle.errors import ClusterError, JobCancelledError, JobExecutionError, 
 from rekindle.protocol import Closed, Committed, Ready, SlotHello, StageReport, TaskFailed
 
 LONG_S = 60.0
-FAILED = TaskFailed("task", "count", 0, "Traceback", "", None, False)
+FAILED = TaskFailed("task", "count", 0, "Traceback", "", None)
 
 
 def hello(slot: int) -> SlotHello:
@@ -47,8 +47,8 @@ def test_slots_that_do_not_connect_are_named_with_the_servers_trouble(inbox):
 
 
 def test_a_failure_ends_every_wait_and_the_first_one_counts():
-    told = []
-    inbox = SlotInbox("orders", on_failure=lambda: told.append("failure"))
+    calls = []
+    inbox = SlotInbox("orders", on_failure=lambda: calls.append("failure"))
     inbox.on_message(0, hello(0))
     in_a_moment(inbox.on_message, 0, FAILED)
     with pytest.raises(JobExecutionError):
@@ -56,7 +56,7 @@ def test_a_failure_ends_every_wait_and_the_first_one_counts():
     inbox.on_gone(0, "it exited with code 1")
     with pytest.raises(JobExecutionError):
         inbox.await_reports(1, LONG_S)
-    assert told == ["failure"]
+    assert calls == ["failure"]
 
 
 def test_a_cancellation_ends_a_wait(inbox):
@@ -115,7 +115,7 @@ def test_a_slots_failure_is_awaited_for_a_while(inbox):
     assert isinstance(inbox.await_failure(LONG_S), SlotLostError)
 
 
-def test_who_waits_for_a_failure_hears_of_a_cancellation(inbox):
+def test_a_cancellation_ends_the_wait_for_a_failure(inbox):
     in_a_moment(inbox.cancel)
     with pytest.raises(JobCancelledError):
         inbox.await_failure(LONG_S)

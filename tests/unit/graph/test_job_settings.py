@@ -1,4 +1,4 @@
-"""The settings of a job: one frozen value, every part of which somebody reads."""
+"""The settings of a job: one frozen value, and the engine reads each of its fields."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from rekindle.graph.settings import JobSettings
 from tests.environments import environment
 
 SOURCES = Path(rekindle.__file__).parent
-#: Who fills the settings, and who only drives the engine in tests: a setting that nobody else reads does nothing.
+#: Files that fill the settings or only drive the engine in tests: a setting that no other file reads does nothing.
 NOT_READERS = (SOURCES / "graph" / "settings.py", SOURCES / "testing")
 
 
 def read_somewhere() -> set[str]:
-    """The names `x` in every `settings.x`, `plan.settings.x` and the like of the engine."""
+    """The names `x` of all `settings.x`, `plan.settings.x` and the like in the engine's code."""
     engine = (path for path in SOURCES.rglob("*.py") if not any(path.is_relative_to(other) for other in NOT_READERS))
     return {name for path in engine for name in _reads(ast.parse(path.read_text()))}
 
@@ -48,7 +48,7 @@ def _reads(tree: ast.AST) -> Iterator[str]:
 
 
 def unread(names: Iterable[str]) -> list[str]:
-    """Those of the names that no part of the engine reads; a property of the settings reads for its readers."""
+    """The names that no part of the engine reads; a field that a read property uses counts as read."""
     read = read_somewhere()
     settings = ast.parse(NOT_READERS[0].read_text())
     for node in ast.walk(settings):
@@ -78,13 +78,13 @@ def test_every_number_says_what_it_counts():
     assert [name for name in numbers if not name.endswith(units)] == []
 
 
-# -- a setting is read or refused --------------------------------------------------------------------------------------
+# -- a setting is read or refused -------------------------------------------------------------------------------------
 
-#: Where users set an option and read it back: that alone does nothing, unless the engine's settings ask there.
+#: Files in which users set an option and read it back: that alone is no effect, unless the engine's settings call them.
 THE_API = ("common/execution_config.py", "datastream/checkpoint_config.py", "datastream/environment_settings.py")
 
 
-def options_that_nobody_reads() -> list[str]:
+def unread_options() -> list[str]:
     """Names of options in `rekindle.config` that no part of the engine names, itself or through a method of the API."""
     names = {name for name, value in vars(config).items() if isinstance(value, config.ConfigOption)}
     api = [SOURCES / path for path in THE_API]
@@ -107,7 +107,7 @@ def _options_in(tree: ast.AST) -> set[str]:
 
 
 def test_no_option_is_accepted_that_nobody_reads():
-    assert options_that_nobody_reads() == []
+    assert unread_options() == []
 
 
 def plan_of(env: StreamExecutionEnvironment) -> JobPlan:
@@ -165,3 +165,5 @@ def test_a_setting_of_flinks_without_a_meaning_here_is_named_in_a_warning(caplog
     assert "file_state_size_threshold and write_buffer_size have no effect in Rekindle" in caplog.text
     assert "'task.cancellation.interval' has no meaning in Rekindle" in caplog.text
     assert "enable_changelog_state_backend() has no effect in Rekindle" in caplog.text
+    environment().from_sequence(1, 9).map(str).set_buffer_timeout(5)
+    assert "DataStream.set_buffer_timeout() has no effect in Rekindle" in caplog.text

@@ -1,4 +1,4 @@
-"""From a program to its plan: what was left open is decided, what cannot be is refused."""
+"""Building the plan of a program: open choices are decided, impossible jobs are refused."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_a_custom_partitioner_is_on_the_edge(env: StreamExecutionEnvironment) ->
     assert (edge.partitioning, edge.partitioner, edge.key_selector) == (Partitioning.CUSTOM, first, str)
 
 
-# -- which operators --------------------------------------------------------------------------------------------------
+# -- operators of the program -----------------------------------------------------------------------------------------
 
 
 def test_a_program_without_operators_is_refused(env: StreamExecutionEnvironment) -> None:

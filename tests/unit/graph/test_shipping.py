@@ -1,4 +1,4 @@
-"""A job on its way to a slot: a fresh interpreter that has nothing of the program."""
+"""Shipping a job to a slot: a fresh interpreter without any of the program's modules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from rekindle.datastream import MapFunction, StreamExecutionEnvironment
 from rekindle.errors import SerializationError
 from rekindle.graph.build import build_plan
-from rekindle.graph.modules import added_files, program_modules
+from rekindle.graph.python_files import added_files, program_modules
 from rekindle.graph.shipping import InstalledJob, ship, stripped, unship
 
 SRC = Path(__file__).resolve().parents[3] / "src"
@@ -90,7 +90,7 @@ def test_the_shipped_plan_has_no_functions_but_says_what_is_keyed(env: StreamExe
     assert job.plan.has_tasks(job.plan.chains[0])
 
 
-# -- what cannot be serialized ----------------------------------------------------------------------------------------
+# -- functions that cannot be pickled ---------------------------------------------------------------------------------
 
 
 def test_an_attribute_is_named_with_its_path(env: StreamExecutionEnvironment) -> None:
@@ -250,7 +250,7 @@ def test_a_program_with_classes_and_modules_of_its_own_runs_elsewhere(tmp_path: 
     added = tmp_path / "added.py"
     added.write_text("suffix = '!'\n")
     payload = run(PROGRAM, home / "program.py", str(added))
-    # The slot has no access to where the program lives.
+    # The slot cannot read the program's directory.
     home.rename(tmp_path / "moved")
     added.unlink()
     printed = run(SLOT, elsewhere / "slot.py", str(slot_files), stdin=payload)

@@ -21,8 +21,8 @@ from rekindle.datastream.window import (
     TumblingEventTimeWindows,
 )
 from rekindle.errors import InvalidKeyError
+from rekindle.runtime.key_bytes import canonical_bytes, owned_key
 from rekindle.runtime.key_hash import key_group
-from rekindle.runtime.keys import canonical_bytes, owned_key
 from rekindle.testing import InProcessJob
 from tests.environments import checkpointed
 

@@ -197,7 +197,7 @@ def test_timers_beside_custom_raw_keyed_state_are_refused_until_they_are_gone():
     assert isinstance(refused.declined, SnapshotDeclinedError)
     assert str(refused.declined) == "Could not complete snapshot 2 for operator KEYED PROCESS (1/1)."
     assert str(refused.declined.__cause__).startswith(CUSTOM_RAW_KEYED)
-    assert CUSTOM_RAW_KEYED in refused.declined.in_words()
+    assert CUSTOM_RAW_KEYED in refused.declined.full_message()
     clock.advance(100)
     later = job.checkpoint()
     assert later.declined is None, "no timer is left"
@@ -344,7 +344,7 @@ def test_what_goes_wrong_while_cleaning_up_is_told_beside_the_cause():
     with pytest.raises(SnapshotDeclinedError) as told:
         capture_operator(capture_input(user_snapshot=fails), CheckpointOrder(3, 0))
     assert [type(error) for error in told.value.suppressed] == [IndexError]
-    assert told.value.in_words() == (
+    assert told.value.full_message() == (
         "Could not complete snapshot 3 for operator count (1/2). ValueError: cannot flush "
         "(suppressed: IndexError: pop from empty list)"
     )

@@ -11,8 +11,8 @@ import pytest
 
 from rekindle.errors import SerializationError
 from rekindle.key_groups import key_group_range
+from rekindle.runtime.key_bytes import canonical_bytes
 from rekindle.runtime.key_hash import key_group
-from rekindle.runtime.keys import canonical_bytes
 from rekindle.runtime.timers import InternalTimers, Timer
 
 MAX = 2**63 - 1

@@ -1,4 +1,4 @@
-"""Classes of the user's script reach another process whole."""
+"""Classes of the user's script are pickled by value, with all their parts, for another process."""
 
 from __future__ import annotations
 

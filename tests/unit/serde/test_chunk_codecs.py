@@ -1,4 +1,4 @@
-"""Chunk codecs: what goes in comes out, and what does not fit is named."""
+"""Chunk codecs: records are restored unchanged, and errors name the record that does not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tagged codec (I20): exact, typed by tags, never pickle, never an import by name."""
+"""The tagged codec (I20): values are restored exactly, without pickle, and no module is imported by name."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ VALUES = st.recursive(
 
 
 def same(left: Any, right: Any) -> bool:
-    """Equal, and of the same types all the way down (1 == 1.0 == True would hide a loss)."""
+    """Whether two values are equal, with equal types at every depth (1 == 1.0 == True would hide a loss)."""
     if type(left) is not type(right):
         return False
     if isinstance(left, list | tuple):

@@ -106,7 +106,7 @@ def test_a_value_of_another_type_is_refused() -> None:
     ],
 )
 def test_many_values_are_written_as_an_array_of_single_ones(hint: Any, values: list[Any]) -> None:
-    """What a part of a snapshot holds can be put together from single values, and taken apart again."""
+    """The values in a part of a snapshot can be joined from single values, and split again."""
     codec = value_codec_for(None if hint is None else infer_type_info(hint), allow_pickle=True)
     data = codec.encode_all(values)
     assert codec.decode_all(data) == values
@@ -144,7 +144,7 @@ def test_one_of_many_values_of_another_type_is_refused() -> None:
     ],
 )
 def test_what_could_not_be_read_again_is_not_written(hint: Any, fitting: Any, wrong: Any) -> None:
-    """A checkpoint of it would be complete, and nobody could ever restore it."""
+    """A checkpoint with it would complete, but could never be restored."""
     codec = value_codec_for(hint)
     assert codec.decode_all(codec.encode_all([fitting, None])) == [fitting, None]
     with pytest.raises(TypeMismatchError, match="does not fit its declared type"):

@@ -1,4 +1,4 @@
-"""What Spark says about a failed job becomes one sentence of ours."""
+"""Spark's message about a failed job becomes an error in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pump alone, against a slot that speaks the protocol: no Spark."""
+"""The pump without Spark, against a fake slot."""
 
 from __future__ import annotations
 

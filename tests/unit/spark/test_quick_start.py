@@ -1,4 +1,4 @@
-"""What makes Spark start quickly: compiled code in its Python workers, options of its JVM."""
+"""Fast start of Spark: compiled code in its Python workers, options of its JVM."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_links_of_a_spark_home_lead_to_the_installed_one(tmp_path: Path) -> 
 
 
 def test_a_pyspark_that_is_not_installed_is_needed_as_a_zip(tmp_path: Path) -> None:
-    """As in a Spark distribution: its pyspark is nowhere else."""
+    """As in a Spark distribution, whose pyspark is in no other place."""
     library = tmp_path / "spark" / "python" / "lib"
     library.mkdir(parents=True)
     (library / "pyspark.zip").touch()
@@ -48,7 +48,7 @@ def test_a_slot_does_not_look_into_zips_for_its_imports(monkeypatch: pytest.Monk
 
 
 def test_the_daemon_imports_nothing_that_starts_threads() -> None:
-    """Its workers are forks: a thread would be missing in them, perhaps with a lock in its hands."""
+    """Workers are forks of the daemon: a thread would be missing in them, and a lock that it held would stay locked."""
     code = """if True:
         import os, sys
         import pyspark.daemon
@@ -101,7 +101,7 @@ def test_an_archive_for_another_java_is_not(cache: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("writable", ["folder", "file"])
 def test_an_archive_that_others_could_have_written_is_not(cache: dict[str, str], writable: str) -> None:
-    """A JVM runs the code that is in it."""
+    """The JVM runs the code in the archive."""
     folder = Path(cache["XDG_CACHE_HOME"], "rekindle")
     (folder if writable == "folder" else archive_of(JAVA, cache, folder)).chmod(0o777)
     assert archive_options(JAVA, cache) == ()

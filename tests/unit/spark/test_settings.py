@@ -1,4 +1,4 @@
-"""Which settings a session of our own has, and what is said about a borrowed one."""
+"""The settings of a session of our own, and the warnings about a borrowed one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rekindle.spark.slots import slot_environment
 
 
 class BorrowedContext:
-    """As much of a SparkContext as `differences` looks at."""
+    """The part of a SparkContext that `differences` reads."""
 
     def __init__(self, master: str, **conf: str) -> None:
         self.master = master

@@ -1,4 +1,4 @@
-"""Calls into Spark come back, or the session's end is said."""
+"""Calls into Spark return, or raise that the session was stopped."""
 
 from __future__ import annotations
 

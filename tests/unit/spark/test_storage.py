@@ -1,4 +1,4 @@
-"""What a job begins from."""
+"""The checkpoint or savepoint from which a job starts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rekindle.errors import (
 )
 from rekindle.spark import launcher
 from rekindle.spark.storage import JobStorage
-from tests.unit.coordinator.checkpoints.test_driver import Driver, plan_of, stopped
+from tests.unit.coordinator.checkpoints.driver_harness import Driver, plan_of, stopped
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_latest_goes_on_from_where_the_job_was_stopped(driver: Driver, tmp_path:
 
 
 def test_a_savepoint_that_is_not_there_any_more_is_asked_for(driver: Driver, tmp_path: Path) -> None:
-    """To begin from the older checkpoint in its place would commit twice what came after it."""
+    """Starting from the older checkpoint instead would commit the later output twice."""
     shutil.rmtree(tmp_path / "savepoints")
     with pytest.raises(
         CheckpointNotFoundError, match=f"was stopped with, or last began from, {driver.savepoint}, which is not"
@@ -103,7 +103,7 @@ def test_a_directory_that_cannot_be_written_ends_the_job_before_spark_starts(
 def test_a_directory_that_becomes_read_only_fails_checkpoints_with_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the restart ends the job with it: a restart cannot heal it."""
+    """The error ends the job: a restart cannot heal it."""
     several = {
         "execution.checkpointing.tolerable-failed-checkpoints": "1",
         "execution.checkpointing.max-concurrent-checkpoints": "2",

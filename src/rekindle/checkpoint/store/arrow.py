@@ -1,4 +1,4 @@
-"""Checkpoints on what Arrow's file systems reach: HDFS."""
+"""The checkpoint store on HDFS, through pyarrow's file systems."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from rekindle.errors import MissingFileError, StoreError
 
 
 class ArrowStore:
-    """A `Store` over a `pyarrow.fs.FileSystem`, below a directory of it.
+    """A `Store` in a directory of a `pyarrow.fs.FileSystem`.
 
-    Files appear by a rename. Arrow has no rename that fails if the target exists: `put_if_absent` asks first, which
-    does not keep two writers apart.
+    Files appear by a rename. Arrow has no rename that fails if the target exists: `put_if_absent` looks first, which
+    does not exclude a second writer.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -56,7 +56,7 @@ class ArrowStore:
             self._files.move(partial, target)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write a file unless there is one of that name, as far as one can see."""
+        """Write a file unless one of that name is found; a second writer at the same time is not noticed."""
         target = self._resolve(path)
         with self._faults("write", path):
             if self._info(target).type is not fs.FileType.NotFound:

@@ -1,7 +1,7 @@
-"""Checkpoints on a disk of this machine, or one that every machine mounts.
+"""The checkpoint store on a disk of this machine, or on one that every machine mounts.
 
-A file is written under a name of its own, synced, and then linked or renamed to its place, and the folder is synced:
-after a crash of the machine it is there whole, or not there. What a crash leaves is `<name>.<random>.part`.
+A file is written under a temporary name, synced, and then linked or renamed to its final name; then the folder is
+synced. So after a crash of the machine the file exists whole or not at all; `<name>.<random>.part` may be left over.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from rekindle.checkpoint.store.port import Data, FileEntry, blocks_of, checked_p
 from rekindle.errors import MissingFileError, StoreError
 
 PARTIAL_SUFFIX: Final = ".part"
-#: State is the data that the job works on: others on the machine have no business there.
+#: State holds the job's data: other users of the machine may not read it.
 OWNER_ONLY: Final = 0o600
-#: The one setting of a directory (`options_for`): permissions of its files, in octal digits.
+#: The one option of a directory (`options_for`): permissions of its files, in octal digits.
 PERMISSIONS: Final = "permissions"
-# What time, or whoever looks after the disk, may mend.
+# Errors that may go away with time, or once an administrator has looked after the disk.
 _RETRYABLE: Final = {
     errno.EAGAIN,
     errno.EBUSY,
@@ -69,7 +69,7 @@ class LocalStore:
             try:
                 os.link(partial, target)
             except OSError as error:
-                # Over NFS the answer to a link that was made may be lost: the count of links tells.
+                # Over NFS the answer to a successful link may be lost: the number of links tells.
                 if os.stat(partial).st_nlink != 2:
                     if isinstance(error, FileExistsError):
                         return False
@@ -91,7 +91,7 @@ class LocalStore:
             return sorted(self._entries(start))
 
     def delete(self, *paths: str) -> None:
-        """Remove files, and the folders that are empty then."""
+        """Remove files, and folders that become empty."""
         folders: dict[Path, None] = {}
         for path in paths:
             target = self._resolve(path)
@@ -101,7 +101,7 @@ class LocalStore:
         for folder in folders:
             self._prune(folder)
 
-    # -- below ---------------------------------------------------------------------------------------------------------
+    # -- files and folders ---------------------------------------------------------------------------------------------
 
     def _resolve(self, path: str) -> Path:
         target = self.directory / checked_path(path)
@@ -113,7 +113,7 @@ class LocalStore:
 
     @contextlib.contextmanager
     def _written(self, target: Path, data: Data) -> Iterator[Path]:
-        """The content, synced, under a name of its own, which is gone afterwards."""
+        """Write and sync the content under a temporary name, which is removed afterwards."""
         partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
         try:
             with open(self._create(partial), "wb", buffering=0) as file:
@@ -128,7 +128,7 @@ class LocalStore:
                 os.unlink(partial)
 
     def _create(self, partial: Path) -> int:
-        """Open the new file, with its folders; a delete elsewhere may take an empty folder away again meanwhile."""
+        """Create the file and its folders; try again if another process deletes an empty folder meanwhile."""
         made = False
         for _ in range(_FOLDER_RACES):
             with contextlib.suppress(FileNotFoundError):
@@ -179,12 +179,12 @@ class LocalStore:
 
 
 def _folder_mode(file_mode: int) -> int:
-    """Who may read a file may look into its folder."""
+    """Permissions of a folder: users who may read its files may list it."""
     return file_mode | (file_mode & 0o444) >> 2
 
 
 def _make_folders(folder: Path, mode: int) -> None:
-    """The folder and those above it, each synced into its parent."""
+    """Make the folder and those above it, and sync each into its parent."""
     missing = []
     while not folder.is_dir():
         missing.append(folder)

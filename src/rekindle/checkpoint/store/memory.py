@@ -1,4 +1,4 @@
-"""Checkpoints in the driver's memory: they survive slots and executors, not the driver."""
+"""The checkpoint store in the driver's memory: checkpoints survive slots and executors, not the driver."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class MemoryStore:
             return sorted(FileEntry(path, len(data)) for path, data in self._files.items() if path.startswith(begin))
 
     def delete(self, *paths: str) -> None:
-        """Forget files."""
+        """Remove files."""
         with self._lock:
             for path in paths:
                 self._files.pop(checked_path(path), None)

@@ -1,4 +1,4 @@
-"""Checkpoints in object stores, through obstore: S3 and what speaks like it, Google Cloud Storage."""
+"""The checkpoint store in object stores, through obstore: S3, stores with S3's API, Google Cloud Storage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rekindle.errors import MissingFileError, StoreError
 
 _PART_BYTES: Final = 8 << 20
 _PARALLEL_PARTS: Final = 4
-# A checkpoint has a timeout of its own: give up long before obstore's three minutes.
+# Checkpoints have their own timeout: give up long before obstore's three minutes.
 _RETRY: Final = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
 _CLIENT_OPTIONS: Final = {"connect_timeout": timedelta(seconds=5)}
 
@@ -34,7 +34,7 @@ class ObjectStore:
 
     @classmethod
     def open(cls, url: str, options: Mapping[str, str]) -> ObjectStore:
-        """The store at an s3:// or gs:// URL; what `options` do not say comes from the environment."""
+        """Open the store at an s3:// or gs:// URL; options that are not given come from the environment."""
         try:
             from obstore.store import from_url
         except ImportError:
@@ -83,7 +83,7 @@ class ObjectStore:
             try:
                 return bytes(obstore.get(self._objects, checked_path(path), options={"range": span}).bytes())
             except (BaseError, ValueError):
-                # To the server a range that is empty or begins at the end is an error; here it is no bytes.
+                # Servers refuse a range that is empty or begins at the end; the port returns no bytes for it.
                 size = obstore.head(self._objects, path)["size"]
                 if length == 0 or offset >= size:
                     return b""
@@ -130,6 +130,6 @@ class ObjectStore:
 
 
 def _sentence(error: Exception) -> str:
-    """obstore's first line, without the answer's XML and the debugging form below it."""
+    """The first line of obstore's error, without the XML of the answer and the debugging output."""
     first = str(error).strip().split("\n", 1)[0]
     return re.sub(r"\s+", " ", re.split(r":?\s*<\?xml|\s+Debug source", first)[0]).rstrip(".: ")

@@ -13,11 +13,11 @@ from rekindle.errors import StoreError
 
 
 def open_store(url: str, options: Mapping[str, str] | None = None) -> Store:
-    """The store at a URL or a plain path. Nothing is written, and nothing is asked of a server yet.
+    """Open the store at a URL or a plain path; nothing is written, and no server is asked yet.
 
     `file:///` and plain paths, `s3://` (`s3a://`) and `gs://` with the extra `objectstore`, `hdfs://`, `memory://`.
     `options` are obstore's settings of an object store (`endpoint`, `region`, ...); others come from the environment.
-    Of a directory they are the permissions of its files.
+    For a directory they are the permissions of its files.
 
     >>> open_store("file:///checkpoints").url
     'file:///checkpoints'
@@ -62,9 +62,9 @@ def _local(url: str, options: Mapping[str, str]) -> Store:
 
 
 def check_usable(store: Store) -> None:
-    """Write, write again, read and delete a small file, so that a job without a usable store ends before it starts.
+    """Write, write again, read and delete a small file, so that a job without a usable store fails before it starts.
 
-    Warns when nothing keeps two drivers apart here.
+    Logs a warning if the store cannot exclude a second driver.
     """
     path = f"rekindle-probe-{secrets.token_hex(8)}"
     first, second = b"first", b"second"
@@ -73,7 +73,7 @@ def check_usable(store: Store) -> None:
         again = store.put_if_absent(path, second)
         held = store.read(path)
     except StoreError:
-        with contextlib.suppress(StoreError):  # what it did not let write says more than what it does not let delete
+        with contextlib.suppress(StoreError):  # the first error says more than that of the deletion
             store.delete(path)
         raise
     store.delete(path)

@@ -1,7 +1,7 @@
-"""The settings of stores, by the kind that they are for: Flink's keys under obstore's names; a directory's permissions.
+"""Options of stores, by kind of store: Flink's keys under obstore's names, and the permissions of a directory.
 
-They hold secrets: they travel to the slots over the authenticated control connection only, and nothing logs them or
-writes them down.
+They hold secrets: they go to the slots over the authenticated control connection only, and are never logged or written
+to a file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rekindle.checkpoint.store.open_store import open_store
 from rekindle.checkpoint.store.port import Store
 from rekindle.common.configuration import Configuration
 
-#: "s3" or "gs" -> obstore's settings for such stores; "file" -> those of directories.
+#: "s3" or "gs" -> obstore's options of such stores; "file" -> the options of directories.
 StoreOptions = Mapping[str, Mapping[str, str]]
 
 _KINDS: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "file": "file"}
@@ -29,7 +29,7 @@ _S3_NAMES: Final = {
 
 
 def store_options(configuration: Configuration) -> dict[str, dict[str, str]]:
-    """What a configuration says about stores; kinds of which it says nothing but the usual are not in it.
+    """The store options of a configuration; kinds of stores with default options are left out.
 
     >>> store_options(Configuration.from_dict({"s3.endpoint": "http://127.0.0.1:9000", "s3.path.style.access": "true"}))
     {'s3': {'endpoint': 'http://127.0.0.1:9000', 'virtual_hosted_style_request': 'false'}}
@@ -52,7 +52,7 @@ def store_options(configuration: Configuration) -> dict[str, dict[str, str]]:
 
 
 def options_for(url: str, options: StoreOptions) -> Mapping[str, str]:
-    """The settings for the store at a URL.
+    """The options of the store at a URL.
 
     >>> dict(options_for("s3a://bucket/checkpoints", {"s3": {"region": "eu-west-1"}, "gs": {}}))
     {'region': 'eu-west-1'}
@@ -62,5 +62,5 @@ def options_for(url: str, options: StoreOptions) -> Mapping[str, str]:
 
 
 def open_configured(url: str, options: StoreOptions) -> Store:
-    """The store at a URL, with its settings."""
+    """Open the store at a URL with its options."""
     return open_store(url, options_for(url, options))

@@ -31,21 +31,21 @@ class FileEntry:
 
 
 class Store(Protocol):
-    """What checkpoints need of a file system or object store. Every method may be called from any thread.
+    """A file system or object store for checkpoints. Every method may be called from any thread.
 
     Faults are `StoreError`s: `MissingFileError` for a file that is not there, and `retryable` where waiting may help.
     """
 
     #: Where the store is, for messages and for opening it elsewhere.
     url: str
-    #: Whether `put_if_absent` decides between two writers; if not, only one driver may run.
+    #: Whether `put_if_absent` lets exactly one of two writers win; if not, only one driver may run.
     conditional: bool
 
     def put(self, path: str, data: Data) -> None:
         """Write a file, durably when this returns; one of that name is replaced."""
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write a file, durably, unless there is one of that name; whether it was written. One of two writers wins."""
+        """Write a file durably unless there is one of that name; returns whether it was written. One writer wins."""
         ...
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
@@ -57,11 +57,11 @@ class Store(Protocol):
         ...
 
     def delete(self, *paths: str) -> None:
-        """Remove files; those that are not there are skipped."""
+        """Remove files; missing ones are skipped."""
 
 
 def checked_path(path: str) -> str:
-    """`path` if it stays below a store's root; paths in manifests come from outside.
+    """Check that a path stays below a store's root, and return it: paths in manifests come from outside.
 
     >>> checked_path("orders/chk-1/_metadata")
     'orders/chk-1/_metadata'
@@ -84,7 +84,7 @@ def blocks_of(data: Data) -> Iterator[bytes]:
 
 
 def url_of(store: Store, path: str) -> str:
-    """What a user writes to name a checkpoint of a store.
+    """The URL of a path in a store, as users write it.
 
     >>> from rekindle.checkpoint.store.open_store import open_store
     >>> url_of(open_store("file:///checkpoints"), "orders/00000001-0a1b2c3d/chk-7")
@@ -94,8 +94,8 @@ def url_of(store: Store, path: str) -> str:
 
 
 def put_once(store: Store, path: str, data: bytes) -> bool:
-    """Whether this is what the file holds now, and nobody else has written another one.
+    """Write a file unless it exists; returns whether the file holds this data now.
 
-    When the answer to a write is lost, the store's client asks again and finds its own file.
+    If the answer to a write is lost, the store's client tries again and finds its own file: that counts as written.
     """
     return store.put_if_absent(path, data) or store.read(path) == data

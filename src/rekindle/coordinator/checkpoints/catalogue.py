@@ -12,7 +12,7 @@ import msgspec
 
 from rekindle.checkpoint.latest import is_url
 from rekindle.checkpoint.manifest import FileRef, Manifest, ManifestKind, OperatorState, SubtaskState
-from rekindle.checkpoint.notes import Beginning, note_beginning, note_completion, note_of, note_stop
+from rekindle.checkpoint.notes import Beginning, note_beginning, note_completion, note_stop, stop_note_path
 from rekindle.checkpoint.ownership import Claim, check_owner, claim_first, claim_next
 from rekindle.checkpoint.part_formats import SourceState, SplitState
 from rekindle.checkpoint.parts import on_top_of
@@ -27,15 +27,15 @@ from rekindle.checkpoint.paths import (
 )
 from rekindle.checkpoint.publish import publish, put_metadata, remove
 from rekindle.checkpoint.resolve import LoadedCheckpoint
-from rekindle.checkpoint.retention import Removal, abandoned, orphans, outdated, unknown
+from rekindle.checkpoint.retention import Removal, abandoned, orphans, outdated, unreferenced
 from rekindle.checkpoint.statefile import read_blob
 from rekindle.checkpoint.store.open_store import check_usable
 from rekindle.checkpoint.store.options import open_configured
 from rekindle.checkpoint.store.port import Store, url_of
 from rekindle.coordinator.checkpoints.types import CheckpointKind, CompletedCheckpoint, PendingCheckpoint
 from rekindle.crash_points import CrashPoint, reach
-from rekindle.errors import CheckpointError, IncompatibleStateError, OwnershipLostError
-from rekindle.graph.nodes import JobPlan, OperatorKind
+from rekindle.errors import CheckpointError, OwnershipLostError
+from rekindle.graph.nodes import JobPlan
 from rekindle.graph.state_layout import state_layout
 from rekindle.protocol import CheckpointAcknowledged
 from rekindle.serde import tagged_dumps, tagged_loads
@@ -206,7 +206,7 @@ class CheckpointCatalogue:
                 place = self.savepoints[checkpoint_id]
                 if place.noted:
                     # The note must not outlive its savepoint; and a newer driver may have followed it.
-                    remove(self.store, self.claim, Removal(manifests=[note_of(self.claim, checkpoint_id)]))
+                    remove(self.store, self.claim, Removal(manifests=[stop_note_path(self.claim, checkpoint_id)]))
                 place.store.delete(*(entry.path for entry in place.store.list(place.folder)))
                 return
             # A store that failed after it had written `_metadata` has made a checkpoint that is not in the catalogue.
@@ -227,8 +227,8 @@ class CheckpointCatalogue:
         job_name, timeline = self.owner.job_name, self.owner.timeline
         files = [entry.path for entry in self.store.list(self.root)]
         left_over = orphans(files, self.manifests.values(), job_name, timeline, before_attempt)
-        unreferenced = unknown(files, self.manifests.values(), job_name, timeline, self._stop_note())
-        remove(self.store, self.owner, replace(left_over, manifests=unreferenced))
+        manifests = unreferenced(files, self.manifests.values(), job_name, timeline, self._stop_note())
+        remove(self.store, self.owner, replace(left_over, manifests=manifests))
 
     def sweep_abandoned(self) -> None:
         """Delete the half-written files of earlier drivers; once, after this driver's first claim."""
@@ -243,7 +243,7 @@ class CheckpointCatalogue:
 
     def _stop_note(self) -> str | None:
         """The note of the stop with which the job is ending."""
-        return note_of(self.owner, self.stopped.manifest.checkpoint_id) if self.stopped is not None else None
+        return stop_note_path(self.owner, self.stopped.manifest.checkpoint_id) if self.stopped is not None else None
 
 
 def completed_checkpoint(restored: LoadedCheckpoint) -> CompletedCheckpoint:
@@ -260,19 +260,19 @@ _decode_state = msgspec.msgpack.Decoder(SubtaskState).decode
 
 @dataclass(frozen=True)
 class AcknowledgedSubtask:
-    """What a subtask said about a checkpoint; `states`: by operator uid, whole, with what the deltas stand on."""
+    """A subtask's acknowledgement and its whole state by operator uid: deltas together with their base."""
 
-    word: CheckpointAcknowledged
+    message: CheckpointAcknowledged
     states: Sequence[tuple[str, SubtaskState]]
 
     @classmethod
-    def on_top(cls, base: Manifest | None, word: CheckpointAcknowledged) -> AcknowledgedSubtask:
-        """A word whose deltas stand on a completed checkpoint, or on nothing (I12)."""
+    def based_on(cls, base: Manifest | None, message: CheckpointAcknowledged) -> AcknowledgedSubtask:
+        """Complete an acknowledgement whose deltas are based on a completed checkpoint, or on none (I12)."""
         states = []
-        for operator in word.operators:
+        for operator in message.operators:
             state = _decode_state(operator.state)
             states.append((operator.uid, on_top_of(_base_of(base, operator.uid, state.subtask), state)))
-        return cls(word, states)
+        return cls(message, states)
 
     def files_of(self, checkpoint_id: int) -> set[str]:
         """The state files that the subtask wrote for this checkpoint, as references."""
@@ -283,17 +283,17 @@ class AcknowledgedSubtask:
 
 @dataclass(frozen=True)
 class AcknowledgedCheckpoint:
-    """Everything that every subtask said about a checkpoint."""
+    """The acknowledgements of all subtasks, and the positions of the sources that the driver reads."""
 
-    words: Sequence[AcknowledgedSubtask]
+    subtasks: Sequence[AcknowledgedSubtask]
     #: The partitions left of each DataFrame source (I10).
     unread: Mapping[int, Sequence[int]]
 
     def manifest(self, plan: JobPlan, claim: Claim, checkpoint: PendingCheckpoint, duration_ms: int) -> Manifest:
         """The checkpoint as it will be published."""
         states: dict[str, list[SubtaskState]] = {}
-        for word in self.words:
-            for uid, state in word.states:
+        for subtask in self.subtasks:
+            for uid, state in subtask.states:
                 states.setdefault(uid, []).append(state)
         return Manifest(
             kind=ManifestKind.SAVEPOINT if checkpoint.kind.is_savepoint else ManifestKind.CHECKPOINT,
@@ -313,18 +313,6 @@ class AcknowledgedCheckpoint:
             ]
             + _frames(plan, self.unread),
         )
-
-
-def refuse_rescaled_frames(plan: JobPlan, manifest: Manifest) -> None:
-    """Raise if the parallelism has changed: the ends of partitions are saved per channel, which change with it."""
-    saved = {operator.uid: operator.parallelism for operator in manifest.operators}
-    for node in plan.nodes:
-        old = saved.get(node.uid, node.parallelism)
-        if node.kind is not OperatorKind.SOURCE_DATAFRAME and old != node.parallelism:
-            raise IncompatibleStateError(
-                f"A job with a DataFrame source can only be restored with the parallelism it was saved with: set "
-                f"that of '{node.name}' to {old}."
-            )
 
 
 def _frames(plan: JobPlan, unread: Mapping[int, Sequence[int]]) -> list[OperatorState]:

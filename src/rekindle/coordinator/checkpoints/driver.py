@@ -12,7 +12,7 @@ from time import monotonic
 
 from rekindle.checkpoint.manifest import Manifest
 from rekindle.checkpoint.notes import Beginning
-from rekindle.checkpoint.rescale import SubtaskShare, assign
+from rekindle.checkpoint.rescale import SubtaskShare, assign, refuse_rescaled_frames
 from rekindle.checkpoint.resolve import LoadedCheckpoint, highest_checkpoint_id
 from rekindle.checkpoint.store.port import Store
 from rekindle.clock import Clock
@@ -23,7 +23,6 @@ from rekindle.coordinator.checkpoints.catalogue import (
     CheckpointCatalogue,
     completed_checkpoint,
     partitions_left,
-    refuse_rescaled_frames,
 )
 from rekindle.coordinator.checkpoints.fallback import GoingBack, choose_restore
 from rekindle.coordinator.checkpoints.ledger import CheckpointLedger, Step
@@ -51,8 +50,8 @@ from rekindle.coordinator.checkpoints.types import (
 )
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, CorruptCheckpointError, OwnershipLostError
-from rekindle.graph.modules import with_own_paths
 from rekindle.graph.nodes import JobPlan
+from rekindle.graph.python_files import with_own_paths
 from rekindle.graph.state_layout import restore_targets
 from rekindle.protocol import (
     CheckpointAborted,
@@ -310,9 +309,9 @@ class CheckpointDriver:
             case CheckpointAcknowledged():
                 base_id = self._bases.get(message.checkpoint)
                 base = self.catalogue.manifests.get(base_id) if base_id is not None else None
-                whole = AcknowledgedSubtask.on_top(base, message)
-                self._acknowledged.setdefault(message.checkpoint, {})[subtask] = whole
-                self.tracker.acknowledged(whole, _now_ms())
+                acknowledged = AcknowledgedSubtask.based_on(base, message)
+                self._acknowledged.setdefault(message.checkpoint, {})[subtask] = acknowledged
+                self.tracker.acknowledged(acknowledged, _now_ms())
                 self._apply(self.ledger.acknowledge(message.checkpoint, subtask))
             case CheckpointDeclined():
                 self._decline(message, subtask)
@@ -397,8 +396,8 @@ class CheckpointDriver:
 
     def _manifest(self, checkpoint: PendingCheckpoint) -> Manifest:
         self._bases.pop(checkpoint.id, None)
-        words = list(self._acknowledged[checkpoint.id].values())
-        acknowledged = AcknowledgedCheckpoint(words, self._unread.pop(checkpoint.id, {}))
+        subtasks = list(self._acknowledged[checkpoint.id].values())
+        acknowledged = AcknowledgedCheckpoint(subtasks, self._unread.pop(checkpoint.id, {}))
         duration_ms = round(_now_ms() - checkpoint.triggered_ms)
         return acknowledged.manifest(self.plan, self.catalogue.owner, checkpoint, duration_ms)
 

@@ -44,7 +44,7 @@ def flink_type(kind: CheckpointKind) -> CheckpointType:
     return "SYNC_SAVEPOINT" if kind is CheckpointKind.STOP else "CHECKPOINT"
 
 
-class _Running:
+class _RunningSummary:
     """A summary of values as they come; bounded."""
 
     def __init__(self) -> None:
@@ -90,8 +90,8 @@ class CheckpointRecorder:
         self._history: dict[int, CheckpointStatistics] = {}  # oldest first
         self._latest: dict[_Latest, CheckpointStatistics] = {}
         self._restored: RestoredCheckpoint | None = None
-        self._sizes, self._full_sizes, self._durations = _Running(), _Running(), _Running()
-        self._processed, self._persisted = _Running(), _Running()
+        self._sizes, self._full_sizes, self._durations = _RunningSummary(), _RunningSummary(), _RunningSummary()
+        self._processed, self._persisted = _RunningSummary(), _RunningSummary()
 
     def triggered(
         self, checkpoint_id: int, kind: CheckpointKind, now_ms: float, wall_ms: int, savepoint_format: str | None = None
@@ -118,10 +118,10 @@ class CheckpointRecorder:
 
     def completed(self, checkpoint_id: int, external_path: str | None) -> CheckpointStatistics:
         """A checkpoint is published. `external_path`: the path from which a job restores it."""
-        checkpoint = self._over(
+        checkpoint = self._end(
             replace(self._in_progress[checkpoint_id], status=CheckpointStatus.COMPLETED, external_path=external_path)
         )
-        self._now_latest("savepoint" if checkpoint.is_savepoint else "completed", checkpoint)
+        self._update_latest("savepoint" if checkpoint.is_savepoint else "completed", checkpoint)
         self._count(in_progress=-1, completed=1)
         for running, value in (
             (self._sizes, checkpoint.checkpointed_size),
@@ -142,7 +142,7 @@ class CheckpointRecorder:
             failure_timestamp_ms=checkpoint.trigger_timestamp_ms + self._elapsed_ms(checkpoint_id, now_ms),
             failure_message=message,
         )
-        self._now_latest("failed", self._over(failed))
+        self._update_latest("failed", self._end(failed))
         self._count(in_progress=-1, failed=1)
 
     def restored(self, checkpoint_id: int, is_savepoint: bool, external_path: str | None, wall_ms: int) -> None:
@@ -189,12 +189,12 @@ class CheckpointRecorder:
         while len(self._history) > self._limit:
             del self._history[next(iter(self._history))]
 
-    def _over(self, checkpoint: CheckpointStatistics) -> CheckpointStatistics:
+    def _end(self, checkpoint: CheckpointStatistics) -> CheckpointStatistics:
         self._keep(checkpoint)
         del self._in_progress[checkpoint.id], self._started_ms[checkpoint.id]
         return checkpoint
 
-    def _now_latest(self, name: _Latest, checkpoint: CheckpointStatistics) -> None:
+    def _update_latest(self, name: _Latest, checkpoint: CheckpointStatistics) -> None:
         """Update the latest, the one with the highest id: a savepoint may complete after the next one."""
         known = self._latest.get(name)
         if known is None or known.id < checkpoint.id:
@@ -226,15 +226,15 @@ class CheckpointTracker:
         with self._lock:
             self._recorder.triggered(trigger.id, trigger.kind, now_ms, trigger.timestamp_ms, format_type)
 
-    def acknowledged(self, said: AcknowledgedSubtask, now_ms: float) -> None:
+    def acknowledged(self, subtask: AcknowledgedSubtask, now_ms: float) -> None:
         """A subtask has acknowledged."""
-        word, states = said.word, said.states
-        times = {each.uid: each for each in word.operators}
+        message, states = subtask.message, subtask.states
+        times = {each.uid: each for each in message.operators}
         snapshot = SubtaskSnapshot(
-            index=word.subtask,
-            start_delay_ms=max(0, round(word.start_delay_ms)),
-            sync_duration_ms=round(word.sync_ms),
-            async_duration_ms=round(word.async_ms),
+            index=message.subtask,
+            start_delay_ms=max(0, round(message.start_delay_ms)),
+            sync_duration_ms=round(message.sync_ms),
+            async_duration_ms=round(message.async_ms),
             checkpointed_size=sum(state.new_bytes for _, state in states),
             state_size=sum(state.full_bytes for _, state in states),
             persisted_data=sum(blob_size(state.in_flight) for _, state in states if state.in_flight is not None),
@@ -250,7 +250,7 @@ class CheckpointTracker:
             ),
         )
         with self._lock:
-            self._recorder.acknowledged(word.checkpoint, self._vertices[word.chain], snapshot, now_ms)
+            self._recorder.acknowledged(message.checkpoint, self._vertices[message.chain], snapshot, now_ms)
 
     def completed(self, checkpoint: CompletedCheckpoint, external_path: str | None) -> CheckpointStatistics:
         """A checkpoint is published. `external_path`: the path from which a job restores it."""

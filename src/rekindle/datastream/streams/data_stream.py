@@ -21,7 +21,7 @@ from rekindle.datastream.state import MapStateDescriptor
 from rekindle.datastream.streams.projection import projection
 from rekindle.datastream.streams.sinks import SinkableStream
 from rekindle.datastream.transformations import Transformation, Upstream
-from rekindle.datastream.validation import check_function, check_max_parallelism, declared_type
+from rekindle.datastream.validation import check_function, check_max_parallelism, declared_type, warn_no_effect
 from rekindle.datastream.vocabulary import ChainingStrategy, OperatorKind, Partitioning
 from rekindle.errors import GraphError, TypeMismatchError
 
@@ -84,11 +84,12 @@ class DataStream(SinkableStream):
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """Accepted without effect: the environment's buffer timeout applies to all operators."""
+        """Warn that the buffer timeout of one operator has no effect: the environment's applies to all operators."""
         operator = self._settable("set_buffer_timeout()")
         if not isinstance(timeout_millis, int) or timeout_millis < -1:
             raise GraphError(f"'{operator.name}': a buffer timeout is -1, 0 or more ms, not {timeout_millis!r}.")
         operator.options["buffer_timeout_ms"] = timeout_millis
+        warn_no_effect("DataStream.set_buffer_timeout()", "the environment's buffer timeout applies to all operators")
         return self
 
     def start_new_chain(self) -> Self:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rekindle.common.watermark_strategy import MIN_WATERMARK
 from rekindle.graph.nodes import OperatorNode
-from rekindle.runtime.isolation import isolator, mixed_isolator
+from rekindle.runtime.copy_on_emit import isolator, mixed_isolator
 from rekindle.runtime.operators.output import Collector, Emit, Output
 
 if TYPE_CHECKING:

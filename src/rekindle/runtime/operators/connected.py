@@ -22,7 +22,7 @@ from rekindle.runtime.operators.keyed import KeyedContext, KeyedOperator, Select
 from rekindle.runtime.operators.output import OperatorFailure, Stamp, failed_record
 from rekindle.runtime.operators.roles import TwoInputs
 from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable, run_process
-from rekindle.runtime.restore_checks import taking_state
+from rekindle.runtime.restore_checks import restoring_state
 
 
 class CoFunctionOperator(FunctionOperator, TwoInputs):
@@ -157,7 +157,7 @@ def broadcast_state(operator: FunctionOperator, descriptor: MapStateDescriptor, 
 def register_broadcast_states(operator: FunctionOperator) -> None:
     """Register every declared broadcast state, as Flink does: one that cannot be restored fails at once."""
     for descriptor in operator.node.options.get("broadcast_descriptors", ()):
-        with taking_state(operator):
+        with restoring_state(operator):
             operator.context.operator_state.get_broadcast_state(descriptor)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from rekindle.common.watermark_strategy import NO_TIMESTAMP
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.errors import RekindleError
-from rekindle.runtime.isolation import Isolate
+from rekindle.runtime.copy_on_emit import Isolate
 
 Emit = Callable[[list[Any], list[int] | None], None]
 

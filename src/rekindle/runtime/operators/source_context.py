@@ -16,8 +16,8 @@ from typing import Any, Final
 from rekindle.common.watermark_strategy import NO_TIMESTAMP, Watermark
 from rekindle.datastream.functions import SourceFunction
 from rekindle.errors import JobCancelledError
+from rekindle.runtime.copy_on_emit import Isolate
 from rekindle.runtime.exchange.chunk import IDLE, WATERMARK, Mark
-from rekindle.runtime.isolation import Isolate
 from rekindle.runtime.operators.split_offsets import SplitOffsets
 
 #: The most records that a SourceFunction may be ahead of the epochs, however many an epoch takes.

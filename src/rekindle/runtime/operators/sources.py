@@ -20,8 +20,8 @@ from rekindle.runtime.operators.roles import Cancellable, Positioned
 from rekindle.runtime.operators.source_context import Buffered, BufferedSourceContext, SourceCancelledError
 from rekindle.runtime.operators.split_offsets import SplitOffsets
 from rekindle.runtime.operators.stateless import FunctionOperator
-from rekindle.runtime.slices import Slices
 from rekindle.runtime.snapshot import SnapshotContext
+from rekindle.runtime.task_input import Slices
 from rekindle.serde import codec_for, tagged_dumps, tagged_loads
 
 _LOG = logging.getLogger(__name__)

@@ -1,1 +1,1 @@
-"""State inside a slot, in layers: typed handle, key-group rows, changes, format (docs/architecture.md)."""
+"""State in a slot, in layers: typed handle, time to live, rows by key group, changes, format (docs/architecture.md)."""

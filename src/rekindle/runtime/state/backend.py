@@ -28,7 +28,7 @@ from rekindle.runtime.state.ttl.layer import ExpiringRows
 
 @dataclass(frozen=True)
 class KeyedStateOptions:
-    """How a backend keeps the state of one operator."""
+    """Options of a backend for the state of one operator."""
 
     #: Whether values of undeclared types may be pickled.
     allow_pickle: bool = True

@@ -1,4 +1,4 @@
-"""Rows of the in-memory backend on their way into a snapshot: taken at the cut, or put off where that is possible."""
+"""Capture rows of the in-memory backend for a snapshot: at the cut, or later where reading can be deferred."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Cleanup = Callable[[Iterable[Row]], None]
 
 
 class RowCapture:
-    """Captures what its backend holds; it sees the backend's own dicts."""
+    """Captures the rows of its backend; it shares the backend's own dicts."""
 
     __slots__ = ("_columns", "_defers", "_groups", "_key_codec", "_overwritten", "_unclaimed", "cleanups")
 
@@ -37,15 +37,15 @@ class RowCapture:
         self._defers = defers
         self._overwritten: weakref.ref[Overwritten] | None = None
 
-    # --------------------------------------------------------------------------------------------- while rows change
+    # -- while rows change --------------------------------------------------------------------------------------------
 
     @property
     def reads_rows(self) -> bool:
-        """Whether a snapshot has still to read rows: none may go, and what they held is to be kept."""
+        """Whether a snapshot has deferred reading rows: then no row may be removed, and old values are kept."""
         return self._overwritten is not None and self._overwritten() is not None
 
     def keep(self, row: Row, place: int) -> bool:
-        """A row is about to be written for the first time since the cut; False: nobody reads rows any more."""
+        """Keep a row's old value before its first write since the cut; False: no snapshot reads rows any more."""
         overwritten = self._overwritten() if self._overwritten is not None else None
         if overwritten is None:
             self._overwritten = None
@@ -53,16 +53,16 @@ class RowCapture:
         overwritten.keep(row, place)
         return True
 
-    # ------------------------------------------------------------------------------------------------------- the cut
+    # -- the cut ------------------------------------------------------------------------------------------------------
 
     def clean(self, key_groups: Iterable[int]) -> None:
-        """Before these are captured whole: what has expired goes."""
+        """Remove expired entries of key groups before these are captured whole."""
         for cleanup in self.cleanups:
             for group in key_groups:
                 cleanup(self._groups[group].values())
 
     def begin(self, rows: int) -> Overwritten | None:
-        """Before a cut of about so many rows: what they are read through if that is later; None: read them now."""
+        """Start a cut of about so many rows. Returns the copy-on-write buffer if reading is deferred, else None."""
         before = self._overwritten() if self._overwritten is not None else None
         if before is not None:
             before.finish()
@@ -74,14 +74,14 @@ class RowCapture:
         return overwritten
 
     def group(self, group: int, overwritten: Overwritten | None) -> CapturedGroup:
-        """A whole key group."""
+        """Capture a whole key group."""
         rows = self._groups[group]
         carried = (part for parts in self._unclaimed.values() for at, part in parts if at == group)
         captured = CapturedGroup(group, self._key_codec, carried)
         for column in self._columns.values():
-            later = column.put_off_all(rows, overwritten) if overwritten is not None else None
-            if later is not None:
-                captured.deferred.append(later)
+            deferred_state = column.defer_all(rows, overwritten) if overwritten is not None else None
+            if deferred_state is not None:
+                captured.deferred.append(deferred_state)
                 continue
             state = column.capture_all(rows)
             if state is not None:
@@ -89,14 +89,14 @@ class RowCapture:
         return captured
 
     def changed(self, changes: ChangeSet, whole: list[CapturedGroup], overwritten: Overwritten | None) -> CapturedDelta:
-        """What changed, without the key groups that are written whole."""
+        """Capture changes, without those of key groups that are written whole."""
         without = frozenset(group.key_group for group in whole)
         groups: dict[int, CapturedGroup] = {}
         deferred: list[Deferred[dict[int, CapturedState]]] = []
         for column in self._columns.values():
-            later = column.put_off_changes(changes, without, overwritten) if overwritten is not None else None
-            if later is not None:
-                deferred.append(later)
+            deferred_state = column.defer_changes(changes, without, overwritten) if overwritten is not None else None
+            if deferred_state is not None:
+                deferred.append(deferred_state)
                 continue
             for group, captured in column.capture_changes(changes, without).items():
                 if group not in groups:

@@ -1,13 +1,13 @@
-"""What has changed since the last completed snapshot (I12), per state and key, map entry and list append.
+"""Track changes since the last completed snapshot (I12), per state and key, map entry and list append.
 
-A *row* is one key's state: `[key, key_group, value0, mark0, value1, mark1, …]`. The mark beside a value says what has
-changed in it since the last snapshot was cut:
+A *row* is one key's state: `[key, key_group, value0, mark0, value1, mark1, …]`. The mark beside a value says how the
+value has changed since the last cut:
 
 - value-like states: the change set that was open at the last write. A write compares it with the open one (`is`);
 - lists: None (nothing), the length before the first append, or `WHOLE`;
 - maps: None (nothing), the fields that were put or removed (a dict, for its order), or `WHOLE`.
 
-Deltas stand on completed snapshots only: the change sets of every later snapshot are kept until one of them completes.
+Deltas build on completed snapshots only: the change sets of every later snapshot are kept until one of them completes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Final
 from rekindle.errors import RekindleError
 
 Row = list[Any]
-# What changed in a detailed column (list, map); `WHOLE` for everything.
+# The change of a detailed column (list, map); `WHOLE` for everything.
 Change = Any
 
 
@@ -33,7 +33,7 @@ class _Whole:
 WHOLE: Final = _Whole()
 
 ROW_KEY: Final = 0
-# The key group; its complement (negative) while the row is detached, that is: in no key group's dict.
+# The key group; its complement (negative) while the row is detached, that is, not in its key group's dict.
 ROW_GROUP: Final = 1
 ROW_COLUMNS: Final = 2
 
@@ -51,11 +51,11 @@ class ChangeSet:
         self.detailed: defaultdict[int, list[tuple[Row, Change]]] = defaultdict(list)
 
     def absorb(self, older: ChangeSet) -> None:
-        """Take over what an older set holds; afterwards each row stands in here once per column."""
+        """Add the changes of an older set; afterwards each row is in this set once per column."""
         for column, rows in older.plain.items():
             mine = self.plain[column]
             known = set(map(id, mine))
-            # A new list: the old one may just be read for a snapshot.
+            # A new list: a snapshot may be reading the old one.
             self.plain[column] = mine + [row for row in rows if id(row) not in known]
         for column, entries in older.detailed.items():
             self.detailed[column] = _united(entries, self.detailed[column])
@@ -85,7 +85,7 @@ def _combined(one: Change, other: Change) -> Change:
 
 
 class ChangeLog:
-    """The open change set and those of the snapshots that are not completed."""
+    """The open change set, and the sealed ones of snapshots that are not completed."""
 
     __slots__ = ("_sealed", "_touched", "open")
 
@@ -95,11 +95,11 @@ class ChangeLog:
         self._sealed: list[ChangeSet] = []
 
     def touch(self, row: Row, column: int) -> None:
-        """A detailed column's mark was set for the first time since the last cut."""
+        """Record a row whose detailed column's mark is set for the first time since the last cut."""
         self._touched[column].append(row)
 
     def cut(self, snapshot_id: int, since_completed_id: int | None) -> ChangeSet:
-        """Seal the open set as that of a snapshot; return all changes since the completed one."""
+        """Seal the open set for a snapshot; returns all changes since the completed snapshot."""
         if since_completed_id is not None:
             self.completed(since_completed_id)
         newest = self._newest_before(snapshot_id)
@@ -115,11 +115,11 @@ class ChangeLog:
         return everything
 
     def cut_whole(self, snapshot_id: int) -> None:
-        """Seal for a snapshot that stands on nothing and holds everything: none before it is completed."""
+        """Seal the open set for a snapshot that has no base and holds everything."""
         newest = self._newest_before(snapshot_id)
         sealed = self._seal(snapshot_id)
         if all(change_set.aborted for change_set in self._sealed):
-            # Later deltas stand on this snapshot or a later one: what changed before it is nobody's business.
+            # Later deltas build on this snapshot or a later one: older changes are not needed.
             self._sealed.clear()
             sealed = ChangeSet()
             sealed.snapshot_id = snapshot_id
@@ -128,7 +128,7 @@ class ChangeLog:
         self._sealed.append(sealed)
 
     def set_aside(self, snapshot_id: int) -> None:
-        """Begin a new set for a snapshot on which nothing will stand: the next cut covers what changed before it."""
+        """Seal the open set for a snapshot that is no base of others: the next cut covers these changes too."""
         newest = self._newest_before(snapshot_id)
         sealed = self._seal(snapshot_id)
         if newest is not None and newest.aborted:
@@ -143,11 +143,11 @@ class ChangeLog:
         return newest
 
     def completed(self, snapshot_id: int) -> None:
-        """Nothing at or below a completed snapshot is needed any more."""
+        """Drop the change sets of a completed snapshot and of older ones."""
         self._sealed = [s for s in self._sealed if s.snapshot_id is not None and s.snapshot_id > snapshot_id]
 
     def aborted(self, snapshot_id: int) -> None:
-        """The next snapshot covers what this one would have covered."""
+        """Move an aborted snapshot's changes to the next one."""
         for place, change_set in enumerate(self._sealed):
             if change_set.snapshot_id == snapshot_id:
                 if place + 1 < len(self._sealed):
@@ -157,7 +157,7 @@ class ChangeLog:
                 return
 
     def forget(self) -> None:
-        """Drop all of it: the state as it is now counts as known."""
+        """Drop all changes."""
         self._seal(None)
         self._sealed.clear()
 
@@ -166,7 +166,7 @@ class ChangeLog:
         return {id(row) for change_set in self._sealed for row in change_set.rows()}
 
     def number_of_rows(self) -> int:
-        """About how many value-like changes the next cut brings."""
+        """The approximate number of value-like changes in the next cut."""
         return sum(len(rows) for each in (self.open, *self._sealed) for rows in each.plain.values())
 
     def is_open(self, mark: Any) -> bool:

@@ -1,4 +1,4 @@
-"""One state's columns in the rows of a backend: captured for snapshots, loaded from parts."""
+"""The columns of one state in the rows of a backend: captured for snapshots, loaded from parts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NONE: Final = type(None)
 
 
 class Column:
-    """A registered state: where it is in a row, its handle, and how its part of a row becomes an operation."""
+    """A registered state: its place in a row, its handle, and how its values become operations of a part."""
 
     __slots__ = ("_captured", "handle", "place", "spec")
 
@@ -50,7 +50,7 @@ class Column:
     # --------------------------------------------------------------------------------------------------- capturing
 
     def capture_changes(self, changes: ChangeSet, without: frozenset[int]) -> dict[int, CapturedState]:
-        """What changed in this state, per key group; those in `without` are left out."""
+        """Capture the changes of this state, per key group; key groups in `without` are left out."""
         mark, place = self.place + 1, self.place
         rows: dict[int, list[Row]] = defaultdict(list)
         details: dict[int, list[Change]] = defaultdict(list)
@@ -69,10 +69,10 @@ class Column:
         return captured
 
     def capture_all(self, rows: Mapping[Any, Row]) -> CapturedState | None:
-        """This state of all rows of one key group, by key; None when none of them has it."""
+        """Capture this state of all rows of one key group; None if no row has a value."""
         place = self.place
         values = [row[place] for row in rows.values()]
-        # By identity: looking at the values themselves would miss the cache for each of them.
+        # Compare identities only: touching each value would miss the processor's cache.
         held = [value for value in values if value is not None]
         if not held:
             return None
@@ -82,12 +82,12 @@ class Column:
             keys = [key for key, value in zip(rows, values, strict=True) if value is not None]
         return CapturedState(self.spec, keys, self._captured(held, repeat(WHOLE)))
 
-    def put_off_changes(
+    def defer_changes(
         self, changes: ChangeSet, without: frozenset[int], overwritten: Overwritten
     ) -> Deferred[dict[int, CapturedState]] | None:
-        """As `capture_changes`, but later; None when that is not possible."""
+        """Do `capture_changes` later; None if that is not possible."""
         rows = changes.plain.get(self.place + 1, [])
-        if not self._defers(rows[-SAMPLE_ROWS:]):
+        if not self._can_defer(rows[-SAMPLE_ROWS:]):
             return None
 
         def work() -> dict[int, CapturedState]:
@@ -103,25 +103,25 @@ class Column:
                 group: self._checked(keys, values) for group, (keys, values) in by_group.items() if group not in without
             }
 
-        return overwritten.put_off(work)
+        return overwritten.defer(work)
 
-    def put_off_all(self, rows: Mapping[Any, Row], overwritten: Overwritten) -> Deferred[CapturedState | None] | None:
-        """As `capture_all`, but later; None when that is not possible."""
-        if not self._defers(islice(rows.values(), SAMPLE_ROWS)):
+    def defer_all(self, rows: Mapping[Any, Row], overwritten: Overwritten) -> Deferred[CapturedState | None] | None:
+        """Do `capture_all` later; None if that is not possible."""
+        if not self._can_defer(islice(rows.values(), SAMPLE_ROWS)):
             return None
 
         def work() -> CapturedState | None:
-            listed = list(rows.values())  # in one step: rows come and go meanwhile
+            listed = list(rows.values())  # atomic: rows are added and removed meanwhile
             values = overwritten.values_at_cut(listed, self.place)
             keys = [row[ROW_KEY] for row, value in zip(listed, values, strict=True) if value is not None]
             if len(keys) < len(values):
                 values = [value for value in values if value is not None]
             return self._checked(keys, values) if keys else None
 
-        return overwritten.put_off(work)
+        return overwritten.defer(work)
 
-    def _defers(self, sample: Iterable[Row]) -> bool:
-        """Whether the values can be read later: by their declared type, and by the look of a few."""
+    def _can_defer(self, sample: Iterable[Row]) -> bool:
+        """Whether the values can be read later: their declared type and a few samples are immutable."""
         spec, place = self.spec, self.place
         return spec.frozen and not spec.kind.detailed and all_immutable([row[place] for row in sample])
 
@@ -181,9 +181,9 @@ class Column:
     # ----------------------------------------------------------------------------------------------------- loading
 
     def load(self, part: StatePart, group: int, rows: dict[Any, Row], key_codec: Codec) -> list[Row]:
-        """Apply a part's operations to the rows of its key group; returns the rows whose state is empty now.
+        """Apply a part's operations to the rows of its key group; returns the rows whose value is empty now.
 
-        This is the last column: rows that a part brings have nothing in the ones before it.
+        This is the last column so far: rows that the part adds have no values in the columns before it.
         """
         spec = self.spec
         if part.kind is not spec.kind:
@@ -205,7 +205,7 @@ class Column:
         values = reader(self.spec, part)(part.operations)
         before = [None] * (self.place - ROW_COLUMNS)
         if not rows and not before and _NONE not in set(map(type, values)):
-            # The most frequent case by far, and the one with millions of keys.
+            # The fast path for the most frequent case, which may have millions of keys.
             rows.update({key: [key, group, value, None] for key, value in zip(keys, values, strict=True)})
             return []
         emptied: list[Row] = []

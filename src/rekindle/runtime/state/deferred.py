@@ -1,12 +1,12 @@
-"""Rows that are read after the cut, on the uploading thread, while processing goes on.
+"""Deferred reads: rows are read after the cut, on the uploading thread, while processing goes on.
 
-Values of immutable types need no copy at the cut, only their references (I13), but to collect those of millions of rows
-takes seconds: each is a walk through cold memory. So large captures are put off. The handles say `mark` before they
-write a row for the first time since the cut; while a capture is put off, what the row held is kept then. Whoever
-captures reads the rows first, and looks at what was kept afterwards: a value that was overwritten meanwhile has been
+Values of immutable types need no copy at the cut, only references (I13). But collecting the references of millions of
+rows takes seconds: each row is a walk through cold memory. So large captures are deferred, with copy-on-write: handles
+call `mark` before they write a row for the first time since the cut, and `mark` keeps the old value while a capture is
+deferred. The capture reads the rows first and the kept values afterwards: a value that was overwritten meanwhile was
 kept before.
 
-This relies on Python's lock: reading a row, keeping a value and listing a dict's values are each one step.
+This relies on Python's lock: reading a row, keeping a value and listing a dict's values are each atomic.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from rekindle.runtime.state.changes import Row
 from rekindle.runtime.state.immutable import all_immutable, is_immutable
 from rekindle.runtime.state.spec import StateSpec
 
-#: Fewer rows than this are read at once.
+#: Fewer rows than this are read at the cut.
 WORTHWHILE_ROWS: Final = 1024
-#: So many are looked at, of a key group or of what changed, before the others are put off.
+#: So many rows of a key group, or of the changed rows, are checked before the rest is deferred.
 SAMPLE_ROWS: Final = 16
 
 T = TypeVar("T")
 
 
 class Overwritten:
-    """What rows held at a cut, of those that were written since. Lives as long as a capture needs it."""
+    """The copy-on-write buffer of a cut: old values of rows that were written since. Deferred work keeps it alive."""
 
     __slots__ = ("__weakref__", "_before", "_waiting")
 
@@ -40,34 +40,34 @@ class Overwritten:
         self._waiting: list[weakref.ref[Deferred[Any]]] = []
 
     def keep(self, row: Row, place: int) -> None:
-        """The row is about to be written; on the task's thread."""
+        """Keep a row's value before it is overwritten; on the task's thread."""
         self._before.setdefault(place, {}).setdefault(id(row), row[place])
 
     def values_at_cut(self, rows: list[Row], place: int) -> list[Any]:
-        """What the rows held at the cut; None where they held nothing."""
+        """The values of the rows at the cut; None where a row had none."""
         values = [row[place] for row in rows]
-        before = self._before.get(place)  # after the rows were read, not before
+        before = self._before.get(place)  # must come after the rows were read
         if not before:
             return values
         return [before.get(id(row), value) for row, value in zip(rows, values, strict=True)]
 
-    def put_off(self, work: Callable[[], T]) -> Deferred[T]:
-        """Work that reads rows through this."""
+    def defer(self, work: Callable[[], T]) -> Deferred[T]:
+        """Defer work that reads rows through this buffer."""
         deferred = Deferred(work)
         self._waiting.append(weakref.ref(deferred))
         return deferred
 
     def finish(self) -> None:
-        """Do now what was put off and is still wanted: the next cut begins anew."""
+        """Do all deferred work that is still wanted now, before the next cut."""
         for reference in self._waiting:
             deferred = reference()
             if deferred is not None:
-                with suppress(TypeMismatchError):  # it is told to whoever uploads
+                with suppress(TypeMismatchError):  # the upload raises it again
                     deferred.result()
 
 
 class Deferred(Generic[T]):
-    """Work that is done once, by whoever comes first."""
+    """Work that is done once, by the first thread that asks for its result."""
 
     __slots__ = ("__weakref__", "_lock", "_result", "_work")
 
@@ -77,7 +77,7 @@ class Deferred(Generic[T]):
         self._result: T
 
     def result(self) -> T:
-        """What the work gave."""
+        """The result of the work; does the work first if necessary."""
         with self._lock:
             if self._work is not None:
                 self._result = self._work()
@@ -86,7 +86,7 @@ class Deferred(Generic[T]):
 
 
 def checked(spec: StateSpec, values: list[Any]) -> list[Any]:
-    """The values, if none of them can have been changed since the cut."""
+    """Return the values; TypeMismatchError if one of them may have changed since the cut."""
     if not all_immutable(values):
         wrong = next(value for value in values if not is_immutable(value))
         raise TypeMismatchError(

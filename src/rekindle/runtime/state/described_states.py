@@ -37,7 +37,7 @@ from rekindle.runtime.state.ttl.layer import ExpiringRows, TtlStates
 
 
 class _Registering(ExpiringRows, Protocol):
-    """A backend that registers specs, with the settings of its states."""
+    """The parts of a backend that these methods use."""
 
     _allow_pickle: bool
     _ttl_states: TtlStates

@@ -1,8 +1,8 @@
-"""Keyed state as bytes: one part per key group, plain msgpack, a format version in front.
+"""The format of keyed state: one part per key group, plain msgpack, with a format version.
 
-A part is a log: its operations are applied in order, on top of the parts before it. A full snapshot's part starts from
-nothing, a delta's part from the snapshot it stands on. Keys, values, elements and fields are columns, each a single
-array as its codec's `encode_all` writes it, so that millions of them take few calls.
+A part is a log: its operations are applied in order, on top of the parts before it. A full part starts from an empty
+key group, a delta's part from its base snapshot. Keys, values, elements and fields are columns, each a single array as
+its codec's `encode_all` writes it, so that millions of them take few calls.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REPLACE: Final = -1
 
 
 class StatePart(msgspec.Struct, array_like=True, frozen=True):
-    """Operations on one state in one key group; keys and operations go in pairs.
+    """Operations on one state in one key group; each key has one operation.
 
     Operations of value-like states are an array of values, nil where a value was removed.
     """
@@ -39,14 +39,14 @@ class StatePart(msgspec.Struct, array_like=True, frozen=True):
 
 
 class GroupPart(msgspec.Struct, array_like=True, frozen=True):
-    """Everything that one snapshot says about one key group of one operator."""
+    """One snapshot's part of one key group of one operator."""
 
     version: int
     states: list[StatePart]
 
 
 class ListOperations(msgspec.Struct, array_like=True, frozen=True):
-    """Per key: REPLACE or the length that it appends to, and how many of the elements are its own."""
+    """Per key: REPLACE or the length that is appended to, and the number of its elements."""
 
     bases: list[int]
     lengths: list[int]
@@ -54,9 +54,9 @@ class ListOperations(msgspec.Struct, array_like=True, frozen=True):
 
 
 class MapOperations(msgspec.Struct, array_like=True, frozen=True):
-    """Per key: whether the map starts empty, and how many of the fields are its own.
+    """Per key: whether the map starts empty, and the number of its fields.
 
-    `removed` are the places of the fields that were removed; the others have one value each.
+    `removed` are the indexes of removed fields; the other fields have one value each.
     """
 
     whole: list[bool]
@@ -73,22 +73,22 @@ _decode_maps = msgspec.msgpack.Decoder(MapOperations).decode
 
 
 def encoded(value: Any, codec: Codec) -> bytes:
-    """The bytes of a single value."""
+    """Encode a single value."""
     return NONE_VALUE if value is None else codec.encode(value)
 
 
 def decoded(data: bytes, codec: Codec) -> Any:
-    """The value behind the bytes of a single value."""
+    """Decode a single value."""
     return None if data == NONE_VALUE else codec.decode(data)
 
 
 class CapturedColumn:
-    """Values at the cut: themselves when nobody can change them any more, else encoded there (I13)."""
+    """Values captured at the cut: by reference if they are immutable, else encoded at once (I13)."""
 
     __slots__ = ("_codec", "_data", "values")
 
     def __init__(self, values: list[Any], codec: Codec, checked: bool = False) -> None:
-        """`checked`: nobody can change them."""
+        """`checked`: the values are known to be immutable."""
         self.values = values
         self._codec = codec
         self._data: bytes | None = None
@@ -97,20 +97,20 @@ class CapturedColumn:
             self.values = []
 
     def encode(self) -> msgspec.Raw:
-        """To bytes; reads nothing that user code can still change."""
+        """Encode the captured values; reads nothing that user code can still change."""
         return msgspec.Raw(self._data if self._data is not None else self._codec.encode_all(self.values))
 
 
 class CapturedOperations(Protocol):
-    """Operations of one kind of state, taken at the cut."""
+    """Operations on one kind of state, captured at the cut."""
 
     def encode(self) -> msgspec.Raw:
-        """To bytes; may run on another thread while processing goes on."""
+        """Encode the operations; may run on another thread while processing goes on."""
         ...
 
 
 class CapturedLists:
-    """Operations on list states."""
+    """Captured operations on list state."""
 
     __slots__ = ("bases", "elements", "lengths")
 
@@ -120,12 +120,12 @@ class CapturedLists:
         self.elements = elements
 
     def encode(self) -> msgspec.Raw:
-        """To bytes."""
+        """Encode the operations."""
         return msgspec.Raw(_encode(ListOperations(self.bases, self.lengths, self.elements.encode())))
 
 
 class CapturedMaps:
-    """Operations on map states."""
+    """Captured operations on map state."""
 
     __slots__ = ("fields", "lengths", "removed", "values", "whole")
 
@@ -144,13 +144,13 @@ class CapturedMaps:
         self.values = values
 
     def encode(self) -> msgspec.Raw:
-        """To bytes."""
+        """Encode the operations."""
         operations = MapOperations(self.whole, self.lengths, self.fields.encode(), self.removed, self.values.encode())
         return msgspec.Raw(_encode(operations))
 
 
 class CapturedState:
-    """Operations on one state in one key group, taken at the cut, not yet encoded."""
+    """Operations on one state in one key group, captured at the cut, not yet encoded."""
 
     __slots__ = ("keys", "operations", "spec")
 
@@ -160,27 +160,27 @@ class CapturedState:
         self.operations = operations
 
     def encode(self, key_codec: Codec) -> StatePart:
-        """To bytes; reads nothing that user code can still change."""
+        """Encode the captured values; reads nothing that user code can still change."""
         spec = self.spec
         keys = msgspec.Raw(key_codec.encode_all(self.keys))
         return StatePart(spec.name, spec.kind, spec.type_name, spec.fingerprint, keys, self.operations.encode())
 
 
 class CapturedGroup:
-    """One key group's part of a snapshot: taken at the cut, encoded whenever, on any thread."""
+    """One key group's part of a snapshot: captured at the cut, encoded later, on any thread."""
 
     __slots__ = ("_carried", "_key_codec", "deferred", "key_group", "states")
 
     def __init__(self, key_group: int, key_codec: Codec, carried: Iterable[StatePart] = ()) -> None:
         self.key_group = key_group
         self.states: list[CapturedState] = []
-        #: States that are captured when they are needed.
+        #: States whose rows are read when they are encoded.
         self.deferred: list[Deferred[CapturedState | None]] = []
         self._key_codec = key_codec
         self._carried = list(carried)
 
     def encode(self) -> bytes:
-        """The part's bytes."""
+        """Encode the part."""
         later = [deferred.result() for deferred in self.deferred]
         states = [state.encode(self._key_codec) for state in (*self.states, *later) if state is not None]
         return _encode(GroupPart(FORMAT_VERSION, self._carried + states))
@@ -218,13 +218,13 @@ class CapturedDelta:
         return [self._groups[group] for group in sorted(self._groups)]
 
     def encode(self) -> Iterator[tuple[int, bytes]]:
-        """(key group, part), ready for the store; may run on another thread while processing goes on."""
+        """Encode (key group, part) pairs; may run on another thread while processing goes on."""
         for group in self.groups:
             yield group.key_group, group.encode()
 
 
 def decode_part(key_group: int, data: bytes) -> list[StatePart]:
-    """The operations of a part, per state, values still encoded."""
+    """Decode the operations of a part, per state; their values stay encoded."""
     try:
         part = _decode_part(data)
     except msgspec.DecodeError as error:
@@ -238,10 +238,10 @@ def decode_part(key_group: int, data: bytes) -> list[StatePart]:
 
 
 def list_operations(part: StatePart) -> ListOperations:
-    """Operations of a list state."""
+    """Decode the operations of a list state."""
     return _decode_lists(part.operations)
 
 
 def map_operations(part: StatePart) -> MapOperations:
-    """Operations of a map state."""
+    """Decode the operations of a map state."""
     return _decode_maps(part.operations)

@@ -1,7 +1,7 @@
 """The five state handles over the rows of the in-memory backend: the hottest code of the engine.
 
-A handle is obtained once, in `open()`, and works on the row of the current key. Each touches its two columns only:
-the value and the mark that says whether the change is already known (`changes.py`).
+A handle is obtained once, in `open()`, and works on the row of the current key. It touches its two columns only:
+the value, and the mark that says whether the change is already recorded (`changes.py`).
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from rekindle.runtime.state.changes import WHOLE, Change, ChangeSet, Row
 
 
 class Rows(Protocol):
-    """What a handle needs of its backend."""
+    """The part of a backend that a handle uses."""
 
     row: Row
     generation: ChangeSet
 
     def mark(self, row: Row, column: int) -> None:
-        """A value-like column is about to be written for the first time in this generation."""
+        """Mark a value-like column before its first write in this generation."""
 
     def mark_change(self, row: Row, column: int, change: Change) -> Change:
-        """A detailed column changed for the first time in this generation; returns the change to go on with."""
+        """Mark a detailed column at its first change in this generation; returns the change to continue with."""
 
     def note_emptied(self, row: Row) -> None:
-        """A column of the row became empty; the row may be dropped when all are."""
+        """Record that a column of the row became empty; the row is dropped once all its columns are."""
 
 
 class RowValueState(ValueState[Any]):
@@ -55,7 +55,7 @@ class RowValueState(ValueState[Any]):
         row[self._column] = value
 
     def clear(self) -> None:
-        """Forget the current key's value."""
+        """Remove the current key's value."""
         _clear_value(self._rows, self._column)
 
 
@@ -94,7 +94,7 @@ class RowReducingState(ReducingState[Any]):
         row[self._column] = reduced
 
     def clear(self) -> None:
-        """Forget the current key's value."""
+        """Remove the current key's value."""
         _clear_value(self._rows, self._column)
 
 
@@ -139,7 +139,7 @@ class RowAggregatingState(AggregatingState[Any, Any]):
         row[self._column] = accumulated
 
     def clear(self) -> None:
-        """Forget the current key's accumulator."""
+        """Remove the current key's accumulator."""
         _clear_value(self._rows, self._column)
 
     def accumulator(self) -> Any:
@@ -170,7 +170,7 @@ def _replace(rows: Rows, column: int, value: Any) -> None:
 
 
 class RowListState(ListState[Any]):
-    """A list per key; what is appended is all that a delta writes."""
+    """A list per key; a delta writes appended elements only."""
 
     __slots__ = ("_column", "_mark", "_rows")
 
@@ -218,13 +218,13 @@ class RowListState(ListState[Any]):
             self.clear()
 
     def clear(self) -> None:
-        """Forget the current key's list."""
+        """Remove the current key's list."""
         if self._rows.row[self._column] is not None:
             _replace(self._rows, self._column, None)
 
 
 class RowMapState(MapState[Any, Any]):
-    """A map per key; the entries that were put or removed are all that a delta writes."""
+    """A map per key; a delta writes changed entries only."""
 
     __slots__ = ("_column", "_mark", "_rows")
 
@@ -277,7 +277,7 @@ class RowMapState(MapState[Any, Any]):
             changed = self._rows.mark_change(row, self._mark, {})
         if changed is not WHOLE:
             changed[key] = None
-            # Entries that come and go would make the changes outgrow the map.
+            # Else entries that come and go make the changes larger than the map.
             if len(changed) > 2 * len(held) + 16:
                 row[self._mark] = WHOLE
 

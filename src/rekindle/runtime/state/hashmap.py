@@ -1,4 +1,4 @@
-"""Keyed state in memory: one row per key, rows in one dict per key group."""
+"""The keyed state backend in memory: one row per key, one dict of rows per key group."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Final, NoReturn, TypeVar
 from rekindle.common.types import Row as RowKey
 from rekindle.datastream.state import State
 from rekindle.errors import IncompatibleStateError, InvalidKeyError, StateAccessError
+from rekindle.runtime.key_bytes import owned_key
 from rekindle.runtime.key_hash import key_group
-from rekindle.runtime.keys import owned_key
 from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.capture import RowCapture
 from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeLog, Row
@@ -26,8 +26,8 @@ from rekindle.runtime.state.ttl.layer import TtlStates
 from rekindle.serde import value_codec_for
 
 _FRONT_ENTRIES: Final = 1 << 18
-# Each time that the keys have doubled beyond so many, the garbage collector is told to leave them alone: a full
-# collection over millions of rows stands still for half a second.
+# Each time the keys have doubled beyond so many, rows are frozen for the garbage collector: a full collection over
+# millions of rows stops the process for half a second.
 _FREEZE_KEYS: Final = 1 << 18
 _NOTHING: Final = frozenset({type(None)})
 
@@ -37,7 +37,7 @@ StateT = TypeVar("StateT", bound=State)
 
 
 class _NoKeyRow(list[Any]):
-    """The current row while there is no current key: whoever touches it is told."""
+    """The current row while there is no current key: any access to it raises StateAccessError."""
 
     def _refuse(self, *_: Any) -> NoReturn:
         raise StateAccessError(
@@ -98,8 +98,8 @@ class HashMapKeyedBackend(DescribedStates):
         #: The stored state of the last snapshots: decides what the next snapshot writes whole.
         self.inventories = Inventories()
         self.row: Row = _NO_KEY
-        #: key -> row, bounded: rows of the keys seen lately, attached or not. Cleared in place, and replaced only when
-        #: a state is registered: bind its `get` per batch.
+        #: key -> row of keys seen lately, attached or not; bounded. Cleared in place, and replaced only when a state is
+        #: registered: bind its `get` per batch.
         self.front: dict[Any, Row] = {}
         self._groups: dict[int, dict[Any, Row]] = {group: {} for group in key_groups}
         self._max_parallelism = max_parallelism
@@ -113,31 +113,31 @@ class HashMapKeyedBackend(DescribedStates):
         self._emptied: dict[Any, Row] = {}
         self._frozen_keys = 0
         self._unclaimed: dict[str, list[tuple[int, StatePart]]] = {}
-        # Why some state could not be taken; whoever goes on all the same must not snapshot without it.
+        # Why some restored state could not be loaded: a snapshot without it must not be taken.
         self._refused: IncompatibleStateError | None = None
         self._ttl_states = TtlStates(self, options.clock)
         defers = options.defer_reads and options.track_changes
         self._capture = RowCapture(self._groups, self._columns, self._unclaimed, self._key_codec, defers)
-        # Whether a snapshot reads rows behind our back, so that what they hold is kept before it is overwritten.
+        # Whether a snapshot defers reading rows, so that old values are kept before they are overwritten.
         self._keeps = False
 
-    # ------------------------------------------------------------------------------------------------- current key
+    # -- current key --------------------------------------------------------------------------------------------------
 
     def set_current_key(self, key: Any) -> None:
-        """Handles work on this key from now on."""
+        """Let the handles work on this key from now on."""
         self.row = self.front.get(key) or self.load_row(key)
 
     def current_key(self) -> Any:
-        """The key that handles work on."""
+        """The key that the handles work on."""
         return self.row[ROW_KEY]
 
     def clear_current_key(self) -> None:
-        """No key any more: handles refuse to work."""
+        """Leave no current key: handles refuse to work."""
         self.row = _NO_KEY
 
     @contextmanager
     def visiting_keys(self) -> Iterator[None]:
-        """Inside, any key may become the current one; afterwards it is the one that it was before, or none."""
+        """A block in which any key may become the current one; afterwards the former one, or none, is current again."""
         before = self.row
         try:
             yield
@@ -145,10 +145,10 @@ class HashMapKeyedBackend(DescribedStates):
             if before is _NO_KEY:
                 self.clear_current_key()
             else:
-                self.set_current_key(before[ROW_KEY])  # looked up anew: the row may be another by now
+                self.set_current_key(before[ROW_KEY])  # look the row up again: it may have been replaced
 
     def load_row(self, key: Any) -> Row:
-        """The row of a key that is not in `front`, which has it afterwards; a new key's row stays detached."""
+        """The row of a key that is not in `front`; puts it there. A new row stays detached until it is written."""
         group = self._key_group_of(key)
         rows = self._groups.get(group)
         if rows is None:
@@ -167,14 +167,14 @@ class HashMapKeyedBackend(DescribedStates):
         return row
 
     def keys(self) -> Iterator[Any]:
-        """The keys that have state, by key group and first write; handling one may change its state."""
+        """The keys that have state, by key group and first write; the caller may change the state on the way."""
         for rows in self._groups.values():
             for row in list(rows.values()):
                 if not _is_empty(row):
                     yield row[ROW_KEY]
 
     def keys_with(self, state_name: str) -> Iterator[Any]:
-        """The keys that have a value in one registered state; handling one may change its state."""
+        """The keys that have a value in one registered state; the caller may change it on the way."""
         place = self._columns[state_name].place
         for rows in self._groups.values():
             for row in list(rows.values()):
@@ -182,24 +182,24 @@ class HashMapKeyedBackend(DescribedStates):
                     yield row[ROW_KEY]
 
     def unclaimed_names(self) -> list[str]:
-        """The restored states that nobody has registered; full snapshots carry them along."""
+        """The restored states that are not registered; full snapshots carry them along."""
         return list(self._unclaimed)
 
     def number_of_keys(self) -> int:
-        """Keys that have state, or had some that a snapshot must still see removed."""
+        """The number of keys, with removed keys whose removal no snapshot has written yet."""
         return sum(map(len, self._groups.values()))
 
     def keys_per_group(self) -> dict[int, int]:
-        """The same per key group."""
+        """Key group -> number of its keys, counted as `number_of_keys` does."""
         return {group: len(rows) for group, rows in self._groups.items()}
 
     def _plain_key_group(self, key: Any) -> int:
         return key_group(key, self._max_parallelism)
 
-    # ---------------------------------------------------------------------------------------------- for the handles
+    # -- for the handles ----------------------------------------------------------------------------------------------
 
     def mark(self, row: Row, column: int) -> None:
-        """A value-like column is about to be written for the first time in this generation."""
+        """Mark a value-like column before its first write in this generation."""
         if self._keeps:
             self._keeps = self._capture.keep(row, column - 1)
         generation = self.generation
@@ -210,7 +210,7 @@ class HashMapKeyedBackend(DescribedStates):
             self._attach(row)
 
     def mark_change(self, row: Row, column: int, change: Change) -> Change:
-        """A detailed column changed for the first time in this generation; returns the change to go on with."""
+        """Mark a detailed column at its first change in this generation; returns the change to continue with."""
         if self._tracks:
             self._changes.touch(row, column)
         else:
@@ -221,21 +221,21 @@ class HashMapKeyedBackend(DescribedStates):
         return change
 
     def note_emptied(self, row: Row) -> None:
-        """A column of the row became empty: look at the row when rows are purged."""
+        """Record that a column of the row became empty: the next purge checks the row."""
         self._emptied[row[ROW_KEY]] = row
 
     def rows_of(self, key_group: int) -> list[Row]:
-        """The rows of a key group as they are now; the list is the caller's."""
+        """A new list of the rows of a key group."""
         return list(self._groups[key_group].values())
 
     def before_full_snapshots(self, cleanup: Callable[[Iterable[Row]], None]) -> None:
-        """Call this with the rows of a key group before they are captured whole."""
+        """Register a cleanup that is called with the rows of a key group before they are captured whole."""
         self._capture.cleanups.append(cleanup)
 
     def with_every_key(self, cleanup: Callable[[], object]) -> None:
-        """Call this whenever a key is chosen; backends for which nobody asks this pay nothing for it."""
+        """Register a cleanup that is called whenever a key is chosen; costs nothing if it is not used."""
         if not isinstance(self.front, CleaningFront):
-            self.front.clear()  # a batch that is being processed goes on with the old one: it must find nothing there
+            self.front.clear()  # the current batch keeps the old `front`: it must find no rows there
             self.front = CleaningFront()
         self.front.cleanups.append(cleanup)
 
@@ -245,10 +245,10 @@ class HashMapKeyedBackend(DescribedStates):
         assert row[ROW_KEY] not in rows, f"two rows for key {row[ROW_KEY]!r}"
         rows[row[ROW_KEY]] = row
 
-    # ------------------------------------------------------------------------------------------------ registration
+    # -- registration -------------------------------------------------------------------------------------------------
 
     def register(self, spec: StateSpec, handle_over: Callable[[int], StateT]) -> StateT:
-        """The handle for a spec: the known one, or a new one over a new column with what was restored."""
+        """The handle for a spec: the known one, or a new one over a new column, with restored values loaded."""
         known = self._columns.get(spec.name)
         if known is not None:
             known.spec.check_same(spec)
@@ -260,11 +260,11 @@ class HashMapKeyedBackend(DescribedStates):
         parts = self._unclaimed.pop(spec.name, [])
         parts.reverse()
         adopted: set[int] = set()
-        while parts:  # each is let go when it is loaded: all rows and all bytes need not be in memory at once
+        while parts:  # free each part once it is loaded: not all rows and all bytes need be in memory at once
             group, part = parts.pop()
             try:
                 emptied = column.load(part, group, self._groups[group], self._key_codec)
-                self._check_homes(spec.name, group)
+                self._check_key_groups(spec.name, group)
             except IncompatibleStateError as error:
                 self._refused = error
                 raise
@@ -274,14 +274,14 @@ class HashMapKeyedBackend(DescribedStates):
         for group in adopted:
             self._mark_adopted(column, self._groups[group].values())
         if self.row is not _NO_KEY:
-            # A detached row is too short now, and the key may have got a restored one.
+            # A detached row is too short now, and the key may have a restored row.
             self.set_current_key(self.row[ROW_KEY])
         return handle
 
-    def _check_homes(self, state: str, group: int) -> None:
-        """Refuse a row as key that belongs elsewhere: it would never be found again.
+    def _check_key_groups(self, state: str, group: int) -> None:
+        """Refuse a `Row` key that belongs to another key group now: it would never be found again.
 
-        Before rows named f0, f1, ... were the rows without names, they had key groups of their own.
+        Older versions put rows with the field names f0, f1, ... into other key groups than rows without names.
         """
         rows = self._groups[group]
         if type(next(iter(rows), None)) is not RowKey:
@@ -294,7 +294,7 @@ class HashMapKeyedBackend(DescribedStates):
                 )
 
     def _mark_adopted(self, column: Column, rows: Iterable[Row]) -> None:
-        """Values that got their timestamps just now: the next delta has to write them."""
+        """Mark values that have just got timestamps as changed: the next delta has to write them."""
         mark = column.place + 1
         for row in rows:
             if row[column.place] is None:
@@ -312,21 +312,21 @@ class HashMapKeyedBackend(DescribedStates):
 
     def _drop_empty(self, group: int, rows: list[Row]) -> None:
         for row in rows:
-            # What has been emptied since the restore is purged when no snapshot needs it any more.
+            # Rows that were emptied since the restore are purged once no snapshot needs them.
             if _is_empty(row) and row[ROW_KEY] not in self._emptied:
                 self._groups[group].pop(row[ROW_KEY], None)
 
-    # --------------------------------------------------------------------------------------------------- snapshots
+    # -- snapshots ----------------------------------------------------------------------------------------------------
 
-    def _check_taken(self) -> None:
+    def _check_restored(self) -> None:
         if self._refused is not None:
             raise self._refused
 
     def snapshot_delta(
         self, snapshot_id: int, since_completed_id: int | None, whole: Iterable[int] = ()
     ) -> CapturedDelta:
-        """Cut: what changed since the completed snapshot, some key groups whole; costs what changed."""
-        self._check_taken()
+        """Cut: capture the changes since the completed snapshot, and the key groups in `whole` as a whole."""
+        self._check_restored()
         assert self._tracks, "a delta of a backend that tracks no changes"
         key_groups = list(whole)
         self._capture.clean(key_groups)
@@ -339,15 +339,15 @@ class HashMapKeyedBackend(DescribedStates):
         return self._capture.changed(changes, rewritten, overwritten)
 
     def snapshot_whole(self, snapshot_id: int) -> list[CapturedGroup]:
-        """Cut: everything, on top of nothing."""
+        """Cut: capture everything, for a snapshot without a base."""
         return self._snapshot_all(lambda: self._changes.cut_whole(snapshot_id))
 
     def snapshot_aside(self, snapshot_id: int) -> list[CapturedGroup]:
-        """Everything, for a snapshot on which nothing will stand: the next delta is as if it had not been."""
+        """Capture everything, for a snapshot that is no base of others (a savepoint): the next delta ignores it."""
         return self._snapshot_all(lambda: self._changes.set_aside(snapshot_id))
 
     def _snapshot_all(self, cut: Callable[[], None]) -> list[CapturedGroup]:
-        self._check_taken()
+        self._check_restored()
         self._capture.clean(self.key_groups)
         overwritten = self._capture.begin(self.number_of_keys())
         captured = [self._capture.group(group, overwritten) for group in self.key_groups]
@@ -358,19 +358,19 @@ class HashMapKeyedBackend(DescribedStates):
         return captured
 
     def snapshot_completed(self, snapshot_id: int) -> None:
-        """The snapshot is durable: later deltas stand on it."""
+        """The snapshot is durable: later deltas build on it."""
         self._changes.completed(snapshot_id)
         self.inventories.completed(snapshot_id)
         self._purge()
         self._freeze()
 
     def snapshot_aborted(self, snapshot_id: int) -> None:
-        """As if it had never been triggered: the next delta covers more."""
+        """The snapshot counts as never triggered: the next delta covers its changes too."""
         self._changes.aborted(snapshot_id)
         self.inventories.aborted(snapshot_id)
 
     def forget_changes(self) -> None:
-        """No snapshot will ask for what changed so far; rows without any value go."""
+        """Drop the collected changes and empty rows: no snapshot will ask for them."""
         if self._tracks:
             self._changes.forget()
             self.generation = self._changes.open
@@ -383,7 +383,7 @@ class HashMapKeyedBackend(DescribedStates):
             gc.freeze()
 
     def _purge(self) -> None:
-        """Drop rows whose columns are all empty and whose removal no snapshot has still to write."""
+        """Drop empty rows whose removal no snapshot still has to write."""
         if not self._emptied or self._capture.reads_rows:
             return
         needed = self._changes.sealed_rows()
@@ -401,13 +401,13 @@ class HashMapKeyedBackend(DescribedStates):
             row[ROW_GROUP:] = [~group] + [None] * (len(row) - ROW_COLUMNS)
         self._emptied = kept
 
-    # ----------------------------------------------------------------------------------------------------- restore
+    # -- restore ------------------------------------------------------------------------------------------------------
 
     def restore(self, parts: Iterable[tuple[int, bytes]]) -> None:
         """Load (key group, part): for each key group the full part first, then its deltas in order.
 
         Parts of key groups that this subtask does not own are skipped. Values are decoded when their state is
-        registered; what is never registered is carried along into full snapshots.
+        registered; states that are never registered are carried along into full snapshots.
         """
         assert not self._columns, "restore comes before registration"
         assert self.row is _NO_KEY, "restore comes before the first key"

@@ -1,4 +1,4 @@
-"""What user code cannot change after a cut needs no copy and no encoding in the synchronous part (I13)."""
+"""Immutable values: user code cannot change them after a cut, so capturing them needs no copy (I13)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def all_immutable(values: Iterable[Any]) -> bool:
         if not deeper:
             return True
         if deeper == {tuple} == kinds and ATOMS.issuperset(map(type, chain.from_iterable(level))):
-            return True  # the most frequent case, without another list
+            return True  # the fast path for the most frequent case
         inside: list[Iterable[Any]] = []
         for kind in deeper:
             own: list[Any] = level if kinds == {kind} else [value for value in level if type(value) is kind]

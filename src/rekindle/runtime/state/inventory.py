@@ -1,4 +1,4 @@
-"""What a subtask knows of its stored state: enough to decide what the next snapshot writes whole (I12)."""
+"""Inventories of a subtask's stored state: they decide what the next snapshot writes whole (I12)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Inventories:
         self._restored = Inventory.of(share.keyed, share.timers, share.file_bytes)
 
     def rewrites(self, base_id: int, keys: Mapping[int, int]) -> Rewrites | None:
-        """What a snapshot on top of `base_id` writes whole; `keys`: their number per key group now.
+        """Choose what a snapshot on top of `base_id` writes whole; `keys`: their number per key group now.
 
         None: the inventory of that snapshot is not known.
         """

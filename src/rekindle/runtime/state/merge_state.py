@@ -1,4 +1,4 @@
-"""State of several rows becomes that of one: what windows that merge need."""
+"""Merge the state of several rows into one row, for windows that merge."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rekindle.runtime.state.shaped import ShapedListState
 from rekindle.runtime.state.ttl.expiring_handles import TtlAggregatingState, TtlListState
 
 
-def merge_state(keyed: Rows, handle: State, target: Row, sources: Iterable[Row]) -> None:
-    """Move what a handle finds in the sources to the target, which is the current row afterwards."""
+def merge_state(rows: Rows, handle: State, target: Row, sources: Iterable[Row]) -> None:
+    """Move a state's values from the source rows to the target row, which is the current row afterwards."""
     if isinstance(handle, ShapedListState):
         handle = handle.inner
     if isinstance(handle, TtlListState):
         handle = handle.elements  # each element keeps its time
     for source in sources:
-        keyed.row = source
+        rows.row = source
         if isinstance(handle, RowAggregatingState | TtlAggregatingState):
             accumulator = handle.accumulator()
             handle.clear()
-            keyed.row = target
+            rows.row = target
             handle.merge(accumulator)
             continue
         if not isinstance(handle, ReducingState | ListState) or isinstance(handle, AggregatingState):
@@ -34,9 +34,9 @@ def merge_state(keyed: Rows, handle: State, target: Row, sources: Iterable[Row])
             )
         held: Any = handle.get()
         handle.clear()
-        keyed.row = target
+        rows.row = target
         if isinstance(handle, ListState):
             handle.add_all(list(held))
         elif held is not None:
             handle.add(held)
-    keyed.row = target
+    rows.row = target

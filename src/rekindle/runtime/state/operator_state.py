@@ -1,4 +1,4 @@
-"""State of an operator's subtask rather than of a key: lists (split or union on rescale) and broadcast maps."""
+"""Operator state: lists (split or union on a rescale) and broadcast maps of a subtask, not of a key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOG: Final = logging.getLogger("rekindle.state")
 DescriptorT = TypeVar("DescriptorT", bound=StateDescriptor)
 
 
-# ------------------------------------------------------------------------------------------------------------ handles
+# -- handles -----------------------------------------------------------------------------------------------------------
 
 
 class OperatorListState(ListState[Any]):
@@ -57,7 +57,7 @@ class OperatorListState(ListState[Any]):
 
 
 class HeapReadOnlyBroadcastState(ReadOnlyBroadcastState[Any, Any]):
-    """Broadcast state as the side sees it that may not change it."""
+    """Broadcast state for the side that may not change it."""
 
     def __init__(self, spec: StateSpec, entries: dict[Any, Any]) -> None:
         self._name = spec.name
@@ -89,19 +89,19 @@ class HeapReadOnlyBroadcastState(ReadOnlyBroadcastState[Any, Any]):
         return not self._entries
 
     def put(self, key: Any, value: Any) -> None:
-        """Refused: only the broadcast side may."""
+        """Raise StateAccessError: only the broadcast side may."""
         self._refuse()
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
-        """Refused: only the broadcast side may."""
+        """Raise StateAccessError: only the broadcast side may."""
         self._refuse()
 
     def remove(self, key: Any) -> None:
-        """Refused: only the broadcast side may."""
+        """Raise StateAccessError: only the broadcast side may."""
         self._refuse()
 
     def clear(self) -> None:
-        """Refused: only the broadcast side may."""
+        """Raise StateAccessError: only the broadcast side may."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:
@@ -112,7 +112,7 @@ class HeapReadOnlyBroadcastState(ReadOnlyBroadcastState[Any, Any]):
 
 
 class HeapBroadcastState(BroadcastState[Any, Any], HeapReadOnlyBroadcastState):
-    """Broadcast state as the broadcast side sees it."""
+    """Broadcast state for the broadcast side, which may change it."""
 
     def put(self, key: Any, value: Any) -> None:
         """Set an entry."""
@@ -133,11 +133,11 @@ class HeapBroadcastState(BroadcastState[Any, Any], HeapReadOnlyBroadcastState):
         self._entries.clear()
 
 
-# ------------------------------------------------------------------------------------------------------------ backend
+# -- backend -----------------------------------------------------------------------------------------------------------
 
 
 class _Registered:
-    """A state of this operator: a list, or the dict of a broadcast map."""
+    """A registered state of this operator: a list, or the dict of a broadcast map."""
 
     def __init__(self, spec: StateSpec, distribution: Distribution) -> None:
         self.spec = spec
@@ -190,7 +190,7 @@ class _Registered:
 
 
 class OperatorStateBackend(OperatorStateStore):
-    """Operator state of one subtask, in memory; small, so a snapshot is always whole and encoded at the cut (I13)."""
+    """Operator state of one subtask, in memory. It is small: snapshots are whole and encoded at the cut (I13)."""
 
     def __init__(self, subtask: int = 0, *, allow_pickle: bool = True) -> None:
         self._subtask = subtask
@@ -199,19 +199,19 @@ class OperatorStateBackend(OperatorStateStore):
         self._unclaimed: dict[str, OperatorStatePart] = {}
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list whose elements are spread evenly over the subtasks on a restore."""
+        """A list whose elements are spread evenly over the subtasks on a rescale."""
         return self._register(list_spec, state_descriptor, Distribution.SPLIT).elements
 
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list of which every subtask gets all elements on a restore."""
+        """A list whose elements all go to every subtask on a restore."""
         return self._register(list_spec, state_descriptor, Distribution.UNION).elements
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        """A map that every subtask holds alike."""
+        """A map that is the same in every subtask."""
         return self._register(map_spec, state_descriptor, Distribution.BROADCAST).broadcast
 
     def get_read_only_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
-        """The same map for the side that may not change it."""
+        """The broadcast map for the side that may not change it."""
         return self._register(map_spec, state_descriptor, Distribution.BROADCAST).read_only
 
     @property
@@ -220,25 +220,25 @@ class OperatorStateBackend(OperatorStateStore):
         return self._allow_pickle
 
     def unclaimed_names(self) -> list[str]:
-        """The restored states that nobody has registered; snapshots carry them along."""
+        """The restored states that are not registered; snapshots carry them along."""
         return list(self._unclaimed)
 
     def registered_names(self) -> set[str]:
-        """The names of all states here, registered or restored."""
+        """The names of all states, registered or restored."""
         return {*self._states, *self._unclaimed}
 
     def snapshot(self) -> bytes:
-        """All states as bytes."""
+        """Encode all states."""
         carried = [
             part
             for part in self._unclaimed.values()
-            # Every subtask got all of a union list: one is enough to carry it on.
+            # Every subtask has all elements of a union list: one subtask carries it along.
             if part.distribution is not Distribution.UNION or self._subtask == 0
         ]
         return encode_operator_part([*carried, *(state.encode() for state in self._states.values())])
 
     def restore(self, data: bytes) -> None:
-        """Take what `redistribute` made for this subtask; states get it as they are registered."""
+        """Restore this subtask's share (`redistribute.operator_share`); states are decoded when they are registered."""
         assert not self._states, "restore comes before registration"
         self._unclaimed = {part.name: part for part in decode_operator_part(data)}
 

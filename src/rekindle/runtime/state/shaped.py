@@ -1,6 +1,6 @@
-"""The layer over state whose type has rows in it: what is written gets the names of the type, as a restore gives them.
+"""The layer over state whose type contains rows: written rows get the field names of the type, as after a restore.
 
-It knows no backend and no time to live: both are below. State without rows has no such layer.
+The layer knows no backend and no time to live: both are below it. State without rows has no such layer.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from rekindle.runtime.state.spec import StateSpec
 
 
 def shaped_value(spec: StateSpec, inner: ValueState[Any]) -> ValueState[Any]:
-    """The value state with the layer that its type needs."""
+    """Add the layer that the value state's type needs."""
     return inner if spec.shape is None else ShapedValueState(inner, spec.shape)
 
 
 def shaped_list(spec: StateSpec, inner: ListState[Any]) -> ListState[Any]:
-    """The list state with the layer that its type needs."""
+    """Add the layer that the list state's type needs."""
     return inner if spec.shape is None else ShapedListState(inner, spec.shape)
 
 
 def shaped_map(spec: StateSpec, inner: MapState[Any, Any]) -> MapState[Any, Any]:
-    """The map state with the layer that its types need."""
+    """Add the layer that the map state's types need."""
     if spec.shape is None and spec.shape_field is None:
         return inner
     return ShapedMapState(inner, spec.shape_field or _same, spec.shape or _same)
 
 
 def shaped_reducing(spec: StateSpec, inner: ReducingState[Any]) -> ReducingState[Any]:
-    """The reducing state with the layer that its type needs."""
+    """Add the layer that the reducing state's type needs."""
     return inner if spec.shape is None else ShapedReducingState(inner, spec.shape)
 
 
 def shaped_reduce(shape: Converter | None, reduce: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A reduce function whose results have the names of their type."""
+    """A reduce function whose results have the field names of their type."""
     return reduce if shape is None else lambda value1, value2: shape(reduce(value1, value2))
 
 
 def shaped_aggregate(shape: Converter | None, aggregate: AggregateLike) -> AggregateLike:
-    """An aggregate function whose accumulators have the names of their type."""
+    """An aggregate function whose accumulators have the field names of their type."""
     return aggregate if shape is None else ShapedAggregate(aggregate, shape)
 
 
@@ -68,7 +68,7 @@ class ShapedValueState(ValueState[Any]):
         self._inner.update(self._shape(value))
 
     def clear(self) -> None:
-        """Forget the current key's value."""
+        """Remove the current key's value."""
         self._inner.clear()
 
 
@@ -90,7 +90,7 @@ class ShapedReducingState(ReducingState[Any]):
         self._inner.add(self._shape(value))
 
     def clear(self) -> None:
-        """Forget the current key's value."""
+        """Remove the current key's value."""
         self._inner.clear()
 
 
@@ -110,11 +110,11 @@ class ShapedAggregate:
         return self._shape(self._inner.add(value, accumulator))
 
     def get_result(self, accumulator: Any) -> Any:
-        """What the accumulator stands for."""
+        """The result of an accumulator."""
         return self._inner.get_result(accumulator)
 
     def merge(self, acc_a: Any, acc_b: Any) -> Any:
-        """Two accumulators as one."""
+        """Merge two accumulators."""
         return self._shape(self._inner.merge(acc_a, acc_b))
 
 
@@ -145,7 +145,7 @@ class ShapedListState(ListState[Any]):
         self.inner.update(list(map(self._shape, values)))
 
     def clear(self) -> None:
-        """Forget the list."""
+        """Remove the list."""
         self.inner.clear()
 
 

@@ -1,4 +1,4 @@
-"""What a registered state is: name, kind and codecs, read from the user's descriptor."""
+"""The spec of a registered state: name, kind and codecs, read from the user's descriptor."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rekindle.datastream.state import (
     ValueStateDescriptor,
 )
 from rekindle.errors import RekindleError, StateAccessError
-from rekindle.runtime.isolation import type_is_immutable
+from rekindle.runtime.copy_on_emit import type_is_immutable
 from rekindle.serde import value_codec_for
 
 if TYPE_CHECKING:
     from rekindle.runtime.state.ttl.expiry import TtlSettings
 
 
-#: What decoding bytes of another type may raise: a codec's complaints, and those of a class that is gone or changed.
+#: Errors that decoding bytes of another type may raise: from a codec, or from a class that is gone or changed.
 UNREADABLE: Final = (
     msgspec.MsgspecError,
     RekindleError,
@@ -36,7 +36,7 @@ UNREADABLE: Final = (
     AttributeError,
     ImportError,
 )
-# Also the raw msgpack of a part.
+# Bytes for a codec; a part holds them as raw msgpack.
 Buffer = bytes | bytearray | memoryview | msgspec.Raw
 
 
@@ -48,7 +48,7 @@ class Codec(Protocol):
         ...
 
     def decode(self, data: bytes, /) -> Any:
-        """What `encode` wrote."""
+        """Decode the bytes that `encode` wrote."""
         ...
 
     def encode_all(self, values: list[Any], /) -> bytes:
@@ -56,12 +56,12 @@ class Codec(Protocol):
         ...
 
     def decode_all(self, data: Buffer, /) -> list[Any]:
-        """What `encode_all` wrote."""
+        """Decode the bytes that `encode_all` wrote."""
         ...
 
 
 class StateKind(StrEnum):
-    """What a state is to its users; part of the snapshot format."""
+    """The kind of a state; part of the snapshot format."""
 
     VALUE = "value"
     LIST = "list"
@@ -71,31 +71,31 @@ class StateKind(StrEnum):
 
     @property
     def detailed(self) -> bool:
-        """Whether changes are tracked inside the value (entries, appends)."""
+        """Whether changes inside a value are tracked (map entries, list appends)."""
         return self in (StateKind.LIST, StateKind.MAP)
 
 
 @dataclass(frozen=True)
 class StateSpec:
-    """A state of one operator. `values` encodes what is kept: a value, an element, an accumulator, a map's values."""
+    """A state of one operator. `values` encodes its values, elements, accumulators or map values."""
 
     name: str
     kind: StateKind
-    #: The type for people, and its fingerprint: types with the same one read each other's bytes.
+    #: The type's name for messages, and its fingerprint: types with the same fingerprint read each other's bytes.
     type_name: str
     fingerprint: str
     values: Codec
     fields: Codec | None = None
-    #: Whether the values' declared type says that nobody can change them.
+    #: Whether the values' declared type is immutable.
     frozen: bool = False
-    #: None: values do not expire, and carry no timestamps.
+    #: None: values do not expire and have no timestamps.
     ttl: TtlSettings | None = None
-    #: How values, and the keys of a map, get the names of their rows; None: there are no rows in them.
+    #: Converters that give rows in values, and in the keys of a map, their field names; None: they contain no rows.
     shape: Converter | None = None
     shape_field: Converter | None = None
 
     def check_same(self, other: StateSpec) -> None:
-        """The same name may be registered again, but only as the same kind and type."""
+        """Raise StateAccessError unless the other spec has the same kind, type and time to live."""
         if (self.kind, self.fingerprint) != (other.kind, other.fingerprint):
             raise StateAccessError(
                 f"State '{self.name}' is already registered as {self.kind} state of {self.type_name}; "
@@ -113,7 +113,7 @@ def value_spec(descriptor: ValueStateDescriptor, allow_pickle: bool) -> StateSpe
 
 
 def list_spec(descriptor: ListStateDescriptor, allow_pickle: bool) -> StateSpec:
-    """The spec of a list state: what is encoded one by one is an element."""
+    """The spec of a list state: its elements are encoded one by one."""
     return _spec(descriptor, StateKind.LIST, descriptor.elem_type_info, allow_pickle)
 
 
@@ -130,7 +130,7 @@ def reducing_spec(descriptor: ReducingStateDescriptor, allow_pickle: bool) -> St
 
 
 def aggregating_spec(descriptor: AggregatingStateDescriptor, allow_pickle: bool) -> StateSpec:
-    """The spec of an aggregating state: what is kept is the accumulator."""
+    """The spec of an aggregating state: it keeps the accumulator."""
     return _spec(descriptor, StateKind.AGGREGATING, descriptor.type_info, allow_pickle)
 
 

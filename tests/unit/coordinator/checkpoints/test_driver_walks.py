@@ -1,4 +1,4 @@
-"""Random lives of a job's checkpoints on a real store: what is kept can be restored, what is not kept is not there."""
+"""Random runs of a job's checkpoints on a real store: kept ones can be restored, files of others are deleted."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def plan_of(chance: random.Random, savepoints: Path) -> JobPlan:
 
 
 class Life:
-    """A driver whose slots are played by chance: snapshots come, fail, come late or never, and attempts die."""
+    """A driver with random slots: snapshots come, fail, come late or never, and attempts fail."""
 
     def __init__(self, seed: int, directory: Path) -> None:
         self.chance = random.Random(seed)
@@ -73,7 +73,7 @@ class Life:
         self.awaited: list[tuple[CheckpointOrder, int, int]] = []
         self.checkpointing.started(lambda message: None)
 
-    # -- what may happen ----------------------------------------------------------------------------------------------
+    # -- events -------------------------------------------------------------------------------------------------------
 
     def trigger(self) -> None:
         checkpointing = self.checkpointing
@@ -92,7 +92,7 @@ class Life:
             first = self.chance.randrange(min(4, len(self.awaited)))
             self.checkpointing.on_message(self.snapshot(*self.awaited.pop(first)))
 
-    def write_and_say_nothing(self) -> None:
+    def write_without_acknowledging(self) -> None:
         if self.awaited:
             self.snapshot(*self.awaited[-1])
 
@@ -106,7 +106,7 @@ class Life:
         self.begin()
 
     def snapshot(self, order: CheckpointOrder, chain: int, subtask: int) -> CheckpointAcknowledged:
-        """Everything, or what changed since the base; in a file of its own."""
+        """A snapshot of the whole state, or of the changes since the base, in its own file."""
         operators = []
         for node in (self.plan.nodes[number] for number in self.plan.chains[chain].nodes):
             name = StateFileName.of(order.id, self.basis.attempt, node.uid, subtask)
@@ -143,7 +143,7 @@ class Life:
         self.checkpointing.job_ended(status)
         return status
 
-    # -- what holds ---------------------------------------------------------------------------------------------------
+    # -- invariants ---------------------------------------------------------------------------------------------------
 
     def listed(self) -> list[int]:
         """The checkpoints that a restore finds; each has every byte that it needs."""
@@ -177,11 +177,11 @@ def exactly_needed(store: LocalStore, folders: list[str], prefix: str = "") -> b
     return {path for path in files if not path.endswith((BEGUN, COMPLETED))} == needed
 
 
-STEPS = ["trigger"] * 6 + ["acknowledge"] * 14 + ["write_and_say_nothing", "decline", "die"]
+STEPS = ["trigger"] * 6 + ["acknowledge"] * 14 + ["write_without_acknowledging", "decline", "die"]
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_what_is_kept_loads_and_what_is_not_kept_is_gone(seed: int, tmp_path: Path):
+def test_kept_checkpoints_load_and_the_files_of_others_are_deleted(seed: int, tmp_path: Path):
     """I12, I16, I19, for files of checkpoints that overlap, share, fail, and die with their attempt."""
     life = Life(seed, tmp_path)
     for step in life.chance.choices(STEPS, k=40):

@@ -49,7 +49,7 @@ def three(store):
         (GoingBack(committing=("Sink: orders",), allowed=True), True),
     ],
 )
-def test_who_may_go_back(going_back, taken):
+def test_which_jobs_go_back_without_asking(going_back, taken):
     if taken:
         assert decide("chk-7 is damaged.", "s3://c/chk-6", going_back) == "s3://c/chk-6"
         return
@@ -63,7 +63,7 @@ def test_who_may_go_back(going_back, taken):
     assert "execution.state-recovery.path" in text
 
 
-def test_without_an_older_one_there_is_nothing_to_decide():
+def test_without_an_older_checkpoint_the_damage_is_raised():
     for going_back in (GoingBack(), NEVER, GoingBack(allowed=True)):
         with pytest.raises(CorruptCheckpointError, match="there is no older good checkpoint beside it") as caught:
             decide("chk-7 is damaged.", None, going_back)
@@ -123,8 +123,8 @@ def test_the_sinks_that_commit(sink, committing):
     assert GoingBack.of(plan(sink, allow=True)).allowed
 
 
-def test_results_that_were_handed_out_cannot_be_taken_back():
-    """A running `execute_and_collect` is like a sink that commits; one that is started anew has handed out nothing."""
+def test_results_that_were_given_out_cannot_be_taken_back():
+    """A running `execute_and_collect` is like a sink that commits; a new one has given out nothing."""
     assert GoingBack.of(plan()).committing == ()
     assert len(GoingBack.of(plan(), results_given_out=True).committing) == 1
 
@@ -133,11 +133,11 @@ def test_results_that_were_handed_out_cannot_be_taken_back():
 
 
 def damaged_in_a_slot(text="The state file shared/3-1-op-0.state is damaged."):
-    """As a slot finds it when it reads: the driver learns the sentence only."""
+    """Damage that a slot finds: the driver gets only the sentence."""
     return CorruptCheckpointError(text)
 
 
-def test_the_newest_older_one_that_is_good_to_its_last_byte(store, three, caplog):
+def test_the_newest_older_checkpoint_that_is_whole_is_chosen(store, three, caplog):
     one, two, last = three
     flip(store, state_file(two))
     loaded = choose_restore(store, folder(last), damaged_in_a_slot(), GoingBack())
@@ -146,14 +146,14 @@ def test_the_newest_older_one_that_is_good_to_its_last_byte(store, three, caplog
     assert f"memory://{folder(one)}, is restored instead" in caplog.text
 
 
-def test_a_committing_sink_is_offered_it(store, three):
+def test_with_a_committing_sink_the_older_checkpoint_is_only_offered(store, three):
     _, two, last = three
     with pytest.raises(CorruptCheckpointError, match="state is damaged") as caught:
         choose_restore(store, folder(last), damaged_in_a_slot(), NEVER)
     assert caught.value.alternative == f"memory://{folder(two)}"
 
 
-def test_nothing_good_is_left(store, three):
+def test_no_older_checkpoint_is_whole(store, three):
     one, two, last = three
     flip(store, state_file(one))
     store.delete(state_file(two))
@@ -161,7 +161,7 @@ def test_nothing_good_is_left(store, three):
         choose_restore(store, folder(last), damaged_in_a_slot(), GoingBack(allowed=True))
 
 
-def test_the_newest_that_is_whole_to_its_last_byte(store, three):
+def test_a_damaged_checkpoint_is_replaced_when_it_is_loaded(store, three):
     one, two, last = three
     assert load_or_older(store, folder(last), NEVER).manifest == last
     flip(store, metadata_path(folder(last)))
@@ -172,7 +172,7 @@ def test_the_newest_that_is_whole_to_its_last_byte(store, three):
     assert load_or_older(store, folder(last), GoingBack()).manifest == one, "not read to its last byte"
 
 
-def test_a_savepoint_has_nothing_older_beside_it(store):
+def test_a_damaged_savepoint_has_no_older_one(store):
     store.put("savepoint-0a1b2c-1d2e3f/_metadata", b"REKINDLE")
     with pytest.raises(CorruptCheckpointError, match="there is no older good checkpoint"):
         load_or_older(store, "savepoint-0a1b2c-1d2e3f", GoingBack(allowed=True))

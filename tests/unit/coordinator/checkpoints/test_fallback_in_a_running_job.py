@@ -1,4 +1,4 @@
-"""I16 in a running job: damage that a slot finds while it restores leads to an older checkpoint, or to its refusal."""
+"""I16 in a running job: if a slot finds damage, the job restores an older checkpoint, or fails and names one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rekindle.coordinator.failure_messages import task_failed
 from rekindle.errors import CorruptCheckpointError, JobExecutionError, StoreError
 from rekindle.protocol import TaskFailed, Verdict
 from tests.listed_checkpoints import list_checkpoints
-from tests.unit.coordinator.checkpoints.test_driver import Driver
+from tests.unit.coordinator.checkpoints.driver_harness import Driver
 
 ALLOWED = {"rekindle.state-recovery.allow-older-checkpoint": "true", "execution.checkpointing.num-retained": "3"}
 RETAIN = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
@@ -31,7 +31,7 @@ def flip(store, folder):
     store.put(path, bytes(data))
 
 
-def test_the_next_attempt_begins_from_the_older_one(tmp_path):
+def test_the_next_attempt_restores_the_older_checkpoint(tmp_path):
     driver = Driver(tmp_path, **ALLOWED)
     checkpointing = driver.checkpointing
     ids = [complete(driver) for _ in range(3)]
@@ -46,8 +46,8 @@ def test_the_next_attempt_begins_from_the_older_one(tmp_path):
     assert checkpointing.begin_attempt().restored_id == ids[2] + 1
 
 
-def test_the_damaged_one_does_not_stay_as_the_latest(tmp_path):
-    """I16: its files go, as those of nobody; a driver that comes now must find the older one, and a whole one."""
+def test_latest_is_not_the_damaged_checkpoint(tmp_path):
+    """I16: its files are deleted; the next driver must find the older checkpoint, and a whole one."""
     driver = Driver(tmp_path, **ALLOWED)
     ids = [complete(driver) for _ in range(3)]
     driver.checkpointing.failed("a slot died")
@@ -58,8 +58,8 @@ def test_the_damaged_one_does_not_stay_as_the_latest(tmp_path):
     assert resolve.load(driver.store, latest(driver.store, "shell"), deep=True).manifest.checkpoint_id == ids[1]
 
 
-def test_an_older_one_that_the_store_did_not_delete_is_as_good(tmp_path, monkeypatch):
-    """It was given up and could not be deleted; now it is all there is, and its files must not be swept away."""
+def test_an_older_checkpoint_that_could_not_be_deleted_is_restored(tmp_path, monkeypatch):
+    """The store could not delete it after it was given up; now its files must stay."""
     driver = Driver(tmp_path, **ALLOWED | {"execution.checkpointing.num-retained": "1"})
     with monkeypatch.context() as patched:
         patched.setattr(driver.store, "delete", lambda *paths: refuse())
@@ -78,7 +78,7 @@ def refuse():
     raise StoreError("the network is gone for a moment")
 
 
-def test_damage_that_reaches_further_is_passed_over(tmp_path):
+def test_an_older_checkpoint_that_is_damaged_too_is_skipped(tmp_path):
     driver = Driver(tmp_path, **ALLOWED)
     checkpointing = driver.checkpointing
     ids = [complete(driver) for _ in range(3)]
@@ -91,8 +91,8 @@ def test_damage_that_reaches_further_is_passed_over(tmp_path):
     assert checkpointing.begin_attempt().restored_id == ids[0]
 
 
-def test_handed_out_results_are_not_handed_out_again(tmp_path):
-    """`execute_and_collect` has given out what the damaged checkpoint covers."""
+def test_results_that_were_given_out_are_not_given_out_again(tmp_path):
+    """`execute_and_collect` has given out the records that the damaged checkpoint contains."""
     driver = Driver(tmp_path, **{"execution.checkpointing.num-retained": "3"})
     for _ in range(2):
         complete(driver)
@@ -102,8 +102,8 @@ def test_handed_out_results_are_not_handed_out_again(tmp_path):
         driver.checkpointing.go_back(DAMAGE)
 
 
-def test_a_start_by_hand_from_a_damaged_one(tmp_path):
-    """Nothing was handed out by this run: the older one of the older timeline is taken, and a new timeline begun."""
+def test_a_run_that_was_started_from_a_damaged_checkpoint_goes_back_in_the_older_timeline(tmp_path):
+    """This run has given out nothing: it restores the older checkpoint of the older timeline, in a new timeline."""
     first = Driver(tmp_path, **RETAIN, **{"execution.checkpointing.num-retained": "2"})
     ids = [complete(first) for _ in range(2)]
     loaded = resolve.load(first.store, latest(first.store, "shell"))
@@ -119,17 +119,17 @@ def test_a_start_by_hand_from_a_damaged_one(tmp_path):
     assert second.checkpointing.begin_attempt().restored_id not in ids, "the own newer one was forgotten"
 
 
-def test_without_a_checkpoint_the_damage_is_somebody_elses(tmp_path):
+def test_damage_without_a_restored_checkpoint_is_raised(tmp_path):
     driver = Driver(tmp_path)
     with pytest.raises(CorruptCheckpointError) as caught:
         driver.checkpointing.go_back(DAMAGE)
     assert caught.value is DAMAGE
 
 
-def test_what_a_slot_says_about_damage_is_not_taken_for_a_failure_of_user_code():
+def test_a_slots_message_about_damage_is_no_failure_of_user_code():
     damage = Verdict.DAMAGED, "The state file x is damaged."
-    told = TaskFailed("task", "operator", 0, "traceback", "summary", None, *damage)
-    error = task_failed("orders", told)
+    failed = TaskFailed("task", "operator", 0, "traceback", "summary", None, *damage)
+    error = task_failed("orders", failed)
     assert isinstance(error, CorruptCheckpointError)
     assert str(error) == "The state file x is damaged."
     other = task_failed("orders", TaskFailed("task", "operator", 0, "traceback", "summary", None))

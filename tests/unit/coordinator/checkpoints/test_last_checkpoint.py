@@ -34,7 +34,7 @@ DRAIN = CheckpointRequest("drain", Kind.STOP, location="sp", drain=True)
 
 
 class Driver:
-    """A ledger in a shell's hands, at one moment after another."""
+    """Holds a ledger as the checkpoint driver does, and collects its decisions."""
 
     def __init__(self, restored: CompletedCheckpoint | None = None, **policy: int) -> None:
         self.ledger = CheckpointLedger(CheckpointPolicy(**({"interval_ms": 1000} | policy)), BOTH)
@@ -93,7 +93,7 @@ def test_without_checkpointing_the_job_just_ends():
     assert driver.did(driver.ledger.input_ended(5)) == [EndJob()]
 
 
-def test_the_final_checkpoint_subsumes_what_was_under_way_and_needs_no_free_place():
+def test_the_final_checkpoint_subsumes_pending_ones_and_ignores_max_concurrent():
     driver = Driver()
     assert driver.trigger(1000) == (1, Kind.CHECKPOINT)
     driver.did(driver.ledger.input_ended(1001))
@@ -101,7 +101,7 @@ def test_the_final_checkpoint_subsumes_what_was_under_way_and_needs_no_free_plac
     assert [each.id for each in driver.publish(2) if isinstance(each, Aborted)] == [1]
 
 
-def test_it_is_retried_until_it_completes():
+def test_a_final_checkpoint_is_retried_until_it_completes():
     driver = Driver(tolerable_failures=2, final_retry_ms=300)
     driver.did(driver.ledger.input_ended(0))
     assert driver.trigger(0) == (1, Kind.FINAL)
@@ -114,7 +114,7 @@ def test_it_is_retried_until_it_completes():
     assert driver.commit(2) == [EndJob()]
 
 
-def test_or_until_the_job_fails():
+def test_a_final_checkpoint_that_fails_too_often_fails_the_job():
     driver = Driver(tolerable_failures=1, final_retry_ms=300, timeout_ms=1000)
     driver.did(driver.ledger.input_ended(0))
     driver.trigger(0)
@@ -164,7 +164,7 @@ def test_a_stop_holds_the_input_until_every_commit_is_acknowledged(request_: Che
     assert driver.trigger(10**6) is None
     done = driver.publish(1)
     assert NotifyComplete(1, acknowledge=True) in done
-    assert not [each for each in done if isinstance(each, Answer)], "the caller hears when the job has stopped"
+    assert not [each for each in done if isinstance(each, Answer)], "the caller is answered when the job has stopped"
     assert driver.commit(1) == [Answer(request_.token, driver.ledger.restore_point), EndJob()]
 
 
@@ -192,7 +192,7 @@ def test_a_stop_that_fails_with_drain_restarts_from_the_last_checkpoint():
     assert driver.trigger(3000) == (3, Kind.CHECKPOINT)
 
 
-def test_a_stop_whose_barrier_never_set_out_has_drained_nothing_and_lets_the_job_go_on():
+def test_a_stop_whose_barrier_was_not_sent_has_drained_nothing_and_lets_the_job_go_on():
     """I17: a directory that cannot be written is the caller's mistake, whether with drain or without."""
     driver = Driver(tolerable_failures=0)
     driver.did(driver.ledger.request(DRAIN))
@@ -206,7 +206,7 @@ def test_a_stop_whose_barrier_never_set_out_has_drained_nothing_and_lets_the_job
 
 @pytest.mark.parametrize("interval_ms", [-1, 1000], ids=["without checkpoints", "with checkpoints"])
 def test_a_stop_that_fails_when_the_input_has_ended_with_it_lets_the_job_end(interval_ms):
-    """I17: the job goes on, and there is nothing left but its end; nobody says a second time that the input ended."""
+    """I17: the job goes on and ends; `input_ended` is not called a second time."""
     driver = Driver(interval_ms=interval_ms)
     driver.did(driver.ledger.request(STOP))
     driver.trigger(10)
@@ -232,7 +232,7 @@ def test_a_restart_forgets_that_the_input_had_ended():
     assert [type(each) for each in driver.decline(2)] == [Aborted, Answer, ResumeInput]
 
 
-def test_a_stop_subsumes_lower_checkpoints_but_is_nobodys_base():
+def test_a_stop_subsumes_lower_checkpoints_but_is_no_base():
     driver = Driver(max_concurrent=2)
     driver.publish(driver.trigger(1000)[0])  # type: ignore[index]
     driver.trigger(2000)
@@ -274,7 +274,7 @@ def test_a_restore_by_hand_from_a_stops_savepoint_goes_on_as_usual():
     assert driver.trigger(1000) == (4, Kind.CHECKPOINT)
 
 
-def test_nothing_else_is_asked_for_while_the_job_stops():
+def test_requests_are_refused_while_the_job_stops():
     driver = Driver()
     driver.did(driver.ledger.request(STOP))
     for at in (0, 10):
@@ -286,7 +286,7 @@ def test_nothing_else_is_asked_for_while_the_job_stops():
             assert driver.trigger(10) == (1, Kind.STOP)
 
 
-def test_a_stop_that_is_asked_for_when_the_input_ends_is_the_last_checkpoint():
+def test_a_stop_that_is_requested_when_the_input_ends_is_the_last_checkpoint():
     driver = Driver()
     driver.did(driver.ledger.request(STOP))
     driver.did(driver.ledger.input_ended(10))

@@ -1,13 +1,11 @@
-"""What the ledger decides, case by case."""
+"""The decisions of the checkpoint ledger, case by case."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TypeVar
 
 import pytest
 
-from rekindle.common.configuration import Configuration
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.checkpoints.ledger import (
     CheckpointLedger,
@@ -15,7 +13,6 @@ from rekindle.coordinator.checkpoints.ledger import (
 )
 from rekindle.coordinator.checkpoints.types import (
     RETAINED_AT_END,
-    TRANSITIONS,
     Aborted,
     Answer,
     CheckpointFailureReason,
@@ -33,7 +30,6 @@ from rekindle.coordinator.checkpoints.types import (
     Trigger,
 )
 from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
-from rekindle.graph.settings import JobSettings
 
 D = TypeVar("D")
 A, B = (0, 0), (1, 0)
@@ -45,7 +41,7 @@ BY_HAND = CheckpointRequest("h", Kind.CHECKPOINT)
 
 
 class Driver:
-    """Holds a ledger as a shell does, and collects what it decides."""
+    """Holds a ledger as the checkpoint driver does, and collects its decisions."""
 
     def __init__(self, restored: CompletedCheckpoint | None = None, last_id: int = 0, **policy: object) -> None:
         settings = {"interval_ms": 1000, **policy}
@@ -89,27 +85,7 @@ def only(decisions: list[Decision], kind: type[D]) -> list[D]:
     return [each for each in decisions if isinstance(each, kind)]
 
 
-# -- the tables -------------------------------------------------------------------------------------------------------
-
-
-def test_every_state_has_a_row_and_the_ends_lead_nowhere():
-    assert set(TRANSITIONS) == set(CheckpointState)
-    assert {state for state, following in TRANSITIONS.items() if not following} == {
-        CheckpointState.COMPLETED,
-        CheckpointState.ABORTED,
-    }
-
-
-def test_the_reasons_have_flinks_texts_and_count_as_in_flink():
-    assert Reason.CHECKPOINT_SUBSUMED.text == "Checkpoint has been subsumed."
-    assert Reason.IO_EXCEPTION.text == "An Exception occurred while triggering the checkpoint. IO-problem detected."
-    assert {reason.name for reason in Reason if reason.counts} == {
-        "IO_EXCEPTION",
-        "CHECKPOINT_ASYNC_EXCEPTION",
-        "CHECKPOINT_EXPIRED",
-        "CHECKPOINT_DECLINED",
-        "FINALIZE_CHECKPOINT_FAILURE",
-    }
+# -- retention --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -125,7 +101,7 @@ def test_the_reasons_have_flinks_texts_and_count_as_in_flink():
         ("NO_EXTERNALIZED_CHECKPOINTS", JobStatus.FAILED, True),
     ],
 )
-def test_what_stays_after_the_end(retention: str, status: JobStatus, stays: bool):
+def test_the_checkpoints_that_stay_after_the_jobs_end(retention: str, status: JobStatus, stays: bool):
     driver = Driver(retention=ExternalizedCheckpointRetention[retention])
     driver.complete(driver.must_trigger(1000))
     discards = only(driver.did(driver.ledger.job_ended(status)), Discard)
@@ -134,26 +110,7 @@ def test_what_stays_after_the_end(retention: str, status: JobStatus, stays: bool
     assert (status in RETAINED_AT_END[ExternalizedCheckpointRetention[retention]]) is stays
 
 
-def test_the_policy_comes_from_the_plans_settings():
-    settings = JobSettings.of(
-        Configuration.from_dict(
-            {
-                "execution.checkpointing.interval": "30 s",
-                "execution.checkpointing.min-pause": "500 ms",
-                "execution.checkpointing.max-concurrent-checkpoints": 2,
-                "execution.checkpointing.tolerable-failed-checkpoints": 3,
-                "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
-            }
-        )
-    )
-    policy = CheckpointPolicy.from_settings(settings)
-    assert (policy.interval_ms, policy.timeout_ms, policy.min_pause_ms) == (30_000, 600_000, 500)
-    assert (policy.max_concurrent, policy.tolerable_failures, policy.num_retained) == (2, 3, 1)
-    assert policy.retention is ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
-    assert CheckpointPolicy.from_settings(replace(settings, checkpoint_num_retained=4)).num_retained == 4
-
-
-# -- when -------------------------------------------------------------------------------------------------------------
+# -- triggers ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_checkpoint_starts_every_interval_at_a_fixed_rate():
@@ -169,7 +126,7 @@ def test_a_checkpoint_starts_every_interval_at_a_fixed_rate():
     assert driver.must_trigger(10_500) == 5
 
 
-def test_without_an_interval_only_hands_trigger():
+def test_without_an_interval_only_requests_trigger():
     driver = Driver(interval_ms=-1)
     assert driver.trigger(10**9) is None
     assert driver.ledger.next_wake_ms(0) is None
@@ -194,7 +151,7 @@ def test_no_more_than_max_concurrent_are_under_way():
     assert driver.must_trigger(3001) == second + 1
 
 
-def test_checkpoints_by_hand_ignore_interval_and_pause_but_not_concurrency():
+def test_requested_checkpoints_ignore_interval_and_pause_but_not_concurrency():
     driver = Driver(min_pause_ms=10_000)
     driver.complete(driver.must_trigger(1000))
     driver.did(driver.ledger.request(BY_HAND))
@@ -217,7 +174,7 @@ def test_savepoints_go_first_and_wait_for_nothing():
     trigger = driver.trigger(1001)
     assert trigger is not None
     assert (trigger.kind, trigger.request) == (Kind.SAVEPOINT, SAVEPOINT)
-    assert driver.trigger(1002) is None, "a savepoint under way counts against the checkpoints"
+    assert driver.trigger(1002) is None, "a pending savepoint counts against the checkpoints"
 
 
 def test_a_manual_checkpoint_does_not_move_the_timer():
@@ -242,8 +199,8 @@ def test_requests_are_bounded_and_refused_while_no_task_runs():
     assert answer.reason is Reason.NOT_ALL_REQUIRED_TASKS_RUNNING
 
 
-def test_while_the_reader_is_behind_only_what_is_asked_for_sets_out():
-    """An epoch brings results: nobody asked for those of a checkpoint by timer. The final one brings the end."""
+def test_while_the_reader_is_behind_only_requests_and_the_final_checkpoint_trigger():
+    """An epoch brings results, so a periodic checkpoint waits; the final one ends the job."""
     driver = Driver()
     driver.ledger = driver.ledger.with_reader_behind(True)
     assert driver.trigger(at=5000) is None
@@ -255,7 +212,7 @@ def test_while_the_reader_is_behind_only_what_is_asked_for_sets_out():
     assert driver.trigger() is not None
 
 
-def test_the_shell_is_told_when_to_look_again():
+def test_the_ledger_says_when_to_look_again():
     driver = Driver(timeout_ms=700)
     assert driver.ledger.next_wake_ms(0) == 1000
     checkpoint = driver.must_trigger(1000)
@@ -270,7 +227,7 @@ def test_the_shell_is_told_when_to_look_again():
 # -- acknowledgement and publication ----------------------------------------------------------------------------------
 
 
-def test_it_is_published_when_the_cut_stands_and_all_have_acknowledged_in_either_order():
+def test_a_checkpoint_is_published_when_the_cut_stands_and_all_have_acknowledged_in_either_order():
     driver = Driver()
     first = driver.must_trigger(1000)
     assert driver.did(driver.ledger.acknowledge(first, A)) == []
@@ -286,7 +243,7 @@ def test_it_is_published_when_the_cut_stands_and_all_have_acknowledged_in_either
     assert len(driver.did(driver.ledger.acknowledge(second, B))) == 1
 
 
-def test_a_completion_is_told_to_every_subtask_and_becomes_the_base_of_deltas():
+def test_a_completed_checkpoint_notifies_the_tasks_and_becomes_the_base_of_deltas():
     driver = Driver()
     trigger = driver.trigger(1000)
     assert trigger is not None
@@ -298,7 +255,7 @@ def test_a_completion_is_told_to_every_subtask_and_becomes_the_base_of_deltas():
     assert (following.id, following.base_id) == (2, 1)
 
 
-def test_only_so_many_are_retained():
+def test_only_num_retained_checkpoints_are_kept():
     driver = Driver(num_retained=2)
     gone = [only(driver.complete(driver.must_trigger(1000 * n)), Discard) for n in range(1, 5)]
     assert [[old.id for discard in each for old in discard.checkpoints] for each in gone] == [[], [], [1], [2]]
@@ -319,7 +276,7 @@ def test_completing_subsumes_lower_checkpoints_but_no_savepoint():
     assert driver.ledger.failures == 0
 
 
-def test_a_lower_one_waits_while_a_higher_one_is_being_published():
+def test_a_lower_checkpoint_waits_while_a_higher_one_is_being_published():
     driver = Driver(max_concurrent=2, tolerable_failures=5)
     low, high = driver.must_trigger(1000), driver.must_trigger(2000)
     assert len(driver.acknowledge_all(high)) == 1
@@ -354,7 +311,7 @@ def test_after_a_savepoint_the_pause_holds_as_in_flink():
 # -- failures ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_timeout_aborts_and_late_words_are_ignored():
+def test_a_timeout_aborts_and_late_messages_are_ignored():
     driver = Driver(timeout_ms=500, tolerable_failures=1)
     checkpoint = driver.must_trigger(1000)
     driver.did(driver.ledger.acknowledge(checkpoint, A))
@@ -367,11 +324,11 @@ def test_a_timeout_aborts_and_late_words_are_ignored():
     assert driver.decline(checkpoint) == []
 
 
-def test_a_timeout_does_not_touch_what_is_being_published():
+def test_a_timeout_does_not_abort_a_checkpoint_that_is_being_published():
     driver = Driver(timeout_ms=500, max_concurrent=2)
     low, high = driver.must_trigger(1000), driver.must_trigger(2000)
     driver.acknowledge_all(high)
-    driver.acknowledge_all(low)  # waits for its turn, and for nobody else
+    driver.acknowledge_all(low)  # waits for its turn only
     assert driver.did(driver.ledger.expire(10**6)) == []
     assert driver.did(driver.ledger.abort(high, Reason.IO_EXCEPTION, "", 10**6)) == []
 
@@ -388,7 +345,7 @@ def test_more_failures_in_a_row_than_tolerated_fail_the_job(tolerable: int):
     )
 
 
-def test_a_completion_sets_the_count_back_and_a_savepoint_does_not_count():
+def test_a_completion_resets_the_count_of_failures_and_a_savepoint_does_not_count():
     driver = Driver(tolerable_failures=1)
     driver.decline(driver.must_trigger(1000))
     driver.complete(driver.must_trigger(2000))
@@ -404,14 +361,14 @@ def test_a_completion_sets_the_count_back_and_a_savepoint_does_not_count():
     assert len(only(driver.decline(driver.must_trigger(4000)), FailJob)) == 1
 
 
-def test_what_does_not_count_does_not_fail_the_job():
+def test_a_failure_that_does_not_count_does_not_fail_the_job():
     driver = Driver(tolerable_failures=0)
     checkpoint = driver.must_trigger(1000)
     decisions = driver.did(driver.ledger.abort(checkpoint, Reason.TASK_FAILURE, "", 1000))
     assert [type(each) for each in decisions] == [Aborted]
 
 
-def test_a_decline_of_a_subtask_that_acknowledged_is_not_believed():
+def test_a_decline_of_a_subtask_that_acknowledged_is_ignored():
     driver = Driver()
     checkpoint = driver.must_trigger(1000)
     driver.did(driver.ledger.acknowledge(checkpoint, A))
@@ -432,7 +389,7 @@ def test_ids_go_on_over_restarts_and_after_a_restored_checkpoint():
     assert Driver(last_id=99).must_trigger(1000) == 100
 
 
-def test_deltas_stand_on_a_restored_checkpoint_only_if_the_job_made_it():
+def test_deltas_are_based_on_a_restored_checkpoint_only_if_the_run_made_it():
     driver = Driver(CompletedCheckpoint(41, Kind.CHECKPOINT, "elsewhere/chk-41", 0))
     assert driver.ledger.base_id is None
     driver.complete(driver.must_trigger(1000))
@@ -452,7 +409,24 @@ def test_a_damaged_checkpoint_is_forgotten_when_an_older_one_is_restored():
     assert (driver.ledger.base_id, driver.ledger.last_id) == (2, 3)
 
 
-def test_a_failed_attempt_aborts_what_is_pending_and_tells_no_task():
+def test_a_checkpoint_of_another_run_replaces_all_own_ones_after_damage():
+    driver = Driver()
+    driver.complete(driver.must_trigger(1000))
+    driver.did(driver.ledger.attempt_failed())
+    driver.ledger = driver.ledger.went_back(None)
+    assert (driver.ledger.restore_point, driver.ledger.completed) == (None, ())
+    elsewhere = CompletedCheckpoint(1, Kind.CHECKPOINT, "elsewhere/chk-1", 0)
+    driver.did(driver.ledger.attempt_started(5000, elsewhere))
+    assert (driver.ledger.base_id, driver.must_trigger(6000)) == (None, 2)
+
+
+def test_ids_are_numbered_above_another_drivers_ids():
+    driver = Driver()
+    driver.ledger = driver.ledger.numbered_above(7).numbered_above(5)
+    assert driver.must_trigger(1000) == 8
+
+
+def test_a_failed_attempt_aborts_pending_checkpoints_and_notifies_no_task():
     driver = Driver(tolerable_failures=0)
     checkpoint = driver.must_trigger(1000)
     driver.did(driver.ledger.request(SAVEPOINT))
@@ -466,7 +440,7 @@ def test_a_failed_attempt_aborts_what_is_pending_and_tells_no_task():
     assert driver.ledger.next_wake_ms(10**6) is None
 
 
-def test_what_is_being_published_when_the_attempt_fails_still_counts_if_it_was():
+def test_a_checkpoint_that_is_published_while_the_attempt_fails_counts():
     driver = Driver()
     checkpoint = driver.must_trigger(1000)
     driver.acknowledge_all(checkpoint)
@@ -474,13 +448,13 @@ def test_what_is_being_published_when_the_attempt_fails_still_counts_if_it_was()
     with pytest.raises(AssertionError, match="outcome of a publication"):
         driver.ledger.attempt_started(2000)
     decisions = driver.did(driver.ledger.published(checkpoint, "chk-1", 1500))
-    assert only(decisions, NotifyComplete) == [], "nobody is there to hear it; the restore commits"
+    assert only(decisions, NotifyComplete) == [], "no task is running; the restore commits"
     assert driver.ledger.restore_point is not None
     driver.did(driver.ledger.attempt_started(2000, driver.ledger.restore_point))
     assert driver.ledger.base_id == checkpoint
 
 
-def test_what_is_being_published_when_the_job_ends_goes_with_the_others():
+def test_a_checkpoint_that_is_published_while_the_job_ends_is_deleted_with_the_others():
     driver = Driver()
     checkpoint = driver.must_trigger(1000)
     driver.acknowledge_all(checkpoint)

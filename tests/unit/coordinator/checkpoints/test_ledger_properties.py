@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order: ids, concurrency, order of completion, notifications and answers hold."""
+"""Invariants of the checkpoint ledger in random runs: ids, concurrency, order of completion, notifications, answers."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ policies = st.builds(
     final_retry_ms=st.just(5),
 )
 subtasks = st.sampled_from(sorted(SUBTASKS))
-#: For what would otherwise end most runs before they are interesting.
+#: For events that would otherwise end most runs too early.
 seldom = st.integers(0, 7).map(lambda drawn: drawn == 7)
 picks = st.integers(0, 119)
 
 
 class Checkpoints(RuleBasedStateMachine):
-    """Carries out decisions as a shell would, in any order, and keeps its own account."""
+    """Carries out decisions as the checkpoint driver does, in any order, and keeps its own account."""
 
     @initialize(policy=policies)
     def begin(self, policy: CheckpointPolicy) -> None:
@@ -81,7 +81,7 @@ class Checkpoints(RuleBasedStateMachine):
         self.job_over = False
         self.apply(self.ledger.attempt_started(0))
 
-    # -- the shell ----------------------------------------------------------------------------------------------------
+    # -- decisions ----------------------------------------------------------------------------------------------------
 
     def apply(self, step: Step) -> tuple[Decision, ...]:
         self.ledger, decisions = step
@@ -176,13 +176,13 @@ class Checkpoints(RuleBasedStateMachine):
         self.job_over = True
 
     def some_checkpoint(self, pick: int) -> int:
-        """Mostly one that is under way, now and then one that is over."""
+        """Mostly a pending checkpoint, sometimes one that has ended."""
         over = [each for each in self.kinds if each in self.completed or each in self.aborted]
         under_way = [each.id for each in self.ledger.pending]
         candidates = under_way * 4 + over[-2:]
         return candidates[pick % len(candidates)]
 
-    # -- what may happen ----------------------------------------------------------------------------------------------
+    # -- events -------------------------------------------------------------------------------------------------------
 
     alive = precondition(lambda self: not self.job_over)
 
@@ -242,7 +242,7 @@ class Checkpoints(RuleBasedStateMachine):
     @precondition(lambda self: self.kinds)
     @rule(pick=picks, cut=st.booleans(), published=st.booleans())
     def all_goes_well(self, pick: int, cut: bool, published: bool) -> None:
-        """Single steps seldom add up to a completed checkpoint; this makes them frequent."""
+        """Acknowledge for all subtasks: single steps seldom add up to a completed checkpoint."""
         checkpoint = self.some_checkpoint(pick)
         if cut and checkpoint not in self.stood:
             self.stood.add(checkpoint)
@@ -314,7 +314,7 @@ class Checkpoints(RuleBasedStateMachine):
         restored = self.ledger.restore_point
         self.base = restored.id if restored is not None and not restored.kind.is_savepoint else None
 
-    # -- what always holds --------------------------------------------------------------------------------------------
+    # -- invariants ---------------------------------------------------------------------------------------------------
 
     @invariant()
     def the_ledger_agrees_with_the_account(self) -> None:
@@ -339,7 +339,7 @@ class Checkpoints(RuleBasedStateMachine):
         assert all(each.state is not CheckpointState.COMPLETED for each in self.ledger.pending)
 
     def teardown(self) -> None:
-        """After the end nothing is left open: every id and every token has its answer."""
+        """End the job: every checkpoint has ended, and every request is answered."""
         if not hasattr(self, "kinds"):
             return
         self.apply(self.ledger.job_ended(JobStatus.FINISHED))
@@ -353,7 +353,7 @@ class Checkpoints(RuleBasedStateMachine):
         assert set(self.answers) == {str(each + 1) for each in range(self.tokens)} - ({last.token} if last else set())
 
 
-#: How often a walk takes each step, and with what; chances that lead far into a job's life.
+#: The steps of a walk, with weights and random arguments that lead far into a run.
 STEPS: dict[str, tuple[int, Callable[[random.Random], dict[str, Any]]]] = {
     "trigger": (8, lambda chance: {"by": chance.randint(0, 40)}),
     "all_goes_well": (5, lambda chance: {"cut": chance.random() < 0.8, "published": chance.random() < 0.5}),
@@ -393,7 +393,7 @@ def possible(machine: Checkpoints, step: str) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_long_walks_hold_the_same(seed: int):
+def test_the_invariants_hold_in_long_walks(seed: int):
     chance = random.Random(seed)
     machine = Checkpoints()
     machine.begin(

@@ -63,7 +63,7 @@ def test_a_completed_checkpoint_has_flinks_numbers():
     assert (checkpoint.is_savepoint, checkpoint.savepoint_format) == (False, None)
 
 
-def test_so_do_its_tasks_and_subtasks():
+def test_the_tasks_and_subtasks_of_a_completed_checkpoint_have_flinks_numbers():
     checkpoint = flinks_checkpoint_19().overview().find(19)
     assert checkpoint is not None
     keyed, source = checkpoint.task(KEYED), checkpoint.task(SOURCE)
@@ -127,7 +127,7 @@ def test_the_summary_covers_checkpoints_and_savepoints():
     assert (summary.end_to_end_duration_ms.avg, summary.alignment_buffered) == (5, NO_BUFFERS)
 
 
-def test_nothing_yet_is_zeros_and_not_a_number():
+def test_statistics_without_a_checkpoint_are_zeros_and_not_a_number():
     overview = recorder().overview()
     assert overview.counts == CheckpointCounts(0, 0, 0, 0, 0)
     assert (overview.summary.state_size.min, overview.summary.state_size.avg) == (0, 0)
@@ -166,7 +166,7 @@ def test_the_history_is_bounded_newest_first_and_the_latest_outlive_it():
     assert overview.counts.completed == 8
 
 
-def test_one_that_fell_out_of_the_history_still_ends_in_the_counts():
+def test_a_checkpoint_that_fell_out_of_the_history_is_still_counted():
     recorded = recorder(history=2)
     for checkpoint in (1, 2, 3):
         recorded.triggered(checkpoint, Kind.SAVEPOINT, 0, 0)

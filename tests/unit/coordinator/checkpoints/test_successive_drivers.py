@@ -1,4 +1,4 @@
-"""I21: drivers that come after each other, played against a real store; none goes on from what another undid."""
+"""I21: drivers that come after each other, on a real store; none restores a checkpoint that another one undid."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rekindle.checkpoint.store.local import LocalStore
 from rekindle.common import JobStatus
 from rekindle.coordinator.checkpoints.types import CheckpointKind
 from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError, OwnershipLostError, StoreError
-from tests.unit.coordinator.checkpoints.test_driver import Driver, finish, resumed, stopped
+from tests.unit.coordinator.checkpoints.driver_harness import Driver, finish, resumed, stopped
 
 RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
 MODES = ["NO_EXTERNALIZED_CHECKPOINTS", "DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION"]
@@ -27,7 +27,7 @@ def complete(driver: Driver) -> int:
 
 
 def publish_after(driver: Driver, monkeypatch: pytest.MonkeyPatch, meanwhile) -> None:
-    """The driver looks at its claim, `meanwhile` happens, and then it writes: it finds out afterwards."""
+    """Publish a checkpoint; `meanwhile` is called between the check of the claim and the write."""
     taken = driver.snapshot(driver.cut())
     put = driver.store.put_if_absent
 
@@ -42,7 +42,7 @@ def publish_after(driver: Driver, monkeypatch: pytest.MonkeyPatch, meanwhile) ->
             driver.checkpointing.on_message(taken)
 
 
-def test_what_the_successor_began_from_counts_and_not_what_came_late(tmp_path, monkeypatch):
+def test_a_checkpoint_published_after_the_successor_began_does_not_count(tmp_path, monkeypatch):
     """A publishes 2 after B has begun from 1; B dies before its first checkpoint; C begins from 1 as well."""
     first = Driver(tmp_path)
     assert complete(first) == 1
@@ -56,7 +56,7 @@ def test_what_the_successor_began_from_counts_and_not_what_came_late(tmp_path, m
     assert resumed(tmp_path).basis.restored_id == 3
 
 
-def test_also_when_nothing_had_completed_and_when_it_is_a_stop(tmp_path, monkeypatch):
+def test_a_stop_noted_after_the_successor_began_does_not_count(tmp_path, monkeypatch):
     settings = {"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")}
     first = Driver(tmp_path / "checkpoints", **settings)
     first.checkpointing.requests.ask(CheckpointKind.STOP)
@@ -66,7 +66,7 @@ def test_also_when_nothing_had_completed_and_when_it_is_a_stop(tmp_path, monkeyp
 
 
 def publish_after_note(driver: Driver, monkeypatch: pytest.MonkeyPatch, meanwhile) -> None:
-    """The same with a stop: its savepoint is written, and only then its note."""
+    """Publish the savepoint of a stop; `meanwhile` is called before its note is written."""
     taken = driver.snapshot(driver.cut())
     put = driver.store.put_if_absent
 
@@ -80,8 +80,8 @@ def publish_after_note(driver: Driver, monkeypatch: pytest.MonkeyPatch, meanwhil
             driver.checkpointing.on_message(taken)
 
 
-def test_a_savepoint_that_comes_late_is_taken_back(tmp_path):
-    """Nobody was told of it, and its transactions may be gone."""
+def test_a_savepoint_published_after_the_successor_began_is_deleted(tmp_path):
+    """It was not answered or notified, and its transactions may be gone."""
     driver = Driver(tmp_path / "checkpoints", **{"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")})
     asked = driver.checkpointing.requests.ask(CheckpointKind.SAVEPOINT)
     taken = driver.snapshot(driver.cut())
@@ -100,8 +100,8 @@ def test_a_savepoint_that_comes_late_is_taken_back(tmp_path):
     assert not [path for path in (tmp_path / "savepoints").rglob("*") if path.is_file()]
 
 
-def test_the_beginning_is_noted_before_the_attempt_has_anything_to_tell(tmp_path, monkeypatch):
-    """And a driver that finds another one just then does not act."""
+def test_a_driver_that_is_overtaken_while_it_notes_its_beginning_stops(tmp_path, monkeypatch):
+    """The note is written before the attempt does anything else; then the claim is checked."""
     first = Driver(tmp_path)
     complete(first)
 
@@ -114,7 +114,7 @@ def test_the_beginning_is_noted_before_the_attempt_has_anything_to_tell(tmp_path
         Driver(tmp_path, overtaken)
 
 
-def test_a_restart_leaves_the_note_and_goes_on_from_the_runs_own(tmp_path):
+def test_a_restart_keeps_the_note_and_restores_the_runs_own_checkpoint(tmp_path):
     first = Driver(tmp_path)
     complete(first)
     second = resumed(tmp_path)
@@ -129,8 +129,8 @@ def test_a_restart_leaves_the_note_and_goes_on_from_the_runs_own(tmp_path):
     assert second.store.read(begun_path(second.basis.storage.root)) == note
 
 
-def test_going_back_to_an_older_one_is_noted_too(tmp_path):
-    """I16: what was undone on the way back is undone for the next driver as well."""
+def test_going_back_to_an_older_checkpoint_is_noted(tmp_path):
+    """I16: the next driver must not restore the damaged checkpoint either."""
     keys = {"rekindle.state-recovery.allow-older-checkpoint": "true", "execution.checkpointing.num-retained": "3"}
     first = Driver(tmp_path, **keys)
     for _ in range(3):
@@ -145,7 +145,7 @@ def test_going_back_to_an_older_one_is_noted_too(tmp_path):
     assert resumed(tmp_path, **keys).basis.restored_id == 2
 
 
-def test_a_run_from_a_path_is_gone_on_with_from_that_path(tmp_path):
+def test_latest_after_a_run_from_a_path_is_that_path(tmp_path):
     first = Driver(tmp_path, **{"execution.checkpointing.num-retained": "3"})
     complete(first)
     complete(first)
@@ -154,7 +154,7 @@ def test_a_run_from_a_path_is_gone_on_with_from_that_path(tmp_path):
     assert resumed(tmp_path).basis.restored_id == 1
 
 
-def test_a_moved_directory_is_gone_on_with(tmp_path):
+def test_latest_works_in_a_moved_directory(tmp_path):
     first = Driver(tmp_path / "here")
     complete(first)
     resumed(tmp_path / "here")
@@ -162,7 +162,7 @@ def test_a_moved_directory_is_gone_on_with(tmp_path):
     assert resumed(tmp_path / "there").basis.restored_id == 1
 
 
-# -- what a driver that died left half written -------------------------------------------------------------------------
+# -- half-written files ------------------------------------------------------------------------------------------------
 
 
 def half_written(driver: Driver, *names: str) -> list[Path]:
@@ -173,7 +173,7 @@ def half_written(driver: Driver, *names: str) -> list[Path]:
     return files
 
 
-def test_what_an_attempt_left_half_written_goes_with_the_next(tmp_path):
+def test_half_written_files_of_an_attempt_are_deleted_by_the_next_attempt(tmp_path):
     driver = Driver(tmp_path)
     complete(driver)
     left = half_written(driver, f"{driver.basis.storage.root}/chk-2/_metadata")
@@ -182,7 +182,7 @@ def test_what_an_attempt_left_half_written_goes_with_the_next(tmp_path):
     assert not any(file.exists() for file in left)
 
 
-def test_what_a_driver_left_half_written_goes_with_the_next_driver(tmp_path):
+def test_half_written_files_of_a_driver_are_deleted_by_the_next_driver(tmp_path):
     driver = Driver(tmp_path)
     complete(driver)
     root = driver.basis.storage.root
@@ -191,7 +191,7 @@ def test_what_a_driver_left_half_written_goes_with_the_next_driver(tmp_path):
     assert not any(file.exists() for file in left)
 
 
-def test_a_store_that_does_not_let_it_go_is_no_failure_of_the_job(tmp_path, caplog, monkeypatch):
+def test_half_written_files_that_cannot_be_deleted_do_not_fail_the_job(tmp_path, caplog, monkeypatch):
     driver = Driver(tmp_path)
     complete(driver)
     half_written(driver, f"{driver.basis.storage.root}/chk-2/_metadata")
@@ -207,7 +207,7 @@ def test_a_store_that_does_not_let_it_go_is_no_failure_of_the_job(tmp_path, capl
     assert "half-written files of earlier runs could not be deleted: not yours" in caplog.text.lower()
 
 
-# -- what `latest` does after each end ---------------------------------------------------------------------------------
+# -- `latest` after each end of a job ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -228,8 +228,8 @@ def end(driver: Driver, status: JobStatus) -> None:
 
 
 @pytest.mark.parametrize("status", [JobStatus.FINISHED, JobStatus.CANCELED])
-def test_a_job_whose_checkpoints_went_with_its_end_is_not_begun_anew_by_latest(tmp_path, status):
-    """Also when an older run has left some: their output since then is committed."""
+def test_latest_refuses_a_job_whose_checkpoints_were_deleted_at_its_end(tmp_path, status):
+    """Also when an older run has left checkpoints: the output after them is committed."""
     complete(Driver(tmp_path))
     driver = resumed(tmp_path) if status is JobStatus.CANCELED else Driver(tmp_path)
     complete(driver)
@@ -240,7 +240,7 @@ def test_a_job_whose_checkpoints_went_with_its_end_is_not_begun_anew_by_latest(t
     assert resumed(tmp_path).basis.restored_id == 1
 
 
-def test_a_job_without_a_completed_checkpoint_begins_anew_by_itself_whatever_its_end_was(tmp_path):
+def test_latest_begins_anew_after_a_job_without_a_completed_checkpoint(tmp_path):
     for status in (JobStatus.FAILED, JobStatus.CANCELED):
         driver = resumed(tmp_path)
         assert driver.basis.restored_id is None
@@ -248,7 +248,7 @@ def test_a_job_without_a_completed_checkpoint_begins_anew_by_itself_whatever_its
         driver.checkpointing.job_ended(status)
 
 
-def test_a_stopped_job_goes_on_from_its_savepoint_also_over_a_driver_that_came_to_nothing(tmp_path):
+def test_latest_is_the_savepoint_of_a_stop_also_after_a_driver_without_a_checkpoint(tmp_path):
     settings = {"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")}
     driver = Driver(tmp_path / "checkpoints", **settings)
     complete(driver)
@@ -260,8 +260,8 @@ def test_a_stopped_job_goes_on_from_its_savepoint_also_over_a_driver_that_came_t
         resumed(tmp_path / "checkpoints", **settings)
 
 
-def test_a_directory_of_an_older_version_is_gone_on_with(tmp_path):
-    """There are no notes in it."""
+def test_latest_works_in_a_directory_without_notes(tmp_path):
+    """Older versions wrote no notes."""
     driver = Driver(tmp_path)
     complete(driver)
     for note in Path(tmp_path).rglob("_[bc]*"):

@@ -1,4 +1,4 @@
-"""I13: what cannot be changed may be read after the cut, and is still what it was at the cut."""
+"""I13: immutable values may be read after the cut, and are those of the cut."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def filled(keys: int = 50) -> Job:
 
 @pytest.fixture
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even a single row is put off."""
+    """Even a single row is read after the cut."""
     monkeypatch.setattr(capture, "WORTHWHILE_ROWS", 1)
 
 
@@ -244,7 +244,7 @@ def test_backends_whose_rows_others_write_put_nothing_off(monkeypatch: pytest.Mo
 
 @pytest.fixture
 def hectic() -> Iterator[None]:
-    """Threads take turns all the time."""
+    """Threads switch as often as possible."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

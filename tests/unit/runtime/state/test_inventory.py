@@ -1,4 +1,4 @@
-"""I12: what is written whole is decided on completed snapshots only."""
+"""I12: only completed snapshots decide what the next one writes whole."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_what_an_aborted_snapshot_wrote_does_not_count() -> None:
 
 
 def test_a_snapshot_stands_on_the_one_that_its_trigger_named() -> None:
-    """Two on their way at once, both on top of the first."""
+    """Two snapshots are under way at once, both on top of the first."""
     stored = started()
     write(stored, 2, 1, part(0, DELTA, 2, 1))
     write(stored, 3, 1, part(0, DELTA, 3, 1))

@@ -237,7 +237,7 @@ def test_removed_keys_stay_until_their_removal_is_durable() -> None:
 
 
 def test_what_changed_after_a_pending_first_snapshot_outlives_later_whole_ones() -> None:
-    """The first one may still complete, and be stood on, when a savepoint and an aborted one have come after it."""
+    """The first snapshot may complete, and become a base, after a savepoint and an aborted snapshot."""
     job = filled()
     first = [(group.key_group, group.encode()) for group in job.backend.snapshot_whole(1)]
     job.at(1).items.add("before the savepoint")

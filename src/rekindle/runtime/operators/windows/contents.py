@@ -17,7 +17,7 @@ from rekindle.datastream.functions import AggregateFunction
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.windowing.operation import ContentsKind, WindowOperation
-from rekindle.runtime.isolation import Isolate
+from rekindle.runtime.copy_on_emit import Isolate
 from rekindle.runtime.operators.stateless import method_or_callable
 from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_KEY, WHOLE, Row

@@ -17,12 +17,12 @@ from rekindle.datastream.windowing.time_assigners import event_time_of
 from rekindle.datastream.windowing.windows import TimeWindow
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
-from rekindle.runtime.keys import owned_key
+from rekindle.runtime.key_bytes import owned_key
 from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.runtime.operators.roles import PreparesSnapshot
 from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK, YOUNG, ValueContents, is_young
-from rekindle.runtime.operators.windows.deadlines import Deadlines, in_firing_order
+from rekindle.runtime.operators.windows.firing_order import Deadlines, in_firing_order
 from rekindle.runtime.operators.windows.merging_windows import MergedWindowColumn
 from rekindle.runtime.operators.windows.window_operator import WindowOperator
 from rekindle.runtime.state.changes import Row

@@ -9,8 +9,8 @@ from rekindle.common.watermark_strategy import MAX_WATERMARK
 from rekindle.datastream.windowing.operation import WindowOperation
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
-from rekindle.runtime.isolation import isolator
-from rekindle.runtime.keys import owned_key
+from rekindle.runtime.copy_on_emit import isolator
+from rekindle.runtime.key_bytes import owned_key
 from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.roles import Timed

@@ -1,7 +1,7 @@
-"""Removes what has expired and is not read any more: a few entries at each access, or all of it in a full snapshot.
+"""Remove expired entries that are not read any more: a few at each access, or all of them in a full snapshot.
 
-Everything goes through the handle below the one that users hold: a removal is a change like any other, so deltas write
-it, and nothing that was left out comes back from an older part.
+Removals go through the handle below the user's: a removal is a change like any other, so deltas write it, and a removed
+entry does not come back from an older part.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _ONE_ENTRY: Final = (None,)
 
 
 class SweptRows(Protocol):
-    """What a clean-up needs of its backend."""
+    """The part of a backend that a cleanup uses."""
 
     row: Row
     key_groups: range
 
     def rows_of(self, key_group: int) -> list[Row]:
-        """The rows of a key group as they are now; the list is the caller's."""
+        """A new list of the rows of a key group."""
 
 
 class Expiry:
-    """Finds and removes the expired entries of one state, row by row. `last_expired` is the time to go by."""
+    """Finds and removes the expired entries of one state, row by row, by the time `last_expired`."""
 
     def __init__(self, rows: SweptRows, place: int, below: State) -> None:
         self._rows = rows
@@ -42,7 +42,7 @@ class Expiry:
         self.oldest = 0
 
     def visit(self, row: Row) -> Iterable[object]:
-        """Check a row. What comes back has an item per entry, so that whoever pays per entry can take them slowly."""
+        """Check a row; returns one item per entry, so that a caller can limit the entries that it checks."""
         timed: Timed | None = row[self._place]
         if timed is not None and self._has_expired(timed):
             self._change(row, self._below.clear)
@@ -68,7 +68,7 @@ class Expiry:
 
 
 class ListExpiry(Expiry):
-    """The same for a list: it is checked at once and paid for element by element."""
+    """Expiry of a list: the list is checked at once, and counts one item per element."""
 
     _below: ListState[Timed]
 
@@ -85,12 +85,12 @@ class ListExpiry(Expiry):
 
 
 class MapExpiry(Expiry):
-    """The same for a map, entry by entry: the map may change between two of them."""
+    """Expiry of a map, entry by entry: the map may change between two of them."""
 
     _below: MapState[Any, Timed]
 
     def visit(self, row: Row) -> Iterable[object]:
-        """Check a row, as far as the items are taken."""
+        """Check a row, as far as the caller consumes the items."""
         held: dict[Any, Timed] | None = row[self._place]
         return _ONE_ENTRY if held is None else self._visit_fields(row, list(held))
 
@@ -104,7 +104,7 @@ class MapExpiry(Expiry):
 
 
 class FullSnapshotCleanup:
-    """Leaves expired entries out of full snapshots: they are removed when a key group's turn comes."""
+    """Removes expired entries of a key group before it is captured whole."""
 
     def __init__(self, expiry: Expiry, ttl_ms: int, now_ms: Callable[[], int]) -> None:
         self._expiry = expiry
@@ -112,17 +112,16 @@ class FullSnapshotCleanup:
         self._now_ms = now_ms
 
     def __call__(self, rows: Iterable[Row]) -> None:
-        """Before these rows are captured."""
+        """Remove the expired entries of these rows."""
         self._expiry.last_expired = self._now_ms() - self._ttl_ms
         for row in rows:
             deque(self._expiry.visit(row), maxlen=0)
 
 
 class IncrementalCleanup:
-    """Checks a bounded number of entries at each access, key group by key group, again and again.
+    """Checks a bounded number of entries at each access, in endless passes over all key groups.
 
-    A pass over everything tells the oldest last access: until that one can expire, nothing can, and accesses cost no
-    more than a look at the clock.
+    A pass finds the oldest last access: until that entry can expire, no entry can, and accesses only read the clock.
     """
 
     def __init__(self, rows: SweptRows, expiry: Expiry, size: int, ttl_ms: int, now_ms: Callable[[], int]) -> None:
@@ -135,7 +134,7 @@ class IncrementalCleanup:
         self._checked = self._endless_passes()
 
     def access(self) -> int:
-        """Go on for a bounded number of entries; returns what time it is."""
+        """Check a bounded number of entries; returns the current time."""
         now = self._now_ms()
         if self._wake_ms is None or self._wake_ms <= now:
             self._wake_ms = None
@@ -146,10 +145,10 @@ class IncrementalCleanup:
         return now
 
     def _endless_passes(self) -> Iterator[bool]:
-        """One item per checked entry; True: the end of a pass, and there is nothing to do for now."""
+        """One item per checked entry; True: a pass has ended, and no entry can expire yet."""
         expiry, rows, visit = self._expiry, self._rows, self._expiry.visit
         while True:
-            # What is written during the pass, and not met by it, is younger than this.
+            # Entries that are written during the pass, and missed by it, are younger than this.
             begun = expiry.oldest = expiry.last_expired + self._ttl_ms
             empty = 0
             for group in rows.key_groups:
@@ -165,14 +164,14 @@ class IncrementalCleanup:
 
 
 class CleaningFront(dict[Any, Row]):
-    """A backend's `front` that cleans up whenever a key is chosen, that is with every record and every timer."""
+    """A backend's `front` that runs the cleanups whenever a key is chosen, that is for every record and timer."""
 
     def __init__(self) -> None:
         super().__init__()
         self.cleanups: list[Callable[[], object]] = []
 
     def get(self, key: Any, default: Any = None, /) -> Any:
-        """The row of a key, after a piece of clean-up."""
+        """The row of a key, after a step of each cleanup."""
         for cleanup in self.cleanups:
             cleanup()
         return super().get(key, default)

@@ -1,13 +1,12 @@
 """The five state handles with a time to live, over handles that keep pairs `(last access in ms, value)`.
 
 They know no backend: below a value, reducing or aggregating state is a value state of pairs, below a list a list of
-pairs, below a map a map to pairs. So every change they make is tracked, and written, by whoever is below. As in Flink:
+pairs, below a map a map to pairs. So the handle below tracks every change that they make. As in Flink:
 
-- a pair has expired when its last access is `ttl_ms` or longer ago;
-- reading an expired value or map entry removes it. When expired values may be returned, this one time it is returned;
-- of a list the elements that have expired are passed over; they are removed with the last of them, or when reading
-  renews the others;
-- what may be returned may also be folded: then `add` goes on with an expired value, else it begins anew.
+- a pair has expired if its last access is `ttl_ms` or longer ago;
+- reading an expired value or map entry removes it; if expired values may be returned, it is returned this one time;
+- reading a list skips its expired elements; they are removed once all have expired, or when reading renews the others;
+- if expired values may be returned, `add` continues with an expired value; if not, it begins anew.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from rekindle.datastream.state import AggregatingState, ListState, MapState, Red
 from rekindle.runtime.state.handles import AggregateLike
 from rekindle.runtime.state.ttl.expiry import Timed, TtlSettings
 
-#: Called at each access: lets the clean-up go on where there is one, and says what time it is.
+#: Called at each access: runs a step of the cleanup, if there is one, and returns the current time.
 Access = Callable[[], int]
 
 
 class _TtlCell:
-    """What value, reducing and aggregating state have in common: one pair per key."""
+    """The common part of value, reducing and aggregating state: one pair per key."""
 
     __slots__ = ("_access", "_cell", "_renews", "_returns_expired", "_ttl_ms")
 
@@ -36,7 +35,7 @@ class _TtlCell:
         self._returns_expired = ttl.returns_expired
 
     def _read(self) -> Any:
-        """The value, read: removed when it has expired, renewed when reading does that."""
+        """Read the value; remove it if it has expired, renew it if reading does that."""
         now = self._access()
         timed = self._cell.value()
         if timed is None:
@@ -50,7 +49,7 @@ class _TtlCell:
         return value
 
     def _to_fold(self, now: int) -> Any:
-        """The value that `add` goes on with; None: it begins anew."""
+        """The value that `add` continues with; None: it begins anew."""
         timed = self._cell.value()
         if timed is None or (timed[0] + self._ttl_ms <= now and not self._returns_expired):
             return None
@@ -63,7 +62,7 @@ class _TtlCell:
             self._cell.update((now, value))
 
     def clear(self) -> None:
-        """Forget the current key's value."""
+        """Remove the current key's value."""
         self._cell.clear()
         self._access()
 
@@ -83,7 +82,7 @@ class TtlValueState(_TtlCell, ValueState[Any]):
 
 
 class TtlReducingState(_TtlCell, ReducingState[Any]):
-    """One value per key, combined with each added one; it expires when nothing was added for long enough."""
+    """One value per key, combined with each added one; it expires if none is added for the time to live."""
 
     __slots__ = ("_reduce",)
 
@@ -105,7 +104,7 @@ class TtlReducingState(_TtlCell, ReducingState[Any]):
 
 
 class TtlAggregatingState(_TtlCell, AggregatingState[Any, Any]):
-    """One accumulator per key; it expires when nothing was added for long enough."""
+    """One accumulator per key; it expires if no value is added for the time to live."""
 
     __slots__ = ("_aggregate",)
 
@@ -140,7 +139,7 @@ class TtlAggregatingState(_TtlCell, AggregatingState[Any, Any]):
 
 
 class TtlListState(ListState[Any]):
-    """A list per key of which each element expires by itself."""
+    """A list per key; each element expires on its own."""
 
     __slots__ = ("_access", "_renews", "_returns_expired", "_ttl_ms", "elements")
 
@@ -164,7 +163,7 @@ class TtlListState(ListState[Any]):
             if len(live) < len(held) or any(stamp != now for stamp, _ in live):
                 self.elements.update([(now, value) for _, value in live])
         elif not self._returns_expired and 2 * len(live) < len(held):
-            # Nobody will see the others again, and a list may never expire as a whole.
+            # Expired elements are never returned again, and the list may never expire as a whole.
             self.elements.update(live)
         return [value for _, value in (held if self._returns_expired else live)]
 
@@ -183,13 +182,13 @@ class TtlListState(ListState[Any]):
         self.elements.update([(now, value) for value in values])
 
     def clear(self) -> None:
-        """Forget the current key's list."""
+        """Remove the current key's list."""
         self.elements.clear()
         self._access()
 
 
 class TtlMapState(MapState[Any, Any]):
-    """A map per key of which each entry expires by itself."""
+    """A map per key; each entry expires on its own."""
 
     __slots__ = ("_access", "_entries", "_renews", "_returns_expired", "_ttl_ms")
 

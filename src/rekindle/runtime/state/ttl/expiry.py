@@ -1,8 +1,8 @@
-"""Time to live as the layer between typed handles and the key-group store: its settings and its stored form.
+"""Time to live, a layer between typed handles and the key-group rows: its settings and its stored form.
 
-What a state with a time to live keeps is a pair, `(last access in ms, value)`: one per value, list element, map entry
-or accumulator. The store below knows nothing of it: it keeps pairs, tracks their changes and writes them through a
-codec. Time is processing time, read from the clock port, so the time that passes while a job is down counts as well.
+State with a time to live keeps pairs `(last access in ms, value)`: one per value, list element, map entry or
+accumulator. The backend below keeps the pairs like any values, tracks their changes and writes them through a codec.
+Time is processing time, read from the clock port, so the time while a job is down counts as well.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rekindle.runtime.state.spec import Buffer, Codec, StateSpec
 #: (last access in ms, value)
 Timed = tuple[int, Any]
 
-#: Begins the fingerprint of state whose values carry timestamps: part of the snapshot format.
+#: The prefix of the fingerprint of state with timestamps; part of the snapshot format.
 TIMED_FINGERPRINT: Final = "ttl:"
 _STAMP: Final = Struct(">q")
 _encode = msgspec.msgpack.Encoder().encode
@@ -33,12 +33,12 @@ _decode_columns = msgspec.msgpack.Decoder(tuple[list[int | None], Raw]).decode
 
 @dataclass(frozen=True)
 class TtlSettings:
-    """What a `StateTtlConfig` means for the backend in memory. (RocksDB's compaction filter is of no use here.)"""
+    """The settings of a `StateTtlConfig` for the backend in memory; RocksDB's compaction filter does not apply."""
 
     ttl_ms: int
-    #: Reading starts the time anew, too.
+    #: Whether reading starts the time anew, too.
     renews_on_read: bool
-    #: What has expired is returned until it is removed.
+    #: Whether expired values are returned until they are removed.
     returns_expired: bool
     #: Entries to check at each access; 0: none.
     cleanup_size: int
@@ -61,13 +61,13 @@ class TtlSettings:
 
 
 def ttl_of(descriptor: StateDescriptor) -> TtlSettings | None:
-    """The time to live of a descriptor; None when it has none or when it is disabled."""
+    """The time to live of a descriptor; None if it has none or if it is disabled."""
     config = descriptor.get_ttl_config()
     return TtlSettings.of(config) if config is not None and config.is_enabled() else None
 
 
 class TimedCodec:
-    """Pairs as bytes: the timestamp, then what the value's own codec writes.
+    """The codec of pairs: the timestamp, then the value by its own codec.
 
     >>> from rekindle.serde import value_codec_for
     >>> codec = TimedCodec(value_codec_for(None), now_ms=lambda: 0)
@@ -82,12 +82,12 @@ class TimedCodec:
         self._now_ms = now_ms
 
     def encode(self, timed: Timed, /) -> bytes:
-        """A pair as bytes; None is a value like any other."""
+        """Encode a pair; its value may be None."""
         stamp, value = timed
         return _STAMP.pack(stamp) + (NONE_VALUE if value is None else self._values.encode(value))
 
     def decode(self, data: bytes, /) -> Timed:
-        """What `encode` wrote."""
+        """Decode the pair that `encode` wrote."""
         try:
             (stamp,) = _STAMP.unpack_from(data)
         except StructError as error:
@@ -95,19 +95,19 @@ class TimedCodec:
         return stamp, decoded(data[_STAMP.size :], self._values)
 
     def encode_all(self, timed: list[Timed | None], /) -> bytes:
-        """Many pairs, as a column of timestamps and one of values; None is no pair."""
+        """Encode many pairs as a column of timestamps and one of values; None stands for no pair."""
         stamps = [None if each is None else each[0] for each in timed]
         values = [None if each is None else each[1] for each in timed]
         return _encode((stamps, Raw(self._values.encode_all(values))))
 
     def decode_all(self, data: Buffer, /) -> list[Timed | None]:
-        """What `encode_all` wrote."""
+        """Decode the pairs that `encode_all` wrote."""
         stamps, values = _decode_columns(data)
         pairs = zip(stamps, self._values.decode_all(values), strict=True)
         return [None if stamp is None else (stamp, value) for stamp, value in pairs]
 
     def adopter(self, none_is_a_value: bool) -> Callable[[Buffer], list[Timed | None]]:
-        """Reads values that were saved without timestamps: their time begins now."""
+        """A decoder for values that were saved without timestamps: their time begins now."""
         now, values = self._now_ms(), self._values
         return lambda data: [
             (now, value) if none_is_a_value or value is not None else None for value in values.decode_all(data)
@@ -126,17 +126,17 @@ def timed_spec(spec: StateSpec, ttl: TtlSettings, now_ms: Callable[[], int]) -> 
 
 
 def is_timed(part: StatePart) -> bool:
-    """Whether a saved state's values carry timestamps."""
+    """Whether a saved state's values have timestamps."""
     return part.fingerprint.startswith(TIMED_FINGERPRINT)
 
 
 def adopts(spec: StateSpec, part: StatePart) -> bool:
-    """Whether a state that has got a time to live reads what it saved when it had none."""
+    """Whether a state with a time to live reads a part that was saved without one."""
     return spec.ttl is not None and not is_timed(part)
 
 
 def reader(spec: StateSpec, part: StatePart) -> Callable[[Buffer], list[Any]]:
-    """How a part's column of values is read, also when the state got or lost its time to live since it was saved."""
+    """The decoder of a part's values, also if the state got or lost its time to live since it was saved."""
     values = spec.values
     if isinstance(values, TimedCodec):
         return values.decode_all if is_timed(part) else values.adopter(none_is_a_value=spec.kind.detailed)

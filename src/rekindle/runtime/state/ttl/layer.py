@@ -1,4 +1,4 @@
-"""State with a time to live on the in-memory backend: the layer is put together here, once per registered state."""
+"""Build the time-to-live layer of a registered state: its expiring handle, and its cleanup."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ StateT = TypeVar("StateT", bound=State)
 
 
 class ExpiringRows(Rows, SweptRows, Protocol):
-    """What the layer needs of the backend below."""
+    """The part of a backend that the layer uses."""
 
     def register(self, spec: StateSpec, handle_over: Callable[[int], StateT]) -> StateT:
         """The handle for a spec: the known one, or a new one over a new column."""
 
     def before_full_snapshots(self, cleanup: Callable[[Iterable[Row]], None]) -> None:
-        """Call this with the rows of a key group before they are captured whole."""
+        """Register a cleanup that is called with the rows of a key group before they are captured whole."""
 
     def with_every_key(self, cleanup: Callable[[], object]) -> None:
-        """Call this whenever a key is chosen."""
+        """Register a cleanup that is called whenever a key is chosen."""
 
 
 class TtlStates:
-    """Registers states of pairs and hands out the handles that let them expire."""
+    """Registers states of (last access, value) pairs, and returns the handles that let them expire."""
 
     def __init__(self, rows: ExpiringRows, clock: Clock) -> None:
         self._rows = rows
@@ -101,7 +101,7 @@ class TtlStates:
         return self._rows.register(timed_spec(spec, ttl, self._now_ms), over)
 
     def _access(self, expiry: Expiry, ttl: TtlSettings) -> Access:
-        """Set the clean-up of a new state going; what its handle calls at each access."""
+        """Start the cleanup of a new state; returns the function that its handle calls at each access."""
         if ttl.cleans_full_snapshots:
             self._rows.before_full_snapshots(FullSnapshotCleanup(expiry, ttl.ttl_ms, self._now_ms))
         if not ttl.cleanup_size:

@@ -1,4 +1,4 @@
-"""What a restart cannot heal ends the job at once, with its own sentence; what it may heal goes to the strategy."""
+"""A job whose failure a restart cannot cure ends at once with that error; other failures go to the restart strategy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.attempt_spec import AttemptSettings
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
-from rekindle.coordinator.epochs import EpochLimits
+from rekindle.coordinator.epoch_rules import EpochLimits
 from rekindle.coordinator.failure_messages import task_failed
 from rekindle.coordinator.job import JobMaster, JobSpec
 from rekindle.coordinator.restart import FixedDelay
@@ -30,42 +30,10 @@ from rekindle.errors import (
 )
 from rekindle.protocol import TaskFailed, Verdict
 from rekindle.testing import ManualClock
-from tests.unit.coordinator.checkpoints.test_driver import plan_of
+from tests.unit.coordinator.checkpoints.driver_harness import plan_of
+from tests.unit.coordinator.fakes import Nowhere, Silent
 
 RESTARTS = 3
-
-
-class Nowhere:
-    """A cluster that nobody asks for slots, or that has none."""
-
-    def prepare(self):
-        """It is as it is."""
-
-    def driver_host(self):
-        return "127.0.0.1"
-
-    def start_slots(self, launches):
-        raise ClusterError("There are no slots here.")
-
-    def run_epoch(self, run):
-        raise AssertionError("no slots, no epochs")
-
-    def cancel_epoch(self):
-        """Nothing runs."""
-
-    def close(self):
-        """Nothing was taken."""
-
-
-class Silent:
-    def on_started(self):
-        """Of no interest here."""
-
-    def on_epoch(self, summary):
-        """Of no interest here."""
-
-    def on_ended(self):
-        """Of no interest here."""
 
 
 def spec_of(checkpointing: CheckpointDriver, restarts: int) -> JobSpec:
@@ -82,7 +50,7 @@ def spec_of(checkpointing: CheckpointDriver, restarts: int) -> JobSpec:
 
 
 def end_of(checkpointing: CheckpointDriver) -> BaseException | None:
-    """With what a job of this plan ends that has restarts left."""
+    """The error with which a job ends that has restarts left."""
     return JobMaster(spec_of(checkpointing, RESTARTS), Nowhere(), Silent()).start().result().exception(timeout=20)
 
 
@@ -103,7 +71,7 @@ def checkpointing_in(directory, recover=lambda: None) -> CheckpointDriver:
     ],
     ids=lambda value: type(value).__name__ + str(getattr(value, "retryable", "")),
 )
-def test_the_job_ends_at_once_unless_a_restart_may_help(tmp_path, error, attempts):
+def test_a_job_ends_at_once_unless_a_restart_may_help(tmp_path, error, attempts):
     asked = []
 
     def recover():
@@ -139,7 +107,7 @@ def test_a_foreign_recovery_path_ends_the_job_before_anything_starts(tmp_path):
     assert not hasattr(error, "__notes__")
 
 
-def test_what_only_the_cluster_lacks_is_tried_again(tmp_path):
+def test_a_cluster_without_slots_is_tried_again(tmp_path):
     error = end_of(checkpointing_in(tmp_path))
     assert isinstance(error, ClusterError)
     assert f"used up the {RESTARTS} restarts" in error.__notes__[0]
@@ -156,7 +124,7 @@ class Gone(Nowhere):
         raise ClusterGoneError("Spark has ended for good.")
 
 
-def test_a_cluster_that_is_gone_for_good_is_asked_once(tmp_path):
+def test_a_cluster_that_is_gone_for_good_is_prepared_once(tmp_path):
     cluster = Gone()
     job = JobMaster(spec_of(checkpointing_in(tmp_path), RESTARTS), cluster, Silent()).start()
     assert isinstance(job.result().exception(timeout=20), ClusterGoneError)
@@ -164,7 +132,7 @@ def test_a_cluster_that_is_gone_for_good_is_asked_once(tmp_path):
 
 
 class FailsWhenCancelled(Nowhere):
-    """Something breaks because the job is cancelled, and says so before the cancellation is heard."""
+    """A cluster that fails because the job is cancelled, before the cancellation is noticed."""
 
     def __init__(self):
         self.started = threading.Event()
@@ -180,7 +148,7 @@ class FailsWhenCancelled(Nowhere):
 
 
 @pytest.mark.parametrize("restarts", [0, RESTARTS])
-def test_who_cancels_a_job_finds_it_cancelled_whatever_fails_on_the_way(tmp_path, restarts):
+def test_a_cancelled_job_is_cancelled_even_if_it_fails_on_the_way(tmp_path, restarts):
     """As in Flink; also without restarts, where the failure would be the job's end."""
     cluster = FailsWhenCancelled()
     job = JobMaster(spec_of(checkpointing_in(tmp_path), restarts), cluster, Silent()).start()
@@ -191,7 +159,7 @@ def test_who_cancels_a_job_finds_it_cancelled_whatever_fails_on_the_way(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("verdict", "kind", "told"),
+    ("verdict", "kind", "message"),
     [
         (Verdict.DAMAGED, CorruptCheckpointError, "Sentence."),
         (Verdict.INCOMPATIBLE, IncompatibleStateError, "Operator 'count' of job 'orders' cannot take its state: Sent"),
@@ -199,8 +167,8 @@ def test_who_cancels_a_job_finds_it_cancelled_whatever_fails_on_the_way(tmp_path
         (None, JobExecutionError, "Traceback"),
     ],
 )
-def test_a_slots_verdict_becomes_the_same_error(verdict, kind: type[RekindleError], told):
+def test_a_slots_verdict_becomes_the_same_error(verdict, kind: type[RekindleError], message):
     error = task_failed("orders", TaskFailed("task", "count", 0, "Traceback", "", None, verdict, "Sentence."))
     assert type(error) is kind
-    assert str(error).startswith(told)
+    assert str(error).startswith(message)
     assert not getattr(error, "retryable", False)

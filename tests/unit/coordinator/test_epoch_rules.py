@@ -1,4 +1,4 @@
-"""How epochs grow, shrink and wait."""
+"""The pace of epochs: how their number of records grows and shrinks, and how long they wait."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rekindle.coordinator.epochs import EpochLimits, Pace
+from rekindle.coordinator.epoch_rules import EpochLimits, Pace
 
 LIMITS = EpochLimits(initial_records=1000, max_records=1_000_000, target_ms=1000, min_interval_ms=100)
 
@@ -17,7 +17,7 @@ def next_pace(pace: Pace, overhead_ms: float, record_ms: float, chance_ms: float
     return pace.after(duration_ms=overhead_ms + work_ms + chance_ms, work_ms=work_ms, capped=True)
 
 
-def test_it_starts_small_and_grows_to_the_target_while_there_is_more():
+def test_epochs_start_small_and_grow_to_the_target_while_there_is_more():
     pace, seen = Pace.start(LIMITS), []
     for _ in range(12):
         seen.append(pace.max_records)
@@ -27,7 +27,7 @@ def test_it_starts_small_and_grows_to_the_target_while_there_is_more():
     assert 0.3 * LIMITS.target_ms < 100 + seen[-1] * 0.002 < 1.25 * LIMITS.target_ms
 
 
-def test_it_halves_when_epochs_take_too_long():
+def test_the_cap_halves_when_epochs_take_too_long():
     pace = Pace(LIMITS, 100_000)
     assert pace.after(duration_ms=1300, work_ms=1200, capped=True).max_records == 50_000
     for _ in range(20):
@@ -76,7 +76,7 @@ def test_two_epochs_fit_into_a_checkpoint_interval():
 
 
 def test_a_machine_too_busy_for_the_target_gets_more_records_per_epoch_not_fewer():
-    """Each epoch takes two seconds and more by itself: few records would make it no shorter, only less worthwhile."""
+    """Each epoch has an overhead of two seconds and more: few records would not make it shorter."""
     pace, seen = Pace.start(LIMITS), []
     for epoch in range(60):
         seen.append(pace.max_records)
@@ -96,17 +96,17 @@ def test_an_epoch_that_was_long_by_chance_is_forgotten():
     assert max(seen[-10:]) < 1.25 * LIMITS.target_ms
 
 
-def test_it_never_reaches_zero_nor_the_sky():
+def test_the_cap_is_at_least_one_and_at_most_the_maximum():
     assert Pace(LIMITS, 1).after(5000, 5000, True).max_records == 1
     assert Pace(LIMITS, 900_000).after(10, 5, True).max_records == LIMITS.max_records
 
 
-def test_an_epoch_that_was_not_full_says_nothing_about_the_cap():
+def test_an_epoch_below_the_cap_does_not_change_the_cap():
     assert Pace(LIMITS, 4000).after(10, 5, capped=False).max_records == 4000
     assert Pace(LIMITS, 4000).after(5000, 4900, capped=False).max_records == 4000
 
 
-def test_a_trickle_waits_for_the_interval_and_a_backlog_does_not():
+def test_few_records_wait_for_the_interval_and_a_backlog_does_not():
     pace = Pace.start(LIMITS)
     assert pace.pause_ms(since_last_start_ms=30, backlog=False) == 70
     assert pace.pause_ms(since_last_start_ms=3000, backlog=False) == 0

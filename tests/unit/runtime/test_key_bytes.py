@@ -19,7 +19,7 @@ import pytest
 
 from rekindle.common.types import Row, RowKind
 from rekindle.errors import InvalidKeyError
-from rekindle.runtime.keys import canonical_bytes, owned_key
+from rekindle.runtime.key_bytes import canonical_bytes, owned_key
 
 Point = namedtuple("Point", "x y")
 

@@ -81,7 +81,7 @@ def test_delays(strategy: RestartStrategy, failures_ms: list[float], delays: lis
     assert decisions(strategy, *failures_ms) == delays
 
 
-def test_giving_up_says_why():
+def test_a_strategy_that_gives_up_says_why():
     none = NoRestart().on_failure(FailureHistory(), 0, random.Random(0))
     assert none == GiveUp("The job is not started again: its restart strategy is 'none'.")
     rate = FailureRate(1, 1000, 0)
@@ -118,7 +118,7 @@ def test_jitter_spreads_jobs_that_failed_together():
 
 
 @given(failures_ms=st.lists(st.integers(0, 5000), max_size=60).map(sorted), allowed=st.integers(1, 5))
-def test_a_rate_is_never_exceeded_and_what_is_remembered_is_bounded(failures_ms: list[int], allowed: int):
+def test_a_rate_is_never_exceeded_and_the_history_is_bounded(failures_ms: list[int], allowed: int):
     strategy, history, survived = FailureRate(allowed, 100, 0), FailureHistory(), list[int]()
     for now_ms in failures_ms:
         decision = strategy.on_failure(history, now_ms, random.Random(0))
@@ -185,11 +185,11 @@ def test_a_strategy_comes_from_the_configuration(configuration: Configuration, e
         ),
     ],
 )
-def test_the_program_has_the_last_word(chosen: object, expected: RestartStrategy):
+def test_the_programs_strategy_overrides_the_configured_one(chosen: object, expected: RestartStrategy):
     assert restart_strategy(chosen, configured(type="fixed-delay"), checkpointing=True) == expected  # type: ignore[arg-type]
 
 
-def test_unset_it_is_exponential_delay_with_checkpoints_and_none_without():
+def test_the_default_is_exponential_delay_with_checkpoints_and_none_without():
     configuration = Configuration()
     assert restart_strategy(None, configuration, checkpointing=False) == NoRestart()
     configuration.set_string("execution.checkpointing.interval", "10 s")

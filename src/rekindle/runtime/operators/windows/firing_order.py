@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from heapq import heappop, heappush
 from typing import Any, Final, Generic, TypeVar
 
-from rekindle.runtime.keys import canonical_bytes
+from rekindle.runtime.key_bytes import canonical_bytes
 
 T = TypeVar("T")
 

@@ -1,23 +1,21 @@
-"""DataFrames as sources, read as extra tasks of the first stage, and results of a job as a DataFrame."""
+"""DataFrames as sources: their partitions are read as extra tasks of the first stage (I10)."""
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import types as st
 
-from rekindle.common.type_system.fields import values_of
-from rekindle.common.typeinfo import RowTypeInfo, TypeInformation, infer_type_info
+from rekindle.common.typeinfo import RowTypeInfo
 from rekindle.common.types import Row, make_row
 from rekindle.errors import ClusterError, TypeMismatchError
 from rekindle.protocol import DESTINATION
 from rekindle.spark import internals
-from rekindle.spark.dataframe_types import arrow_schema, from_arrow, row_type_of, schema_of, time_zone_of, with_zones
+from rekindle.spark.dataframe_types import arrow_schema, from_arrow, row_type_of
 from rekindle.spark.pump import SPARK_KEY
 from rekindle.spark.shuffle import StageInput
 
@@ -113,32 +111,3 @@ def refuse_other_dataframes(df: Any) -> None:
         raise ClusterError("This DataFrame's Spark session was stopped: make it again on the active session.")
     if df.isStreaming:
         raise ClusterError("This DataFrame is a stream of Spark's own: from_dataframe takes batch DataFrames.")
-
-
-def to_dataframe(
-    spark: SparkSession,
-    chunks: Iterable[bytes],
-    decode: Callable[[bytes], Iterable[Any]],
-    type_info: TypeInformation | None,
-) -> DataFrame:
-    """The elements in these chunks as a DataFrame, a column per field."""
-    schema = schema_of(type_info)
-    values = values_of(infer_type_info(type_info))
-    columns: list[list[Any]] = [[] for _ in schema.fields]
-    for chunk in chunks:
-        for element in decode(chunk):
-            for column, value in zip(columns, values(element), strict=True):
-                column.append(value)
-    zone = time_zone_of(spark.conf.get("spark.sql.session.timeZone") or "UTC")
-    arrays = [_to_array(field, column, zone) for field, column in zip(schema.fields, columns, strict=True)]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, names=schema.names), schema)
-
-
-def _to_array(field: st.StructField, values: list[Any], zone: dt.tzinfo) -> Any:
-    convert = with_zones(field.dataType, zone)
-    if convert is not None:
-        values = list(map(convert, values))
-    try:
-        return pa.array(values, arrow_schema(st.StructType([field]), "UTC").field(0).type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise TypeMismatchError(f"Column '{field.name}' of type {field.dataType.simpleString()}: {error}.") from None

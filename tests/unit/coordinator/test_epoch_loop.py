@@ -12,12 +12,12 @@ from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.types import CheckpointKind
 from rekindle.coordinator.control import ControlIdentity
 from rekindle.coordinator.epoch_loop import ConnectedSlots, EpochLoop, LastEpoch
-from rekindle.coordinator.epochs import EpochLimits, Pace
+from rekindle.coordinator.epoch_rules import EpochLimits, Pace
 from rekindle.coordinator.results import _WAITING_BATCHES, ResultReceiver
 from rekindle.coordinator.slot_inbox import SlotInbox
 from rekindle.testing import ManualClock
-from tests.unit.coordinator.checkpoints.test_driver import plan_of
-from tests.unit.coordinator.test_final_errors import Nowhere, Silent
+from tests.unit.coordinator.checkpoints.driver_harness import plan_of
+from tests.unit.coordinator.fakes import Nowhere, Silent
 
 LIMITS = EpochLimits(1, 1, 1, 1)
 

@@ -1,0 +1,38 @@
+"""A cluster without slots and an observer that does nothing."""
+
+from __future__ import annotations
+
+from rekindle.errors import ClusterError
+
+
+class Nowhere:
+    """A cluster without slots."""
+
+    def prepare(self):
+        """There is nothing to prepare."""
+
+    def driver_host(self):
+        return "127.0.0.1"
+
+    def start_slots(self, launches):
+        raise ClusterError("There are no slots here.")
+
+    def run_epoch(self, run):
+        raise AssertionError("no slots, no epochs")
+
+    def cancel_epoch(self):
+        """Nothing runs."""
+
+    def close(self):
+        """Nothing was taken."""
+
+
+class Silent:
+    def on_started(self):
+        """Do nothing."""
+
+    def on_epoch(self, summary):
+        """Do nothing."""
+
+    def on_ended(self):
+        """Do nothing."""
