@@ -135,7 +135,7 @@ CHECKPOINT_MODE = _option(
     "execution.checkpointing.mode",
     one_of("EXACTLY_ONCE", "AT_LEAST_ONCE"),
     "EXACTLY_ONCE",
-    "Both give exactly once here, because barriers are always aligned.",
+    "Both give exactly once here, because every checkpoint is a consistent cut.",
 )
 CHECKPOINT_TIMEOUT = _option(
     "execution.checkpointing.timeout",

@@ -64,7 +64,7 @@ def _log_checkpoint_mode(program: Program) -> None:
     mode = program.configuration.get(config.CHECKPOINT_MODE)
     if mode == CheckpointingMode.AT_LEAST_ONCE.name:
         _LOG.info(
-            "Job '%s' asks for %s: barriers are always aligned here, so its state is exactly once.",
+            "Job '%s' asks for %s: checkpoints are consistent cuts here, so its state is exactly once.",
             program.job_name,
             mode,
         )

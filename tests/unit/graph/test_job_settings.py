@@ -141,7 +141,7 @@ def test_at_least_once_is_told_what_it_gives(caplog, mode):
         plan_of(environment().enable_checkpointing(1000, mode))
     told = [message for message in caplog.messages if "AT_LEAST_ONCE" in message]
     assert told == (
-        ["Job 'settings' asks for AT_LEAST_ONCE: barriers are always aligned here, so its state is exactly once."]
+        ["Job 'settings' asks for AT_LEAST_ONCE: checkpoints are consistent cuts here, so its state is exactly once."]
         if mode is CheckpointingMode.AT_LEAST_ONCE
         else []
     )
