@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from examples.orders.records import OrderBatch, OrderEvent
-from rekindle.datastream.connectors.sink_api import (
+from rekindle.datastream.connectors import (
     Committer,
     CommitterInitContext,
     CommittingSinkWriter,

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rekindle.common import Encoder
+from rekindle.datastream.connectors import Sink, SinkWriter, WriterInitContext
 from rekindle.datastream.connectors.file_system import BucketAssigner, FileSink
-from rekindle.datastream.connectors.sink_api import Sink, SinkWriter, WriterInitContext
 from rekindle.datastream.functions import PrintSinkFunction
 
 #: Gives the sink of a stream of results by its name.

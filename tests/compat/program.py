@@ -26,7 +26,7 @@ from rekindle.datastream import (
     StreamExecutionEnvironment,
     TwoPhaseCommitSinkFunction,
 )
-from rekindle.datastream.connectors.sink_api import (
+from rekindle.datastream.connectors import (
     Committer,
     Sink,
     StatefulSinkWriter,

@@ -10,7 +10,7 @@ from examples.orders.batches import BatchSink, BatchWriter
 from examples.orders.ends import PrintSink, file_sink
 from examples.orders.records import OrderEvent
 from examples.orders.results import rows_of
-from rekindle.datastream.connectors.sink_api import WriterInitContext
+from rekindle.datastream.connectors import WriterInitContext
 from rekindle.graph.build import build_plan
 from rekindle.testing.in_process import InProcessJob
 from rekindle.testing.in_process_checkpoint import InProcessCheckpoint
