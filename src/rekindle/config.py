@@ -121,7 +121,7 @@ BUFFER_TIMEOUT_ENABLED = _option(
     "execution.buffer-timeout.enabled",
     parse_bool,
     True,
-    "Whether an epoch may start before enough records for its target duration have arrived.",
+    "Whether the buffer timeout applies; otherwise epochs start at least their target duration apart.",
 )
 
 # Checkpoints
@@ -135,7 +135,7 @@ CHECKPOINT_MODE = _option(
     "execution.checkpointing.mode",
     one_of("EXACTLY_ONCE", "AT_LEAST_ONCE"),
     "EXACTLY_ONCE",
-    "Both give exactly once here, because barriers are always aligned.",
+    "Both modes give exactly-once state here: a barrier is the end of an epoch on every channel.",
 )
 CHECKPOINT_TIMEOUT = _option(
     "execution.checkpointing.timeout",
