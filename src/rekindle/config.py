@@ -121,7 +121,7 @@ BUFFER_TIMEOUT_ENABLED = _option(
     "execution.buffer-timeout.enabled",
     parse_bool,
     True,
-    "Whether an epoch may start before enough records for its target duration have arrived.",
+    "Whether the buffer timeout applies; otherwise epochs start at least their target duration apart.",
 )
 
 # Checkpoints

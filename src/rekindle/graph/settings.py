@@ -41,7 +41,7 @@ class JobSettings:
     chunk_records: int
     #: The size up to which an inbox or outbox stays in memory; beyond it, it spills to disk.
     memory_buffer_bytes: int
-    #: The minimum time between the starts of two epochs; -1: an epoch waits for enough records for its target time.
+    #: The minimum time between the starts of two epochs; -1: their target time.
     buffer_timeout_ms: int
     epoch_initial_records: int
     epoch_max_records: int
