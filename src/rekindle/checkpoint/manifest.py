@@ -76,7 +76,7 @@ class SubtaskState(msgspec.Struct, frozen=True):
     source: Blob | None = None
     #: Watermark, round-robin positions and the like, as `part_formats.TaskState` writes them.
     task: Blob | None = None
-    #: What a two-phase sink has not committed yet (I18).
+    #: Committables that a two-phase sink has not committed yet (I18).
     committables: list[Blob] = []
     #: Bytes that this checkpoint wrote, and bytes of all parts that it consists of.
     new_bytes: int = 0

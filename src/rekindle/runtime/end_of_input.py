@@ -23,7 +23,7 @@ class EndState(Enum):
 
 
 class EndEvent(Enum):
-    """What happens to a task's input, or to the end that its operators pass on."""
+    """An event of a task's input, or of the end that its operators pass on."""
 
     RESTORED_ENDED = "restored: a source whose chain had ended"
     RESTORED_PARTLY_ENDED = "restored: the head had ended, some operators behind it had not"
@@ -34,7 +34,7 @@ class EndEvent(Enum):
 
 
 class EndAction(Enum):
-    """What the task does about an event."""
+    """The task's answer to an event."""
 
     NONE = "nothing"
     FINISH_OPERATORS = "send the last watermark and the end through the chain"

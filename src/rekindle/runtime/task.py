@@ -46,7 +46,7 @@ from rekindle.serde import tagged_dumps, tagged_loads
 
 #: How often the driver hears of metrics, at most.
 _METRICS_EVERY_S: Final = 1.0
-#: What the stack holds at most for an operator of a chain, and for all else, the user's own calls included.
+#: The most stack frames of an operator of a chain, and of everything else, the user's own calls included.
 _FRAMES_PER_OPERATOR: Final = 8
 _FRAMES: Final = 1000
 
@@ -69,7 +69,7 @@ class EpochBudget:
 
 @dataclass(frozen=True)
 class EpochOutcome:
-    """What a task did in an epoch."""
+    """The report of a task's epoch, and its counts of records per channel."""
 
     report: TaskReport
     sent: list[EdgeCount]
@@ -217,7 +217,7 @@ class Task:
         return finished
 
     def _task_state(self, operator: Operator) -> TaskState:
-        """An operator's watermark, wherever it stands in its chain next time; with the head all else of the cut."""
+        """The operator's watermark (a restore may chain it elsewhere); for the head, the task's position too."""
         watermark = operator.current_watermark
         if operator is not self._head:
             return TaskState(watermark)
@@ -276,7 +276,7 @@ class Task:
                 operator.notify_complete(checkpoint_id)
 
     def settle(self) -> None:
-        """The job's last checkpoint was told: sinks leave nothing uncommitted (I9)."""
+        """Let sinks commit everything: the job's last checkpoint was notified (I9)."""
         for sink in reversed(self._roles.committing):
             sink.settle()
 
@@ -396,7 +396,7 @@ class Task:
         return self.metrics()
 
     def metrics(self) -> list[MetricReading]:
-        """What the metrics of the functions say now; gauges are user code, so ask on the task's thread."""
+        """Read the metrics of the functions; gauges are user code, so call this on the task's thread."""
         return [
             MetricReading(operator.name, operator.node.uid, self.subtask, *metric)
             for operator in self._operators.values()
@@ -481,11 +481,11 @@ class Task:
         return source.held_back or (source.available() and not source.ran_dry)
 
     def fail_next_epoch(self, error: BaseException) -> None:
-        """What went wrong between two epochs is the next one's failure."""
+        """Raise an error that occurred between two epochs in the next one."""
         self._error_between_epochs = error
 
     def polls(self) -> bool:
-        """Whether somebody must ask `has_input` again and again."""
+        """Whether the task's thread has to poll `has_input`."""
         return isinstance(self._head, SourceOperator) and not self.finished and not self._head.finished
 
     def next_due_ms(self) -> int | None:

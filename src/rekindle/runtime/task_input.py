@@ -1,4 +1,4 @@
-"""What comes to a task from other chains: taken from its inbox in slices, to the end or until time is over (I22)."""
+"""The input of a task: chunks from other chains, processed in slices until none is left or time is over (I22)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class TaskInput:
     # -- records in flight --------------------------------------------------------------------------------------------
 
     def in_flight(self, names: Mapping[int, str]) -> bytes | None:
-        """What waits, for a checkpoint; edges are called by name there."""
+        """The records in flight, encoded for a checkpoint; edges are saved by name."""
         return save(self.inbox, self.valve, names)
 
     def restore_in_flight(

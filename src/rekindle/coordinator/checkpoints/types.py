@@ -14,7 +14,7 @@ from rekindle.protocol import CheckpointAcknowledged, CheckpointDeclined, Commit
 
 #: A task that acknowledges checkpoints: (chain id, subtask index).
 Subtask = tuple[int, int]
-#: What a slot sends about a checkpoint.
+#: The messages of a slot about a checkpoint.
 CheckpointMessage = CheckpointAcknowledged | CheckpointDeclined | Committed
 
 
