@@ -12,7 +12,6 @@ from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import OperatorKind
 from rekindle.key_groups import key_group_range
 from rekindle.runtime.context import Accumulators, OperatorContext
-from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators import build_operator
 from rekindle.runtime.operators.build_operator import selector_function, window_operator_class
 from rekindle.runtime.operators.roles import PreparesSnapshot
@@ -21,6 +20,7 @@ from rekindle.runtime.operators.windows.namespaces import windowed_backend
 from rekindle.runtime.operators.windows.window_operator import LATE_RECORDS_DROPPED, WindowOperator
 from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.operator_state import OperatorStateBackend
+from rekindle.runtime.task_metrics import TaskMetricGroup
 from rekindle.runtime.timers import InternalTimers
 from rekindle.serde import cloud_dumps
 from rekindle.testing import ManualClock

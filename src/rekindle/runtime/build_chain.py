@@ -23,7 +23,6 @@ from rekindle.runtime.exchange.writers import (
     rescale_sources,
     rescale_targets,
 )
-from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.build_operator import Blueprint, build_operator, selector_function
 from rekindle.runtime.operators.stateless import method_or_callable
@@ -31,6 +30,7 @@ from rekindle.runtime.operators.windows.namespaces import windowed_backend
 from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.operator_state import OperatorStateBackend
+from rekindle.runtime.task_metrics import TaskMetricGroup
 from rekindle.runtime.timers import InternalTimers
 from rekindle.serde import codec_for, value_codec_for
 

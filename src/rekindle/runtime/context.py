@@ -38,11 +38,11 @@ from rekindle.errors import StateAccessError
 from rekindle.graph.nodes import OperatorNode
 from rekindle.graph.settings import JobSettings
 from rekindle.metrics import MetricGroup
-from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.raw_streams import RawInputs
 from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.changes import ROW_KEY
 from rekindle.runtime.state.operator_state import OperatorStateBackend
+from rekindle.runtime.task_metrics import TaskMetricGroup
 from rekindle.runtime.timers import InternalTimers
 
 _A = TypeVar("_A", bound=Accumulator[Any, Any])

@@ -358,7 +358,7 @@ def _start_task(task: Task, restores: dict[tuple[str, int], SubtaskShare], deplo
 
 def _close_task(task: Task) -> tuple[list[tuple[str, BaseException]], list[MetricReading]]:
     """Close the task's functions and return their errors and last metrics; runs on the task's thread."""
-    return task.close(), task.metrics()
+    return task.close(), task.metrics.read()
 
 
 def main() -> None:

@@ -18,7 +18,6 @@ from rekindle.common.watermark_strategy import MAX_WATERMARK, MIN_WATERMARK
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import IncompatibleStateError, JobCancelledError, SerializationError, TypeMismatchError
 from rekindle.graph.nodes import Chain, JobPlan
-from rekindle.metrics import MetricReading
 from rekindle.protocol import CheckpointOrder, EdgeCount, TaskReport
 from rekindle.runtime.barriers import Barriers
 from rekindle.runtime.build_chain import ChainBuilder, SlotServices
@@ -41,11 +40,10 @@ from rekindle.runtime.raw_streams import RawInputs
 from rekindle.runtime.restore_checks import restoring_state, warn_unclaimed_state, warn_unread_raw_state
 from rekindle.runtime.snapshot import CapturedTask, CaptureInput, SnapshotDeclinedError, capture_operator
 from rekindle.runtime.task_input import LOOK_AROUND_S, LOOK_AROUND_UNALIGNED_S, Slices, TaskInput
+from rekindle.runtime.task_metrics import TaskMetrics
 from rekindle.runtime.task_position import edge_names, seek_valve, seek_writers, valve_position, writer_positions
 from rekindle.serde import tagged_dumps, tagged_loads
 
-#: How often the driver hears of metrics, at most.
-_METRICS_EVERY_S: Final = 1.0
 #: The most stack frames of an operator of a chain, and of everything else, the user's own calls included.
 _FRAMES_PER_OPERATOR: Final = 8
 _FRAMES: Final = 1000
@@ -102,7 +100,6 @@ class Task:
         self._checkpointed = plan.settings.checkpointed
         self._source_held_for: int | None = None  # the checkpoint for whose cut the source stands still
         self._error_between_epochs: BaseException | None = None
-        self._metrics_due = 0.0
         unaligned = plan.settings.checkpointed and plan.settings.unaligned_checkpoints
         self._slices = Slices(services.clock, LOOK_AROUND_UNALIGNED_S if unaligned else LOOK_AROUND_S)
         buffer_bytes = plan.settings.memory_buffer_bytes
@@ -112,6 +109,7 @@ class Task:
         self._builder = ChainBuilder(plan, chain, subtask, services, self.outbox)
         self._operators = {node_id: self._builder.operator(node_id) for node_id in chain.nodes}
         self._roles = OperatorRoles(list(self._operators.values()))
+        self.metrics = TaskMetrics([operator.context for operator in self._operators.values()])
         self._head = self._operators[chain.head]
         self._connect_outputs()
         self._edge_names = edge_names(plan)
@@ -384,24 +382,9 @@ class Task:
             finished=self.finished,
             busy_ms=(self._slices.now() - started) * 1000,
             in_flight=self.records_in_flight(),
-            metrics=self._metrics_if_due(),
+            metrics=self.metrics.read_if_due(last=self.finished),
         )
         return EpochOutcome(report, sent, received, self._has_backlog() or bool(self.inbox.waiting))
-
-    def _metrics_if_due(self) -> list[MetricReading]:
-        now = monotonic()
-        if now < self._metrics_due and not self.finished:
-            return []
-        self._metrics_due = now + _METRICS_EVERY_S
-        return self.metrics()
-
-    def metrics(self) -> list[MetricReading]:
-        """Read the metrics of the functions; gauges are user code, so call this on the task's thread."""
-        return [
-            MetricReading(operator.name, operator.node.uid, self.subtask, *metric)
-            for operator in self._operators.values()
-            for metric in operator.context.metrics.collect()
-        ]
 
     def _records_sunk(self) -> int:
         return sum(operator.records_sunk for operator in self._operators.values())

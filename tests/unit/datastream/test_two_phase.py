@@ -21,10 +21,10 @@ from rekindle.graph.plan_json import plan_json
 from rekindle.graph.settings import JobSettings
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.context import Accumulators, OperatorContext
-from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.snapshot import InitializationContext, SnapshotContext
 from rekindle.runtime.state.operator_state import OperatorStateBackend
+from rekindle.runtime.task_metrics import TaskMetricGroup
 from rekindle.testing import InProcessJob, ManualClock
 from tests.environments import environment
 

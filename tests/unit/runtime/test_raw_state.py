@@ -25,10 +25,10 @@ from rekindle.graph.settings import JobSettings
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.context import Accumulators, OperatorContext
 from rekindle.runtime.key_hash import key_group
-from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.snapshot import CaptureInput, SnapshotDeclinedError, capture_operator
 from rekindle.runtime.state.operator_state import OperatorStateBackend
+from rekindle.runtime.task_metrics import TaskMetricGroup
 from rekindle.runtime.timers import InternalTimers
 from rekindle.testing import InProcessJob, ManualClock
 from tests.environments import checkpointed, environment

@@ -19,8 +19,8 @@ from rekindle.graph.build import build_plan
 from rekindle.graph.ship_files import ShippedFile, ship_files
 from rekindle.graph.shipping import InstalledJob, ship, unship
 from rekindle.metrics import MetricReading
-from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.output import OperatorFailure
+from rekindle.runtime.task_metrics import TaskMetricGroup
 from rekindle.runtime.unpack_files import place_files
 from rekindle.testing import InProcessJob, ManualClock
 from tests.environments import environment
@@ -54,7 +54,7 @@ def test_metrics_of_each_kind_and_job_parameters():
     job = InProcessJob.of(env.from_collection([1, 5, 3]).map(Measured()).name("measured"))
     assert set(job.run()) == {("hi", "nothing")}
     (task,) = job.tasks.values()
-    readings = [each for each in task.metrics() if each.operator == "measured"]
+    readings = [each for each in task.metrics.read() if each.operator == "measured"]
     assert {(each.subtask, each.uid) for each in readings} == {(0, next(iter(readings)).uid)}
     assert {each.name: (each.kind, each.value) for each in readings} == {
         "seen": ("counter", 6),

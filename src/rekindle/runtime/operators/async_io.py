@@ -19,7 +19,7 @@ from rekindle.errors import JobCancelledError, StateAccessError
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext, RuntimeContextImpl
 from rekindle.runtime.copy_on_emit import isolator
-from rekindle.runtime.event_loop import EventLoopThread
+from rekindle.runtime.operators.async_event_loop import EventLoopThread
 from rekindle.runtime.operators.async_queue import Element, Item, Marks
 from rekindle.runtime.operators.async_runner import AsyncRunner
 from rekindle.runtime.operators.output import OperatorFailure

@@ -15,7 +15,7 @@ from typing import Any
 
 from rekindle.datastream.functions import AsyncFunctionDescriptor, AsyncRetryStrategy
 from rekindle.runtime.copy_on_emit import Isolate
-from rekindle.runtime.event_loop import EventLoopThread
+from rekindle.runtime.operators.async_event_loop import EventLoopThread
 from rekindle.runtime.operators.async_queue import (
     Element,
     Item,

@@ -15,10 +15,10 @@ from rekindle.graph.nodes import OperatorKind, OperatorNode
 from rekindle.graph.settings import JobSettings
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.context import Accumulators, JobIdentity, OperatorContext
-from rekindle.runtime.metrics import TaskMetricGroup
 from rekindle.runtime.operators.sink_writer import WriterOperator
 from rekindle.runtime.snapshot import CaptureInput, capture_operator
 from rekindle.runtime.state.operator_state import OperatorStateBackend
+from rekindle.runtime.task_metrics import TaskMetricGroup
 from rekindle.testing import ManualClock
 
 

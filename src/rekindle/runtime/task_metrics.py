@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from operator import index
-from typing import Any
+from time import monotonic
+from typing import Any, Final, Protocol
 
 from rekindle.clock import Clock
-from rekindle.metrics import Counter, Distribution, Meter, MetricGroup, MetricKind
+from rekindle.graph.nodes import OperatorNode
+from rekindle.metrics import Counter, Distribution, Meter, MetricGroup, MetricKind, MetricReading
 from rekindle.metrics.reading import MetricValue
 from rekindle.runtime.log_capture import sendable
+
+#: How often the driver hears of metrics, at most.
+_REPORT_EVERY_S: Final = 1.0
 
 
 class TaskCounter(Counter):
@@ -146,3 +151,38 @@ class TaskMetricGroup(MetricGroup):
 
     def distribution(self, name: str) -> Distribution:
         return self._distributions.setdefault(name, TaskDistribution())
+
+
+class MeteredOperator(Protocol):
+    """An operator's node and subtask, and the metrics of its functions."""
+
+    @property
+    def node(self) -> OperatorNode: ...
+    @property
+    def subtask(self) -> int: ...
+    @property
+    def metrics(self) -> TaskMetricGroup: ...
+
+
+class TaskMetrics:
+    """Reads the metrics of a task's operators. Gauges are user code, so read them on the task's thread."""
+
+    def __init__(self, operators: Sequence[MeteredOperator]) -> None:
+        self._operators = operators
+        self._due = 0.0
+
+    def read(self) -> list[MetricReading]:
+        """Return the current value of every metric."""
+        return [
+            MetricReading(operator.node.name, operator.node.uid, operator.subtask, *metric)
+            for operator in self._operators
+            for metric in operator.metrics.collect()
+        ]
+
+    def read_if_due(self, *, last: bool) -> list[MetricReading]:
+        """Return the current values, or nothing if the last ones are young; the `last` values are always due."""
+        now = monotonic()
+        if now < self._due and not last:
+            return []
+        self._due = now + _REPORT_EVERY_S
+        return self.read()
