@@ -150,7 +150,7 @@ def test_a_pump_on_another_host_comes_in_over_tls(
 ) -> None:
     server = PumpServer(str(tmp_path), SECRET, 1, Doubles(), loopback_only=False, tls=files)
     tap = Wiretap(("127.0.0.1", server.tcp_port))
-    monkeypatch.setattr(pump, "_freeze_worker", lambda: None)
+    monkeypatch.setattr(pump, "freeze_imports", lambda: None)
     # Another boot id: the pump takes the slot to be on another machine.
     place = ("127.0.0.1", "another machine", server.unix_path, tap.address[1])
     task = PumpTask(PumpHello(1, 1, 0, 10, 10), (place,), SECRET, False, files)

@@ -1,11 +1,10 @@
-"""Publish a checkpoint, and delete files that no checkpoint needs: only the job's owner may do either."""
+"""Publish a checkpoint: only the job's owner may do that (I14)."""
 
 from __future__ import annotations
 
 from rekindle.checkpoint.manifest import Manifest, ManifestKind, encode
 from rekindle.checkpoint.ownership import Claim, check_owner
 from rekindle.checkpoint.paths import checkpoint_folder, metadata_path
-from rekindle.checkpoint.retention import Removal
 from rekindle.checkpoint.store.port import Store, put_once
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError
@@ -33,14 +32,3 @@ def put_metadata(store: Store, folder: str, manifest: Manifest) -> None:
     if not put_once(store, metadata_path(folder), encode(manifest)):
         raise CheckpointError(f"There is already another checkpoint at {folder} in {store.url}.")
     reach(CrashPoint.AFTER_METADATA)
-
-
-def remove(store: Store, claim: Claim, removal: Removal) -> None:
-    """Delete the files of a removal, manifests first: a checkpoint without its files must not look complete."""
-    if not removal:
-        return
-    check_owner(store, claim)
-    if removal.manifests:
-        store.delete(*removal.manifests)
-    if removal.files:
-        store.delete(*removal.files)

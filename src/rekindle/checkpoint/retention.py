@@ -1,4 +1,4 @@
-"""Which files may be deleted. Pure: `publish.remove` deletes them, for the job's owner only (I14).
+"""Which files may be deleted, as pure functions; and `remove`, which deletes them for the job's owner only (I14).
 
 These are files of the owner's timeline that no kept checkpoint needs, and half-written files of older timelines.
 Savepoints belong to the user and stay.
@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rekindle.checkpoint.manifest import Manifest, ManifestKind
+from rekindle.checkpoint.ownership import Claim, check_owner
 from rekindle.checkpoint.paths import (
     METADATA,
     STOPPED,
@@ -27,6 +28,7 @@ from rekindle.checkpoint.paths import (
     timeline_order,
     without_partial,
 )
+from rekindle.checkpoint.store.port import Store
 
 
 @dataclass(frozen=True)
@@ -114,3 +116,14 @@ def _needed(manifests: Iterable[Manifest]) -> set[str]:
         if manifest.kind is ManifestKind.CHECKPOINT
         for reference in manifest.files()
     }
+
+
+def remove(store: Store, claim: Claim, removal: Removal) -> None:
+    """Delete the files of a removal, manifests first: a checkpoint without its files must not look complete."""
+    if not removal:
+        return
+    check_owner(store, claim)
+    if removal.manifests:
+        store.delete(*removal.manifests)
+    if removal.files:
+        store.delete(*removal.files)

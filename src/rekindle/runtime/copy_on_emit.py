@@ -7,19 +7,13 @@ declared immutable types need no check, others are checked, and only mutable one
 from __future__ import annotations
 
 import copy
-import dataclasses
-import enum
 import pickle
-import types
-import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
-
 from rekindle.common.typeinfo import RowTypeInfo, TypeInformation
 from rekindle.datastream.output_tag import OutputTag
-from rekindle.runtime.state.immutable import ATOMS, is_immutable
+from rekindle.runtime.immutability import ATOMS, is_immutable, type_is_immutable
 
 Isolate = Callable[[Any], Any]
 
@@ -66,16 +60,6 @@ def _is_new_when_shaped(type_info: TypeInformation | None) -> bool:
     return isinstance(type_info, RowTypeInfo) and all(map(type_is_immutable, type_info.get_field_types()))
 
 
-def type_is_immutable(type_info: TypeInformation | None) -> bool:
-    """Whether values of a type are immutable; rows are not, although they are sent as tuples.
-
-    >>> from rekindle.common.typeinfo import Types
-    >>> type_is_immutable(Types.LONG()), type_is_immutable(Types.ROW_NAMED(["a"], [int])), type_is_immutable(None)
-    (True, False, False)
-    """
-    return type_info is not None and type_info.shaper() is None and hint_is_immutable(type_info.python_type())
-
-
 def mixed_isolator(main: Isolate | None, sides: Mapping[str, Isolate | None]) -> Isolate | None:
     """Return the function that isolates results of a process function: `(tag, value)` pairs by their side output."""
     if not any((main, *sides.values())) or not sides:
@@ -89,28 +73,3 @@ def mixed_isolator(main: Isolate | None, sides: Mapping[str, Isolate | None]) ->
         return emitted if side is None else (tag, side(value))
 
     return isolate_mixed
-
-
-def hint_is_immutable(hint: Any) -> bool:
-    """Whether values of a declared type are immutable.
-
-    >>> hint_is_immutable(tuple[str, int | None]), hint_is_immutable(tuple[str, list[int]]), hint_is_immutable(None)
-    (True, False, False)
-    """
-    if hint is None:
-        return False  # undeclared
-    if hint in ATOMS:
-        return True
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (types.UnionType, typing.Union, tuple) and arguments:
-        return all(argument in (Ellipsis, type(None)) or hint_is_immutable(argument) for argument in arguments)
-    if not isinstance(hint, type):
-        return False
-    if issubclass(hint, enum.Enum):
-        return True
-    frozen = (
-        hint.__struct_config__.frozen
-        if issubclass(hint, msgspec.Struct)
-        else dataclasses.is_dataclass(hint) and hint.__dataclass_params__.frozen  # type: ignore[attr-defined]
-    )
-    return bool(frozen) and all(map(hint_is_immutable, typing.get_type_hints(hint).values()))

@@ -8,21 +8,19 @@ Spark's Python workers import this module for every task: it must stay light.
 
 from __future__ import annotations
 
-import gc
 import os
 import struct
 from collections.abc import Iterable, Iterator
 
 from rekindle.errors import ProtocolError, SlotLostError
 from rekindle.protocol import DESTINATION, END_OF_STAGE, TO_DRIVER, PumpHello, decode_pump_reply, encode_pump
+from rekindle.spark.worker_daemon import freeze_imports
 from rekindle.wire import Connection, ConnectionClosedError, TlsFiles, connect_tcp, connect_unix, this_boot_id
 
 _PREFIX_BYTES = DESTINATION.size
 _DRIVER_PREFIX = DESTINATION.pack(TO_DRIVER)
 #: How Spark's `PairwiseRDD` reads the key of a pair: a big-endian long.
 SPARK_KEY = struct.Struct("!q")
-
-_worker_is_frozen = False
 
 
 class PumpTask:
@@ -49,7 +47,7 @@ class PumpTask:
         self.tls = tls
 
     def __call__(self, partition: int, rows: Iterable[bytes]) -> Iterator[bytes]:
-        _freeze_worker()
+        freeze_imports()
         return self._pump(partition, rows)
 
     def _pump(self, slot: int, rows: Iterable[bytes]) -> Iterator[bytes]:
@@ -119,12 +117,3 @@ def connect_to_slot(
 
 def _reason(error: OSError) -> str:
     return "connection closed" if isinstance(error, ConnectionClosedError) else str(error)
-
-
-def _freeze_worker() -> None:
-    """Freeze imported objects: Spark collects garbage after every task, and would walk all of pyspark (10 to 20 ms)."""
-    global _worker_is_frozen
-    if not _worker_is_frozen:
-        _worker_is_frozen = True
-        gc.collect()
-        gc.freeze()

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 
 _ZIP_DEPTH = 3  # pyspark/python/lib/pyspark.zip
+_imports_are_frozen = False
 
 
 def superfluous_zips(search_path: Sequence[str]) -> set[str]:
@@ -29,6 +30,18 @@ def _belongs_to_package(entry: str, folders: set[str]) -> bool:
     return os.path.exists(os.path.join(package, "__init__.py")) and os.path.dirname(package) in folders
 
 
+def freeze_imports() -> None:
+    """Freeze imported objects: Spark collects garbage after every task, and would walk all of pyspark (10 to 20 ms).
+
+    A worker calls it too: other daemons than this one freeze nothing.
+    """
+    global _imports_are_frozen
+    if not _imports_are_frozen:
+        _imports_are_frozen = True
+        gc.collect()
+        gc.freeze()
+
+
 def main() -> None:
     """Import the modules that every worker needs, once, then run pyspark's daemon."""
     superfluous = superfluous_zips(sys.path)
@@ -39,8 +52,7 @@ def main() -> None:
     import rekindle.spark.pump
     import rekindle.spark.slots  # noqa: F401
 
-    gc.collect()
-    gc.freeze()  # else every worker's first garbage collection walks, and so copies, all of this memory
+    freeze_imports()  # else every worker's first garbage collection walks, and so copies, all of this memory
     pyspark.daemon.manager()
 
 

@@ -13,8 +13,8 @@ from rekindle.checkpoint import publish as publishing
 from rekindle.checkpoint.latest import latest
 from rekindle.checkpoint.ownership import Claim, check_owner, claim_first, claim_next, newest_attempt
 from rekindle.checkpoint.paths import owners_folder
-from rekindle.checkpoint.publish import publish, remove
-from rekindle.checkpoint.retention import Removal
+from rekindle.checkpoint.publish import publish
+from rekindle.checkpoint.retention import Removal, remove
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.store.port import Data, FileEntry, Store
 from rekindle.errors import CheckpointError, OwnershipLostError, StoreError

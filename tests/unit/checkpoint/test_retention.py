@@ -18,9 +18,8 @@ from rekindle.checkpoint.manifest import (
 from rekindle.checkpoint.ownership import claim_next
 from rekindle.checkpoint.parts import OperatorSnapshotFutures
 from rekindle.checkpoint.paths import StateFileName, checkpoint_folder, metadata_path, shared_reference
-from rekindle.checkpoint.publish import remove
 from rekindle.checkpoint.resolve import load
-from rekindle.checkpoint.retention import abandoned, orphans, outdated
+from rekindle.checkpoint.retention import abandoned, orphans, outdated, remove
 from rekindle.checkpoint.store.memory import MemoryStore
 from tests.listed_checkpoints import list_checkpoints
 from tests.unit.checkpoint.samples import NOW_MS, contents, manifest_of, published, take_over, written

@@ -16,7 +16,8 @@ from rekindle.datastream import (
     SourceFunction,
 )
 from rekindle.datastream.state import ValueStateDescriptor
-from rekindle.runtime.copy_on_emit import hint_is_immutable, isolator
+from rekindle.runtime.copy_on_emit import isolator
+from rekindle.runtime.immutability import hint_is_immutable
 from rekindle.testing import InProcessJob
 from tests.environments import environment
 

@@ -25,9 +25,9 @@ from rekindle.checkpoint.paths import (
     new_savepoint_folder,
     timeline_folder,
 )
-from rekindle.checkpoint.publish import publish, put_metadata, remove
+from rekindle.checkpoint.publish import publish, put_metadata
 from rekindle.checkpoint.resolve import LoadedCheckpoint
-from rekindle.checkpoint.retention import Removal, abandoned, orphans, outdated, unreferenced
+from rekindle.checkpoint.retention import Removal, abandoned, orphans, outdated, remove, unreferenced
 from rekindle.checkpoint.statefile import read_blob
 from rekindle.checkpoint.store.open_store import check_usable
 from rekindle.checkpoint.store.options import open_configured

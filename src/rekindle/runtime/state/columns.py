@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from rekindle.datastream.state import State
 from rekindle.errors import IncompatibleStateError, SerializationError
+from rekindle.runtime.immutability import all_immutable
 from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeSet, Row
 from rekindle.runtime.state.deferred import SAMPLE_ROWS, Deferred, Overwritten, checked
 from rekindle.runtime.state.format import (
@@ -22,7 +23,6 @@ from rekindle.runtime.state.format import (
     list_operations,
     map_operations,
 )
-from rekindle.runtime.state.immutable import all_immutable
 from rekindle.runtime.state.spec import UNREADABLE, Codec, StateKind, StateSpec
 from rekindle.runtime.state.ttl.expiry import reader
 

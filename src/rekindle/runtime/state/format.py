@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from rekindle.errors import SerializationError
+from rekindle.runtime.immutability import all_immutable
 from rekindle.runtime.state.deferred import Deferred
-from rekindle.runtime.state.immutable import all_immutable
 from rekindle.runtime.state.spec import Codec, StateKind, StateSpec
 
 FORMAT_VERSION: Final = 2

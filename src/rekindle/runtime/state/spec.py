@@ -19,7 +19,7 @@ from rekindle.datastream.state import (
     ValueStateDescriptor,
 )
 from rekindle.errors import RekindleError, StateAccessError
-from rekindle.runtime.copy_on_emit import type_is_immutable
+from rekindle.runtime.immutability import type_is_immutable
 from rekindle.serde import value_codec_for
 
 if TYPE_CHECKING:

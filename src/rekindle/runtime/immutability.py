@@ -1,9 +1,11 @@
-"""Immutable values: user code cannot change them after a cut, so capturing them needs no copy (I13)."""
+"""Immutable values and types: user code cannot change such a value, so emitting or capturing it needs no copy (I13)."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import types
+import typing
 from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -14,6 +16,8 @@ from typing import Any, Final
 from uuid import UUID
 
 import msgspec
+
+from rekindle.common.typeinfo import TypeInformation
 
 ATOMS: Final = frozenset(
     {type(None), bool, int, float, complex, str, bytes, Decimal, Fraction, date, datetime, time, timedelta, UUID}
@@ -79,3 +83,38 @@ def _fields_of_frozen(kind: type) -> tuple[str, ...] | None:
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return tuple(kind._fields)
     return None
+
+
+def type_is_immutable(type_info: TypeInformation | None) -> bool:
+    """Whether values of a type are immutable; rows are not, although they are sent as tuples.
+
+    >>> from rekindle.common.typeinfo import Types
+    >>> type_is_immutable(Types.LONG()), type_is_immutable(Types.ROW_NAMED(["a"], [int])), type_is_immutable(None)
+    (True, False, False)
+    """
+    return type_info is not None and type_info.shaper() is None and hint_is_immutable(type_info.python_type())
+
+
+def hint_is_immutable(hint: Any) -> bool:
+    """Whether values of a declared type are immutable.
+
+    >>> hint_is_immutable(tuple[str, int | None]), hint_is_immutable(tuple[str, list[int]]), hint_is_immutable(None)
+    (True, False, False)
+    """
+    if hint is None:
+        return False  # undeclared
+    if hint in ATOMS:
+        return True
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union, tuple) and arguments:
+        return all(argument in (Ellipsis, type(None)) or hint_is_immutable(argument) for argument in arguments)
+    if not isinstance(hint, type):
+        return False
+    if issubclass(hint, enum.Enum):
+        return True
+    frozen = (
+        hint.__struct_config__.frozen
+        if issubclass(hint, msgspec.Struct)
+        else dataclasses.is_dataclass(hint) and hint.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    )
+    return bool(frozen) and all(map(hint_is_immutable, typing.get_type_hints(hint).values()))
