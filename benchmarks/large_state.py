@@ -112,7 +112,7 @@ class KeysReader(SourceReader[str]):
         since, position = self._limited_from
         return int((time.monotonic() - since) * self._per_second) - (self._position - position)
 
-    def snapshot_state(self) -> list[SourceSplit]:
+    def snapshot_state(self, checkpoint_id: int) -> list[SourceSplit]:
         return [SourceSplit(self._split, self._position)]
 
 

@@ -67,7 +67,7 @@ class BlockReader(SourceReader[tuple[str, int]]):
         time_ms = START_MS + self._position
         return Batch(self._share[start : start + count], list(range(time_ms - count, time_ms)))
 
-    def snapshot_state(self) -> list[SourceSplit]:
+    def snapshot_state(self, checkpoint_id: int) -> list[SourceSplit]:
         return [SourceSplit(self._split, self._position)]
 
 

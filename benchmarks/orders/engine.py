@@ -66,7 +66,7 @@ class PreparedReader(SourceReader[OrderEvent]):
         self._position += len(polled)
         return polled
 
-    def snapshot_state(self) -> list[SourceSplit]:
+    def snapshot_state(self, checkpoint_id: int) -> list[SourceSplit]:
         return [SourceSplit(self._split, self._position)]
 
 

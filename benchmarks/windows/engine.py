@@ -64,7 +64,7 @@ class EventReader(SourceReader[Event]):
         times = [time + later for time in self._times[start : start + count]]
         return list(zip(self._keys[start : start + count], repeat(1), times, strict=False))
 
-    def snapshot_state(self) -> list[SourceSplit]:
+    def snapshot_state(self, checkpoint_id: int) -> list[SourceSplit]:
         return [SourceSplit(self._split, self._position)]
 
 

@@ -89,7 +89,7 @@ class OrderReader(SourceReader[OrderEvent]):
         self._limiter.take(len(events))
         return events
 
-    def snapshot_state(self) -> list[SourceSplit]:
+    def snapshot_state(self, checkpoint_id: int) -> list[SourceSplit]:
         """The position of each split."""
         return [SourceSplit(str(split), position) for split, position in self._positions.items()]
 

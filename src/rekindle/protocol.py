@@ -31,11 +31,20 @@ class Storage(msgspec.Struct, frozen=True):
     max_inline_bytes: int
 
 
+class AssignedSplits(msgspec.Struct, frozen=True):
+    """Splits of a source for one of its subtasks: encoded by `split_codec`."""
+
+    uid: str
+    subtask: int
+    splits: bytes
+
+
 class Deploy(Message, frozen=True):
     """Build the tasks and open the functions. `program` is the cloudpickled `graph.shipping.ShippedJob`.
 
-    `restores` are encoded `checkpoint.rescale.SubtaskShare`s of the subtasks that this slot hosts. `store_options`
-    are the settings of object stores by kind, with their secrets: they are in this message and in no other.
+    `restores` are encoded `checkpoint.rescale.SubtaskShare`s of the subtasks that this slot hosts, `splits` those of
+    its sources that begin without state. `store_options` are the settings of object stores by kind, with their
+    secrets: they are in this message and in no other.
     """
 
     program: bytes
@@ -45,9 +54,16 @@ class Deploy(Message, frozen=True):
     restore_root: str = ""
     restores: list[bytes] = []
     store_options: dict[str, dict[str, str]] = {}
+    splits: list[AssignedSplits] = []
 
     def __repr__(self) -> str:
         return f"Deploy({len(self.program)} bytes, restored_id={self.restored_id})"
+
+
+class AddSplits(Message, frozen=True):
+    """The driver has discovered splits of a source: read those that are not known."""
+
+    added: AssignedSplits
 
 
 class CheckpointCompleted(Message, frozen=True):
@@ -252,7 +268,9 @@ SlotMessage = (
     | Committed
     | Closed
 )
-DriverMessage = Deploy | CancelTasks | CloseTasks | DriverHeartbeat | CheckpointCompleted | CheckpointAborted
+DriverMessage = (
+    Deploy | AddSplits | CancelTasks | CloseTasks | DriverHeartbeat | CheckpointCompleted | CheckpointAborted
+)
 
 _encoder = msgspec.msgpack.Encoder()
 _slot_decoder: msgspec.msgpack.Decoder[SlotMessage] = msgspec.msgpack.Decoder(SlotMessage)

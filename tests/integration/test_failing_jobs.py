@@ -122,7 +122,7 @@ class Vanishing(SourceReader):
             raise OSError("the disk has gone")
         return True
 
-    def snapshot_state(self):
+    def snapshot_state(self, checkpoint_id: int):
         return []
 
 

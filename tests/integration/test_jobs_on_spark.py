@@ -139,7 +139,7 @@ class ThreeEach(SourceReader):
             return None
         return [self.left.pop(0)]
 
-    def snapshot_state(self):
+    def snapshot_state(self, checkpoint_id: int):
         return []
 
 

@@ -49,7 +49,7 @@ def test_replayed_from_any_position_at_any_parallelism_nothing_is_missing_and_no
         current = readers(feed, parallelism, splits)
         for reader in current:
             read.extend(reader.poll(chance.randrange(120)) or [])
-        splits = [split for reader in current for split in reader.snapshot_state()]
+        splits = [split for reader in current for split in reader.snapshot_state(1)]
     for reader in readers(feed, 4, splits):
         read.extend(drain(reader))
     assert keys(read) == everything
@@ -83,7 +83,7 @@ def test_a_reader_with_splits_that_are_far_apart_lets_the_one_behind_catch_up():
     source = OrderSource(LIVELY, BOUND_MS)
     ahead, *behind = readers(LIVELY, LIVELY.splits)
     seen = set(ahead.poll(150) or [])
-    moved = ahead.snapshot_state() + [split for reader in behind for split in reader.snapshot_state()]
+    moved = ahead.snapshot_state(1) + [split for reader in behind for split in reader.snapshot_state(1)]
     merged = source.create_reader(SourceReaderContext(0, 1), moved)
     assert isinstance(merged, OrderReader)
     latest = 0

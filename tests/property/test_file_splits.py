@@ -67,7 +67,7 @@ def test_a_cut_after_any_record_and_a_restore_at_any_parallelism(content: str, s
                 reader = source.create_reader(SourceReaderContext(subtask, len(dealt)), splits)
                 for _ in range(data.draw(st.integers(0, 3))):
                     lines.extend(reader.poll(data.draw(st.integers(1, 4))) or [])
-                left.extend(tagged_loads(tagged_dumps((s.split_id, s.position))) for s in reader.snapshot_state())
+                left.extend(tagged_loads(tagged_dumps((s.split_id, s.position))) for s in reader.snapshot_state(1))
                 reader.close()
             parallelism = data.draw(st.integers(1, 4))
             dealt = assign_splits([SourceSplit(*each) for each in left], parallelism)  # type: ignore[misc]

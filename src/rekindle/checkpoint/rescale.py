@@ -1,8 +1,8 @@
 """Compute each subtask's share of a checkpoint, at the same or another parallelism. Pure.
 
 Keyed state is shared by key group, operator state by the distribution of each list. The splits of a source with readers
-are pooled and dealt out again. A source function assigns its splits itself, so each of its subtasks sees all of them
-(I8).
+are pooled and dealt out again. A source function, and a source with a `split_owner`, assign their splits themselves, so
+each of their subtasks sees all of them (I8).
 """
 
 from __future__ import annotations

@@ -20,9 +20,10 @@ from rekindle.coordinator.control import ControlIdentity, ControlServer
 from rekindle.coordinator.epoch_loop import ConnectedSlots, EpochLoop
 from rekindle.coordinator.lifecycle import ATTEMPT_TRANSITIONS, AttemptState
 from rekindle.coordinator.slot_inbox import SlotInbox
+from rekindle.coordinator.source_splits import SplitDiscovery, close_sources, initial_splits
 from rekindle.errors import JobCancelledError
 from rekindle.metrics import MetricReading
-from rekindle.protocol import CancelTasks, CloseTasks, Deploy, SlotLaunch
+from rekindle.protocol import AddSplits, AssignedSplits, CancelTasks, CloseTasks, Deploy, SlotLaunch
 
 _LOG = logging.getLogger("rekindle.job")
 #: How long functions may take to close after a failure.
@@ -66,6 +67,8 @@ class Attempt:
             identity = self._identity(basis)
             server = self._server = acquired.enter_context(closing(self._open_server(identity)))
             epoch_thread = acquired.enter_context(ThreadPoolExecutor(1, "rekindle-epoch"))
+            acquired.callback(close_sources, self._spec.plan)
+            discovery = acquired.enter_context(closing(SplitDiscovery(self._spec.plan, self._announce_splits)))
             self._enter(AttemptState.STARTING_SLOTS)
             try:
                 self._skip_read_partitions(dataframes)
@@ -77,6 +80,7 @@ class Attempt:
                 self._enter(AttemptState.RUNNING)
                 self._spec.checkpointing.started(server.broadcast)
                 self._spec.observer.on_started()
+                discovery.start()
                 slots = ConnectedSlots(identity, addresses, self._inbox, server.alive)
                 EpochLoop(self._spec, slots, epoch_thread, dataframes).run()
                 self._enter(AttemptState.CLOSING)
@@ -159,6 +163,7 @@ class Attempt:
     def _deploy(self, server: ControlServer, basis: AttemptBasis) -> None:
         slots = self._spec.plan.slots
         placed = self._restores_by_slot(basis)
+        splits = self._splits_by_slot(basis)
         for slot in range(slots):
             server.send(
                 slot,
@@ -170,18 +175,35 @@ class Attempt:
                     basis.restore_root,
                     placed.get(slot, []),
                     basis.store_options,
+                    splits.get(slot, []),
                 ),
             )
         self._inbox.await_deployed(slots)
 
     def _restores_by_slot(self, basis: AttemptBasis) -> dict[int, list[bytes]]:
-        plan = self._spec.plan
-        chain_of = {plan.nodes[node].uid: chain for chain in plan.chains for node in chain.nodes}
         placed: dict[int, list[bytes]] = {}
         for restore in basis.restores:
-            slot = plan.placement[chain_of[restore.uid].id, restore.subtask]
-            placed.setdefault(slot, []).append(_encode_restore(restore))
+            placed.setdefault(self._slot_of(restore.uid, restore.subtask), []).append(_encode_restore(restore))
         return placed
+
+    def _splits_by_slot(self, basis: AttemptBasis) -> dict[int, list[AssignedSplits]]:
+        """Create the splits of the sources that have no state in the restored checkpoint."""
+        restored = {restore.uid for restore in basis.restores if restore.source or restore.all_sources}
+        placed: dict[int, list[AssignedSplits]] = {}
+        for assigned in initial_splits(self._spec.plan, restored):
+            placed.setdefault(self._slot_of(assigned.uid, assigned.subtask), []).append(assigned)
+        return placed
+
+    def _slot_of(self, uid: str, subtask: int) -> int:
+        """The slot that hosts a subtask of an operator."""
+        plan = self._spec.plan
+        chain = next(chain for chain in plan.chains if any(plan.nodes[node].uid == uid for node in chain.nodes))
+        return plan.placement[chain.id, subtask]
+
+    def _announce_splits(self, assigned: AssignedSplits) -> None:
+        """Send discovered splits to the slot that reads them; a slot that is gone fails the attempt by itself."""
+        if self._server is not None:
+            self._server.send(self._slot_of(assigned.uid, assigned.subtask), AddSplits(assigned))
 
     # -- failure ------------------------------------------------------------------------------------------------------
 

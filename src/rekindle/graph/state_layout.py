@@ -23,6 +23,13 @@ def state_layout(node: OperatorNode) -> str:
     return str(node.options.get(LAYOUT_OPTION) or _OF_KIND.get(node.kind, ""))
 
 
+def _assigns_splits_itself(node: OperatorNode) -> bool:
+    """Whether the source chooses each subtask's splits out of all (I8)."""
+    if node.kind is OperatorKind.SOURCE_READER:
+        return bool(node.function.has_split_owner)
+    return node.kind is OperatorKind.SOURCE_FUNCTION
+
+
 def restore_targets(plan: JobPlan) -> list[OperatorTarget]:
     """The plan's operators as targets for the state of a checkpoint."""
     return [
@@ -32,7 +39,7 @@ def restore_targets(plan: JobPlan) -> list[OperatorTarget]:
             parallelism=node.parallelism,
             max_parallelism=node.max_parallelism,
             layout=state_layout(node),
-            sees_all_splits=node.kind is OperatorKind.SOURCE_FUNCTION,
+            sees_all_splits=_assigns_splits_itself(node),
         )
         for node in plan.nodes
     ]

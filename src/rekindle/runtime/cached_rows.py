@@ -63,5 +63,5 @@ class _RowsReader(SourceReader[Any]):
         records = chunk.records[begin:end]
         return records if chunk.timestamps is None else Batch(records, chunk.timestamps[begin:end])
 
-    def snapshot_state(self) -> list[SourceSplit]:
+    def snapshot_state(self, checkpoint_id: int) -> list[SourceSplit]:
         return list(self._splits)

@@ -26,11 +26,14 @@ from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.store.options import open_configured
 from rekindle.clock import SystemClock
 from rekindle.crash_points import CrashPoint, reach, this_is_slot
+from rekindle.datastream.connectors.split_codec import decode_splits
 from rekindle.errors import JobCancelledError
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.shipping import InstalledJob, install
 from rekindle.metrics import MetricReading
 from rekindle.protocol import (
+    AddSplits,
+    AssignedSplits,
     CancelTasks,
     CheckpointAborted,
     CheckpointCompleted,
@@ -105,6 +108,8 @@ class Slot:
             match decode_from_driver(self._control.receive()):
                 case Deploy() as deploy:
                     threading.Thread(target=self._deploy, args=(deploy,), name="deploy", daemon=True).start()
+                case AddSplits(added=added):
+                    self._add_splits(added)
                 case CheckpointCompleted() as completed:
                     self._notify_completed(completed)
                 case CheckpointAborted(id=checkpoint_id):
@@ -196,6 +201,12 @@ class Slot:
                     if edge.target == chain.head and edge.source not in chain.nodes:
                         self._tasks_by_edge[edge.id] = thread.task
         self._plan = plan
+
+    def _add_splits(self, added: AssignedSplits) -> None:
+        splits = decode_splits(added.splits)
+        for thread in self._threads:
+            if thread.task.subtask == added.subtask and thread.task.source_uid == added.uid:
+                self._notify(thread, partial(thread.task.add_splits, splits))
 
     def _restores(self, deploy: Deploy) -> dict[tuple[str, int], SubtaskShare]:
         found = [_decode_restore(data) for data in deploy.restores]
@@ -352,8 +363,10 @@ def _share_of(task: Task, restores: dict[tuple[str, int], SubtaskShare], deploy:
 
 
 def _start_task(task: Task, restores: dict[tuple[str, int], SubtaskShare], deploy: Deploy) -> None:
-    """Start the task with its share; runs on the task's thread."""
-    task.start(_share_of(task, restores, deploy), deploy.restored_id)
+    """Start the task with its share and its splits; runs on the task's thread."""
+    own = [each.splits for each in deploy.splits if (each.uid, each.subtask) == (task.source_uid, task.subtask)]
+    splits = [split for data in own for split in decode_splits(data)]
+    task.start(_share_of(task, restores, deploy), deploy.restored_id, splits)
 
 
 def _close_task(task: Task) -> tuple[list[tuple[str, BaseException]], list[MetricReading]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -16,6 +16,7 @@ from rekindle.checkpoint.rescale import SubtaskShare
 from rekindle.checkpoint.store.port import Store
 from rekindle.common.watermark_strategy import MAX_WATERMARK, MIN_WATERMARK
 from rekindle.crash_points import CrashPoint, reach
+from rekindle.datastream.connectors.base import SourceSplit
 from rekindle.errors import IncompatibleStateError, JobCancelledError, SerializationError, TypeMismatchError
 from rekindle.graph.nodes import Chain, JobPlan
 from rekindle.protocol import CheckpointOrder, EdgeCount, TaskReport
@@ -28,6 +29,7 @@ from rekindle.runtime.exchange.writers import (
     EdgeWriter,
 )
 from rekindle.runtime.operators.base import Operator
+from rekindle.runtime.operators.reader_source import ReaderSourceOperator
 from rekindle.runtime.operators.roles import (
     Committing,
     OperatorRoles,
@@ -302,12 +304,17 @@ class Task:
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
-    def start(self, share: TaskShare | None, restored_id: int | None) -> None:
-        """Restore the state of `share`, initialise the functions and open them, on the task's thread."""
+    def start(self, share: TaskShare | None, restored_id: int | None, splits: Sequence[SourceSplit] = ()) -> None:
+        """Restore the state of `share`, initialise the functions and open them, on the task's thread.
+
+        `splits` are those that the source begins with if it has no state.
+        """
         if share is not None:
             reach(CrashPoint.BEFORE_RESTORE)
             self.restore(share)
             reach(CrashPoint.AFTER_RESTORE)
+        if isinstance(self._head, ReaderSourceOperator):
+            self._head.assign(splits)
         self.initialize(restored_id)
         self.open()
 
@@ -337,6 +344,16 @@ class Task:
             except BaseException as error:  # a sys.exit() too: the others are to be closed
                 errors.append((operator.context.task_name, error))
         return errors
+
+    @property
+    def source_uid(self) -> str:
+        """The uid of the chain's head, by which the driver addresses splits."""
+        return self._head.node.uid
+
+    def add_splits(self, splits: Sequence[SourceSplit]) -> None:
+        """Read splits that the driver has discovered while the job runs."""
+        if isinstance(self._head, ReaderSourceOperator):
+            self._head.add_splits(splits)
 
     def cancel(self) -> None:
         """Leave the epoch at the next batch; called from another thread."""

@@ -14,10 +14,13 @@ from typing import Any
 
 from rekindle.checkpoint.rescale import stored_max_parallelism
 from rekindle.clock import Clock
+from rekindle.coordinator.source_splits import SplitDiscovery, initial_splits, reader_sources
+from rekindle.datastream.connectors.base import SourceSplit
+from rekindle.datastream.connectors.split_codec import decode_splits
 from rekindle.datastream.data_stream import DataStream
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import JobPlan
-from rekindle.protocol import TO_DRIVER, CheckpointOrder, EdgeCount
+from rekindle.protocol import TO_DRIVER, AssignedSplits, CheckpointOrder, EdgeCount
 from rekindle.runtime.build_chain import SlotServices
 from rekindle.runtime.context import Accumulators, JobIdentity
 from rekindle.runtime.exchange.chunk import decode_row, read_header
@@ -112,8 +115,29 @@ class InProcessJob:
             for chain, subtask in plan.subtasks
         }
         restored_id = basis.manifest.checkpoint_id if basis is not None else None
+        splits = self._initial_splits(basis)
         for task in self.tasks.values():
-            task.start(basis.restores.get(task.subtask) if basis is not None else None, restored_id)
+            share = basis.restores.get(task.subtask) if basis is not None else None
+            task.start(share, restored_id, splits.get((task.source_uid, task.subtask), ()))
+
+    def _initial_splits(self, basis: RestorePoint | None) -> dict[tuple[str, int], list[SourceSplit]]:
+        """Create the splits of the sources that have no state, as the driver does, by uid and subtask."""
+        shares = [share for each in basis.restores.values() for share in each.subtasks.values()] if basis else []
+        restored = {share.uid for share in shares if share.source or share.all_sources}
+        created = initial_splits(self.plan, restored)
+        return {(each.uid, each.subtask): decode_splits(each.splits) for each in created}
+
+    def discover_splits(self) -> None:
+        """Let every source that discovers splits do so now, as the driver does from time to time."""
+        discovery = SplitDiscovery(self.plan, self._add_splits)
+        for node in reader_sources(self.plan):
+            if node.function.discovery_interval_ms is not None:
+                discovery.discover(node)
+
+    def _add_splits(self, added: AssignedSplits) -> None:
+        for task in self.tasks.values():
+            if (task.source_uid, task.subtask) == (added.uid, added.subtask):
+                task.add_splits(decode_splits(added.splits))
 
     @property
     def finished(self) -> bool:

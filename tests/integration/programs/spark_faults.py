@@ -84,7 +84,7 @@ class TenAtATime(SourceReader[int]):
         taken, self.numbers = self.numbers[:10], self.numbers[10:]
         return taken or None
 
-    def snapshot_state(self) -> list[SourceSplit]:
+    def snapshot_state(self, checkpoint_id: int) -> list[SourceSplit]:
         return []
 
 

@@ -57,7 +57,7 @@ def test_a_reader_goes_on_from_its_snapshot(source: Source[Any]) -> None:
     context = SourceReaderContext(0, 1)
     reader = source.create_reader(context, source.create_splits(1))
     first = reader.poll(7)
-    restored = source.create_reader(context, reader.snapshot_state())
+    restored = source.create_reader(context, reader.snapshot_state(1))
     assert first is not None
     rest: list[Any] = []
     while (polled := restored.poll(4)) is not None:
@@ -80,7 +80,7 @@ def test_a_generator_replays_at_another_parallelism(count: int, before: int, aft
         reader = source.create_reader(SourceReaderContext(subtask, before), splits)
         for _ in range(polls):
             seen.extend(reader.poll(size) or [])  # type: ignore[arg-type]
-        positions.extend(reader.snapshot_state())
+        positions.extend(reader.snapshot_state(1))
     for subtask, splits in enumerate(assign_splits(positions, after)):
         reader = source.create_reader(SourceReaderContext(subtask, after), splits)
         while (polled := reader.poll(size)) is not None:
@@ -91,7 +91,7 @@ def test_a_generator_replays_at_another_parallelism(count: int, before: int, aft
 def test_a_reader_without_splits_is_at_its_end() -> None:
     for source in SOURCES:
         reader = source.create_reader(SourceReaderContext(0, 1), [])
-        assert (reader.poll(10), reader.snapshot_state()) == (None, [])
+        assert (reader.poll(10), reader.snapshot_state(1)) == (None, [])
 
 
 def test_generator_subtasks_are_equally_far_in_time() -> None:
@@ -181,7 +181,7 @@ class Unfit(Source[Any], SourceReader[Any]):
     def poll(self, max_records: int) -> Any:
         return self._answer
 
-    def snapshot_state(self) -> list[SourceSplit]:
+    def snapshot_state(self, checkpoint_id: int) -> list[SourceSplit]:
         return []
 
 

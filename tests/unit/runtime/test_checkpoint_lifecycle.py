@@ -212,7 +212,7 @@ class EndlessReader(SourceReader):
         self.splits = [SourceSplit("0", 3)]
         return [0, 1, 2]
 
-    def snapshot_state(self):
+    def snapshot_state(self, checkpoint_id: int):
         return self.splits
 
 

@@ -153,7 +153,7 @@ class UnevenReader(SourceReader):
             self.left.pop(0)
         return None
 
-    def snapshot_state(self):
+    def snapshot_state(self, checkpoint_id: int):
         return list(self.left)
 
 

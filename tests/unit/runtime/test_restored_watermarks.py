@@ -57,7 +57,7 @@ class TwoSplitsReader(SourceReader):
                 return Batch([(int(split.split_id), time)], [time])
         return None
 
-    def snapshot_state(self):
+    def snapshot_state(self, checkpoint_id: int):
         return self.splits
 
 

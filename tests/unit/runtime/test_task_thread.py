@@ -31,7 +31,7 @@ class QuietReader(SourceReader):
     def poll(self, max_records):
         return []
 
-    def snapshot_state(self):
+    def snapshot_state(self, checkpoint_id: int):
         return []
 
 

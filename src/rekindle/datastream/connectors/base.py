@@ -1,14 +1,21 @@
-"""The interface of polled sources: a `Source` creates splits and readers, a reader returns batches and positions."""
+"""The interface of polled sources: a `Source` creates splits and readers, a reader returns batches and positions.
+
+The driver asks the source for its splits, once per start of a job without state, and hands them out to the subtasks.
+From then on the readers' positions are the truth: they are in every checkpoint, and a restore hands them out again.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from rekindle.common.typeinfo import TypeInformation
+from rekindle.datastream.output_tag import OutputTag
+from rekindle.datastream.state import OperatorStateStore
 from rekindle.datastream.vocabulary import Boundedness
+from rekindle.metrics import MetricGroup
 
 __all__ = [
     "Batch",
@@ -39,30 +46,64 @@ class SourceSplit:
 
 @dataclass(frozen=True)
 class Batch(Generic[T]):
-    """Records with their event times in milliseconds.
+    """Records, with their event times in milliseconds if they have any.
+
+    `splits` says which records are of which split, as runs of (split id, number of records) in the records' order.
+    A source that `has_watermarks_per_split` always says it: the subtask's watermark is the lowest of its splits'.
 
     >>> len(Batch(["a", "b"], [10, 20]))
     2
+    >>> Batch(["a", "b", "c"], splits=[("0", 2), ("1", 1)]).splits
+    [('0', 2), ('1', 1)]
     """
 
     records: list[T]
-    timestamps: list[int]
+    timestamps: list[int] | None = None
+    splits: list[tuple[str, int]] | None = None
+    #: Splits that end with this batch: they do not hold back the watermark any more.
+    finished_splits: Collection[str] = ()
+    #: Values for side outputs, by their tag.
+    side_outputs: Mapping[OutputTag, list[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if len(self.records) != len(self.timestamps):
+        if self.timestamps is not None and len(self.records) != len(self.timestamps):
             raise ValueError(f"A Batch of {len(self.records)} records has {len(self.timestamps)} timestamps.")
+        if self.splits is not None and (counted := sum(count for _, count in self.splits)) != len(self.records):
+            raise ValueError(f"A Batch of {len(self.records)} records has {counted} records in its splits.")
 
     def __len__(self) -> int:
         return len(self.records)
 
 
+def _wake_nothing() -> None:
+    """Wake nothing: the reader is outside a job."""
+
+
 @dataclass(frozen=True)
 class SourceReaderContext:
-    """The subtask of a reader."""
+    """The subtask of a reader, its job, and the services that the job gives it."""
 
     index_of_subtask: int
     parallelism: int
     task_name: str = ""
+    job_name: str = ""
+    #: The id of the timeline. Every restore by hand begins a new timeline, whose id was never used before.
+    timeline: str = ""
+    #: The attempt's number, counted over all drivers of the job: a larger number is a newer attempt.
+    attempt: int = 0
+    #: Whether the job takes checkpoints by itself.
+    checkpointing_enabled: bool = False
+    #: The id of the restored checkpoint, if it holds state of this source; else None.
+    restored_checkpoint_id: int | None = None
+    metric_group: MetricGroup | None = field(default=None, compare=False)
+    #: Operator state, for readers that keep more than positions of splits; None outside a job.
+    operator_state_store: OperatorStateStore | None = field(default=None, compare=False)
+    #: Tells the engine, from any thread, that `poll` has records: then it does not wait for its next look.
+    wake_up: Callable[[], None] = field(default=_wake_nothing, compare=False)
+
+    def is_restored(self) -> bool:
+        """Return whether a restored checkpoint holds state of this source."""
+        return self.restored_checkpoint_id is not None
 
 
 class SourceReader(ABC, Generic[T]):
@@ -77,8 +118,29 @@ class SourceReader(ABC, Generic[T]):
         return True
 
     @abstractmethod
-    def snapshot_state(self) -> list[SourceSplit]:
-        """Return the splits still to be read, each positioned after the last record that `poll` returned."""
+    def snapshot_state(self, checkpoint_id: int) -> list[SourceSplit]:
+        """Return the splits, each positioned after the last record that `poll` returned.
+
+        Splits that are read to their end may be left out, unless the source discovers splits: then they stay, so that
+        nothing reads them again.
+        """
+
+    def add_splits(self, splits: list[SourceSplit]) -> None:
+        """Read these splits too: the source has discovered them while the job runs. All of them are new."""
+        raise NotImplementedError(f"{type(self).__name__} has no add_splits(), but its source discovers splits.")
+
+    def pause_splits(self, paused: Collection[str]) -> None:
+        """Return no records of these splits, but of all others, from the next `poll` on (watermark alignment).
+
+        A reader without this method is not polled while one of its splits has to pause.
+        """
+        raise NotImplementedError
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Handle a completed checkpoint: its positions will not be read again. Best effort, as for functions."""
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Handle an aborted checkpoint: it is as if it had never been triggered."""
 
     def close(self) -> None:
         """Release resources."""
@@ -102,16 +164,41 @@ class Source(ABC, Generic[T]):
     ...             return None
     ...         self.left[0] -= 1
     ...         return [self.left[0]]
-    ...     def snapshot_state(self):
+    ...     def snapshot_state(self, checkpoint_id):
     ...         return [SourceSplit("0", left) for left in self.left]
     >>> reader = Countdown().create_reader(SourceReaderContext(0, 1), Countdown().create_splits(1))
-    >>> reader.poll(10), reader.snapshot_state()
+    >>> reader.poll(10), reader.snapshot_state(1)
     ([2], [SourceSplit(split_id='0', position=2)])
     """
 
+    #: Whether readers return records that nothing else refers to, as a decoder's: they are not copied when emitted.
+    returns_fresh_records = False
+    #: Whether batches say which records are of which split (`Batch.splits`): each split then has its own watermark.
+    has_watermarks_per_split = False
+    #: How often the driver calls `discover_splits`, in milliseconds; None: never.
+    discovery_interval_ms: int | None = None
+
     @abstractmethod
     def create_splits(self, parallelism: int) -> list[SourceSplit]:
-        """Return the splits for the job's first start, for `parallelism` subtasks. Split ids must be unique."""
+        """Return the splits for a start without state, for `parallelism` subtasks. Split ids must be unique.
+
+        Called on the driver, once per start. Where a split begins and ends is decided here, for all subtasks alike.
+        """
+
+    def discover_splits(self) -> list[SourceSplit]:
+        """Return the splits that there are now; those that readers know already are ignored.
+
+        Called on the driver, on a thread of its own, when an attempt begins and then every `discovery_interval_ms`. A
+        source that discovers splits must have a `split_owner`.
+        """
+        return []
+
+    def split_owner(self, split_id: str, parallelism: int) -> int:
+        """Return the subtask that reads a split: a pure function, so that it holds in every process and attempt.
+
+        Without this method splits are dealt out in turn, and stay where they are while the parallelism is the same.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def create_reader(self, context: SourceReaderContext, splits: list[SourceSplit]) -> SourceReader[T]:
@@ -125,11 +212,26 @@ class Source(ABC, Generic[T]):
         """Return the records' type if `from_source` is given none, or None to leave it undeclared."""
         return None
 
+    @property
+    def has_split_owner(self) -> bool:
+        """Whether the source has a rule of its own for who reads a split."""
+        return type(self).split_owner is not Source.split_owner
 
-def assign_splits(splits: Sequence[SourceSplit], parallelism: int) -> list[list[SourceSplit]]:
-    """Return the splits of each subtask. They are dealt out to the subtasks in turn.
+    def close(self) -> None:
+        """Release what `create_splits` and `discover_splits` opened on the driver; called when an attempt ends."""
+
+
+def assign_splits(
+    splits: Sequence[SourceSplit], parallelism: int, source: Source[Any] | None = None
+) -> list[list[SourceSplit]]:
+    """Return the splits of each subtask, by the source's `split_owner` if it has one, else dealt out in turn.
 
     >>> [[split.split_id for split in own] for own in assign_splits([SourceSplit(name) for name in "abc"], 2)]
     [['a', 'c'], ['b']]
     """
-    return [list(splits[subtask::parallelism]) for subtask in range(parallelism)]
+    if source is None or not source.has_split_owner:
+        return [list(splits[subtask::parallelism]) for subtask in range(parallelism)]
+    owned: list[list[SourceSplit]] = [[] for _ in range(parallelism)]
+    for split in splits:
+        owned[source.split_owner(split.split_id, parallelism)].append(split)
+    return owned

@@ -57,5 +57,5 @@ class _CollectionReader(SourceReader[T], Generic[T]):
         self._split = SourceSplit(self._split.split_id, begin + len(records))
         return records
 
-    def snapshot_state(self) -> list[SourceSplit]:
+    def snapshot_state(self, checkpoint_id: int) -> list[SourceSplit]:
         return [] if self._split is None else [self._split]

@@ -59,6 +59,6 @@ class RangeReader(SourceReader[T], Generic[T]):
             self._splits.pop(0)
         return None
 
-    def snapshot_state(self) -> list[SourceSplit]:
+    def snapshot_state(self, checkpoint_id: int) -> list[SourceSplit]:
         """Return the ranges still to be read."""
         return list(self._splits)

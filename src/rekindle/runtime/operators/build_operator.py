@@ -30,9 +30,10 @@ from rekindle.runtime.operators.connected import (
 )
 from rekindle.runtime.operators.interval_join_operator import IntervalJoinOperator
 from rekindle.runtime.operators.keyed import KeyedProcessOperator, ReduceOperator, Selector, with_current_key
+from rekindle.runtime.operators.reader_source import ReaderSourceOperator
 from rekindle.runtime.operators.sink_function import SinkOperator
 from rekindle.runtime.operators.sink_writer import WriterOperator
-from rekindle.runtime.operators.sources import FunctionSourceOperator, ReaderSourceOperator
+from rekindle.runtime.operators.sources import FunctionSourceOperator
 from rekindle.runtime.operators.stateless import (
     FilterOperator,
     FlatMapOperator,
@@ -148,7 +149,7 @@ def _window_operator(
 
 _BUILDERS: dict[OperatorKind, Callable[[Blueprint], Operator]] = {
     OperatorKind.SOURCE_FUNCTION: lambda b: FunctionSourceOperator(b.node, b.context, b.function, b.wake),
-    OperatorKind.SOURCE_READER: _with_function(ReaderSourceOperator),
+    OperatorKind.SOURCE_READER: lambda b: ReaderSourceOperator(b.node, b.context, b.function, b.wake),
     OperatorKind.TIMESTAMPS: _with_function(TimestampsOperator),
     OperatorKind.MAP: _with_method(MapOperator, "map"),
     OperatorKind.FLAT_MAP: _with_method(FlatMapOperator, "flat_map"),

@@ -79,6 +79,10 @@ class Output:
         self._consumers.append(consumer)
         self.emit = self._consumers[0].emit if len(self._consumers) == 1 else self._emit_all
 
+    def only_consumer(self) -> Consumer | None:
+        """Return the consumer of the main output if there is one alone."""
+        return self._consumers[0] if len(self._consumers) == 1 else None
+
     def _emit_all(self, records: list[Any], timestamps: list[int] | None) -> None:
         _emit_to(self._consumers, self._isolate, records, timestamps)
 

@@ -1,4 +1,4 @@
-"""Source operators: a `Source` whose reader is polled, and a `SourceFunction` that runs on its own thread (I7, I8)."""
+"""Source operators: their common base, and a `SourceFunction` that runs on its own thread (I7, I8)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rekindle.checkpoint.part_formats import SourceState, SplitState
+from rekindle.checkpoint.part_formats import SourceState
 from rekindle.common.watermark_strategy import MAX_WATERMARK
-from rekindle.datastream.connectors.base import Batch, Source, SourceReaderContext, SourceSplit, assign_splits
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.exchange.chunk import IDLE, WATERMARK, decode_row, encode_body, encode_row, read_header
@@ -22,7 +21,7 @@ from rekindle.runtime.operators.split_offsets import SplitOffsets
 from rekindle.runtime.operators.stateless import FunctionOperator
 from rekindle.runtime.snapshot import SnapshotContext
 from rekindle.runtime.task_input import Slices
-from rekindle.serde import codec_for, tagged_dumps, tagged_loads
+from rekindle.serde import codec_for
 
 _LOG = logging.getLogger(__name__)
 #: The most records that pass through a chain as one batch: enough to amortise a call, few enough for the caches.
@@ -49,7 +48,7 @@ class Allowance:
         return min(SOURCE_BATCH, self.slices.size, self.max_records - pulled)
 
 
-class SourceOperator(Operator, Positioned, Cancellable):
+class SourceOperator(Operator, Positioned):
     """The head of a chain without inputs: `pull` emits the records of an epoch."""
 
     finished = False
@@ -93,90 +92,7 @@ class SourceOperator(Operator, Positioned, Cancellable):
         self.output.emit_end()
 
 
-class ReaderSourceOperator(SourceOperator):
-    """Polls the reader of a `Source` on the task's thread."""
-
-    def __init__(self, node: OperatorNode, context: OperatorContext, source: Source[Any]) -> None:
-        super().__init__(node, context)
-        self._source = source
-        self._restored: list[SourceSplit] | None = None
-        self._ended_before = False
-
-    def source_state(self) -> SourceState | None:
-        splits = [] if self.finished else self._reader.snapshot_state()
-        return SourceState([SplitState(tagged_dumps(split.split_id), tagged_dumps(split.position)) for split in splits])
-
-    def restore_source(self, state: SourceState, finished: bool) -> None:
-        """Restore the splits. A source that had ended emits the end again and reads nothing (I9)."""
-        self._ended_before = finished
-        self._restored = [
-            SourceSplit(tagged_loads(each.split or b""), tagged_loads(each.position)) for each in state.splits
-        ]
-
-    def seek(self, position: Any) -> None:
-        self._ended_before = bool(position)
-
-    def open(self) -> None:
-        if self._ended_before:
-            return
-        try:
-            parallelism, subtask = self.node.parallelism, self.context.subtask
-            splits = self._restored
-            if splits is None:
-                splits = assign_splits(self._source.create_splits(parallelism), parallelism)[subtask]
-            context = SourceReaderContext(subtask, parallelism, self.context.task_name)
-            self._reader = self._source.create_reader(context, splits)
-        except Exception as error:
-            raise OperatorFailure(self.name) from error
-
-    def close(self) -> None:
-        reader = getattr(self, "_reader", None)
-        if reader is not None:
-            reader.close()
-
-    def available(self) -> bool:
-        if self.finished or self._ended_before:
-            return not self.finished
-        try:
-            return self._reader.is_available()
-        except Exception as error:
-            raise OperatorFailure(self.name) from error
-
-    def pull(self, allowance: Allowance) -> int:
-        if self._ended_before:
-            self.end_of_input()
-            return 0
-        pulled = 0
-        self.ran_dry = False
-        slices = allowance.slices
-        while pulled < allowance.max_records and not allowance.cancelled() and not allowance.is_over():
-            began = slices.now()
-            try:
-                polled = self._reader.poll(allowance.next_slice(pulled))
-                records, timestamps = _polled_batch(polled)
-            except Exception as error:
-                raise OperatorFailure(self.name) from error
-            if polled is None:
-                self.end_of_input()
-                break
-            if not records:
-                self.ran_dry = True
-                break
-            pulled += len(records)
-            self.output.emit(records if self.isolate is None else list(map(self.isolate, records)), timestamps)
-            slices.took(len(records), slices.now() - began)
-        return pulled
-
-
-def _polled_batch(polled: Any) -> tuple[list[Any], list[int] | None]:
-    if isinstance(polled, Batch):
-        return polled.records, polled.timestamps
-    if polled is not None and not isinstance(polled, list | tuple):
-        raise TypeError(f"poll() must return a list of records, a Batch or None, not a {type(polled).__name__}")
-    return polled or [], None  # type: ignore[return-value]  # a tuple is as good as a list
-
-
-class FunctionSourceOperator(FunctionOperator, SourceOperator):
+class FunctionSourceOperator(FunctionOperator, SourceOperator, Cancellable):
     """Runs the user's `run(ctx)` on its own thread; epochs drain its buffer."""
 
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, wake: Callable[[], None]) -> None:

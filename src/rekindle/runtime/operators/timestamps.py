@@ -2,12 +2,12 @@
 
 A watermark is emitted after a fixed number of records and at the end of each epoch, so that its place depends on the
 cuts, not on the clock (I1), unless an interval is set. A custom generator is also asked once per interval while no
-record comes (I4).
+record comes (I4). Where a reader says which records are of which split, each split has an event time of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from itertools import repeat
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.runtime.operators.roles import EpochListener, Positioned, Timed
+from rekindle.runtime.operators.split_times import WHOLE_SOURCE, SplitTimes
 from rekindle.runtime.operators.stateless import method_or_callable
 
 #: How many records of an epoch pass between two watermarks.
@@ -56,34 +57,65 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
     def __init__(self, node: OperatorNode, context: OperatorContext, strategy: WatermarkStrategy) -> None:
         super().__init__(node, context)
         self._strategy = strategy
-        self._max_timestamp = MIN_WATERMARK
+        self._times = SplitTimes()
+        self._generators: dict[str, WatermarkGenerator] = {}
         self._last_emitted = MIN_WATERMARK
+        # A generator says the watermark itself; else it stays this far behind the latest timestamp.
+        self._behind_ms = 0 if strategy.kind == "custom" else strategy.max_out_of_orderness_ms + 1
         self._idle_timeout_ms = strategy.idle_timeout_ms
-        self._last_activity_ms = 0
         self._idle = False
         self._since_watermark = 0  # records of this epoch since its last watermark
         self._interval_ms = context.settings.auto_watermark_interval_ms
         self._by_clock = context.settings.auto_watermark_by_clock
         self._next_watermark_ms = 0
         self._watermark_waits = False  # until its interval is over
-        self._generated: _CollectedOutput | None = None  # the output of the generator between two epochs
+        self._generated: dict[str, _CollectedOutput] = {}  # the outputs of the generators between two epochs
 
     def open(self) -> None:
         assigner = self._strategy.timestamp_assigner
         self._assign: Callable[[Any, int], int] | None = (
             method_or_callable(assigner, "extract_timestamp") if assigner is not None else None
         )
+        now_ms = self.context.clock.wall_ms()
+        self._next_watermark_ms = now_ms + self._interval_ms
+        self.set_splits(self._times.splits())
+
+    # -- splits of a source -------------------------------------------------------------------------------------------
+
+    def set_splits(self, splits: Collection[str]) -> None:
+        """Begin with the splits of this subtask's reader; those that were restored keep their event time."""
+        self._times.set_splits(splits, self.context.clock.wall_ms())
         supplier = self._strategy.generator_supplier
-        self._generator = supplier() if supplier is not None else None
-        self._last_activity_ms = self.context.clock.wall_ms()
-        self._next_watermark_ms = self._last_activity_ms + self._interval_ms
+        self._generators = {split: supplier() for split in splits} if supplier is not None else {}
+
+    def add_split(self, split: str) -> None:
+        """Begin with one more split: it holds back the watermark until it has records or is idle."""
+        self._times.add(split, self.context.clock.wall_ms())
+        if self._strategy.generator_supplier is not None:
+            self._generators.setdefault(split, self._strategy.generator_supplier())
+
+    def finish_splits(self, splits: Collection[str]) -> None:
+        """Forget splits that have ended: the others decide about the watermark."""
+        self._times.finish(splits)
+        for split in splits:
+            self._generators.pop(split, None)
+
+    def process_splits(self, runs: Iterable[tuple[str, int]], records: list[Any], timestamps: list[int] | None) -> None:
+        """Process a batch of which each run is of one split: (split, number of records)."""
+        begin = 0
+        for split, count in runs:
+            times = None if timestamps is None else timestamps[begin : begin + count]
+            self._process_run(split, records[begin : begin + count], times)
+            begin += count
 
     def position(self) -> Any:
         """Return the latest timestamp and the last watermark: restored watermarks must not go back (I6)."""
-        return [self._max_timestamp, self._last_emitted]
+        return [self._times.position(), self._last_emitted]
 
     def seek(self, position: Any) -> None:
-        self._max_timestamp, self._last_emitted = position
+        times, self._last_emitted = position
+        # Checkpoints from before there were times per split hold the latest timestamp of all records.
+        self._times.seek(times if isinstance(times, dict) else {WHOLE_SOURCE: times})
         self.current_watermark = self._last_emitted
         self._watermark_waits = self._by_clock
 
@@ -92,33 +124,35 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
         self._last_emitted = max(self._last_emitted, watermark)
 
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        self._process_run(WHOLE_SOURCE, records, timestamps)
+
+    def _process_run(self, split: str, records: list[Any], timestamps: list[int] | None) -> None:
+        """Process records of one split."""
         times = self._timestamps(records, timestamps)
         self._idle = False
-        if self._idle_timeout_ms is not None:
-            self._last_activity_ms = self.context.clock.wall_ms()
         done = 0
         while (until := done + WATERMARK_RECORDS - self._since_watermark) <= len(records):
-            self._emit_records(records[done:until], times[done:until] if times is not None else None)
+            self._emit_records(split, records[done:until], times[done:until] if times is not None else None)
             self._emit_periodic()
             done = until
         if done:
             records, times = records[done:], times[done:] if times is not None else None
         if records:
-            self._emit_records(records, times)
+            self._emit_records(split, records, times)
             self._since_watermark += len(records)
 
     def end_of_epoch(self) -> None:
         if self._since_watermark:
             self._emit_periodic()
 
-    def _emit_records(self, records: list[Any], times: list[int] | None) -> None:
-        if self._generator is not None:
-            self._generate(records, times)
+    def _emit_records(self, split: str, records: list[Any], times: list[int] | None) -> None:
+        now_ms = 0 if self._idle_timeout_ms is None else self.context.clock.wall_ms()
+        if self._strategy.generator_supplier is not None:
+            self._times.advance(split, MIN_WATERMARK, now_ms)
+            self._generate(split, records, times)
             return
         self.output.emit(records, times)
-        if times is not None:
-            latest = max(times)
-            self._max_timestamp = max(self._max_timestamp, latest)
+        self._times.advance(split, MIN_WATERMARK if times is None else max(times), now_ms)
 
     def _emit_periodic(self) -> None:
         """Emit a periodic watermark, unless the interval since the last one is not over."""
@@ -130,10 +164,16 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
         if self._watermark_waits:
             return
         self._next_watermark_ms = now_ms + self._interval_ms
-        if self._generator is not None:
-            self._emit_generated(self._ask_generator(self._generator))
-        elif self._strategy.kind != "none" and self._max_timestamp > MIN_WATERMARK:
-            self._emit(self._max_timestamp - self._strategy.max_out_of_orderness_ms - 1)
+        if self._strategy.generator_supplier is not None:
+            self._emit_generated({split: _asked(generator) for split, generator in self._generators.items()})
+        else:
+            self._emit_lowest()
+
+    def _emit_lowest(self) -> None:
+        """Emit the watermark up to which every split has come."""
+        lowest = self._times.lowest()
+        if lowest > MIN_WATERMARK and self._strategy.kind != "none":
+            self._emit(lowest - self._behind_ms)
 
     def _timestamps(self, records: list[Any], timestamps: list[int] | None) -> list[int] | None:
         assign = self._assign
@@ -150,18 +190,17 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
             raise failed_record(self.name, records, remaining) from error
         return times
 
-    def _generate(self, records: list[Any], times: list[int] | None) -> None:
-        """Pass each record to a custom generator; a watermark that it emits follows that record."""
-        generator, sent = self._generator, 0
+    def _generate(self, split: str, records: list[Any], times: list[int] | None) -> None:
+        """Pass each record to the split's generator; a watermark that it emits follows that record."""
+        generator, sent = self._generators[split], 0
         collected = _CollectedOutput()
-        assert generator is not None
         try:
             for place, record in enumerate(records):
                 generator.on_event(record, times[place] if times is not None else NO_TIMESTAMP, collected)
                 if collected.watermark is not None:
                     self.output.emit(records[sent : place + 1], times[sent : place + 1] if times is not None else None)
                     sent = place + 1
-                    self._emit(collected.watermark)
+                    self._generated_watermark(split, collected.watermark)
                     collected.watermark = None
             if sent < len(records):
                 self.output.emit(records[sent:], times[sent:] if times is not None else None)
@@ -170,23 +209,31 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
         except Exception as error:
             raise OperatorFailure(self.name) from error
         if collected.idle:
-            self._go_idle()
+            self._split_idle(split)
 
-    def _ask_generator(self, generator: WatermarkGenerator) -> _CollectedOutput:
-        collected = _CollectedOutput()
-        try:
-            generator.on_periodic_emit(collected)
-        except Exception as error:
-            collected.error = error
-        return collected
+    def _generated_watermark(self, split: str, watermark: int) -> None:
+        self._times.advance(split, watermark, self.context.clock.wall_ms())
+        self._emit_lowest()
 
-    def _emit_generated(self, generated: _CollectedOutput) -> None:
-        if generated.error is not None:
-            raise OperatorFailure(self.name) from generated.error
-        if generated.watermark is not None:
-            self._emit(generated.watermark)
-        if generated.idle:
+    def _split_idle(self, split: str) -> None:
+        self._times.mark_idle(split)
+        self._after_idle()
+
+    def _after_idle(self) -> None:
+        """Go idle if every split is; else the active ones alone decide about the watermark."""
+        if self._times.all_idle():
             self._go_idle()
+        else:
+            self._emit_lowest()
+
+    def _emit_generated(self, generated: dict[str, _CollectedOutput]) -> None:
+        for split, output in generated.items():
+            if output.error is not None:
+                raise OperatorFailure(self.name) from output.error
+            if output.watermark is not None:
+                self._generated_watermark(split, output.watermark)
+            if output.idle:
+                self._split_idle(split)
 
     def _emit(self, watermark: int) -> None:
         if watermark > self._last_emitted and not self.context.batch:
@@ -214,30 +261,45 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
         return min(due, default=None)
 
     def _idle_due_ms(self) -> int | None:
-        if self._idle_timeout_ms is None or self._idle:
-            return None
-        return self._last_activity_ms + self._idle_timeout_ms
+        return None if self._idle_timeout_ms is None else self._times.next_idle_ms(self._idle_timeout_ms)
 
     def _watermark_due_ms(self) -> int | None:
         if self._watermark_waits:
             return self._next_watermark_ms
-        if self._generator is None or self._interval_ms == 0 or self.context.batch:
+        if not self._generators or self._interval_ms == 0 or self.context.batch:
             return None
         now_ms = self.context.clock.wall_ms()
-        if self._generated is None and now_ms >= self._next_watermark_ms:
+        if not self._generated and now_ms >= self._next_watermark_ms:
             self._next_watermark_ms = now_ms + self._interval_ms
-            generated = self._ask_generator(self._generator)
-            news = generated.watermark is not None and generated.watermark > self._last_emitted
-            if news or generated.error is not None or (generated.idle and not self._idle):
-                self._generated = generated
-        return self._next_watermark_ms if self._generated is None else now_ms
+            asked = {split: _asked(generator) for split, generator in self._generators.items()}
+            if any(map(self._is_news, asked.values())):
+                self._generated = asked
+        return self._next_watermark_ms if not self._generated else now_ms
+
+    def _is_news(self, generated: _CollectedOutput) -> bool:
+        watermark = generated.watermark
+        later = watermark is not None and watermark > self._last_emitted
+        return later or generated.error is not None or (generated.idle and not self._idle)
 
     def on_processing_time(self, now_ms: int) -> None:
-        generated, self._generated = self._generated, None
-        if generated is not None:
+        generated, self._generated = self._generated, {}
+        if generated:
             self._emit_generated(generated)
         if self._watermark_waits and now_ms >= self._next_watermark_ms:
             self._emit_periodic()
-        idle_due_ms = self._idle_due_ms()
-        if idle_due_ms is not None and now_ms >= idle_due_ms and self.current_watermark != MAX_WATERMARK:
+        if self.current_watermark == MAX_WATERMARK:
+            return
+        if self._idle_timeout_ms is not None and self._times.idle_since(now_ms, self._idle_timeout_ms):
+            self._after_idle()
+        elif not self._times.splits():  # a reader without splits must not hold back the others
             self._go_idle()
+
+
+def _asked(generator: WatermarkGenerator) -> _CollectedOutput:
+    """Return the periodic output of a generator, or its error."""
+    collected = _CollectedOutput()
+    try:
+        generator.on_periodic_emit(collected)
+    except Exception as error:
+        collected.error = error
+    return collected

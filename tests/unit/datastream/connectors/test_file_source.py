@@ -303,7 +303,7 @@ def test_csv_with_a_header_is_divided_and_restored_like_lines(tmp_path: Path) ->
     assert sorted(map(tuple, read_all(source, 3))) == sorted(rows)
     reader = source.create_reader(SourceReaderContext(0, 1), source.create_splits(1))
     first = [tuple(row) for _ in range(7) for row in reader.poll(10) or ()]
-    rest = drained(source.create_reader(SourceReaderContext(0, 1), reader.snapshot_state()))
+    rest = drained(source.create_reader(SourceReaderContext(0, 1), reader.snapshot_state(1)))
     assert sorted([*first, *map(tuple, rest)]) == sorted(rows)
 
 
@@ -322,7 +322,7 @@ def test_csv_records_over_several_lines_need_to_be_announced(tmp_path: Path) -> 
     source = source_of(several, path, split_bytes=4)
     reader = source.create_reader(SourceReaderContext(0, 1), source.create_splits(1))
     assert reader.poll(1) == [["a", "one\ntwo"]]
-    assert drained(source.create_reader(SourceReaderContext(0, 1), reader.snapshot_state())) == [["b", "three"]]
+    assert drained(source.create_reader(SourceReaderContext(0, 1), reader.snapshot_state(1))) == [["b", "three"]]
 
 
 def test_csv_that_does_not_fit_is_named(tmp_path: Path) -> None:
@@ -384,7 +384,7 @@ def test_tables_are_rows_with_the_columns_names_and_types(tmp_path: Path, kind: 
     assert read(bulk(tuple[int, list[str]], columns=["id", "tags"]), path)[2] == (2, ["2"])
     reader = source.create_reader(SourceReaderContext(0, 1), source.create_splits(1))
     first = [row.id for _ in range(4) for row in reader.poll(3) or ()]
-    rest = drained(source.create_reader(SourceReaderContext(0, 1), reader.snapshot_state()))
+    rest = drained(source.create_reader(SourceReaderContext(0, 1), reader.snapshot_state(1)))
     assert first + [row.id for row in rest] == list(range(25))
 
 
@@ -399,7 +399,7 @@ def test_parquet_is_divided_by_row_groups(tmp_path: Path) -> None:
     assert sorted(row.id for part in parts for row in part) == list(range(1000))
     reader = source.create_reader(SourceReaderContext(0, 1), splits[:1])
     first = [row for _ in range(2) for row in reader.poll(70) or ()]
-    assert first + drained(source.create_reader(SourceReaderContext(0, 1), reader.snapshot_state()), 70) == parts[0]
+    assert first + drained(source.create_reader(SourceReaderContext(0, 1), reader.snapshot_state(1)), 70) == parts[0]
 
 
 def test_tables_that_do_not_fit_are_named(tmp_path: Path) -> None:
@@ -445,7 +445,7 @@ def test_a_format_of_ones_own(tmp_path: Path) -> None:
     source = source_of(Letters(), tmp_path, split_bytes=2)
     reader = source.create_reader(SourceReaderContext(0, 1), source.create_splits(1))
     assert reader.poll(3) == ["a", "b", "c"]
-    assert drained(source.create_reader(SourceReaderContext(0, 1), reader.snapshot_state())) == list("defg")
+    assert drained(source.create_reader(SourceReaderContext(0, 1), reader.snapshot_state(1))) == list("defg")
 
 
 # -- monitored directories --------------------------------------------------------------------------------------------
@@ -475,7 +475,7 @@ def poll_all(readers: Sequence[SourceReader[Any]]) -> list[str]:
 
 def through_a_checkpoint(readers: Sequence[SourceReader[Any]], parallelism: int) -> list[list[SourceSplit]]:
     """Pass positions through a checkpoint as the engine does: as bytes, collected, dealt to the subtasks in turn."""
-    pooled = [split for reader in readers for split in reader.snapshot_state()]
+    pooled = [split for reader in readers for split in reader.snapshot_state(1)]
     stored = tagged_dumps([(split.split_id, split.position) for split in pooled])
     return assign_splits([SourceSplit(*each) for each in tagged_loads(stored)], parallelism)
 

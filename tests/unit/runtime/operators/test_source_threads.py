@@ -41,7 +41,7 @@ class ThreadReader(SourceReader):
         Threads.seen["poll"] = threading.get_ident()
         return [self.left.pop().position] if self.left else None
 
-    def snapshot_state(self):
+    def snapshot_state(self, checkpoint_id: int):
         Threads.seen["reader snapshot"] = threading.get_ident()
         return self.left
 

@@ -237,7 +237,7 @@ class FileReader(SourceReader[T], Generic[T]):
             self._splits.popleft()
         return None if self._monitoring is None else []
 
-    def snapshot_state(self) -> list[SourceSplit]:
+    def snapshot_state(self, checkpoint_id: int) -> list[SourceSplit]:
         """Return the shards and the remaining splits, the open one positioned after the last record returned."""
         splits = list(self._splits)
         if self._open is not None:

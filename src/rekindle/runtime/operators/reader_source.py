@@ -1,0 +1,187 @@
+"""The operator of a `Source`: polls its reader on the task's thread (I7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from rekindle.checkpoint.part_formats import SourceState, SplitState
+from rekindle.datastream.connectors.base import Batch, Source, SourceReader, SourceReaderContext, SourceSplit
+from rekindle.graph.nodes import OperatorNode
+from rekindle.runtime.context import OperatorContext
+from rekindle.runtime.copy_on_emit import isolator
+from rekindle.runtime.operators.output import OperatorFailure
+from rekindle.runtime.operators.roles import SnapshotParticipant
+from rekindle.runtime.operators.sources import Allowance, SourceOperator
+from rekindle.runtime.operators.timestamps import TimestampsOperator
+from rekindle.runtime.snapshot import SnapshotContext
+from rekindle.serde import tagged_dumps, tagged_loads
+
+T = TypeVar("T")
+
+
+class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
+    """Polls the reader of a `Source`. The driver hands out the splits of a first start, and those found later."""
+
+    def __init__(
+        self, node: OperatorNode, context: OperatorContext, source: Source[Any], wake: Callable[[], None]
+    ) -> None:
+        super().__init__(node, context)
+        self._source = source
+        self._wake = wake
+        self._splits: list[SourceSplit] = []  # to begin with: restored, or the driver's
+        self._restored = False
+        self._restored_id: int | None = None
+        self._ended_before = False
+        self._reader: SourceReader[Any] | None = None
+        self._snapshot: list[SourceSplit] = []
+        self._known: set[str] = set()
+        self._times: TimestampsOperator | None = None
+        if source.returns_fresh_records:
+            # Nothing else refers to these records: only rows get the names of their type.
+            self.isolate = isolator(node.output_type, object_reuse=True)
+
+    # -- splits and their positions -----------------------------------------------------------------------------------
+
+    def assign(self, splits: Sequence[SourceSplit]) -> None:
+        """Take the driver's splits for a start without state; restored splits count more."""
+        if not self._restored:
+            self._splits = list(splits)
+
+    def restore_source(self, state: SourceState, finished: bool) -> None:
+        """Restore the splits. A source that had ended emits the end again and reads nothing (I9)."""
+        self._restored, self._ended_before = True, finished
+        splits = [SourceSplit(tagged_loads(each.split or b""), tagged_loads(each.position)) for each in state.splits]
+        if self._source.has_split_owner:  # then these are the splits of all subtasks
+            owner, parallelism = self._source.split_owner, self.node.parallelism
+            splits = [each for each in splits if owner(each.split_id, parallelism) == self.context.subtask]
+        self._splits = splits
+
+    def seek(self, position: Any) -> None:
+        self._ended_before = bool(position)
+
+    def add_splits(self, splits: Sequence[SourceSplit]) -> None:
+        """Read splits that the driver has discovered, except those that are known."""
+        new = [split for split in splits if split.split_id not in self._known]
+        if not new or self._reader is None or self.finished:
+            return
+        self._known.update(split.split_id for split in new)
+        if self._times is not None:
+            for split in new:
+                self._times.add_split(split.split_id)
+        self._call(self._reader.add_splits, new)
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def initialize_state(self, restored_id: int | None) -> None:
+        self._restored_id = restored_id if self._restored else None
+
+    def open(self) -> None:
+        self._known = {split.split_id for split in self._splits}
+        self._snapshot = self._splits
+        if self._ended_before:
+            return
+        consumer = self.output.only_consumer()
+        if self._source.has_watermarks_per_split and isinstance(consumer, TimestampsOperator):
+            self._times = consumer
+            consumer.set_splits(self._known)
+        self._reader = self._call(self._source.create_reader, self._reader_context(), self._splits)
+
+    def _reader_context(self) -> SourceReaderContext:
+        context, job = self.context, self.context.job
+        return SourceReaderContext(
+            index_of_subtask=context.subtask,
+            parallelism=self.node.parallelism,
+            task_name=context.task_name,
+            job_name=job.name,
+            timeline=job.timeline,
+            attempt=job.attempt,
+            checkpointing_enabled=context.checkpointed,
+            restored_checkpoint_id=self._restored_id,
+            metric_group=context.metrics,
+            operator_state_store=context.operator_state,
+            wake_up=self._wake,
+        )
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+    # -- records ------------------------------------------------------------------------------------------------------
+
+    def available(self) -> bool:
+        if self.finished or self._ended_before:
+            return not self.finished
+        assert self._reader is not None, "not open"
+        return self._call(self._reader.is_available)
+
+    def pull(self, allowance: Allowance) -> int:
+        if self._ended_before:
+            self.end_of_input()
+            return 0
+        assert self._reader is not None, "not open"
+        pulled = 0
+        self.ran_dry = False
+        slices = allowance.slices
+        while pulled < allowance.max_records and not allowance.cancelled() and not allowance.is_over():
+            began = slices.now()
+            polled = self._call(self._reader.poll, allowance.next_slice(pulled))
+            if polled is None:
+                self.end_of_input()
+                break
+            emitted = self._emit(self._call(_as_batch, polled))
+            if not emitted:
+                self.ran_dry = True
+                break
+            pulled += emitted
+            slices.took(emitted, slices.now() - began)
+        return pulled
+
+    def _emit(self, batch: Batch[Any]) -> int:
+        """Emit a batch; return its number of records, those for side outputs included."""
+        records = batch.records if self.isolate is None else list(map(self.isolate, batch.records))
+        if records:
+            if self._times is not None:
+                assert batch.splits is not None, f"{type(self._reader).__name__}.poll() does not say its splits"
+                self._times.process_splits(batch.splits, records, batch.timestamps)
+            else:
+                self.output.emit(records, batch.timestamps)
+        aside = [(tag, value) for tag, values in batch.side_outputs.items() for value in values]
+        if aside:
+            self.output.emit_mixed(aside, None)
+        if batch.finished_splits and self._times is not None:
+            self._times.finish_splits(batch.finished_splits)
+        return len(records) + len(aside)
+
+    # -- checkpoints --------------------------------------------------------------------------------------------------
+
+    def snapshot_user_state(self, context: SnapshotContext) -> None:
+        if self._reader is not None:
+            self._snapshot = self._reader.snapshot_state(context.get_checkpoint_id())
+
+    def source_state(self) -> SourceState | None:
+        splits = self._snapshot
+        return SourceState([SplitState(tagged_dumps(split.split_id), tagged_dumps(split.position)) for split in splits])
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        if self._reader is not None:
+            self._call(self._reader.notify_checkpoint_complete, checkpoint_id)
+
+    def notify_aborted(self, checkpoint_id: int) -> None:
+        if self._reader is not None:
+            self._call(self._reader.notify_checkpoint_aborted, checkpoint_id)
+
+    def _call(self, call: Callable[..., T], *arguments: Any) -> T:
+        """Call the user's source or reader; its error is this operator's failure."""
+        try:
+            return call(*arguments)
+        except Exception as error:
+            raise OperatorFailure(self.name) from error
+
+
+def _as_batch(polled: Any) -> Batch[Any]:
+    if isinstance(polled, Batch):
+        return polled
+    if not isinstance(polled, list | tuple):
+        raise TypeError(f"poll() must return a list of records, a Batch or None, not a {type(polled).__name__}")
+    return Batch(polled)  # type: ignore[arg-type]  # a tuple is as good as a list
