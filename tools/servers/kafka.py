@@ -1,0 +1,160 @@
+"""A Kafka broker of one's own, started, stopped, killed and restarted at will."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from tools.servers.fetch import fetch_jars
+from tools.servers.java_command import java_command
+from tools.servers.java_process import JavaProcess
+from tools.servers.kafka_access import FILES, JARS, KafkaAccess, log_option
+from tools.servers.kafka_listeners import CONTROLLER, PLAINTEXT, Listener, listener_properties
+from tools.servers.ports import LOOPBACK, free_ports
+from tools.servers.server_error import ServerError
+from tools.servers.waiting import becomes_true
+
+_START_DEADLINE_S = 90.0
+_ANSWER_TIMEOUT_S = 2.0
+_FORMAT_DEADLINE_S = 90.0
+
+
+class KafkaBroker(KafkaAccess):
+    """One broker with its data in a folder; its ports are picked once and stay the same over restarts.
+
+    Without a folder it makes a temporary one, and `stop` removes it. The broker ends with this process in any case.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        port: int | None = None,
+        listeners: Sequence[Listener] = (),
+        properties: Mapping[str, str] | None = None,
+        heap_mb: int = 256,
+    ) -> None:
+        offered = (PLAINTEXT, *listeners)
+        first, controller, *others = free_ports(len(offered) + 1)
+        ports = [port or first, *others]
+        super().__init__(
+            {each.name: f"{LOOPBACK}:{each_port}" for each, each_port in zip(offered, ports, strict=True)},
+            {each.name: dict(each.client) for each in offered},
+        )
+        self._temporary = folder is None
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="rekindle-kafka-"))
+        self.log = self.folder / "broker.log"
+        self._port = ports[0]
+        self._heap_mb = heap_mb
+        self._controller_port = controller
+        self._properties = listener_properties(
+            [*zip(offered, ports, strict=True), (CONTROLLER, controller)], LOOPBACK
+        ) | dict(properties or {})
+        self._process: JavaProcess | None = None
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def start(self) -> KafkaBroker:
+        """Fetch the jars if need be, start the broker, and return when it answers."""
+        if self._process is None or not self._process.is_running():
+            jars = fetch_jars(JARS)
+            self._prepare(jars)
+            options = (log_option(), "-Xms64m")
+            command = [*java_command(jars, *options, heap_mb=self._heap_mb), "kafka.Kafka", str(self._properties_file)]
+            self._process = JavaProcess("Kafka", command, self.log, self._port)
+            self._wait_until_ready()
+        return self
+
+    def stop(self) -> None:
+        """Stop the broker with SIGTERM, and with SIGKILL if that is not enough; removes a temporary folder."""
+        if self._process is not None:
+            self._process.stop()
+        if self._temporary:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def kill(self) -> None:
+        """Kill the broker with SIGKILL; returns when its port refuses connections."""
+        self._running().kill()
+
+    def restart(self) -> KafkaBroker:
+        """Start the broker again on its ports and its data; stops it first when it runs."""
+        self._running().stop()
+        return self.start()
+
+    @property
+    def pid(self) -> int:
+        """The process id of the broker's JVM."""
+        return self._running().pid
+
+    def is_running(self) -> bool:
+        """Whether the broker's process runs."""
+        return self._process is not None and self._process.is_running()
+
+    def __enter__(self) -> KafkaBroker:
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def _running(self) -> JavaProcess:
+        if self._process is None:
+            raise ServerError("This broker was never started: call start() first.")
+        return self._process
+
+    # -- start --------------------------------------------------------------------------------------------------------
+
+    @property
+    def _properties_file(self) -> Path:
+        return self.folder / "server.properties"
+
+    def _prepare(self, jars: Path) -> None:
+        """Write the properties, and a data folder in Kafka's format, unless an earlier start did."""
+        if self._properties_file.exists():
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        data = self.folder / "data"
+        written = self.folder / "unformatted.properties"
+        written.write_text(self._properties_text(data))
+        self._format(jars, written)
+        written.rename(self._properties_file)
+
+    def _properties_text(self, data: Path) -> str:
+        text = (FILES / "server.properties").read_text()
+        text = text.replace("@CONTROLLER_PORT@", str(self._controller_port)).replace("@DATA@", str(data))
+        return text + "".join(f"{key}={_escaped(value)}\n" for key, value in self._properties.items())
+
+    def _format(self, jars: Path, properties: Path) -> None:
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        command = java_command(jars, log_option(), heap_mb=128)
+        command += ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties)]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=_FORMAT_DEADLINE_S, check=False)
+        if answer.returncode != 0:
+            raise ServerError(f"Kafka could not format {self.folder}: {answer.stdout}{answer.stderr}".strip())
+
+    def _wait_until_ready(self) -> None:
+        """Wait for the port, then for the broker's answer, which comes a little later."""
+        self._running().wait_until_listening(_START_DEADLINE_S)
+        if not becomes_true(self._answers, _START_DEADLINE_S):
+            raise ServerError(f"Kafka did not answer within {_START_DEADLINE_S:.0f} s; see {self.log}.")
+
+    def _answers(self) -> bool:
+        from confluent_kafka import KafkaException
+
+        try:
+            return bool(self._admin().list_topics(timeout=_ANSWER_TIMEOUT_S).brokers)
+        except KafkaException:
+            return False
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
