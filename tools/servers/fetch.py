@@ -120,8 +120,8 @@ def _run_ivy(jars: JarList, partial: Path) -> None:
 
 def _failure(jars: JarList, cause: str) -> ServerError:
     return ServerError(
-        f"{jars.server} could not be downloaded from Maven Central ({cause}): check that this machine reaches it, or set"
-        f" {CACHE_VARIABLE} to a folder that another clone has filled."
+        f"{jars.server} could not be downloaded from Maven Central ({cause}): check that this machine reaches it, or"
+        f" set {CACHE_VARIABLE} to a folder that another clone has filled."
     )
 
 
@@ -137,5 +137,5 @@ def _ivy_jars() -> list[Path]:
 
     found = sorted(Path(pyspark.__file__).parent.glob("jars/ivy-*.jar"))
     if not found:
-        raise ServerError("PySpark's folder of jars has no ivy-*.jar, which downloads servers: run make to renew .venv.")
+        raise ServerError("PySpark's jars have no ivy-*.jar, which downloads servers: run make to renew .venv.")
     return found

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import shutil
-import subprocess
 import tempfile
-import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +12,7 @@ from tools.servers.fetch import fetch_jars
 from tools.servers.java_command import java_command
 from tools.servers.java_process import JavaProcess
 from tools.servers.kafka_access import FILES, JARS, KafkaAccess, log_option
+from tools.servers.kafka_format import write_data_folder
 from tools.servers.kafka_listeners import CONTROLLER, PLAINTEXT, Listener, listener_properties
 from tools.servers.ports import LOOPBACK, free_ports
 from tools.servers.server_error import ServerError
@@ -22,7 +20,6 @@ from tools.servers.waiting import becomes_true
 
 _START_DEADLINE_S = 90.0
 _ANSWER_TIMEOUT_S = 2.0
-_FORMAT_DEADLINE_S = 90.0
 
 
 class KafkaBroker(KafkaAccess):
@@ -96,6 +93,10 @@ class KafkaBroker(KafkaAccess):
         """Whether the broker's process runs."""
         return self._process is not None and self._process.is_running()
 
+    def log_tail(self) -> str:
+        """The last lines of the broker's log."""
+        return self._running().log_tail()
+
     def __enter__(self) -> KafkaBroker:
         try:
             return self.start()
@@ -118,28 +119,17 @@ class KafkaBroker(KafkaAccess):
         return self.folder / "server.properties"
 
     def _prepare(self, jars: Path) -> None:
-        """Write the properties, and a data folder in Kafka's format, unless an earlier start did."""
-        if self._properties_file.exists():
-            return
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Write the properties, and at the first start in this folder an empty data folder."""
         data = self.folder / "data"
-        written = self.folder / "unformatted.properties"
-        written.write_text(self._properties_text(data))
-        self._format(jars, written)
-        written.rename(self._properties_file)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._properties_file.write_text(self._properties_text(data))
+        if not data.exists():
+            write_data_folder(jars, self._properties_file, data)
 
     def _properties_text(self, data: Path) -> str:
         text = (FILES / "server.properties").read_text()
         text = text.replace("@CONTROLLER_PORT@", str(self._controller_port)).replace("@DATA@", str(data))
         return text + "".join(f"{key}={_escaped(value)}\n" for key, value in self._properties.items())
-
-    def _format(self, jars: Path, properties: Path) -> None:
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        command = java_command(jars, log_option(), heap_mb=128)
-        command += ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties)]
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=_FORMAT_DEADLINE_S, check=False)
-        if answer.returncode != 0:
-            raise ServerError(f"Kafka could not format {self.folder}: {answer.stdout}{answer.stderr}".strip())
 
     def _wait_until_ready(self) -> None:
         """Wait for the port, then for the broker's answer, which comes a little later."""

@@ -20,7 +20,7 @@ _GROUP_COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _REQUEST_DEADLINE_S = 30.0
 _TOOL_DEADLINE_S = 60.0
 # librdkafka writes a line to standard error for each refused connection, of which there are many while a broker starts.
-QUIET: Mapping[str, Any] = {"log_level": 0}
+QUIET: dict[str, Any] = {"log_level": 0}
 
 
 @dataclass
@@ -50,7 +50,7 @@ class KafkaAccess:
 
     def create_topic(self, name: str, partitions: int = 1, **config: Any) -> str:
         """Make a topic, wait until each partition has a leader, and return its name; `retention_ms=1000` and so on."""
-        from confluent_kafka.admin import NewTopic
+        from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
         admin = self._admin()
         settings = {key: str(value) for key, value in _dotted(config).items()}

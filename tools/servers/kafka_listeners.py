@@ -45,7 +45,9 @@ def sasl_plain(user: str, password: str) -> Listener:
     )
 
 
-def tls(certificate: Path | str, key: Path | str, authority: Path | str, *, client_certificates: bool = False) -> Listener:
+def tls(
+    certificate: Path | str, key: Path | str, authority: Path | str, *, client_certificates: bool = False
+) -> Listener:
     """The listener `SSL`, from PEM files; with `client_certificates`, clients must show one of the same authority."""
     broker = {
         "ssl.keystore.type": "PEM",
