@@ -50,7 +50,7 @@ class KafkaAccess:
 
     def create_topic(self, name: str, partitions: int = 1, **config: Any) -> str:
         """Make a topic, wait until each partition has a leader, and return its name; `retention_ms=1000` and so on."""
-        from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+        from confluent_kafka.admin import NewTopic
 
         admin = self._admin()
         settings = {key: str(value) for key, value in _dotted(config).items()}
