@@ -6,6 +6,6 @@ the Ivy in PySpark's wheel (`fetch`), and run on the Java that Spark uses.
 
 Modules, in the order of their imports: `waiting` and `ports`; `java_command` (which Java, and with which options);
 `fetch` (jars, once per cache); `guard` and `java_process` (a server process that cannot outlive its starter);
-`kafka_listeners`, `kafka_access`, `kafka_format` and `kafka` (the broker); `shared` and `supervisor` (one broker for
-several processes); `__main__` (``make servers``).
+`class_archive` (a faster start); `kafka_listeners`, `kafka_access`, `kafka_format` and `kafka` (the broker); `shared`
+and `supervisor` (one broker for several processes); `__main__` (``make servers``).
 """

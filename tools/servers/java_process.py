@@ -14,7 +14,8 @@ from tools.servers.server_error import ServerError
 from tools.servers.waiting import accepts_connections, becomes_true
 
 _GUARD = Path(__file__).with_name("guard.py")
-_STOP_DEADLINE_S = 15.0
+# Long, because a server that records its classes writes them at its end.
+_STOP_DEADLINE_S = 60.0
 _GONE_DEADLINE_S = 15.0
 _LOG_TAIL_CHARACTERS = 1_500
 

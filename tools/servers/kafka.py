@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from tools.servers.class_archive import ClassArchive
 from tools.servers.fetch import fetch_jars
 from tools.servers.java_command import java_command
 from tools.servers.java_process import JavaProcess
@@ -18,6 +19,7 @@ from tools.servers.ports import LOOPBACK, free_ports
 from tools.servers.server_error import ServerError
 from tools.servers.waiting import becomes_true
 
+_HEAP_MB = 256
 _START_DEADLINE_S = 90.0
 _ANSWER_TIMEOUT_S = 2.0
 
@@ -35,7 +37,7 @@ class KafkaBroker(KafkaAccess):
         port: int | None = None,
         listeners: Sequence[Listener] = (),
         properties: Mapping[str, str] | None = None,
-        heap_mb: int = 256,
+        java_options: Sequence[str] = (),
     ) -> None:
         offered = (PLAINTEXT, *listeners)
         first, controller, *others = free_ports(len(offered) + 1)
@@ -48,7 +50,7 @@ class KafkaBroker(KafkaAccess):
         self.folder = folder or Path(tempfile.mkdtemp(prefix="rekindle-kafka-"))
         self.log = self.folder / "broker.log"
         self._port = ports[0]
-        self._heap_mb = heap_mb
+        self._java_options = tuple(java_options)
         self._controller_port = controller
         self._properties = listener_properties(
             [*zip(offered, ports, strict=True), (CONTROLLER, controller)], LOOPBACK
@@ -62,9 +64,7 @@ class KafkaBroker(KafkaAccess):
         if self._process is None or not self._process.is_running():
             jars = fetch_jars(JARS)
             self._prepare(jars)
-            options = (log_option(), "-Xms64m")
-            command = [*java_command(jars, *options, heap_mb=self._heap_mb), "kafka.Kafka", str(self._properties_file)]
-            self._process = JavaProcess("Kafka", command, self.log, self._port)
+            self._process = JavaProcess("Kafka", self._command(jars), self.log, self._port)
             self._wait_until_ready()
         return self
 
@@ -125,6 +125,10 @@ class KafkaBroker(KafkaAccess):
         self._properties_file.write_text(self._properties_text(data))
         if not data.exists():
             write_data_folder(jars, self._properties_file, data)
+
+    def _command(self, jars: Path) -> list[str]:
+        options = (log_option(), "-Xms64m", *ClassArchive(jars).use(), *self._java_options)
+        return [*java_command(jars, *options, heap_mb=_HEAP_MB), "kafka.Kafka", str(self._properties_file)]
 
     def _properties_text(self, data: Path) -> str:
         text = (FILES / "server.properties").read_text()

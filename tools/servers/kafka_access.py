@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tools.servers.class_archive import ClassArchive
 from tools.servers.fetch import JarList, fetch_jars
 from tools.servers.java_command import java_command
 from tools.servers.kafka_listeners import PLAINTEXT
@@ -62,8 +63,9 @@ class KafkaAccess:
 
     def consumer_groups_describe(self, group: str) -> str:
         """What Kafka's own tool says about a group: a line per partition with its offset, its end and its lag."""
+        jars = fetch_jars(JARS)
         command = [
-            *java_command(fetch_jars(JARS), log_option(), heap_mb=64),
+            *java_command(jars, log_option(), *ClassArchive(jars).use(), heap_mb=64),
             *(_GROUP_COMMAND, "--bootstrap-server", self.bootstrap_servers, "--describe", "--group", group),
         ]
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_TOOL_DEADLINE_S, check=False)

@@ -28,7 +28,7 @@ from tools.servers.waiting import becomes_true
 
 _CLONE = Path(__file__).resolve().parents[2]
 _START_DEADLINE_S = 200.0
-_END_DEADLINE_S = 40.0
+_END_DEADLINE_S = 90.0
 
 
 class SharedFolder:

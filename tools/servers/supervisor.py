@@ -13,9 +13,10 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from tools.servers.fetch import file_lock
+from tools.servers.class_archive import ClassArchive
+from tools.servers.fetch import fetch_jars, file_lock
 from tools.servers.kafka import KafkaBroker
-from tools.servers.kafka_access import KafkaAccess
+from tools.servers.kafka_access import JARS, KafkaAccess
 from tools.servers.server_error import ServerError
 from tools.servers.shared import SharedFolder
 
@@ -36,10 +37,12 @@ def _serve(place: SharedFolder) -> None:
     """Both locks are held until the broker has stopped: who joins then waits for that, and starts another one."""
     with ExitStack() as locks:
         locks.enter_context(file_lock(place.running))
-        with KafkaBroker() as broker:
+        archive = ClassArchive(fetch_jars(JARS))
+        with KafkaBroker(java_options=archive.record()) as broker:
             _say_where(place, broker)
             while not _without_users(place, locks):
                 time.sleep(_LOOK_EVERY_S)
+        archive.keep()
 
 
 def _without_users(place: SharedFolder, locks: ExitStack) -> bool:
