@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -80,9 +81,10 @@ class JavaProcess:
         return accepts_connections(LOOPBACK, self._port)
 
     def _signal(self, number: signal.Signals) -> None:
-        # As long as the guard runs, it has not reaped the server: the process id is still the server's.
+        # The guard ends as soon as it has reaped the server: while it runs, the process id is still the server's.
         if self.is_running():
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def _wait_until_gone(self) -> None:
         """Wait for the process, and for its socket: that of a killed JVM accepts connections a little longer."""

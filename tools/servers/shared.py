@@ -47,10 +47,10 @@ class SharedFolder:
         return [user for user in self.users.iterdir() if _is_alive(user.name)]
 
     def has_supervisor(self) -> bool:
-        """Whether the supervisor lives."""
+        """Whether the supervisor lives. Several processes may ask at once: the lock they try is a shared one."""
         with open(self.running, "w") as file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 return True
         return False
