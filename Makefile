@@ -11,7 +11,7 @@ ARGS ?=
 BENCH ?= keyed_count
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test explore check format bench lock clean
+.PHONY: help demo test explore check format bench servers lock clean
 
 help: ## this list
 	@echo "make <target> [ARGS=\"...\"] [PYTHON=/path/to/python3]"
@@ -28,16 +28,19 @@ explore: $(READY) ## the property tests with new random examples, again and agai
 
 check: $(READY) ## ruff (rules and format), mypy (strict) over src, import-linter
 	@$(PY) -m ruff check .
-	@$(PY) -m ruff format --check --quiet src tests examples benchmarks
+	@$(PY) -m ruff format --check --quiet src tests examples benchmarks tools
 	@$(PY) -m mypy
 	@$(PY) -c "from importlinter.cli import lint_imports_command; lint_imports_command()" --no-logo
 
 format: $(READY) ## let ruff sort the imports and format the code
 	@$(PY) -m ruff check --fix --quiet .
-	@$(PY) -m ruff format --quiet src tests examples benchmarks
+	@$(PY) -m ruff format --quiet src tests examples benchmarks tools
 
 bench: $(READY) ## the keyed count, this engine beside its peers; or another one, BENCH=large_state
 	@$(PY) -m benchmarks.$(BENCH) $(ARGS)
+
+servers: $(READY) ## a Kafka broker of your own on this machine, until Ctrl-C
+	@$(PY) -m tools.servers $(ARGS)
 
 lock: $(READY) ## choose new versions within pyproject.toml, into requirements.lock
 	@tools/lock.sh
@@ -45,7 +48,7 @@ lock: $(READY) ## choose new versions within pyproject.toml, into requirements.l
 clean: ## remove all files that these targets made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .cache build dist
 	rm -rf spark-warehouse metastore_db derby.log
-	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests examples benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(READY): requirements.lock pyproject.toml tools/setup.sh
 	@PYTHON="$(PYTHON)" sh tools/setup.sh $@

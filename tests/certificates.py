@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import ipaddress
 from pathlib import Path
 
 from cryptography import x509
@@ -12,9 +13,13 @@ from cryptography.x509.oid import NameOID
 
 from rekindle.wire import TlsFiles
 
+_LOOPBACK_NAMES = x509.SubjectAlternativeName(
+    [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+)
+
 
 def make_files(folder: Path) -> TlsFiles:
-    """An authority, and a certificate of it."""
+    """An authority, and a certificate of it for this machine's loopback interface."""
     folder.mkdir()
     authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     authority = _signed("authority", authority_key, "authority", authority_key, is_authority=True)
@@ -44,5 +49,6 @@ def _signed(
         .not_valid_before(now - dt.timedelta(days=1))
         .not_valid_after(now + dt.timedelta(days=1))
         .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+        .add_extension(_LOOPBACK_NAMES, critical=False)
         .sign(issuer_key, hashes.SHA256())
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import signal
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 # Property tests count examples, not seconds: on a busy machine they are slow, never red.
 PROPERTY_TIMEOUT_S = 600
+# The first test that needs a server may have to wait for its download.
+SERVER_FIXTURES = {"kafka", "topic", "own_broker"}
+SERVER_TIMEOUT_S = 600
 UNHURRIED = hypothesis.settings(
     deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], database=None, print_blob=True
 )
@@ -43,16 +48,22 @@ hypothesis.settings.load_profile("rekindle")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests that need Spark or processes, and run them last: errors in plain code show within seconds."""
     for item in items:
-        if _needs_spark(item):
+        if _needs_spark(item) or _needs_server(item):
             item.add_marker(pytest.mark.integration)
         if item.get_closest_marker("hypothesis") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(PROPERTY_TIMEOUT_S))
+        if _needs_server(item) and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SERVER_TIMEOUT_S))
     items.sort(key=_rank)
 
 
 def _needs_spark(item: pytest.Item) -> bool:
     in_folder = (REPOSITORY / "tests" / "integration") in item.path.parents
     return in_folder or "spark" in getattr(item, "fixturenames", ())
+
+
+def _needs_server(item: pytest.Item) -> bool:
+    return not SERVER_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def _rank(item: pytest.Item) -> int:
@@ -129,3 +140,50 @@ def s3() -> Iterator[Any]:
 
     with s3_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def kafka(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, in_temporary_folder: None
+) -> Iterator[Any]:
+    """The run's Kafka broker, which its workers share; a test that stops or kills a broker takes `own_broker`."""
+    from tools.servers.server_error import ServerError
+    from tools.servers.shared import shared_kafka
+
+    folder = tmp_path_factory.getbasetemp()
+    if hasattr(request.config, "workerinput"):
+        folder = folder.parent  # each worker of pytest-xdist has a folder of its own in that of the run
+    with contextlib.ExitStack() as use:
+        try:
+            broker = use.enter_context(shared_kafka(folder / "kafka"))
+        except ServerError as error:
+            pytest.fail(str(error), pytrace=False)
+        yield broker
+
+
+@pytest.fixture
+def topic(kafka: Any, request: pytest.FixtureRequest) -> Callable[..., str]:
+    """Makes topics on the run's broker, whose names no other test has: `topic(partitions=3, retention_ms=1000)`."""
+    test = re.sub(r"[^\w.-]", "-", request.node.name, flags=re.ASCII)[:100]
+
+    def create(partitions: int = 1, **config: Any) -> str:
+        return str(kafka.create_topic(f"{test}-{uuid.uuid4().hex[:8]}", partitions, **config))
+
+    return create
+
+
+@pytest.fixture
+def own_broker() -> Iterator[Callable[..., Any]]:
+    """Starts brokers of the test's own, with the options of `KafkaBroker`, and stops them after the test."""
+    from tools.servers.kafka import KafkaBroker
+    from tools.servers.server_error import ServerError
+
+    with contextlib.ExitStack() as brokers:
+
+        def start(**options: Any) -> KafkaBroker:
+            try:
+                return brokers.enter_context(KafkaBroker(**options))
+            except ServerError as error:
+                pytest.fail(str(error), pytrace=False)
+
+        yield start

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-TARGETS = ("help", "demo", "test", "check", "bench", "clean")
+TARGETS = ("help", "demo", "test", "check", "bench", "servers", "clean")
 
 
 def locked_versions() -> dict[str, str]:
