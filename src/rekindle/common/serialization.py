@@ -29,26 +29,55 @@ __all__ = [
 
 
 class SerializationSchema(ABC):
-    """Turns a record into bytes."""
+    """Turns records into the bytes of messages. Extend it for a format of your own.
+
+    A schema is pickled and sent to the slots: what cannot be pickled, such as a connection, is made in `open`.
+
+    >>> class Reversed(SerializationSchema):
+    ...     def serialize(self, element):
+    ...         return element[::-1].encode()
+    >>> Reversed().serialize("abc")
+    b'cba'
+    """
+
+    def open(self, context: Any = None) -> None:
+        """Prepare for the first record: called once in each subtask, before `serialize`."""
 
     @abstractmethod
     def serialize(self, element: Any) -> bytes:
-        """The bytes of a record."""
+        """Return the bytes of a record; raise `SerializationError` when the record does not fit."""
 
 
 class DeserializationSchema(ABC):
-    """Turns bytes into a record."""
+    """Turns the bytes of messages into records. Extend it for a format of your own.
+
+    A schema is pickled and sent to the slots: what cannot be pickled, such as a connection, is made in `open`.
+
+    >>> class Numbers(DeserializationSchema):
+    ...     def deserialize(self, message):
+    ...         return int(message) if message.isdigit() else None
+    >>> Numbers().deserialize_all([b"1", b"two", b"3"])
+    [1, None, 3]
+    """
+
+    def open(self, context: Any = None) -> None:
+        """Prepare for the first message: called once in each subtask, before `deserialize`."""
 
     @abstractmethod
     def deserialize(self, message: bytes) -> Any:
-        """The record of these bytes."""
+        """Return the record of a message, or None to skip it; raise `SerializationError` when it cannot be read."""
 
-    def get_produced_type(self) -> TypeInformation:
-        """The type of the records."""
-        return Types.PICKLED_BYTE_ARRAY()
+    def deserialize_all(self, messages: Sequence[bytes]) -> list[Any]:
+        """Return one record, or None, for each message, in order. A source calls this with many messages at once."""
+        deserialize = self.deserialize
+        return [deserialize(message) for message in messages]
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the records; None when it is not known."""
+        return None
 
     def is_end_of_stream(self, next_element: Any) -> bool:
-        """Whether this record marks the end of the stream."""
+        """Return whether this record marks the end of the stream; the record itself is then not emitted."""
         return False
 
 
@@ -64,31 +93,46 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
         self._charset = charset
 
     def serialize(self, element: str) -> bytes:
-        """The string's bytes."""
-        return element.encode(self._charset)
+        """Return the string's bytes."""
+        if not isinstance(element, str):
+            raise SerializationError(f"SimpleStringSchema writes str, not {type(element).__name__}: {element!r:.100}.")
+        try:
+            return element.encode(self._charset)
+        except UnicodeEncodeError as error:
+            raise SerializationError(f"{element!r:.100} has no form in {self._charset}: {error.reason}.") from None
 
     def deserialize(self, message: bytes) -> str:
-        """The string of these bytes."""
-        return message.decode(self._charset)
+        """Return the string of these bytes."""
+        try:
+            return message.decode(self._charset)
+        except UnicodeDecodeError as error:
+            raise SerializationError(
+                f"The message {message!r:.100} is not text in {self._charset}: {error.reason} at byte {error.start}; "
+                "name its character set with SimpleStringSchema(charset)."
+            ) from None
 
     def get_produced_type(self) -> TypeInformation:
-        """Strings."""
+        """Return the type of strings."""
         return Types.STRING()
 
 
 class ByteArraySchema(SerializationSchema, DeserializationSchema):
-    """Bytes as they are."""
+    """Bytes as they are.
+
+    >>> ByteArraySchema().deserialize(b"as it is")
+    b'as it is'
+    """
 
     def serialize(self, element: bytes) -> bytes:
-        """The bytes."""
+        """Return the bytes."""
         return bytes(element)
 
     def deserialize(self, message: bytes) -> bytes:
-        """The bytes."""
+        """Return the bytes."""
         return bytes(message)
 
     def get_produced_type(self) -> TypeInformation:
-        """Bytes."""
+        """Return the type of bytes."""
         return Types.PRIMITIVE_ARRAY(Types.BYTE())
 
 
