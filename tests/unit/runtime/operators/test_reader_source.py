@@ -13,7 +13,6 @@ from tests.environments import checkpointed
 from tests.unit.runtime.checkpoint_programs import Times
 from tests.unit.runtime.operators.split_log import Log, LogSource
 
-
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 
 
