@@ -92,6 +92,20 @@ def split_share(lists: Sequence[Sequence[T]], parallelism: int, subtask: int) ->
     return union_share(lists)[subtask::parallelism]
 
 
+def whole_share(lists: Sequence[Sequence[T]], parallelism: int, subtask: int) -> list[T]:
+    """One subtask's share of lists that stay whole: the list of old subtask i goes to new subtask i % parallelism.
+
+    Committables need this: those of one subtask may share an outside transaction, and are committed in their order.
+
+    >>> old = [["a", "b"], ["c"], ["d"]]
+    >>> [whole_share(old, 2, subtask) for subtask in range(2)]
+    [['a', 'b', 'd'], ['c']]
+    >>> whole_share(old, 4, 3)
+    []
+    """
+    return union_share(lists[subtask::parallelism])
+
+
 def union_share(lists: Sequence[Sequence[T]]) -> list[T]:
     """Every subtask's share of union lists: all elements.
 

@@ -21,7 +21,7 @@ from rekindle.checkpoint.manifest import (
     SubtaskState,
 )
 from rekindle.checkpoint.parts import by_key_group
-from rekindle.checkpoint.redistribute import split_share
+from rekindle.checkpoint.redistribute import split_share, whole_share
 from rekindle.errors import CorruptCheckpointError, IncompatibleStateError
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.key_groups import key_group_range
@@ -113,7 +113,7 @@ def assign_operator(state: OperatorState, target: OperatorTarget) -> list[Subtas
             source=_sources([] if rescaled and target.sees_all_splits else old if rescaled else [old[subtask]]),
             all_sources=_sources(old if target.sees_all_splits else []),
             task=[s.task for s in (old if rescaled else [old[subtask]]) if s.task is not None],
-            committables=split_share([s.committables for s in old], target.parallelism, subtask),
+            committables=whole_share([s.committables for s in old], target.parallelism, subtask),
             in_flight=[s.in_flight for s in (old if rescaled else [old[subtask]]) if s.in_flight is not None],
             file_bytes={} if rescaled else old[subtask].file_bytes,
         )

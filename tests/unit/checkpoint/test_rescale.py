@@ -201,7 +201,7 @@ def test_raw_state_and_committables_go_once_each() -> None:
     assert [[*map(b"".join, r.committables)] for r in same] == [[b"c1", b"c2", b"c3"], [b"c4"]]
     assert [r.raw_operator for r in same] == [[b"r1", b"r2"], []]
     other = [read(restore) for restore in assign_operator(state, target(3))]
-    assert [[*map(b"".join, r.committables)] for r in other] == [[b"c1", b"c4"], [b"c2"], [b"c3"]]
+    assert [[*map(b"".join, r.committables)] for r in other] == [[b"c1", b"c2", b"c3"], [b"c4"], []]
     assert [r.raw_operator for r in other] == [[b"r1"], [b"r2"], []]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rekindle.datastream.connectors.base import (
     Batch,
     Boundedness,
+    DeliveryGuarantee,
     Source,
     SourceReader,
     SourceReaderContext,
@@ -35,6 +36,7 @@ __all__ = [
     "Committer",
     "CommitterInitContext",
     "CommittingSinkWriter",
+    "DeliveryGuarantee",
     "InitContext",
     "Sink",
     "SinkSerializer",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from rekindle.common.typeinfo import TypeInformation
@@ -20,6 +21,7 @@ from rekindle.metrics import MetricGroup
 __all__ = [
     "Batch",
     "Boundedness",
+    "DeliveryGuarantee",
     "Source",
     "SourceReader",
     "SourceReaderContext",
@@ -28,6 +30,21 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+
+class DeliveryGuarantee(Enum):
+    """What a sink promises about records when the job fails and goes on from its checkpoint.
+
+    >>> DeliveryGuarantee.EXACTLY_ONCE.name
+    'EXACTLY_ONCE'
+    """
+
+    #: Each record is visible once.
+    EXACTLY_ONCE = 0
+    #: No record is lost; records since the last checkpoint may be written again.
+    AT_LEAST_ONCE = 1
+    #: Records may be lost and written again.
+    NONE = 2
 
 
 @dataclass(frozen=True)

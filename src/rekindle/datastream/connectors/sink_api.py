@@ -60,6 +60,8 @@ class InitContext:
     #: The number of restarts in this run of the program, as in `RuntimeContext.get_attempt_number()`.
     attempt_number: int = 0
     restored_checkpoint_id: int | None = None
+    #: The milliseconds between two checkpoints, or None if the job takes none by itself.
+    checkpoint_interval_ms: int | None = None
     #: A directory for this process only. It is removed when the process ends, even if it is killed.
     directory: str = ""
     metric_group: MetricGroup | None = field(default=None, compare=False)
@@ -292,7 +294,10 @@ class SupportsCommitter(ABC, Generic[CommittableT]):
 
     @abstractmethod
     def create_committer(self, context: CommitterInitContext) -> Committer[CommittableT]:
-        """Return a committer. It may have to commit the output of writers of other subtasks or of a dead process."""
+        """Return a committer. It may have to commit the output of writers of other subtasks or of a dead process.
+
+        After a change of parallelism all committables of an old subtask come to one new subtask, in their order.
+        """
 
 
 @dataclass(frozen=True)

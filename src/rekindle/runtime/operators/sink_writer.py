@@ -164,6 +164,7 @@ class WriterOperator(Operator, SnapshotParticipant, PreparesSnapshot, Committing
             attempt=job.attempt,
             attempt_number=context.attempt,
             restored_checkpoint_id=self._restored_id,
+            checkpoint_interval_ms=context.settings.checkpoint_interval_ms if context.checkpointed else None,
             directory=self._directory,
             metric_group=context.metrics,
         )

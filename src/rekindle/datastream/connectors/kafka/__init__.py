@@ -1,0 +1,5 @@
+"""Sources and sinks for Kafka, under PyFlink's names."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

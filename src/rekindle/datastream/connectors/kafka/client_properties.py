@@ -1,0 +1,123 @@
+"""Properties of Kafka clients: Java's names and librdkafka's both count, and an unknown name is refused.
+
+Sources and sinks check the names where the program is built; librdkafka checks the values when the client is made.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rekindle.datastream.connectors.kafka import java_properties as java
+from rekindle.datastream.connectors.kafka.librdkafka_names import BOTH, CALLBACKS, CONSUMER_ONLY, PRODUCER_ONLY
+from rekindle.errors import ConfigurationError, ConnectorError
+
+#: Where librdkafka's log goes.
+KAFKA_LOG = logging.getLogger("rekindle.kafka")
+
+_SECRET = re.compile(r"password|secret|passphrase|token|jaas|\.key\.pem$|keystore\.key$|private\.key")
+_NAMES_NO_SECRET = frozenset({"sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.token.endpoint.uri"})
+_HIDDEN = "******"
+#: Java's consumer and sink names that the other client knows under its own: a shared dict may hold both.
+_JAVA_NAMES = frozenset(java.RENAMED) | java.WITHOUT_MEANING | frozenset(java.REFUSED) | {"buffer.memory"}
+_ALL_NAMES = BOTH | CONSUMER_ONLY | PRODUCER_ONLY | CALLBACKS | _JAVA_NAMES | java.FLINK_SOURCE_KEYS
+
+
+def consumer_properties(user: Mapping[str, Any]) -> dict[str, Any]:
+    """Return librdkafka's properties of a consumer. Keys of Flink's source and of producers are left out.
+
+    >>> consumer_properties({"bootstrap.servers": "localhost:9092", "fetch.max.wait.ms": 50})
+    {'bootstrap.servers': 'localhost:9092', 'fetch.wait.max.ms': 50}
+    >>> consumer_properties({"partition.discovery.interval.ms": "1000", "request.timeout.ms": 10000, "acks": "all"})
+    {'socket.timeout.ms': 10000}
+    """
+    result = _client_properties(user, BOTH | CONSUMER_ONLY)
+    if "request.timeout.ms" in user:  # of producers only in librdkafka
+        result.setdefault("socket.timeout.ms", user["request.timeout.ms"])
+    return result
+
+
+def producer_properties(user: Mapping[str, Any]) -> dict[str, Any]:
+    """Return librdkafka's properties of a producer. Keys of Flink's source and of consumers are left out.
+
+    >>> producer_properties({"max.request.size": "2000000", "group.id": "readers", "key.serializer": "org.example.Any"})
+    {'message.max.bytes': '2000000'}
+    >>> producer_properties({"linger": 5})
+    Traceback (most recent call last):
+        ...
+    rekindle.errors.ConfigurationError: Kafka has no property 'linger': did you mean 'linger.ms'?
+    """
+    return _client_properties(user, BOTH | PRODUCER_ONLY)
+
+
+def admin_properties(user: Mapping[str, Any]) -> dict[str, Any]:
+    """Return librdkafka's properties of an admin client: what producers and consumers have in common.
+
+    >>> admin_properties({"bootstrap.servers": "localhost:9092", "acks": "all", "group.id": "readers"})
+    {'bootstrap.servers': 'localhost:9092'}
+    """
+    return _client_properties(user, BOTH)
+
+
+def masked(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties for a log or a repr, with passwords, keys and tokens hidden.
+
+    >>> masked({"bootstrap.servers": "localhost:9092", "sasl.password": "tiger"})
+    {'bootstrap.servers': 'localhost:9092', 'sasl.password': '******'}
+    """
+    return {name: _HIDDEN if _is_secret(name) else value for name, value in properties.items()}
+
+
+def with_log(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties with librdkafka's log sent to the logger `rekindle.kafka` instead of standard error."""
+    return {"logger": KAFKA_LOG, **properties}
+
+
+def confluent_kafka() -> Any:
+    """Import the package confluent-kafka; where it is missing, say how to install it."""
+    try:
+        import confluent_kafka as package
+        import confluent_kafka.admin
+    except ImportError as error:
+        raise ConnectorError(
+            "Kafka sources and sinks need the package confluent-kafka: install it on the driver and on the workers "
+            "with pip install 'rekindle[kafka]'."
+        ) from error
+    return package
+
+
+def _is_secret(name: str) -> bool:
+    return name not in _NAMES_NO_SECRET and _SECRET.search(name) is not None
+
+
+def _client_properties(user: Mapping[str, Any], taken: frozenset[str]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for name, value in user.items():
+        for own, own_value in _spelled(name, value, user).items():
+            if own in taken or own in CALLBACKS:
+                result[own] = _text_of_bool(own_value)
+    return result
+
+
+def _spelled(name: str, value: Any, user: Mapping[str, Any]) -> dict[str, Any]:
+    if name in java.FLINK_SOURCE_KEYS:
+        return {}
+    spelled = java.translated(name, value, user)
+    if spelled is not None:
+        return spelled
+    if name not in _ALL_NAMES:
+        raise ConfigurationError(_unknown(name))
+    return {name: value}
+
+
+def _text_of_bool(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(str(name), sorted(_ALL_NAMES), n=1, cutoff=0.6)
+    hint = f"did you mean '{near[0]}'?" if near else "Java's names and librdkafka's (its CONFIGURATION.md) are known."
+    return f"Kafka has no property '{name}': {hint}"
