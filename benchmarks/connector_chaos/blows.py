@@ -94,14 +94,13 @@ class Scene:
         folder, name = self.driver.crash_file.parent, self.driver.crash_file.name
 
         def taken() -> list[str]:
-            return [
-                each for each in os.listdir(folder) if each.startswith(f"{name}.") and each[len(name) + 1 :].isdigit()
-            ]
+            found = [each.removeprefix(f"{name}.") for each in os.listdir(folder)]
+            return [each for each in found if each.isdigit()]
 
         wait_for(taken, _DEADLINE_S, "a process to reach the point of the kill")
-        (found,) = taken()
-        os.unlink(folder / found)
-        return int(found[len(name) + 1 :])
+        (pid,) = taken()
+        os.unlink(folder / f"{name}.{pid}")
+        return int(pid)
 
     def _kill_broker(self, kill: Kill) -> None:
         self._tell(kill, self.broker.pid)
@@ -124,7 +123,7 @@ class Scene:
 
     def _tell(self, kill: Kill, pid: int) -> None:
         """Print a kill. One that hits an idle or finished job proves nothing: it fails the run."""
-        assert self.feed.is_active, "the input ended before the last kill: give more records, or fewer kills"
+        assert self.feed.is_flowing, "the input ended before the last kill: give more records, or fewer kills"
         where = f" at {kill.point.value}" if kill.point is not None else ""
         state = f"checkpoint {self.driver.completed} complete, {self.driver.triggered} triggered"
         self.say(f"{kill.victim:6} {pid:>8}  {kill.phase}{where}; {state}; {self.feed.sent} records sent")

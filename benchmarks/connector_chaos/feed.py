@@ -12,8 +12,10 @@ from benchmarks.connector_chaos.job import partition_of
 
 KEYS = 1000
 _PAUSE_S = 0.05
-#: The records that are left for the last kills: the feed slows down to make them last.
-_LEAST_RATE = 50
+#: Records per second of the last tenth.
+_LEAST_RATE = 60
+#: How long after its last record the feed counts as flowing.
+_FLOWING_S = 1.0
 _encode = msgspec.json.Encoder().encode
 
 
@@ -34,6 +36,7 @@ class Feed:
         self._topic = topic
         self.total = total
         self.sent = 0
+        self._produced_at = 0.0
         self._until = time.monotonic() + 60
         self._hurry = threading.Event()
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
@@ -54,23 +57,22 @@ class Feed:
         assert self._producer.flush(120) == 0, "the broker did not take all records"
 
     @property
-    def is_active(self) -> bool:
-        """Whether more records will come."""
-        return self.sent < self.total
+    def is_flowing(self) -> bool:
+        """Whether records came a moment ago, and more will come."""
+        return self.sent < self.total and time.monotonic() - self._produced_at < _FLOWING_S
 
     def _run(self) -> None:
         while self.sent < self.total:
             if self._hurry.is_set():
                 self._produce(min(5000, self.total - self.sent))
-                continue
-            left_s = max(1.0, self._until - time.monotonic())
-            # The last tenth waits for the last kill, whatever the estimate was.
-            spare = max(0, self.total - self.sent - self.total // 10)
-            rate = max(spare / left_s, min(_LEAST_RATE, self.total - self.sent - 1))
-            self._produce(
-                max(1, min(int(rate * _PAUSE_S), self.total - self.sent - 1)) if self.sent < self.total - 1 else 0
-            )
-            self._hurry.wait(_PAUSE_S)
+            else:
+                self._produce(min(round(self._rate() * _PAUSE_S), self.total - self.sent))
+                self._hurry.wait(_PAUSE_S)
+
+    def _rate(self) -> float:
+        """Records per second: the last tenth comes slowly, so that it waits for the last kill."""
+        spare = self.total - self.sent - self.total // 10
+        return max(_LEAST_RATE, spare / max(1.0, self._until - time.monotonic()))
 
     def _produce(self, count: int) -> None:
         for number in range(self.sent, self.sent + count):
@@ -83,3 +85,4 @@ class Feed:
                     self._producer.poll(0.1)
         self._producer.poll(0)
         self.sent += count
+        self._produced_at = time.monotonic()

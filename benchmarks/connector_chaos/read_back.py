@@ -60,9 +60,8 @@ def difference(disturbed: Steps, undisturbed: Steps) -> str | None:
     for key in sorted(disturbed.keys() | undisturbed.keys()):
         one, other = disturbed.get(key, []), undisturbed.get(key, [])
         if one != other:
-            place = next(
-                (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
-            )
+            pairs = enumerate(zip(one, other, strict=False))
+            place = next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
             return (
                 f"Key {key}: {len(one)} records with kills, {len(other)} without; "
                 f"the first difference is at place {place}."
