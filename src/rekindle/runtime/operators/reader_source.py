@@ -176,7 +176,7 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
 
     @property
     def _pauses_splits(self) -> bool:
-        can_pause = type(self._reader).pause_splits is not SourceReader.pause_splits
+        can_pause = self._reader is not None and type(self._reader).pause_splits is not SourceReader.pause_splits
         return can_pause and self._source.has_watermarks_per_split
 
     def align(self, lowest: Mapping[str, int]) -> None:
