@@ -113,6 +113,8 @@ class SourceReaderContext:
     #: The id of the restored checkpoint, if it holds state of this source; else None.
     restored_checkpoint_id: int | None = None
     metric_group: MetricGroup | None = field(default=None, compare=False)
+    #: Whether anything reads the timestamps of a `Batch`; else a reader may save the time to find them.
+    needs_timestamps: bool = True
     #: Operator state, for readers that keep more than positions of splits; None outside a job.
     operator_state_store: OperatorStateStore | None = field(default=None, compare=False)
     #: Tells the engine, from any thread, that `poll` has records: then it does not wait for its next look.
