@@ -87,10 +87,12 @@ def read(source: Any, **options: Any) -> list[Any]:
     return InProcessJob.of(stream_of(source, **options)).run()
 
 
+def readers_of(job: InProcessJob) -> list[Any]:
+    """The readers of a job's sources, one per subtask."""
+    return [task._head._reader for task in job.tasks.values() if hasattr(task._head, "_reader")]
+
+
 def metrics_of(job: InProcessJob) -> Mapping[str, Any]:
-    """The values of the metrics of a job's only source, by name."""
-    values: dict[str, Any] = {}
-    for task in job.tasks.values():
-        for reading in task.metrics():
-            values[reading.name] = reading.value
-    return values
+    """The values of the metrics of a job's first source, by name."""
+    task = next(task for task in job.tasks.values() if hasattr(task._head, "_reader"))
+    return {reading.name: reading.value for reading in task.metrics.readings()}

@@ -18,7 +18,7 @@ from rekindle.datastream.connectors.kafka import (
 from rekindle.datastream.connectors.kafka.kafka_partitions import owner_of
 from rekindle.errors import ConnectorError
 from rekindle.testing import InProcessJob
-from tests.kafka_topics import add_partitions, collect, fill, read, source_of, stream_of
+from tests.kafka_topics import add_partitions, collect, fill, read, readers_of, source_of, stream_of
 from tools.servers.kafka_access import QUIET, KafkaAccess
 
 Topic = Callable[..., str]
@@ -51,7 +51,14 @@ def text(numbers: Any) -> list[str]:
         (KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy.EARLIEST), [7, 8, 9, *range(10, 20)]),
         (KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy.LATEST), [7, 8, 9]),
     ],
-    ids=["earliest", "latest", "time in partition 0", "time in partition 1", "committed, earliest", "committed, latest"],
+    ids=[
+        "earliest",
+        "latest",
+        "time in partition 0",
+        "time in partition 1",
+        "committed, earliest",
+        "committed, latest",
+    ],
 )
 def test_a_source_begins_where_it_is_told_to(
     kafka: KafkaAccess, numbers: str, start: KafkaOffsetsInitializer, expected: Any
@@ -144,8 +151,8 @@ def test_what_is_missing_is_named(kafka: KafkaAccess, numbers: str) -> None:
         source_of(kafka, "nowhere", numbers).build().create_splits(1)
     with pytest.raises(ConnectorError, match=f"has no partition '{numbers}-7'"):
         source_of(kafka).set_partitions({KafkaTopicPartition(numbers, 7)}).build().create_splits(1)
+    start = KafkaOffsetsInitializer.committed_offsets()
     with pytest.raises(ConnectorError, match=f"The group 'new' has no committed offset for '{numbers}-0', "):
-        start = KafkaOffsetsInitializer.committed_offsets()
         source_of(kafka, numbers, group_id="new").set_starting_offsets(start).build().create_splits(1)
 
 
@@ -176,7 +183,7 @@ def test_positions_survive_two_changes_of_the_parallelism_and_stay_balanced(kafk
 
 
 def splits_of(job: InProcessJob) -> list[list[KafkaTopicPartition]]:
-    return [list(task._head._reader._progress) for task in job.tasks.values() if task.source_uid == "kafka"]
+    return [list(reader._progress) for reader in readers_of(job)]
 
 
 def test_what_counts_after_a_restore_is_the_checkpoint_not_the_group(kafka: KafkaAccess, numbers: str) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from rekindle.datastream.connectors.kafka.flink_kafka_consumer import FlinkKafkaConsumer, FlinkKafkaConsumerBase
 from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition
 from rekindle.datastream.connectors.kafka.kafka_record import KafkaRecord, KafkaRecordDeserializationSchema
 from rekindle.datastream.connectors.kafka.kafka_source import KafkaSource
 from rekindle.datastream.connectors.kafka.kafka_source_builder import KafkaSourceBuilder
+from rekindle.datastream.connectors.kafka.offset_commits import OffsetCommitMode
 from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
 from rekindle.datastream.connectors.kafka.poison_records import PoisonRecordHandling
 
 __all__ = [
+    "FlinkKafkaConsumer",
+    "FlinkKafkaConsumerBase",
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",
     "KafkaRecord",
@@ -17,5 +21,6 @@ __all__ = [
     "KafkaSource",
     "KafkaSourceBuilder",
     "KafkaTopicPartition",
+    "OffsetCommitMode",
     "PoisonRecordHandling",
 ]

@@ -44,7 +44,7 @@ def owner_of(partition: KafkaTopicPartition, parallelism: int) -> int:
     Where the round begins depends on the topic's name, so that the first partitions of many topics are spread too.
 
     >>> [owner_of(KafkaTopicPartition("orders", number), 3) for number in range(5)]
-    [2, 0, 1, 2, 0]
+    [0, 1, 2, 0, 1]
     """
     begin = ((_java_hash(partition.topic) * 31) & 0x7FFFFFFF) % parallelism
     return (begin + partition.partition) % parallelism
