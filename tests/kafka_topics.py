@@ -95,4 +95,4 @@ def readers_of(job: InProcessJob) -> list[Any]:
 def metrics_of(job: InProcessJob) -> Mapping[str, Any]:
     """The values of the metrics of a job's first source, by name."""
     task = next(task for task in job.tasks.values() if hasattr(task._head, "_reader"))
-    return {reading.name: reading.value for reading in task.metrics.readings()}
+    return {reading.name: reading.value for reading in task.metrics.read()}

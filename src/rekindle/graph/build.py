@@ -108,7 +108,8 @@ def _needs_operator(strategy: WatermarkStrategy) -> bool:
 
 
 def _redirected(upstream: Upstream, assigners: Mapping[int, Transformation]) -> Upstream:
-    assigner = assigners.get(upstream.transformation.number)
+    """Read the records behind the operator for the watermarks; side outputs come from the source itself."""
+    assigner = assigners.get(upstream.transformation.number) if upstream.tag is None else None
     return upstream if assigner is None else replace(upstream, transformation=assigner)
 
 
