@@ -109,6 +109,7 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
             checkpointing_enabled=context.checkpointed,
             restored_checkpoint_id=self._restored_id,
             metric_group=context.metrics,
+            needs_timestamps=self._times is None or self._times.reads_timestamps,
             operator_state_store=context.operator_state,
             wake_up=self._wake,
         )

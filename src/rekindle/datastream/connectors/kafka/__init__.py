@@ -2,4 +2,25 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from rekindle.datastream.connectors.kafka.flink_kafka_consumer import FlinkKafkaConsumer, FlinkKafkaConsumerBase
+from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition
+from rekindle.datastream.connectors.kafka.kafka_record import KafkaRecord, KafkaRecordDeserializationSchema
+from rekindle.datastream.connectors.kafka.kafka_source import KafkaSource
+from rekindle.datastream.connectors.kafka.kafka_source_builder import KafkaSourceBuilder
+from rekindle.datastream.connectors.kafka.offset_commits import OffsetCommitMode
+from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
+from rekindle.datastream.connectors.kafka.poison_records import PoisonRecordHandling
+
+__all__ = [
+    "FlinkKafkaConsumer",
+    "FlinkKafkaConsumerBase",
+    "KafkaOffsetResetStrategy",
+    "KafkaOffsetsInitializer",
+    "KafkaRecord",
+    "KafkaRecordDeserializationSchema",
+    "KafkaSource",
+    "KafkaSourceBuilder",
+    "KafkaTopicPartition",
+    "OffsetCommitMode",
+    "PoisonRecordHandling",
+]
