@@ -2,4 +2,17 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from rekindle.datastream.connectors.kafka.kafka_sink import KafkaSink, KafkaSinkBuilder
+from rekindle.datastream.connectors.kafka.record_serializer import (
+    KafkaRecordSerializationSchema,
+    KafkaRecordSerializationSchemaBuilder,
+    KafkaTopicSelector,
+)
+
+__all__ = [
+    "KafkaRecordSerializationSchema",
+    "KafkaRecordSerializationSchemaBuilder",
+    "KafkaSink",
+    "KafkaSinkBuilder",
+    "KafkaTopicSelector",
+]
