@@ -16,7 +16,7 @@ def messages(
     kafka: KafkaAccess, topic: str, *, isolation: str = "read_committed", listener: str = "PLAINTEXT"
 ) -> list[Message]:
     """All messages of a topic that a reader with this isolation level sees now."""
-    settings = {"group.id": "test", "enable.partition.eof": True, "isolation.level": isolation}
+    settings = {"group.id": "test", "enable.partition.eof": True, "isolation.level": isolation, "fetch.wait.max.ms": 10}
     consumer = Consumer(kafka.client(listener) | QUIET | settings)
     found: list[Message] = []
     until = time.monotonic() + DEADLINE_S
@@ -26,7 +26,7 @@ def messages(
         ended: set[int] = set()
         while len(ended) < len(partitions):
             assert time.monotonic() < until, f"partitions {ended} of {list(partitions)} came to their end"
-            for message in consumer.consume(1000, timeout=0.1):
+            for message in consumer.consume(1000, timeout=0.02):
                 if message.error() is None:
                     found.append(message)
                 else:

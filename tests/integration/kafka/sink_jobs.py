@@ -31,7 +31,7 @@ def builder(
         KafkaRecordSerializationSchema.builder().set_topic(topic).set_value_serialization_schema(serialize).build()
     )
     made = KafkaSink.builder().set_bootstrap_servers(servers).set_record_serializer(serializer)
-    made.set_delivery_guarantee(guarantee).set_transactional_id_prefix(topic)
+    made.set_delivery_guarantee(guarantee).set_transactional_id_prefix(topic).set_producer_pool_size(3)
     for name, value in properties.items():
         made.set_property(name.replace("_", "."), value)
     return made

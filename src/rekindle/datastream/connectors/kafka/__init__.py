@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rekindle.datastream.connectors.kafka.flink_kafka_producer import FlinkKafkaProducer, Semantic
 from rekindle.datastream.connectors.kafka.kafka_sink import KafkaSink, KafkaSinkBuilder
 from rekindle.datastream.connectors.kafka.record_serializer import (
     KafkaRecordSerializationSchema,
@@ -10,9 +11,11 @@ from rekindle.datastream.connectors.kafka.record_serializer import (
 )
 
 __all__ = [
+    "FlinkKafkaProducer",
     "KafkaRecordSerializationSchema",
     "KafkaRecordSerializationSchemaBuilder",
     "KafkaSink",
     "KafkaSinkBuilder",
     "KafkaTopicSelector",
+    "Semantic",
 ]

@@ -95,18 +95,20 @@ class ExactlyOnceKafkaSink(KafkaSink, SupportsCommitter[Any]):
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
         """Return a writer, after earlier attempts were fenced and the topic was found."""
-        settings = self._settings
-        check_times(settings, context)
         pool = self._pools.get(context.subtask)
         if pool is None:
             self._pools[context.subtask] = pool = self._new_pool(context)
-        check_topic(settings, pool.client_to_ask())
-        pool.fence_own()
+        settings = pool.settings
+        check_times(settings, context)
+        check_topic(settings, pool.fence_own())
         settings.serializer.open()
         return TransactionWriter(settings, pool, context)
 
     def _new_pool(self, context: InitContext) -> TransactionPool:
-        return TransactionPool(self._settings, context.subtask, context.parallelism)
+        settings = self._settings
+        if not settings.prefix:  # FlinkKafkaProducer has no method for it
+            settings = replace(settings, prefix=f"{context.job_name}-{settings.serializer.topic}")
+        return TransactionPool(settings, context.subtask, context.parallelism)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_pools": {}}
@@ -197,8 +199,3 @@ class KafkaSinkBuilder:
             self._servers, self._serializer, self._guarantee, self._prefix, dict(self._properties), self._pool_size
         )
         return ExactlyOnceKafkaSink(settings) if exactly_once else KafkaSink(settings)
-
-
-def with_failures_logged(sink: KafkaSink) -> KafkaSink:
-    """Return the sink with failed deliveries logged instead of raised (FlinkKafkaProducer's setting)."""
-    return KafkaSink(replace(sink._settings, log_failures_only=True))

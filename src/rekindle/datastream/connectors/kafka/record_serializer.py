@@ -47,6 +47,8 @@ class _Parts:
     headers: Callable[[Any], Headers] | None = None
     partitioner: Any = None
     timestamp: Callable[[Any], int | None] | None = None
+    #: Whether messages get the timestamps of their records.
+    write_timestamps: bool = True
 
 
 class KafkaRecordSerializationSchema:
@@ -92,7 +94,13 @@ class KafkaRecordSerializationSchema:
         parts = self._parts
         if parts.headers or parts.partitioner or parts.timestamp or parts.topic is None:
             return _full_message(parts, partitions_of)
+        if not parts.write_timestamps and parts.key is None:
+            return _value_only(parts.topic, _bytes_of(parts.value))
         return _short_message(parts.topic, _bytes_of(parts.value), _bytes_of(parts.key) if parts.key else None)
+
+    def without_timestamps(self) -> KafkaRecordSerializationSchema:
+        """Return the schema with messages that get the time of their sending as timestamp."""
+        return KafkaRecordSerializationSchema(replace(self._parts, write_timestamps=False))
 
 
 class KafkaRecordSerializationSchemaBuilder:
@@ -190,6 +198,10 @@ def _check_function(where: str, function: Any) -> None:
 def _bytes_of(schema: Any) -> Callable[[Any], Any]:
     serialize: Callable[[Any], Any] = getattr(schema, "serialize", schema)
     return serialize
+
+
+def _value_only(topic: str, value: Callable[[Any], Any]) -> Callable[[Any, SinkWriter.Context], Message]:
+    return lambda element, context: (topic, value(element))
 
 
 def _short_message(

@@ -91,7 +91,7 @@ class TokenTopic:
         try:
             consumer.assign([package.TopicPartition(self.name, subtask, package.OFFSET_BEGINNING)])
             while True:
-                for message in consumer.consume(1000, timeout=0.2):
+                for message in consumer.consume(1000, timeout=0.02):
                     if message.error() is None:
                         tokens[message.key().decode()] = TransactionNumber.decoded(message.value())
                     elif message.error().name() == "_PARTITION_EOF":
@@ -121,6 +121,7 @@ class TokenTopic:
             "enable.partition.eof": "true",
             "auto.offset.reset": "earliest",
             "isolation.level": isolation,
+            "fetch.wait.max.ms": 10,
         }
         return new_client("Consumer", properties, self._reports)
 

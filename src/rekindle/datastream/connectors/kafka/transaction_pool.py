@@ -38,12 +38,6 @@ class TransactionPool:
         """Return the token topic of a prefix."""
         return self._tokens.setdefault(prefix, TokenTopic(self.settings, prefix))
 
-    def client_to_ask(self) -> ProducerClient:
-        """Return a producer with which to ask the broker: the first id's, which is fenced by that."""
-        name = self._ids[0]
-        self.keep(self.fence([name]))
-        return self._ready[name]
-
     # -- fencing ------------------------------------------------------------------------------------------------------
 
     def fence(self, ids: Iterable[str]) -> dict[str, TransactionalProducer]:
@@ -69,10 +63,14 @@ class TransactionPool:
                 self._ready.pop(name, None)
                 producer.close()
 
-    def fence_own(self) -> None:
-        """Fence all ids of this subtask, also those that only an attempt without a checkpoint may have used."""
+    def fence_own(self) -> ProducerClient:
+        """Fence all ids of this subtask, also those that only an attempt without a checkpoint may have used.
+
+        Return a producer with which to ask the broker.
+        """
         self.tokens(self.settings.prefix).ensure(self.parallelism)
         self.keep(self.fence(each for each in self._ids if each not in self._done))
+        return self._ready[self._ids[0]]
 
     # -- transactions -------------------------------------------------------------------------------------------------
 
