@@ -57,7 +57,7 @@ def _with_kills(options: argparse.Namespace, broker: KafkaBroker, scratch: Path)
 
     arguments = [broker.bootstrap_servers, "numbers", "with-kills", str(scratch / "checkpoints")]
     driver = Driver(arguments, scratch, scratch / "crash")
-    feed = Feed(broker.client(**QUIET), "numbers", options.records)
+    feed = Feed(broker.client() | QUIET, "numbers", options.records)
     feed.outlast(len(plan) * _SECONDS_PER_KILL)
     feed.start()
     scene = Scene(driver, broker, feed, random.Random(options.seed), say)
@@ -71,7 +71,7 @@ def _with_kills(options: argparse.Namespace, broker: KafkaBroker, scratch: Path)
         _check_phases(scene, options.kills)
         feed.finish()
         say(f"all {options.records} records are sent")
-        committed = Committed(broker.client(**QUIET), "with-kills")
+        committed = Committed(broker.client() | QUIET, "with-kills")
         committed.read_until(options.records, _READ_DEADLINE_S, lambda: None)
         say(f"{committed.count} records are committed")
         return committed
@@ -93,7 +93,7 @@ def _check_phases(scene: Scene, kills_each: int) -> None:
 def _without_kills(options: argparse.Namespace, broker: KafkaBroker, scratch: Path) -> Committed:
     arguments = [broker.bootstrap_servers, "numbers", "without-kills", str(scratch / "undisturbed")]
     driver = Driver(arguments, scratch, scratch / "never")
-    committed = Committed(broker.client(**QUIET), "without-kills")
+    committed = Committed(broker.client() | QUIET, "without-kills")
     try:
         driver.start(2, "bounded")
         status = driver.wait(_READ_DEADLINE_S)

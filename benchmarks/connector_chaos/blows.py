@@ -46,7 +46,7 @@ class Scene:
 
     def _kill_while_flowing(self, kill: Kill) -> None:
         seen = self.driver.completions
-        wait_for(lambda: self.driver.completions > seen, _DEADLINE_S, "a checkpoint to complete")
+        self._await(lambda: self.driver.completions > seen, "a checkpoint to complete")
         time.sleep(self.chance.uniform(0.0, 0.5))
         match kill.victim:
             case Victim.SLOT:
@@ -61,12 +61,13 @@ class Scene:
 
     def _restore_with(self, kill: Kill) -> None:
         """Make the job restore by another kill, and kill the process of the plan meanwhile."""
+        self._await(lambda: self.driver.completed, "a checkpoint to restore")
         if kill.victim is Victim.DRIVER:
             self.driver.kill()
             self._arm(kill)
             self._start_driver()
         else:
-            wait_for(self.driver.slots, _DEADLINE_S, "slots")
+            self._await(self.driver.slots, "slots")
             self._arm(kill)
             self.chance.choice(self.driver.slots()).kill()
         self._finish_armed(kill)
@@ -115,7 +116,16 @@ class Scene:
         if not self.driver.is_running():
             self._start_driver()
         seen = self.driver.completions
-        wait_for(lambda: self.driver.completions > seen + 1, _DEADLINE_S, "two checkpoints after a kill")
+        self._await(lambda: self.driver.completions > seen + 1, "two checkpoints after a kill")
+
+    def _await(self, condition: Callable[[], object], what: str) -> None:
+        """Wait for something that only a living driver does."""
+
+        def holds() -> object:
+            assert self.driver.is_running(), f"the driver ended by itself, before {what}"
+            return condition()
+
+        wait_for(holds, _DEADLINE_S, what)
 
     def _start_driver(self) -> None:
         others = [each for each in _PARALLELISMS if each != self.driver.parallelism]

@@ -35,8 +35,6 @@ RESTARTS, RESTART_DELAY_MS = 1000, 200
 PARTITIONS = 4
 RECORD = Types.TUPLE([Types.LONG(), Types.LONG()])
 STEP = Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()])
-_decode = msgspec.json.Decoder(tuple[int, int]).decode
-_encode = msgspec.json.Encoder().encode
 
 
 def partition_of(key: int) -> int:
@@ -61,12 +59,22 @@ class Sums(KeyedProcessFunction):
         yield value[0], count, total
 
 
+def decode(message: bytes) -> tuple[int, int]:
+    """The record of an input message: (key, amount)."""
+    return msgspec.json.decode(message, type=tuple[int, int])
+
+
+def encode(step: tuple[int, int, int]) -> bytes:
+    """The value of an output message."""
+    return msgspec.json.encode(step)
+
+
 def key_of(step: tuple[int, int, int]) -> bytes:
     """The key of an output message."""
     return str(step[0]).encode()
 
 
-def output_partition(step: tuple[int, int, int]) -> int:
+def output_partition(step: tuple[int, int, int], key: bytes, value: bytes, topic: str, partitions: int) -> int:
     """The partition of an output message."""
     return partition_of(step[0])
 
@@ -99,7 +107,7 @@ def main(bootstrap: str, source_topic: str, sink_topic: str, directory: str, par
         .set_topics(source_topic)
         .set_group_id(f"chaos-{sink_topic}")
         .set_starting_offsets(KafkaOffsetsInitializer.earliest())
-        .set_value_only_deserializer(_decode)
+        .set_value_only_deserializer(decode)
     )
     if end == "bounded":
         source.set_bounded(KafkaOffsetsInitializer.latest())
@@ -107,7 +115,7 @@ def main(bootstrap: str, source_topic: str, sink_topic: str, directory: str, par
         KafkaRecordSerializationSchema.builder()
         .set_topic(sink_topic)
         .set_key_serialization_schema(key_of)
-        .set_value_serialization_schema(_encode)
+        .set_value_serialization_schema(encode)
         .set_partitioner(output_partition)
         .build()
     )
