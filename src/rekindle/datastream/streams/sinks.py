@@ -50,6 +50,9 @@ class SinkableStream(OperatorSettings):
         >>> env = StreamExecutionEnvironment.get_execution_environment()
         >>> sink = env.from_collection([1]).add_sink(print).name("console")
         """
+        as_sink = getattr(sink_func, "as_sink", None)
+        if isinstance(sink_func, SinkFunction) and callable(as_sink):  # an older spelling of a Sink
+            return self.sink_to(as_sink())
         where = self._where("add_sink()")
         arity = 3 if hasattr(sink_func, "invoke_current") else 2  # a two-phase sink gets the transaction first
         check_function(where, sink_func, SinkFunction, {"invoke": arity}, callable_arity=1, single_valued=True)

@@ -16,6 +16,7 @@ from rekindle.common.watermark_strategy import (
     MIN_WATERMARK,
     NO_TIMESTAMP,
     Watermark,
+    WatermarkAlignment,
     WatermarkGenerator,
     WatermarkOutput,
     WatermarkStrategy,
@@ -108,6 +109,19 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
         self._times.finish(splits)
         for split in splits:
             self._generators.pop(split, None)
+
+    @property
+    def alignment(self) -> WatermarkAlignment | None:
+        """The strategy's watermark alignment."""
+        return self._strategy.alignment
+
+    def splits_ahead_of(self, limit: int) -> set[str]:
+        """Return the splits whose watermark is beyond `limit`."""
+        return self._times.ahead_of(limit + self._behind_ms)
+
+    def holds_back(self) -> bool:
+        """Whether other sources have to wait for this one: it is neither idle nor at its end."""
+        return not self._idle and not self._times.all_idle() and self.current_watermark < MAX_WATERMARK
 
     def process_splits(self, runs: Iterable[tuple[str, int]], records: list[Any], timestamps: list[int] | None) -> None:
         """Process a batch of which each run is of one split: (split, number of records)."""

@@ -17,6 +17,7 @@ from rekindle.errors import ConfigurationError, ConnectorError
 
 #: Where librdkafka's log goes.
 KAFKA_LOG = logging.getLogger("rekindle.kafka")
+KAFKA_LOG.addHandler(logging.NullHandler())  # where logging is not set up, Python would print warnings
 
 _SECRET = re.compile(r"password|secret|passphrase|token|jaas|\.key\.pem$|keystore\.key$|private\.key")
 _NAMES_NO_SECRET = frozenset({"sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.token.endpoint.uri"})
