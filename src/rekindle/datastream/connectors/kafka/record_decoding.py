@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import compress, repeat
-from operator import is_not
+from operator import is_not, itemgetter
 from typing import Any
 
 from rekindle.common.serialization import DeserializationSchema
 from rekindle.common.typeinfo import TypeInformation
-from rekindle.datastream.connectors.kafka.client_properties import KAFKA_LOG
+from rekindle.datastream.connectors.kafka.client_properties import KAFKA_LOG, confluent_kafka
 from rekindle.datastream.connectors.kafka.kafka_record import (
     KafkaRecord,
     KafkaRecordDeserializationSchema,
@@ -111,8 +111,10 @@ class OpenDecoding:
 def _of_values(decode_values: Callable[[list[bytes]], list[Any]]) -> DecodeAll:
     """Decode the values; a message without one (a tombstone) has no record."""
 
+    value_of = confluent_kafka().Message.value
+
     def decode(messages: Messages) -> list[Any]:
-        values = [message.value() for message in messages]
+        values = list(map(value_of, messages))
         if None not in values:
             return decode_values(values)
         decoded = iter(decode_values([value for value in values if value is not None]))
@@ -122,4 +124,4 @@ def _of_values(decode_values: Callable[[list[bytes]], list[Any]]) -> DecodeAll:
 
 
 def _timestamps(messages: Messages) -> list[int]:
-    return [message.timestamp()[1] for message in messages]
+    return list(map(itemgetter(1), map(confluent_kafka().Message.timestamp, messages)))
