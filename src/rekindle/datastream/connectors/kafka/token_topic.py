@@ -68,7 +68,7 @@ class TokenTopic:
         return self._read_to(subtask, end) if end > 0 else {}
 
     def high_watermark(self, subtask: int) -> int:
-        """Return the end of a partition, open transactions included; 0 if there is no such partition."""
+        """Return the end of a partition, open transactions included."""
         package = confluent_kafka()
         consumer = self._consumer("read_uncommitted")
         try:
