@@ -59,6 +59,8 @@ class ProducerClient:
             self.produce(*message)
         except BufferError:
             self.wait_and_produce(message)
+        except confluent_kafka().KafkaException as error:
+            raise self.refused(error, message) from error
 
     def wait_and_produce(self, message: Message) -> None:
         """Wait until the full queue has room: this is the back-pressure."""
