@@ -98,6 +98,10 @@ class FlinkKafkaProducer(SinkFunction):
         """Accepted without effect: a transaction that timed out is sent again from its checkpoint."""
         return self
 
+    def invoke(self, value: Any, context: Any) -> None:
+        """Never called: `add_sink` runs `as_sink()`."""
+        raise GraphError("A FlinkKafkaProducer belongs in add_sink().")
+
     def as_sink(self) -> KafkaSink:
         """Return the sink that `add_sink` runs."""
         schema = self._schema if self._write_timestamps else self._schema.without_timestamps()

@@ -7,7 +7,7 @@ only, and it runs inside `poll` and `flush`, on the task's own thread.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rekindle.datastream.connectors.kafka.client_errors import (
@@ -59,11 +59,13 @@ class ProducerClient:
             self.produce(*message)
         except BufferError:
             self.wait_and_produce(message)
+        except confluent_kafka().KafkaException as error:
+            raise self.refused(error, message) from error
 
     def wait_and_produce(self, message: Message) -> None:
         """Wait until the full queue has room: this is the back-pressure."""
         while True:
-            self.client.poll(_SLICE_S)
+            self._serve(self.client.poll, _SLICE_S)
             self.raise_failures()
             try:
                 self.produce(*message)
@@ -73,14 +75,22 @@ class ProducerClient:
 
     def serve(self) -> None:
         """Hear of failed deliveries without waiting, and raise them."""
-        self.client.poll(0)
+        self._serve(self.client.poll, 0)
         self.raise_failures()
 
     def flush(self) -> None:
         """Wait until the broker has confirmed every message, or has refused one: then raise."""
-        while self.client.flush(_SLICE_S) > 0:
+        while self._serve(self.client.flush, _SLICE_S) > 0:
             self.raise_failures()
         self.raise_failures()
+
+    def _serve(self, call: Callable[[float], int], wait_s: float) -> int:
+        """Call `poll` or `flush`. A fatal error, such as a fence, comes out of them, also while callbacks run."""
+        try:
+            return call(wait_s)
+        except (confluent_kafka().KafkaException, SystemError) as error:
+            fatal = error.__cause__ or error.__context__ if isinstance(error, SystemError) else error
+            raise connector_error(fatal, "go on with this producer", self.properties, self.reports) from error
 
     def raise_failures(self) -> None:
         """Raise the first failed delivery since the last call."""

@@ -64,19 +64,27 @@ class TokenTopic:
         Call it after `init_transactions` of all of the subtask's ids: only then is nothing undecided. Up to the high
         watermark: up to the last stable offset, a token behind somebody's open transaction would be missed.
         """
+        self._check_partition(subtask)
         end = self.high_watermark(subtask)
         return self._read_to(subtask, end) if end > 0 else {}
 
+    def _check_partition(self, subtask: int) -> None:
+        """The sink made the partition before it wrote a record: if it is gone, so are the tokens."""
+        if self._partitions(new_client("AdminClient", self._address, self._reports)) <= subtask:
+            raise ConnectorError(
+                f"The topic '{self.name}', in which the Kafka sink notes its commits, lacks partition {subtask}: "
+                "without it nobody knows whether the checkpoint's messages are in Kafka already. If they are not, make "
+                "the topic again, empty and compacted, with a partition for each subtask."
+            )
+
     def high_watermark(self, subtask: int) -> int:
-        """Return the end of a partition, open transactions included; 0 if there is no such partition."""
+        """Return the end of a partition, open transactions included."""
         package = confluent_kafka()
         consumer = self._consumer("read_uncommitted")
         try:
             partition = package.TopicPartition(self.name, subtask)
             return int(consumer.get_watermark_offsets(partition, timeout=self._settings.limit_s)[1])
         except package.KafkaException as error:
-            if error_name(error) in ("_UNKNOWN_PARTITION", "_UNKNOWN_TOPIC", "UNKNOWN_TOPIC_OR_PART"):
-                return 0
             raise connector_error(
                 error, f"find the end of topic '{self.name}'", self._address, self._reports
             ) from error
@@ -149,6 +157,7 @@ class TokenTopic:
         except package.KafkaException as error:
             if error_name(error) == "UNKNOWN_TOPIC_OR_PART":
                 return 0
+            admin.poll(0)  # a failed login is reported here
             raise connector_error(error, f"describe topic '{self.name}'", self._address, self._reports) from error
         return sum(1 for each in found.partitions if each.leader is not None)
 

@@ -71,7 +71,6 @@ class TransactionalProducer(ProducerClient):
                 call(max(0.1, min(left_s, _CALL_S)))
                 return
             except package.KafkaException as error:
-                self.client.poll(0)
                 self.worn = self._open
                 if not error.args[0].retriable() or left_s <= 0 or error_name(error) == "_FENCED":
                     self.raise_failures()

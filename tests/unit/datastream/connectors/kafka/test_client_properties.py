@@ -1,0 +1,106 @@
+"""Kafka's properties: Java's names in librdkafka's spelling, and secrets that stay hidden."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rekindle.datastream.connectors.kafka.client_properties import (
+    admin_properties,
+    consumer_properties,
+    masked,
+    producer_properties,
+)
+from rekindle.errors import ConfigurationError
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            {"linger.ms": "5", "acks": "all", "batch.size": 16384},
+            {"linger.ms": "5", "acks": "all", "batch.size": 16384},
+        ),
+        ({"buffer.memory": 33554432}, {"queue.buffering.max.kbytes": 32768}),
+        ({"max.request.size": 5}, {"message.max.bytes": 5}),
+        ({"request.timeout.ms": 7}, {"request.timeout.ms": 7}),
+        ({"enable.idempotence": True}, {"enable.idempotence": "true"}),
+        ({"key.serializer": "x", "metric.reporters": "y", "max.block.ms": 3}, {}),
+        ({"ssl.truststore.location": "/ca.pem"}, {"ssl.ca.location": "/ca.pem"}),
+        ({"ssl.truststore.location": "/ca", "ssl.truststore.type": "PEM"}, {"ssl.ca.location": "/ca"}),
+        ({"ssl.keystore.location": "/me.p12"}, {"ssl.keystore.location": "/me.p12"}),
+        ({"ssl.endpoint.identification.algorithm": ""}, {"ssl.endpoint.identification.algorithm": "none"}),
+        (
+            {"sasl.jaas.config": f'{PLAIN} username="shop" password="a \\"b\\"; c";'},
+            {"sasl.username": "shop", "sasl.password": 'a "b"; c'},
+        ),
+        (
+            {"sasl.jaas.config": f"{SCRAM} username='shop' password=p;"},
+            {"sasl.username": "shop", "sasl.password": "p"},
+        ),
+    ],
+)
+def test_producer_properties(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert producer_properties(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"fetch.max.wait.ms": 9, "max.poll.records": 5}, {"fetch.wait.max.ms": 9}),
+        ({"request.timeout.ms": 7}, {"socket.timeout.ms": 7}),
+        ({"auto.offset.reset": "none"}, {"auto.offset.reset": "error"}),
+        ({"isolation.level": "READ_COMMITTED"}, {"isolation.level": "read_committed"}),
+        ({"partition.discovery.interval.ms": 1, "client.id.prefix": "x", "commit.offsets.on.checkpoint": "true"}, {}),
+        ({"linger.ms": 5, "group.id": "g"}, {"group.id": "g"}),
+    ],
+)
+def test_consumer_properties(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert consumer_properties(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"lingerms": 1}, "did you mean 'linger.ms'"),
+        ({"zzz": 1}, "are known"),
+        ({"partitioner.class": "org.example.Mine"}, "set_partitioner"),
+        ({"ssl.truststore.location": "/ca.jks"}, "keytool"),
+        ({"ssl.keystore.location": "/me.jks"}, "PKCS12"),
+        ({"sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required;"}, "sasl.kerberos.principal"),
+        ({"sasl.jaas.config": f"{PLAIN} username=shop;"}, "password"),
+        ({"buffer.memory": "much"}, "number of bytes"),
+    ],
+)
+@pytest.mark.parametrize("properties", [producer_properties, consumer_properties, admin_properties])
+def test_what_cannot_be_used_is_refused_with_advice(properties: Any, given: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        properties(given)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.password",
+        "sasl.jaas.config",
+        "ssl.key.password",
+        "ssl.keystore.password",
+        "ssl.truststore.password",
+        "ssl.key.pem",
+        "ssl.keystore.key",
+        "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.assertion.private.key.passphrase",
+        "sasl.oauthbearer.assertion.private.key.pem",
+    ],
+)
+def test_secrets_are_masked(name: str) -> None:
+    assert "tiger" not in str(masked({name: "tiger"}))
+    assert masked({"ssl.ca.location": "/ca.pem", "sasl.oauthbearer.token.endpoint.url": "u"}) == {
+        "ssl.ca.location": "/ca.pem",
+        "sasl.oauthbearer.token.endpoint.url": "u",
+    }
