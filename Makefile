@@ -11,7 +11,7 @@ ARGS ?=
 BENCH ?= keyed_count
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test explore check format bench servers lock clean
+.PHONY: help demo test explore check format bench chaos servers lock clean
 
 help: ## this list
 	@echo "make <target> [ARGS=\"...\"] [PYTHON=/path/to/python3]"
