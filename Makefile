@@ -42,6 +42,9 @@ bench: $(READY) ## the keyed count, this engine beside its peers; or another one
 servers: $(READY) ## a Kafka broker of your own on this machine, until Ctrl-C
 	@$(PY) -m tools.servers $(ARGS)
 
+chaos: $(READY) ## slots, driver and broker of a Kafka job are killed ten times each; nothing is lost (15 minutes)
+	@$(PY) -m benchmarks.connector_chaos $(ARGS)
+
 lock: $(READY) ## choose new versions within pyproject.toml, into requirements.lock
 	@tools/lock.sh
 

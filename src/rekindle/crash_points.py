@@ -5,6 +5,8 @@
 paused there (SIGSTOP) until the test continues it (SIGCONT).
 `REKINDLE_CRASH_ONCE` names a file that the dying process creates. While the file exists no process dies: the processes
 of the next attempt inherit the environment and must live.
+`REKINDLE_CRASH_FILE` names a file in which a test writes a point while the processes run (`after-cut@driver`, without a
+number). The process that gets there first renames the file to `<file>.<its process id>`, then dies or is paused.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from rekindle.errors import ConfigurationError
 
 CRASH_AT = "REKINDLE_CRASH_AT"
 CRASH_ONCE = "REKINDLE_CRASH_ONCE"
+CRASH_FILE = "REKINDLE_CRASH_FILE"
 
 _SPEC = re.compile(
     r"(?P<point>[a-z-]+)(?::(?P<times>[1-9][0-9]*))?(?:@(?P<process>driver|slot)(?P<slot>[0-9]+)?)?(?P<stop>/stop)?"
@@ -97,6 +100,7 @@ def _parse(text: str, once: str | None) -> _Armed:
 _one_by_one = threading.Lock()
 _armed: _Armed | None = None
 _own_slot: int | None = None  # None: this process is the driver
+_file = os.environ.get(CRASH_FILE)
 
 
 def arm(text: str | None, once: str | None = None) -> None:
@@ -124,12 +128,38 @@ def reach(point: CrashPoint) -> None:
     """Kill this process if `point` is armed for it and has been reached often enough; else do nothing."""
     if _armed is not None and _armed.point is point:
         _count_down(_armed)
+    if _file is not None:
+        _obey_file(_file, point)
+
+
+def _obey_file(file: str, point: CrashPoint) -> None:
+    try:
+        with open(file, encoding="utf-8") as order:
+            armed = _parse(order.read().strip(), None)
+    except FileNotFoundError:
+        return
+    if armed.point is point and _is_meant(armed) and _taken(file):
+        os.kill(os.getpid(), armed.signal)
+
+
+def _taken(file: str) -> bool:
+    """Whether this process is the first to take the order."""
+    try:
+        os.rename(file, f"{file}.{os.getpid()}")
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _is_meant(armed: _Armed) -> bool:
+    """Whether the point is armed for this process."""
+    if armed.driver is not None and armed.driver is not (_own_slot is None):
+        return False
+    return armed.slot is None or armed.slot == _own_slot
 
 
 def _count_down(armed: _Armed) -> None:
-    if armed.driver is not None and armed.driver is not (_own_slot is None):
-        return
-    if armed.slot is not None and armed.slot != _own_slot:
+    if not _is_meant(armed):
         return
     with _one_by_one:  # while one thread dies here, no other gets past this point
         armed.times_left -= 1

@@ -156,6 +156,8 @@ class TaskReport(msgspec.Struct, frozen=True, array_like=True):
     in_flight: int = 0
     #: Readings of its functions' metrics; empty if the last ones were sent a short time ago.
     metrics: list[MetricReading] = []
+    #: The watermark of its source by alignment group; a source that holds nobody back is left out.
+    aligned: dict[str, int] = {}
 
 
 class StageReport(Message, frozen=True):
@@ -342,6 +344,8 @@ class PumpHello(msgspec.Struct, frozen=True):
     target_ms: float
     checkpoint: CheckpointOrder | None = None
     leave: EpochTime | None = None
+    #: The lowest watermark of each alignment group.
+    aligned: dict[str, int] = {}
 
 
 class PumpReply(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -144,3 +145,36 @@ def test_loggers_can_be_silenced_and_heard_again(sc: Any, level: str) -> None:
     name = "org.apache.spark.rekindle.test"
     private.set_logger_levels(sc, [name], level)
     assert sc._jvm.org.apache.logging.log4j.LogManager.getLogger(f"{name}.below").getLevel().toString() == level
+
+
+#: Collects rows from a JVM that is killed before, or after, its stream was opened; prints how that is told.
+JVM_DIES_WHILE_ROWS_COME = """
+import sys
+from rekindle.common import Configuration
+from rekindle.spark import internals
+from rekindle.spark.session import create_session
+session = create_session(Configuration.from_dict({"rekindle.master": "local[1]"}))
+sc = session.sparkContext
+runtime = internals.python_runtime(sc)
+rdd = internals.python_stage(sc, internals.empty_partitions(sc, 1), lambda i, rows: [b"a", b"b"], runtime)
+connect, when = internals._create_local_socket, sys.argv[1]
+def and_kill(served):
+    if when == "before":
+        sc._gateway.proc.kill(); sc._gateway.proc.wait()
+        return connect(served)
+    opened = connect(served)
+    sc._gateway.proc.kill(); sc._gateway.proc.wait()
+    return opened
+internals._create_local_socket = and_kill
+try:
+    print("collected", internals.collect_bytes(sc, rdd))
+except Exception as error:
+    print("told:", internals.java_message(error))
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_rows_of_a_jvm_that_dies_are_never_taken_for_all_rows(when: str) -> None:
+    program = [sys.executable, "-c", JVM_DIES_WHILE_ROWS_COME, when]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=100, check=False)
+    assert f"told: {private.JVM_GONE}" in done.stdout, done.stdout + done.stderr

@@ -17,7 +17,7 @@ import pytest
 
 from rekindle.common import Configuration
 from rekindle.errors import ClusterError
-from rekindle.spark import session
+from rekindle.spark import borrowed_session
 from rekindle.spark.session import active_context, create_session, obtain_session
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -127,7 +127,7 @@ def test_a_local_cluster_writes_nothing_into_the_installed_spark(tmp_path: Path)
 
 
 def test_the_active_session_is_borrowed_as_it_is(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
-    session._reported.discard(spark.sparkContext.applicationId)
+    borrowed_session._reported.discard(spark.sparkContext.applicationId)
     before = dict(spark.sparkContext.getConf().getAll())
     configuration = Configuration().set_string("master", "yarn")
     with caplog.at_level(logging.WARNING, "rekindle.spark"):

@@ -12,7 +12,7 @@ import pytest
 
 import rekindle
 from rekindle import crash_points
-from rekindle.crash_points import CRASH_AT, CRASH_ONCE, CrashPoint
+from rekindle.crash_points import CRASH_AT, CRASH_FILE, CRASH_ONCE, CrashPoint
 from rekindle.errors import ConfigurationError
 
 PROGRAM = """
@@ -87,6 +87,19 @@ def test_with_a_file_only_the_first_process_dies(tmp_path: Path):
     assert run("0", **variables).returncode == -signal.SIGKILL
     assert (tmp_path / "died").exists()
     assert run("0", **variables).returncode == 0
+
+
+@pytest.mark.parametrize(("order", "lines"), [("after-publish", 1), ("before-publish@driver", 6), ("before-cut", 6)])
+def test_an_order_in_a_file_is_taken_by_the_first_process_that_gets_there(tmp_path: Path, order: str, lines: int):
+    file = tmp_path / "order"
+    file.write_text(order)
+    done = run("0", **{CRASH_FILE: str(file)})
+    assert len(done.stdout.splitlines()) == lines, done.stderr
+    taken = [each.name for each in tmp_path.iterdir() if each.name != "order"]
+    assert (done.returncode, file.exists(), len(taken)) == ((0, True, 0) if lines == 6 else (-signal.SIGKILL, False, 1))
+    if taken:
+        assert taken[0].removeprefix("order.").isdigit()
+        assert run("0", **{CRASH_FILE: str(file)}).returncode == 0
 
 
 @pytest.mark.parametrize("text", ["publish", "before-publish:0", "before-publish@executor", "before-publish@driver1"])

@@ -27,7 +27,8 @@ _ANSWER_TIMEOUT_S = 2.0
 class KafkaBroker(KafkaAccess):
     """One broker with its data in a folder; its ports are picked once and stay the same over restarts.
 
-    Without a folder it makes a temporary one, and `stop` removes it. The broker ends with this process in any case.
+    Without a folder it makes a temporary one, which the end of a `with` block, or `close`, removes. The broker never
+    outlives the process that started it.
     """
 
     def __init__(
@@ -41,20 +42,18 @@ class KafkaBroker(KafkaAccess):
     ) -> None:
         offered = (PLAINTEXT, *listeners)
         first, controller, *others = free_ports(len(offered) + 1)
-        ports = [port or first, *others]
+        bound = list(zip(offered, (port or first, *others), strict=True))
         super().__init__(
-            {each.name: f"{LOOPBACK}:{each_port}" for each, each_port in zip(offered, ports, strict=True)},
+            {each.name: f"{LOOPBACK}:{each_port}" for each, each_port in bound},
             {each.name: dict(each.client) for each in offered},
         )
         self._temporary = folder is None
         self.folder = folder or Path(tempfile.mkdtemp(prefix="rekindle-kafka-"))
         self.log = self.folder / "broker.log"
-        self._port = ports[0]
+        self._port = port or first
         self._java_options = tuple(java_options)
         self._controller_port = controller
-        self._properties = listener_properties(
-            [*zip(offered, ports, strict=True), (CONTROLLER, controller)], LOOPBACK
-        ) | dict(properties or {})
+        self._properties = listener_properties([*bound, (CONTROLLER, controller)], LOOPBACK) | dict(properties or {})
         self._process: JavaProcess | None = None
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -69,9 +68,13 @@ class KafkaBroker(KafkaAccess):
         return self
 
     def stop(self) -> None:
-        """Stop the broker with SIGTERM, and with SIGKILL if that is not enough; removes a temporary folder."""
+        """Stop the broker with SIGTERM, and with SIGKILL if that is not enough; `start` goes on with its data."""
         if self._process is not None:
             self._process.stop()
+
+    def close(self) -> None:
+        """Stop the broker, and remove its folder if that is a temporary one."""
+        self.stop()
         if self._temporary:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -101,11 +104,11 @@ class KafkaBroker(KafkaAccess):
         try:
             return self.start()
         except BaseException:
-            self.stop()
+            self.close()
             raise
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        self.stop()
+        self.close()
 
     def _running(self) -> JavaProcess:
         if self._process is None:

@@ -125,6 +125,8 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
 
     def serialize(self, element: bytes) -> bytes:
         """Return the bytes."""
+        if not isinstance(element, bytes | bytearray | memoryview):
+            raise SerializationError(f"ByteArraySchema writes bytes, not {type(element).__name__}: {element!r:.100}.")
         return bytes(element)
 
     def deserialize(self, message: bytes) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,12 +15,13 @@ __all__ = [
     "NO_TIMESTAMP",
     "TimestampAssigner",
     "Watermark",
+    "WatermarkAlignment",
     "WatermarkGenerator",
     "WatermarkOutput",
     "WatermarkStrategy",
 ]
 
-_log = logging.getLogger("rekindle")
+_UPDATE_INTERVAL_MS = 1000
 
 #: The watermark after the last element of bounded input: event time is over.
 MAX_WATERMARK = 2**63 - 1
@@ -94,6 +94,16 @@ class WatermarkGenerator(ABC):
 
 
 @dataclass(frozen=True)
+class WatermarkAlignment:
+    """How far a source may be ahead of the others of its group."""
+
+    group: str
+    max_drift_ms: int
+    #: How long a source goes by one comparison of the group.
+    update_interval_ms: int
+
+
+@dataclass(frozen=True)
 class WatermarkStrategy:
     """The way in which a stream gets timestamps and watermarks.
 
@@ -109,6 +119,7 @@ class WatermarkStrategy:
     generator_supplier: Callable[[], WatermarkGenerator] | None = None
     timestamp_assigner: TimestampAssigner | None = None
     idle_timeout_ms: int | None = None
+    alignment: WatermarkAlignment | None = None
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
@@ -158,8 +169,14 @@ class WatermarkStrategy:
     def with_watermark_alignment(
         self, watermark_group: str, max_allowed_watermark_drift: Duration, update_interval: Duration | None = None
     ) -> WatermarkStrategy:
-        """Has no effect but a warning: each epoch reads all sources side by side, so they do not drift far apart."""
-        _log.warning(
-            "Watermark alignment (group %r) has no effect in Rekindle: every epoch reads all sources.", watermark_group
-        )
-        return self
+        """The same strategy, but the source pauses while it is too far ahead of the slowest one of its group.
+
+        The splits of a source, such as Kafka's partitions, pause one by one. All sources with the same
+        `watermark_group` are compared, every `update_interval` (a second) and with an epoch at most. It acts in
+        `from_source`; a `SourceFunction` cannot be paused.
+        """
+        drift_ms = as_millis(max_allowed_watermark_drift)
+        interval_ms = _UPDATE_INTERVAL_MS if update_interval is None else as_millis(update_interval)
+        if drift_ms < 0 or interval_ms < 0:
+            raise ValueError("The allowed drift and the update interval of a watermark alignment cannot be negative.")
+        return replace(self, alignment=WatermarkAlignment(watermark_group, drift_ms, interval_ms))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from rekindle.protocol import CheckpointOrder, EpochTime, SlotLaunch
@@ -37,6 +37,8 @@ class EpochRun:
     leave: EpochTime | None = None
     dataframe_partitions: tuple[tuple[int, tuple[int, ...]], ...] = ()  # (source node id, partitions to read)
     tls: TlsFiles | None = None
+    #: The lowest watermark of each alignment group.
+    aligned: Mapping[str, int] = field(default_factory=dict)
 
 
 class Cluster(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from time import monotonic
@@ -75,6 +75,7 @@ class EpochLoop:
         )
         self._unfinished = set(self._plan.subtasks)
         self._input_ended = False
+        self._aligned: Mapping[str, int] = {}  # the lowest watermark of each alignment group
         self._in_flight = 0  # records that the last epoch left in front of slow tasks
 
     def run(self) -> None:
@@ -92,7 +93,10 @@ class EpochLoop:
                 self._spec.receiver.deliver(rows)
             self._spec.observer.on_epoch(summary)
             self._update_checkpoints(work)
-            backlog = bool(self._unfinished) and (summary.more or any(each.remaining for each in self._dataframes))
+            caught_up = summary.aligned != self._aligned  # sources that wait for others may go on
+            self._aligned = summary.aligned
+            more = summary.more or caught_up or any(each.remaining for each in self._dataframes)
+            backlog = bool(self._unfinished) and more
             pulled, self._in_flight = run.max_records > 0, summary.in_flight
             capped = summary.more and pulled
             pace = pace.after(last.duration_ms, summary.work_ms, capped, left_over=pulled and summary.in_flight > 0)
@@ -154,6 +158,7 @@ class EpochLoop:
             target_ms=self._spec.settings.limits.target_ms,
             checkpoint=work.order,
             leave=self._epoch_time(work),
+            aligned=self._aligned,
             dataframe_partitions=tuple(
                 (each.node, each.take(self._plan.slots))
                 for each in self._dataframes

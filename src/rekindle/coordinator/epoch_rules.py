@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from rekindle.errors import ProtocolError
 from rekindle.graph.nodes import JobPlan, OperatorKind
@@ -118,6 +118,8 @@ class EpochSummary:
     in_flight: int = 0
     #: Readings of the metrics of user functions, from the tasks that reported them in this epoch.
     metrics: Sequence[MetricReading] = ()
+    #: The lowest watermark of each alignment group.
+    aligned: Mapping[str, int] = field(default_factory=dict)
 
 
 def summarised(plan: JobPlan, epoch: int, duration_ms: float, reports: Sequence[StageReport]) -> EpochSummary:
@@ -143,7 +145,21 @@ def summarised(plan: JobPlan, epoch: int, duration_ms: float, reports: Sequence[
         work_ms=_work_ms(reports),
         in_flight=sum(task.in_flight for task in tasks),
         metrics=[reading for task in tasks for reading in task.metrics],
+        aligned=lowest_by_group(task.aligned for task in tasks),
     )
+
+
+def lowest_by_group(watermarks: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The lowest watermark of each alignment group.
+
+    >>> lowest_by_group([{"orders": 7, "users": 3}, {}, {"orders": 5}])
+    {'orders': 5, 'users': 3}
+    """
+    lowest: dict[str, int] = {}
+    for each in watermarks:
+        for group, watermark in each.items():
+            lowest[group] = min(watermark, lowest.get(group, watermark))
+    return lowest
 
 
 def _work_ms(reports: Sequence[StageReport]) -> float:

@@ -13,7 +13,7 @@ from rekindle.common.job_client import JobClient, JobHandle
 from rekindle.common.job_execution_result import JobExecutionResult
 from rekindle.common.watermark_strategy import WatermarkStrategy
 from rekindle.datastream import find_launcher as launcher
-from rekindle.datastream.connectors.base import Source
+from rekindle.datastream.connectors.base import AddedSource, Source
 from rekindle.datastream.connectors.collection import CollectionSource
 from rekindle.datastream.connectors.number_seq import NumberSequenceSource
 from rekindle.datastream.data_stream import DataStream
@@ -100,9 +100,11 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return self._from_reader(NumberSequenceSource(start, end), None, "Sequence Source", declared_type("", int))
 
     def add_source(
-        self, source_func: SourceFunction, source_name: str = "Custom Source", type_info: Any = None
+        self, source_func: SourceFunction | AddedSource[Any], source_name: str = "Custom Source", type_info: Any = None
     ) -> DataStream:
         """Create a stream of the records of a `SourceFunction`. A `ParallelSourceFunction` runs on every subtask.
+
+        Connectors that are source functions in Flink, such as `FlinkKafkaConsumer`, are polled (I7).
 
         >>> class Hello(SourceFunction):
         ...     def run(self, ctx): ctx.collect("hello")
@@ -110,6 +112,10 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         >>> StreamExecutionEnvironment.get_execution_environment().add_source(Hello(), "greeting").get_name()
         'greeting'
         """
+        if isinstance(source_func, AddedSource):
+            name = check_name("add_source(): source_name", source_name)
+            produced = declared_type(f"add_source('{source_name}')", type_info) or source_func.get_produced_type()
+            return self._from_reader(source_func, source_func.watermark_strategy, name, produced)
         check_function(f"add_source('{source_name}')", source_func, SourceFunction, {"run": 1, "cancel": 0})
         parallel = isinstance(source_func, ParallelSourceFunction)
         return self._source(

@@ -47,8 +47,8 @@ class OperatorKind(StrEnum):
 
     @property
     def has_side_outputs(self) -> bool:
-        """Whether the function may `yield tag, value`."""
-        return self.value.endswith("process") or self is self.WINDOW
+        """Whether the function may `yield tag, value`, or the reader return values for side outputs."""
+        return self.value.endswith("process") or self in (self.WINDOW, self.SOURCE_READER)
 
 
 class Partitioning(StrEnum):

@@ -108,8 +108,9 @@ def _needs_operator(strategy: WatermarkStrategy) -> bool:
 
 
 def _redirected(upstream: Upstream, assigners: Mapping[int, Transformation]) -> Upstream:
+    """The stream behind the source's watermarks; a side output comes from the source itself."""
     assigner = assigners.get(upstream.transformation.number)
-    return upstream if assigner is None else replace(upstream, transformation=assigner)
+    return upstream if assigner is None or upstream.tag is not None else replace(upstream, transformation=assigner)
 
 
 def _assigner(source: Transformation, strategy: WatermarkStrategy, source_uid: str) -> Transformation:

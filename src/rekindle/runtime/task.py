@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 from typing import Final
@@ -65,6 +65,8 @@ class EpochBudget:
     checkpoint: CheckpointOrder | None = None
     #: After this time a task leaves what waits in front of it (unaligned checkpoints); None: never.
     leave_after_ms: float | None = None
+    #: The lowest watermark of each alignment group.
+    aligned: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -376,6 +378,8 @@ class Task:
             if budget.checkpoint is not None:
                 self._head.hold_for_cut()
                 self._source_held_for = budget.checkpoint.id
+            if isinstance(self._head, ReaderSourceOperator):
+                self._head.align(budget.aligned)
             records_in = 0 if self._head.finished else self._pull(self._head, budget)
             if budget.checkpoint is not None and budget.checkpoint.drain and not self._head.finished:
                 self._head.end_of_input()
@@ -400,6 +404,7 @@ class Task:
             busy_ms=(self._slices.now() - started) * 1000,
             in_flight=self.records_in_flight(),
             metrics=self.metrics.read_if_due(last=self.finished),
+            aligned=self._head.aligned() if isinstance(self._head, ReaderSourceOperator) else {},
         )
         return EpochOutcome(report, sent, received, self._has_backlog() or bool(self.inbox.waiting))
 

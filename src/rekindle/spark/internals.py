@@ -20,7 +20,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.serializers import CloudPickleSerializer, NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.context import SQLContext
-from pyspark.util import _load_from_socket
+from pyspark.util import _create_local_socket
 
 from rekindle.errors import ClusterError
 from rekindle.system import how_it_ended, out_of_descriptors, refusal
@@ -153,8 +153,13 @@ def _unpersist(rdd: ByteRdd) -> None:
 def collect_bytes(sc: SparkContext, rdd: ByteRdd) -> list[bytes]:
     """Run the job and collect its rows at the driver."""
     served = _classes(_jvm(sc)).collect_and_serve(rdd.rdd())
-    with _load_from_socket(served, NoOpSerializer()) as rows:
-        return list(rows)
+    with contextlib.ExitStack() as opened:
+        stream, connection = _create_local_socket(served)
+        opened.callback(connection.close)
+        opened.callback(stream.close)
+        rows: list[bytes] = list(NoOpSerializer().load_stream(stream))  # type: ignore[no-untyped-call]
+    served[2].getResult()  # raises if the JVM died: its stream then ends early, as if it were complete
+    return rows
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ from rekindle.common.configuration import Configuration
 from rekindle.errors import ClusterError
 from rekindle.spark import internals
 from rekindle.spark.authentication import authentication
-from rekindle.spark.epoch import first_sentence
+from rekindle.spark.borrowed_session import warn_of_differences
 from rekindle.spark.gateway import (
     JvmOutput,
     end_jvm,
@@ -36,7 +36,8 @@ from rekindle.spark.gateway import (
 from rekindle.spark.java import ensure_java
 from rekindle.spark.jvm_options import archive_options, start_environment
 from rekindle.spark.shuffle import package_path
-from rekindle.spark.slots import is_local_master, master_of
+from rekindle.spark.slots import is_local_master
+from rekindle.spark.spark_failure import first_sentence
 
 _LOG = logging.getLogger("rekindle.spark")
 _LOOPBACK = "127.0.0.1"
@@ -55,7 +56,6 @@ _STACK_LOGGERS = (
 _STOPPING_LOGGERS = ("org.apache.spark",)
 #: Spark refuses a longer directory for unix sockets: some systems allow 104 bytes for a path, and the name needs 43.
 _LONGEST_SOCKET_DIRECTORY = 60
-_reported: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,7 @@ def obtain_session(configuration: Configuration) -> SessionLease:
     context = active_context()
     if context is None:
         return SessionLease(start_context(configuration), owned=True)
-    if context.applicationId not in _reported:
-        _reported.add(context.applicationId)
-        for line in differences(context, configuration):
-            _LOG.warning("%s", line)
+    warn_of_differences(context, configuration)
     return SessionLease(context, owned=False)
 
 
@@ -231,61 +228,6 @@ def _socket_settings() -> dict[str, str]:
     remove_directory(directory)
     _LOG.info("Epochs take longer than they need to: %s is too long for unix sockets; set a shorter TMPDIR.", directory)
     return {"spark.python.unix.domain.socket.enabled": "false"}
-
-
-def differences(sc: SparkContext, configuration: Configuration) -> Iterator[str]:
-    """A sentence for each setting of a borrowed session that differs from ours and matters."""
-    master, running_on = configuration.get(config.MASTER), master_of(sc)
-    if master is not None and master != running_on:
-        yield f"The configured master {master} is not used: the active Spark session runs on {running_on}."
-    conf = sc.getConf()
-    for key, default, is_fine, consequence in _CHECKED_SETTINGS:
-        value = (conf.get(key) or default).lower()
-        if key == "spark.task.maxFailures" and is_local_master(running_on):
-            # Local masters ignore the setting; local[cores, failures] has one of its own.
-            value = (re.findall(r",\s*(\d+)\]", running_on) or ["1"])[0]
-        if not is_fine(value):
-            yield f"{key} is {value} in the active Spark session: {consequence}."
-
-
-_CHECKED_SETTINGS: tuple[tuple[str, str, Callable[[str], bool], str], ...] = (
-    (
-        "spark.task.maxFailures",
-        "4",
-        lambda value: value == "1",
-        "Spark tries a failed task again, in vain, before the job fails (a slot takes each row once); 1 fails at once",
-    ),
-    (
-        "spark.stage.maxConsecutiveAttempts",
-        "4",
-        lambda value: value == "1",
-        "Spark tries a failed stage again, in vain, before the job fails; 1 fails at once",
-    ),
-    (
-        "spark.speculation",
-        "false",
-        lambda value: value == "false",
-        "copies of slow tasks are refused by the slots and may fail the job; switch it off",
-    ),
-    (
-        "spark.dynamicAllocation.enabled",
-        "false",
-        lambda value: value == "false",
-        "the executors that hold this job's slots are kept until it ends",
-    ),
-    (
-        "spark.python.worker.reuse",
-        "true",
-        lambda value: value == "true",
-        "every task of every epoch starts a new Python process, which takes most of a second; switch it on",
-    ),
-    (
-        "spark.python.unix.domain.socket.enabled",
-        "false",
-        lambda value: value == "true",
-        "an epoch takes about twice as long as it could; switch it on",
-    ),
-)
 
 
 def _launch(configuration: Configuration, master: str) -> JvmOutput | None:

@@ -13,11 +13,12 @@ from rekindle.coordinator.cluster import EpochRun
 from rekindle.errors import ClusterError, ClusterGoneError, JobCancelledError
 from rekindle.protocol import SlotLaunch
 from rekindle.spark import internals
-from rekindle.spark.epoch import EpochRunner, explain_failure
+from rekindle.spark.epoch import EpochRunner
 from rekindle.spark.from_dataframe import ChunkEncoder, DataFrameInput
 from rekindle.spark.session import SessionLease, is_on_this_machine
 from rekindle.spark.shuffle import StageInput
 from rekindle.spark.slots import Placement, SpawnedSlot, master_of, spawn_slots
+from rekindle.spark.spark_failure import explain_failure
 from rekindle.spark.spark_thread import SparkThread
 
 _LOOPBACK = "127.0.0.1"

@@ -8,12 +8,13 @@ from __future__ import annotations
 import pickle
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from rekindle.checkpoint.rescale import stored_max_parallelism
 from rekindle.clock import Clock
+from rekindle.coordinator.epoch_rules import lowest_by_group
 from rekindle.coordinator.source_splits import SplitDiscovery, initial_splits, reader_sources
 from rekindle.datastream.connectors.base import SourceSplit
 from rekindle.datastream.connectors.split_codec import decode_splits
@@ -93,6 +94,8 @@ class InProcessJob:
         self.received: list[EdgeCount] = []
         self._budget = EpochBudget(max_records, target_ms=60_000)
         self._woken = threading.Event()
+        self._aligned: Mapping[str, int] = {}
+        self._reported: list[Mapping[str, int]] = []  # watermarks of the epoch's tasks by alignment group
         self._more = True
         self._lineage = restore.lineage if restore is not None else Lineage()
         self._attempt = self._lineage.begin_attempt()
@@ -162,11 +165,12 @@ class InProcessJob:
 
     def _next_budget(self, leave_after_ms: float | None) -> EpochBudget:
         most = 0 if self.in_flight else self._budget.max_records
-        return replace(self._budget, max_records=most, leave_after_ms=leave_after_ms)
+        return replace(self._budget, max_records=most, leave_after_ms=leave_after_ms, aligned=self._aligned)
 
     def _epoch(self, budget: EpochBudget, at_barrier: Callable[[Task], None]) -> list[Any]:
         collected: list[Any] = []
         self._more = False
+        self._reported = []
         for stage in range(self.plan.stages):
             tasks = self._stage(stage)
             rows = [row for task in tasks for row in self._run(task, budget)]
@@ -179,6 +183,7 @@ class InProcessJob:
                     collected[:0] = decode_row(row, header, codec).records
                 else:
                     self._deliver(destination, row)
+        self._aligned = lowest_by_group(self._reported)
         return collected
 
     def run(self, until: Callable[[], bool] = lambda: False) -> list[Any]:
@@ -284,6 +289,7 @@ class InProcessJob:
         self.sent.extend(outcome.sent)
         self.received.extend(outcome.received)
         self._more = self._more or outcome.more
+        self._reported.append(outcome.report.aligned)
         return task.outbox.drain()
 
     def _deliver(self, slot: int, row: bytes) -> None:

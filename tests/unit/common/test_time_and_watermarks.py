@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 import pickle
 from datetime import timedelta
 from typing import Any
@@ -22,7 +21,13 @@ from rekindle.common import (
     WatermarkStrategy,
 )
 from rekindle.common.time import as_millis
-from rekindle.common.watermark_strategy import MAX_WATERMARK, MIN_WATERMARK, Watermark, WatermarkOutput
+from rekindle.common.watermark_strategy import (
+    MAX_WATERMARK,
+    MIN_WATERMARK,
+    Watermark,
+    WatermarkAlignment,
+    WatermarkOutput,
+)
 from rekindle.ids import new_job_id, parse_job_id
 from rekindle.serde import cloud_dumps
 
@@ -135,11 +140,13 @@ def test_wrong_arguments_are_refused() -> None:
         WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(-1))
 
 
-def test_alignment_is_accepted_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    strategy = WatermarkStrategy.for_monotonous_timestamps()
-    with caplog.at_level(logging.WARNING, logger="rekindle"):
-        assert strategy.with_watermark_alignment("group", Duration.of_seconds(1)) == strategy
-    assert "group" in caplog.text
+def test_alignment_names_group_drift_and_interval() -> None:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment("group", Duration.of_seconds(2))
+    assert strategy.alignment == WatermarkAlignment("group", max_drift_ms=2000, update_interval_ms=1000)
+    every = strategy.with_watermark_alignment("group", Duration.of_seconds(2), Duration.of_millis(50))
+    assert every.alignment == WatermarkAlignment("group", max_drift_ms=2000, update_interval_ms=50)
+    with pytest.raises(ValueError, match="cannot be negative"):
+        strategy.with_watermark_alignment("group", Duration.of_seconds(-1))
 
 
 def test_watermark_bounds() -> None:

@@ -57,6 +57,9 @@ PATHS = {
         "DataStreamSink",
         "KeyedStream",
     ],
+    "rekindle.datastream.formats.avro": ["AvroRowDeserializationSchema", "AvroRowSerializationSchema", "AvroSchema"],
+    "rekindle.datastream.formats.csv": ["CsvRowDeserializationSchema", "CsvRowSerializationSchema"],
+    "rekindle.datastream.formats.json": ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"],
     "rekindle.datastream.execution_mode": ["RuntimeExecutionMode"],
     "rekindle.datastream.externalized_checkpoint_retention": ["ExternalizedCheckpointRetention"],
     "rekindle.datastream.functions": [

@@ -1,4 +1,4 @@
-"""The settings of a session of our own, and the warnings about a borrowed one."""
+"""The settings of a session of our own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,60 +25,8 @@ from rekindle.spark.gateway import (
     remove_directory,
     without_worker_tracebacks,
 )
-from rekindle.spark.session import configured_master, differences, is_on_this_machine, own_settings
+from rekindle.spark.session import configured_master, is_on_this_machine, own_settings
 from rekindle.spark.slots import slot_environment
-
-
-class BorrowedContext:
-    """The part of a SparkContext that `differences` reads."""
-
-    def __init__(self, master: str, **conf: str) -> None:
-        self.master = master
-        self._conf = conf
-
-    def getConf(self) -> dict[str, str]:
-        return {f"spark.{key}": value for key, value in self._conf.items()}
-
-
-def reported(master: str, configuration: Configuration | None = None, **conf: str) -> list[str]:
-    sc: Any = BorrowedContext(master, **{key.replace("_", "."): value for key, value in conf.items()})
-    return [line.split(" is ")[0] for line in differences(sc, configuration or Configuration())]
-
-
-FAST = {"python_unix_domain_socket_enabled": "true"}
-
-
-def test_spark_defaults_on_a_cluster_are_reported() -> None:
-    assert reported("yarn", **FAST) == ["spark.task.maxFailures", "spark.stage.maxConsecutiveAttempts"]
-
-
-def test_a_local_master_fails_at_once_unless_it_says_otherwise() -> None:
-    attempts = {"stage_maxConsecutiveAttempts": "1"}
-    assert reported("local[2]", **FAST, **attempts) == []
-    assert reported("local[2,3]", **FAST, **attempts) == ["spark.task.maxFailures"]
-
-
-def test_what_slows_or_endangers_epochs_is_reported() -> None:
-    settings = {
-        "task_maxFailures": "1",
-        "stage_maxConsecutiveAttempts": "1",
-        "speculation": "true",
-        "dynamicAllocation_enabled": "TRUE",
-        "python_worker_reuse": "false",
-    }
-    assert reported("yarn", **settings) == [
-        "spark.speculation",
-        "spark.dynamicAllocation.enabled",
-        "spark.python.worker.reuse",
-        "spark.python.unix.domain.socket.enabled",
-    ]
-
-
-def test_a_configured_master_that_is_not_used_is_reported() -> None:
-    configuration = Configuration().set_string("master", "yarn")
-    assert reported("local[2]", configuration, **FAST, stage_maxConsecutiveAttempts="1") == [
-        "The configured master yarn"
-    ]
 
 
 def test_own_sessions_fail_at_once_and_listen_on_loopback() -> None:

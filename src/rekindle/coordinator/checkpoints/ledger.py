@@ -1,5 +1,7 @@
 """Decides which checkpoint to trigger, publish, abort and delete. Pure; `driver.py` carries out the decisions.
 
+`schedule.py` says when the next one may be triggered, and which kind is due.
+
 A checkpoint is TRIGGERED when its barrier is sent with an epoch, ACKNOWLEDGING once that epoch counted (the cut stands,
 I3), PUBLISHING once every subtask has acknowledged, and COMPLETED once its `_metadata` exists. Until then it can be
 ABORTED; while it is PUBLISHING only the store's answer ends it.
@@ -8,9 +10,10 @@ ABORTED; while it is PUBLISHING only the store's answer ends it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from rekindle.common.job_status import JobStatus
+from rekindle.coordinator.checkpoints.schedule import Schedule
 from rekindle.coordinator.checkpoints.types import (
     RETAINED_AT_END,
     Aborted,
@@ -66,17 +69,14 @@ class CheckpointLedger:
     last_id: int = 0
     base_id: int | None = None
     running: bool = False
-    due_ms: float = 0.0
-    last_completion_ms: float | None = None
+    schedule: Schedule = field(default_factory=Schedule)
     failures: int = 0  # in a row
     pending: tuple[PendingCheckpoint, ...] = ()
     requests: tuple[CheckpointRequest, ...] = ()
     completed: tuple[CompletedCheckpoint, ...] = ()  # the job's own, oldest first; at most `num_retained`
     restore_point: CompletedCheckpoint | None = None  # the checkpoint that a restart restores
     aborted_ids: tuple[int, ...] = ()
-    final_due_ms: float | None = None  # when the final checkpoint is due; None while there is input
     input_over: bool = False  # the input has ended while a stop is under way, without periodic checkpoints
-    reader_behind: bool = False  # the results wait for their reader: only requested checkpoints are triggered
     ending: Ending | None = None
     ended: JobStatus | None = None
 
@@ -95,9 +95,8 @@ class CheckpointLedger:
             last_id=max(self.last_id, restored.id if restored else 0),
             base_id=restored.id if restored and own else None,
             running=True,
-            due_ms=now_ms + self.policy.interval_ms,
+            schedule=self.schedule.begun(self.policy, now_ms),
             restore_point=restored,
-            final_due_ms=None,
             input_over=False,
             ending=None,
         )
@@ -109,7 +108,7 @@ class CheckpointLedger:
 
     def attempt_failed(self, message: str = "") -> Step:
         """The attempt has failed, its tasks are gone. A checkpoint that is `publishing` stays pending."""
-        ledger = replace(self, running=False, final_due_ms=None, input_over=False)
+        ledger = replace(self, running=False, schedule=self.schedule.with_final(None), input_over=False)
         return ledger._abort_rest(CheckpointFailureReason.JOB_FAILOVER_REGION, message)
 
     def numbered_above(self, checkpoint_id: int) -> CheckpointLedger:
@@ -127,7 +126,7 @@ class CheckpointLedger:
 
     def job_ended(self, status: JobStatus) -> Step:
         """Abort pending checkpoints and delete completed ones, unless the policy keeps them: the job has ended."""
-        ledger = replace(self, running=False, final_due_ms=None, ended=status)
+        ledger = replace(self, running=False, schedule=self.schedule.with_final(None), ended=status)
         ledger, decisions = ledger._abort_rest(CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN, "")
         if ledger.ending is not None and ledger.ending.awaiting and ledger.ending.request is not None:
             decisions = (*decisions, _half_stopped(ledger.ending.request, ledger.ending.checkpoint))
@@ -137,7 +136,7 @@ class CheckpointLedger:
     def input_ended(self, now_ms: float) -> Step:
         """Every source is exhausted and every task finished: the final checkpoint is due (I9)."""
         if self.policy.enabled:
-            return replace(self, final_due_ms=now_ms), ()
+            return replace(self, schedule=self.schedule.with_final(now_ms)), ()
         if self.holds_input:
             # A stop is under way: its savepoint has to complete first.
             return replace(self, input_over=True), ()
@@ -158,10 +157,12 @@ class CheckpointLedger:
 
     def trigger(self, now_ms: float, wall_ms: int) -> Step:
         """Trigger the checkpoint that the next epoch carries, if one is due: at most one `Trigger`."""
-        chosen = self._choose(now_ms)
-        if chosen is None:
+        if not self._takes_triggers:
             return self, ()
-        kind, request = chosen
+        due = self.schedule.due_now(self.policy, self.requests, len(self.pending), now_ms)
+        if due is None:
+            return self, ()
+        kind, request = due
         checkpoint = PendingCheckpoint(
             id=self.last_id + 1,
             kind=kind,
@@ -179,14 +180,15 @@ class CheckpointLedger:
             requests=_without(self.requests, request),
         )
         if kind is CheckpointKind.CHECKPOINT and request is None:
-            # A fixed rate: a late start does not delay the next one, unless it was late by a whole interval.
-            due_ms = self.due_ms + self.policy.interval_ms
-            ledger = replace(ledger, due_ms=due_ms if due_ms > now_ms else now_ms + self.policy.interval_ms)
+            ledger = replace(ledger, schedule=self.schedule.after_periodic(self.policy, now_ms))
         return ledger, (Trigger(checkpoint.id, kind, wall_ms, self.base_id, request),)
 
     def next_wake_ms(self, now_ms: float) -> float | None:
         """When to call `expire` and `trigger` again if no event comes before; None: only after an event."""
-        moments = [moment for moment in (self.next_expiry_ms(), self._next_turn_ms(now_ms)) if moment is not None]
+        turn_ms = None
+        if self._takes_triggers:
+            turn_ms = self.schedule.next_turn_ms(self.policy, self.requests, len(self.pending), now_ms)
+        moments = [moment for moment in (self.next_expiry_ms(), turn_ms) if moment is not None]
         return max(now_ms, min(moments)) if moments else None
 
     def next_expiry_ms(self, spared: Collection[int] = ()) -> float | None:
@@ -196,13 +198,14 @@ class CheckpointLedger:
 
     def waits_for_completion(self, now_ms: float) -> bool:
         """Whether a periodic checkpoint is due and waits only for pending ones whose cut stands to complete."""
-        full = len(self.pending) >= self.policy.max_concurrent
         cut = all(each.state is not CheckpointState.TRIGGERED for each in self.pending)
-        return self.running and not self.holds_input and self.policy.enabled and full and cut and self.due_ms <= now_ms
+        return self._takes_triggers and cut and self.schedule.is_held_back(self.policy, len(self.pending), now_ms)
 
     def with_reader_behind(self, behind: bool) -> CheckpointLedger:
         """The ledger for a reader of the results that is far behind, or not: then only requests are triggered."""
-        return self if self.reader_behind == behind else replace(self, reader_behind=behind)
+        if self.schedule.reader_behind == behind:
+            return self
+        return replace(self, schedule=replace(self.schedule, reader_behind=behind))
 
     @property
     def holds_input(self) -> bool:
@@ -214,37 +217,10 @@ class CheckpointLedger:
         """The pending checkpoints that only the store's answer ends."""
         return tuple(each for each in self.pending if each.state is CheckpointState.PUBLISHING)
 
-    def _choose(self, now_ms: float) -> tuple[CheckpointKind, CheckpointRequest | None] | None:
-        turn_ms = self._next_turn_ms(now_ms)
-        if turn_ms is None or turn_ms > now_ms:
-            return None
-        request = self._next_request()
-        if request is not None:
-            return request.kind, request
-        return (CheckpointKind.CHECKPOINT if self.final_due_ms is None else CheckpointKind.FINAL), None
-
-    def _next_turn_ms(self, now_ms: float) -> float | None:
-        """When the next checkpoint may be triggered; None: not before an event."""
-        if not self.running or self.holds_input:
-            return None
-        if self._next_request() is not None:
-            return now_ms
-        if self.final_due_ms is not None:
-            return self.final_due_ms
-        if self.reader_behind:
-            return None
-        if not self.policy.enabled or len(self.pending) >= self.policy.max_concurrent:
-            return None
-        paused_ms = 0.0 if self.last_completion_ms is None else self.last_completion_ms + self.policy.min_pause_ms
-        return max(self.due_ms, paused_ms)
-
-    def _next_request(self) -> CheckpointRequest | None:
-        """The first savepoint, else the first requested checkpoint if fewer than `max_concurrent` are pending."""
-        savepoints = [each for each in self.requests if each.kind.is_savepoint]
-        if savepoints:
-            return savepoints[0]
-        free = len(self.pending) < self.policy.max_concurrent
-        return self.requests[0] if self.requests and free else None
+    @property
+    def _takes_triggers(self) -> bool:
+        """Whether another checkpoint may follow: the attempt runs, and its last checkpoint is not under way."""
+        return self.running and not self.holds_input
 
     # -- acknowledgements and timeouts --------------------------------------------------------------------------------
 
@@ -304,7 +280,7 @@ class CheckpointLedger:
         pending = self._get(checkpoint_id)
         pending.moved(CheckpointState.COMPLETED)
         done = CompletedCheckpoint(checkpoint_id, pending.kind, location, pending.timestamp_ms)
-        ledger = replace(self._drop(pending), last_completion_ms=now_ms)
+        ledger = replace(self._drop(pending), schedule=self.schedule.after_completion(now_ms))
         ledger, notices = ledger._completed(done, pending.request)
         ledger, subsumed = ledger._subsume(done, now_ms)
         ledger, retired = ledger._retire()
@@ -393,7 +369,7 @@ class CheckpointLedger:
         """Count a checkpoint's failure; enough in a row fail the job. A savepoint's failure only reaches its caller."""
         ledger = self
         if checkpoint.kind is CheckpointKind.FINAL:
-            ledger = replace(ledger, final_due_ms=now_ms + self.policy.final_retry_ms)
+            ledger = replace(ledger, schedule=self.schedule.with_final(now_ms + self.policy.final_retry_ms))
         if checkpoint.kind.is_savepoint or not reason.counts:
             return ledger, ()
         if self.failures < self.policy.tolerable_failures:

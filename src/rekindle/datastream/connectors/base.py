@@ -13,12 +13,14 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from rekindle.common.typeinfo import TypeInformation
+from rekindle.common.watermark_strategy import WatermarkStrategy
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.datastream.state import OperatorStateStore
 from rekindle.datastream.vocabulary import Boundedness
 from rekindle.metrics import MetricGroup
 
 __all__ = [
+    "AddedSource",
     "Batch",
     "Boundedness",
     "DeliveryGuarantee",
@@ -113,6 +115,8 @@ class SourceReaderContext:
     #: The id of the restored checkpoint, if it holds state of this source; else None.
     restored_checkpoint_id: int | None = None
     metric_group: MetricGroup | None = field(default=None, compare=False)
+    #: Whether anything reads the timestamps of a `Batch`; else a reader may save the time to find them.
+    needs_timestamps: bool = True
     #: Operator state, for readers that keep more than positions of splits; None outside a job.
     operator_state_store: OperatorStateStore | None = field(default=None, compare=False)
     #: Tells the engine, from any thread, that `poll` has records: then it does not wait for its next look.
@@ -236,6 +240,12 @@ class Source(ABC, Generic[T]):
 
     def close(self) -> None:
         """Release what `create_splits` and `discover_splits` opened on the driver; called when an attempt ends."""
+
+
+class AddedSource(Source[T], Generic[T]):
+    """A source that programs give to `add_source`, as Flink's older connectors are. It brings its own strategy."""
+
+    watermark_strategy: WatermarkStrategy | None = None
 
 
 def assign_splits(

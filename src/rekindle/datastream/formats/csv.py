@@ -178,7 +178,7 @@ class CsvRowSerializationSchema(Shipped, SerializationSchema):
             return self
 
         def disable_quote_character(self) -> CsvRowSerializationSchema.Builder:
-            """Write without quotes. A field with a delimiter then needs an escape character; one with a line end is refused."""
+            """Write without quotes. A delimiter in a field then needs an escape character; a line end is refused."""
             self._form = replace(self._form, quote=None)
             return self
 

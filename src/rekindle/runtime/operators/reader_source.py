@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from rekindle.checkpoint.part_formats import SourceState, SplitState
@@ -10,6 +10,7 @@ from rekindle.datastream.connectors.base import Batch, Source, SourceReader, Sou
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.copy_on_emit import isolator
+from rekindle.runtime.operators.alignment import AlignmentLimit
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.roles import SnapshotParticipant
 from rekindle.runtime.operators.sources import Allowance, SourceOperator
@@ -37,6 +38,8 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
         self._snapshot: list[SourceSplit] = []
         self._known: set[str] = set()
         self._times: TimestampsOperator | None = None
+        self._limit: AlignmentLimit | None = None
+        self._paused: set[str] = set()
         if source.returns_fresh_records:
             # Nothing else refers to these records: only rows get the names of their type.
             self.isolate = isolator(node.output_type, object_reuse=True)
@@ -66,7 +69,7 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
         if not new or self._reader is None or self.finished:
             return
         self._known.update(split.split_id for split in new)
-        if self._times is not None:
+        if self._times is not None and self._source.has_watermarks_per_split:
             for split in new:
                 self._times.add_split(split.split_id)
         self._call(self._reader.add_splits, new)
@@ -81,11 +84,18 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
         self._snapshot = self._splits
         if self._ended_before:
             return
-        consumer = self.output.only_consumer()
-        if self._source.has_watermarks_per_split and isinstance(consumer, TimestampsOperator):
-            self._times = consumer
-            consumer.set_splits(self._known)
+        self._open_times()
         self._reader = self._call(self._source.create_reader, self._reader_context(), self._splits)
+
+    def _open_times(self) -> None:
+        consumer = self.output.only_consumer()
+        if not isinstance(consumer, TimestampsOperator):
+            return
+        self._times = consumer
+        if self._source.has_watermarks_per_split:
+            consumer.set_splits(self._known)
+        if consumer.alignment is not None:
+            self._limit = AlignmentLimit(consumer.alignment)
 
     def _reader_context(self) -> SourceReaderContext:
         context, job = self.context, self.context.job
@@ -99,6 +109,7 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
             checkpointing_enabled=context.checkpointed,
             restored_checkpoint_id=self._restored_id,
             metric_group=context.metrics,
+            needs_timestamps=self._times is None or self._times.reads_timestamps,
             operator_state_store=context.operator_state,
             wake_up=self._wake,
         )
@@ -113,7 +124,7 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
         if self.finished or self._ended_before:
             return not self.finished
         assert self._reader is not None, "not open"
-        return self._call(self._reader.is_available)
+        return not self._waits and self._call(self._reader.is_available)
 
     def pull(self, allowance: Allowance) -> int:
         if self._ended_before:
@@ -125,6 +136,9 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
         slices = allowance.slices
         while pulled < allowance.max_records and not allowance.cancelled() and not allowance.is_over():
             began = slices.now()
+            if self._waits:
+                self.ran_dry = True
+                break
             polled = self._call(self._reader.poll, allowance.next_slice(pulled))
             if polled is None:
                 self.end_of_input()
@@ -134,6 +148,7 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
                 self.ran_dry = True
                 break
             pulled += emitted
+            self._pause_ahead()
             slices.took(emitted, slices.now() - began)
         return pulled
 
@@ -141,7 +156,7 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
         """Emit a batch; return its number of records, those for side outputs included."""
         records = batch.records if self.isolate is None else list(map(self.isolate, batch.records))
         if records:
-            if self._times is not None:
+            if self._times is not None and self._source.has_watermarks_per_split:
                 assert batch.splits is not None, f"{type(self._reader).__name__}.poll() does not say its splits"
                 self._times.process_splits(batch.splits, records, batch.timestamps)
             else:
@@ -152,6 +167,39 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
         if batch.finished_splits and self._times is not None:
             self._times.finish_splits(batch.finished_splits)
         return len(records) + len(aside)
+
+    # -- watermark alignment ------------------------------------------------------------------------------------------
+
+    @property
+    def _waits(self) -> bool:
+        """Whether nothing may be read until other sources have caught up."""
+        return bool(self._paused) and (not self._pauses_splits or self._paused >= self._known)
+
+    @property
+    def _pauses_splits(self) -> bool:
+        can_pause = self._reader is not None and type(self._reader).pause_splits is not SourceReader.pause_splits
+        return can_pause and self._source.has_watermarks_per_split
+
+    def align(self, lowest: Mapping[str, int]) -> None:
+        """Take the lowest watermark of each alignment group: splits that are too far ahead of it pause."""
+        if self._limit is not None:
+            self._limit.update(lowest, self.context.clock.wall_ms())
+            self._pause_ahead()
+
+    def _pause_ahead(self) -> None:
+        if self._limit is None or self._times is None or self._reader is None:
+            return
+        ahead = self._times.splits_ahead_of(self._limit.value)
+        if ahead != self._paused:
+            self._paused = ahead
+            if self._pauses_splits:
+                self._call(self._reader.pause_splits, ahead)
+
+    def aligned(self) -> dict[str, int]:
+        """Return the watermark by alignment group, for the driver; nothing if no other source waits for this one."""
+        if self._limit is None or self._times is None or self.finished or not self._times.holds_back():
+            return {}
+        return {self._limit.group: self._times.current_watermark}
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from rekindle.common.watermark_strategy import (
     MIN_WATERMARK,
     NO_TIMESTAMP,
     Watermark,
+    WatermarkAlignment,
     WatermarkGenerator,
     WatermarkOutput,
     WatermarkStrategy,
@@ -27,6 +28,7 @@ from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.runtime.operators.roles import EpochListener, Positioned, Timed
 from rekindle.runtime.operators.split_times import WHOLE_SOURCE, SplitTimes
 from rekindle.runtime.operators.stateless import method_or_callable
+from rekindle.runtime.operators.timestamp_use import reads_record_timestamp
 
 #: How many records of an epoch pass between two watermarks.
 WATERMARK_RECORDS: Final = 4096
@@ -80,6 +82,14 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
         self._next_watermark_ms = now_ms + self._interval_ms
         self.set_splits(self._times.splits())
 
+    @property
+    def reads_timestamps(self) -> bool:
+        """Whether the timestamps of arriving records matter: an assigner may make others without a look at them."""
+        assigner = self._strategy.timestamp_assigner
+        if assigner is None:
+            return True
+        return reads_record_timestamp(method_or_callable(assigner, "extract_timestamp"))
+
     # -- splits of a source -------------------------------------------------------------------------------------------
 
     def set_splits(self, splits: Collection[str]) -> None:
@@ -99,6 +109,19 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
         self._times.finish(splits)
         for split in splits:
             self._generators.pop(split, None)
+
+    @property
+    def alignment(self) -> WatermarkAlignment | None:
+        """The strategy's watermark alignment."""
+        return self._strategy.alignment
+
+    def splits_ahead_of(self, limit: int) -> set[str]:
+        """Return the splits whose watermark is beyond `limit`."""
+        return self._times.ahead_of(limit + self._behind_ms)
+
+    def holds_back(self) -> bool:
+        """Whether other sources have to wait for this one: it is neither idle nor at its end."""
+        return not self._idle and not self._times.all_idle() and self.current_watermark < MAX_WATERMARK
 
     def process_splits(self, runs: Iterable[tuple[str, int]], records: list[Any], timestamps: list[int] | None) -> None:
         """Process a batch of which each run is of one split: (split, number of records)."""

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from rekindle.datastream.connectors.kafka.flink_kafka_consumer import FlinkKafkaConsumer, FlinkKafkaConsumerBase
 from rekindle.datastream.connectors.kafka.flink_kafka_producer import FlinkKafkaProducer, Semantic
+from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition
+from rekindle.datastream.connectors.kafka.kafka_record import KafkaRecord, KafkaRecordDeserializationSchema
 from rekindle.datastream.connectors.kafka.kafka_sink import KafkaSink, KafkaSinkBuilder
+from rekindle.datastream.connectors.kafka.kafka_source import KafkaSource
+from rekindle.datastream.connectors.kafka.kafka_source_builder import KafkaSourceBuilder
+from rekindle.datastream.connectors.kafka.offset_commits import OffsetCommitMode
+from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
+from rekindle.datastream.connectors.kafka.poison_records import PoisonRecordHandling
 from rekindle.datastream.connectors.kafka.record_serializer import (
     KafkaRecordSerializationSchema,
     KafkaRecordSerializationSchemaBuilder,
@@ -11,11 +19,22 @@ from rekindle.datastream.connectors.kafka.record_serializer import (
 )
 
 __all__ = [
+    "FlinkKafkaConsumer",
+    "FlinkKafkaConsumerBase",
     "FlinkKafkaProducer",
+    "KafkaOffsetResetStrategy",
+    "KafkaOffsetsInitializer",
+    "KafkaRecord",
+    "KafkaRecordDeserializationSchema",
     "KafkaRecordSerializationSchema",
     "KafkaRecordSerializationSchemaBuilder",
     "KafkaSink",
     "KafkaSinkBuilder",
+    "KafkaSource",
+    "KafkaSourceBuilder",
+    "KafkaTopicPartition",
     "KafkaTopicSelector",
+    "OffsetCommitMode",
+    "PoisonRecordHandling",
     "Semantic",
 ]

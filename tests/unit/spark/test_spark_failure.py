@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rekindle.coordinator.cluster import EpochRun
 from rekindle.errors import ClusterError, JobCancelledError, ProtocolError, RekindleError, SlotLostError
-from rekindle.protocol import CheckpointOrder
-from rekindle.spark.epoch import describe, explain_failure, first_sentence
+from rekindle.spark.spark_failure import explain_failure, first_sentence
 
 PYTHON_FAILURE = """Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, most recent failure: Lost task
 Traceback (most recent call last):
@@ -67,13 +65,6 @@ def test_a_failure_is_one_sentence(message: str, kind: type[RekindleError], said
     error = explain_failure(message, "orders")
     assert type(error) is kind
     assert str(error) == said
-
-
-def test_a_description_names_job_epoch_and_checkpoint() -> None:
-    run = EpochRun("id", "orders", 1, 12, ("a",), (), b"", 1, 1)
-    assert describe(run) == "orders · epoch 12"
-    with_checkpoint = EpochRun("id", "orders", 1, 12, ("a",), (), b"", 1, 1, checkpoint=CheckpointOrder(3, 0))
-    assert describe(with_checkpoint) == "orders · epoch 12 · checkpoint 3"
 
 
 def test_an_empty_message_is_said_to_be_empty() -> None:

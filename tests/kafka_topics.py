@@ -1,0 +1,98 @@
+"""For tests with a Kafka broker: fill topics, build sources, run jobs in this process, look at groups from outside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from rekindle.common import SimpleStringSchema, WatermarkStrategy
+from rekindle.datastream import StreamExecutionEnvironment
+from rekindle.datastream.connectors.kafka import KafkaSource, KafkaSourceBuilder
+from rekindle.datastream.data_stream import DataStream
+from rekindle.testing import InProcessJob
+from tools.servers.kafka_access import QUIET, KafkaAccess
+
+DEADLINE_S = 60.0
+
+
+def fill(kafka: KafkaAccess, topic: str, partition: int, values: Iterable[Any], **fields: Any) -> None:
+    """Append values to a partition, as text unless they are bytes or None."""
+    producer = Producer(kafka.client() | QUIET)
+    for value in values:
+        encoded = value if value is None or isinstance(value, bytes) else str(value).encode()
+        producer.produce(topic, encoded, partition=partition, **fields)
+    assert producer.flush(DEADLINE_S) == 0
+
+
+def add_partitions(kafka: KafkaAccess, topic: str, total: int) -> None:
+    """Give a topic more partitions."""
+    admin = AdminClient(kafka.client() | QUIET)
+    admin.create_partitions([NewPartitions(topic, total)])[topic].result(DEADLINE_S)
+    until = time.monotonic() + DEADLINE_S
+    while len(admin.list_topics(topic, timeout=10).topics[topic].partitions) < total:
+        assert time.monotonic() < until
+
+
+def committed(kafka: KafkaAccess, group: str, topic: str, partition: int = 0) -> int | None:
+    """The offset that a group has committed, as an admin sees it."""
+    admin = AdminClient(kafka.client() | QUIET)
+    asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition)])
+    answer = next(iter(admin.list_consumer_group_offsets([asked], request_timeout=30).values())).result()
+    offset = answer.topic_partitions[0].offset
+    return offset if offset >= 0 else None
+
+
+def source_of(kafka: KafkaAccess, *topics: str, **properties: Any) -> KafkaSourceBuilder:
+    """A builder of a source of strings; an underscore in a property's name stands for a dot."""
+    builder = KafkaSource.builder().set_bootstrap_servers(kafka.bootstrap_servers)
+    builder.set_value_only_deserializer(SimpleStringSchema())
+    if topics:
+        builder.set_topics(*topics)
+    return builder.set_properties({name.replace("_", "."): value for name, value in properties.items()})
+
+
+def stream_of(
+    source: Any,
+    parallelism: int = 1,
+    strategy: WatermarkStrategy | None = None,
+    checkpoints: bool = False,
+    shape: Callable[[DataStream], DataStream] = lambda stream: stream,
+    uid: str = "kafka",
+) -> DataStream:
+    """The stream of a source in a new environment."""
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+    if checkpoints:
+        env.enable_checkpointing(10)
+    return shape(env.from_source(source, strategy or WatermarkStrategy.no_watermarks(), "kafka").uid(uid))
+
+
+def collect(job: InProcessJob, count: int) -> list[Any]:
+    """Run epochs until the job has returned this many records, and a few more epochs to see that no more come."""
+    records: list[Any] = []
+    until = time.monotonic() + DEADLINE_S
+    while len(records) < count:
+        assert time.monotonic() < until, f"{len(records)} of {count} records came: {records[-5:]}"
+        records += job.epoch()
+    for _ in range(5):
+        records += job.epoch()
+    return records
+
+
+def read(source: Any, **options: Any) -> list[Any]:
+    """All records of a bounded source."""
+    return InProcessJob.of(stream_of(source, **options)).run()
+
+
+def readers_of(job: InProcessJob) -> list[Any]:
+    """The readers of a job's sources, one per subtask."""
+    return [task._head._reader for task in job.tasks.values() if hasattr(task._head, "_reader")]
+
+
+def metrics_of(job: InProcessJob) -> Mapping[str, Any]:
+    """The values of the metrics of a job's first source, by name."""
+    task = next(task for task in job.tasks.values() if hasattr(task._head, "_reader"))
+    return {reading.name: reading.value for reading in task.metrics.read()}
