@@ -82,9 +82,9 @@ def collect(job: InProcessJob, count: int) -> list[Any]:
     return records
 
 
-def read(source: Any, **options: Any) -> list[Any]:
+def read(source: Any, max_records: int = 1_000_000, **options: Any) -> list[Any]:
     """All records of a bounded source."""
-    return InProcessJob.of(stream_of(source, **options)).run()
+    return InProcessJob.of(stream_of(source, **options), max_records=max_records).run()
 
 
 def readers_of(job: InProcessJob) -> list[Any]:

@@ -26,6 +26,7 @@ class Snippet:
     line: int
     code: str
     runs: bool
+    needs_kafka: bool = False
 
 
 def snippets_of(page: Path) -> list[Snippet]:
@@ -36,7 +37,8 @@ def snippets_of(page: Path) -> list[Snippet]:
         if language == "python":
             indent = len(fence["indent"])
             code = "\n".join(line[indent:] for line in fence["body"].splitlines())
-            found.append(Snippet(page, text.count("\n", 0, fence.start("body")) + 1, code, "no-run" not in flags))
+            line = text.count("\n", 0, fence.start("body")) + 1
+            found.append(Snippet(page, line, code, "no-run" not in flags, "kafka" in flags))
     return found
 
 
@@ -51,10 +53,26 @@ def test_snippets_are_python(page: Path) -> None:
         assert compile("\n" * (snippet.line - 1) + snippet.code, str(page), "exec")
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if any(s.runs for s in snippets_of(p))], ids=name_of)
+def needs_kafka(page: Path) -> bool:
+    return any(snippet.needs_kafka for snippet in snippets_of(page))
+
+
+RUNNING = [page for page in PAGES if any(snippet.runs for snippet in snippets_of(page))]
+
+
+@pytest.mark.parametrize("page", [page for page in RUNNING if not needs_kafka(page)], ids=name_of)
 def test_snippets_run(page: Path, spark: Any) -> None:
+    run_snippets(page, {})
+
+
+@pytest.mark.parametrize("page", [page for page in RUNNING if needs_kafka(page)], ids=name_of)
+def test_snippets_run_with_a_kafka_broker(page: Path, spark: Any, kafka: Any) -> None:
+    run_snippets(page, {"bootstrap_servers": kafka.bootstrap_servers})
+
+
+def run_snippets(page: Path, names: dict[str, Any]) -> None:
     """The snippets of one page are one program, in order."""
-    namespace: dict[str, Any] = {"__name__": "__main__"}
+    namespace: dict[str, Any] = {"__name__": "__main__", **names}
     for snippet in snippets_of(page):
         if snippet.runs:
             exec(compile("\n" * (snippet.line - 1) + snippet.code, str(page), "exec"), namespace)

@@ -188,6 +188,24 @@ def test_a_paused_partition_loses_and_reorders_nothing(kafka: KafkaAccess, topic
     reader.close()
 
 
+def test_alignment_pauses_the_partition_that_is_ahead_and_loses_nothing(kafka: KafkaAccess, topic: Topic) -> None:
+    name = topic(partitions=2)
+    for partition, first in enumerate((0, 500_000)):
+        for block in range(10):
+            times = [first + 1000 * block + n for n in range(20)]
+            fill(kafka, name, partition, [f"{partition}:{time}" for time in times], timestamp=times[0])
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    strategy = strategy.with_watermark_alignment("group", Duration.of_seconds(1), Duration.of_millis(0))
+    source = source_of(kafka, name).set_bounded(LATEST).build()
+
+    records = read(source, strategy=strategy, max_records=15)
+
+    for partition in range(2):
+        own = [record for record in records if record[0] == str(partition)]
+        assert len(own) == 200
+        assert own == sorted(own, key=lambda record: int(record[2:]))
+
+
 # -- commits and metrics ----------------------------------------------------------------------------------------------
 
 
