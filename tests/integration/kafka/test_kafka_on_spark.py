@@ -61,10 +61,11 @@ def test_an_unbounded_job_discovers_partitions_commits_and_stores_no_password(
         fill(kafka, name, 1, ["b"])
         assert next(records) == "b"
         wait_until(lambda: committed(kafka, group, name, 1) == 1, "the new partition's offset is committed", 60)
-        commands = [" ".join(process.cmdline()) for process in psutil.Process().children(recursive=True)]
+        commands = [" ".join(each.info["cmdline"] or ()) for each in psutil.process_iter(["cmdline"])]
         stored = b"".join(content(path) for path in tmp_path.rglob("*"))
     assert name.encode() in stored
     assert PASSWORD.encode() not in stored
+    assert any("rekindle.runtime.slot" in command for command in commands)
     assert PASSWORD not in "".join(commands)
 
 
