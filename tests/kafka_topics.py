@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -11,9 +12,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from rekindle.common import SimpleStringSchema, WatermarkStrategy
 from rekindle.datastream import StreamExecutionEnvironment
-from rekindle.datastream.connectors.kafka import KafkaSource, KafkaSourceBuilder
+from rekindle.datastream.connectors.kafka import KafkaSource, KafkaSourceBuilder, KafkaTopicPartition
 from rekindle.datastream.data_stream import DataStream
 from rekindle.testing import InProcessJob
+from tests.waiting import wait_until
 from tools.servers.kafka_access import QUIET, KafkaAccess
 
 DEADLINE_S = 60.0
@@ -44,6 +46,13 @@ def committed(kafka: KafkaAccess, group: str, topic: str, partition: int = 0) ->
     answer = next(iter(admin.list_consumer_group_offsets([asked], request_timeout=30).values())).result()
     offset = answer.topic_partitions[0].offset
     return offset if offset >= 0 else None
+
+
+def wait_for_commits(kafka: KafkaAccess, reader: Any, group: str) -> None:
+    """Return when every commit that a reader has sent is visible: commits of one client arrive in order."""
+    mark = KafkaTopicPartition(kafka.create_topic(f"mark-{uuid.uuid4().hex}"), 0)
+    reader._feed.commit({mark: 1})
+    wait_until(lambda: committed(kafka, group, mark.topic) == 1, "the commit that was sent last", DEADLINE_S)
 
 
 def source_of(kafka: KafkaAccess, *topics: str, **properties: Any) -> KafkaSourceBuilder:

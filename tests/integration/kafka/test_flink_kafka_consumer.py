@@ -18,7 +18,7 @@ from rekindle.datastream.connectors.kafka.consumer_offsets import offsets_state_
 from rekindle.datastream.data_stream import DataStream
 from rekindle.datastream.functions import CheckpointedFunction, MapFunction
 from rekindle.testing import InProcessJob
-from tests.kafka_topics import collect, committed, fill, readers_of
+from tests.kafka_topics import collect, committed, fill, readers_of, wait_for_commits
 from tests.waiting import wait_until
 from tools.servers.kafka_access import KafkaAccess
 
@@ -163,7 +163,7 @@ def test_offsets_are_committed_at_the_completion_and_not_before(kafka: KafkaAcce
     assert list(reader.pending_offsets_to_commit) == [aborted.id, taken.id]
     job.abort(aborted)
     assert list(reader.pending_offsets_to_commit) == [aborted.id, taken.id]  # an abort changes nothing
-    collect(job, 0)
+    wait_for_commits(kafka, reader, group)
     assert committed(kafka, group, ten) is None
 
     job.complete(taken)

@@ -21,7 +21,17 @@ from rekindle.datastream.connectors.kafka import (
 from rekindle.datastream.functions import ProcessFunction
 from rekindle.testing import InProcessJob
 from rekindle.testing.manual_clock import ManualClock
-from tests.kafka_topics import collect, committed, fill, metrics_of, read, readers_of, source_of, stream_of
+from tests.kafka_topics import (
+    collect,
+    committed,
+    fill,
+    metrics_of,
+    read,
+    readers_of,
+    source_of,
+    stream_of,
+    wait_for_commits,
+)
 from tests.waiting import wait_until
 from tools.servers.kafka_access import KafkaAccess
 
@@ -225,11 +235,12 @@ def test_the_group_and_the_metrics_show_offsets_and_lag(kafka: KafkaAccess, topi
 
     taken = job.checkpoint(complete=False)
     job.epoch()
+    wait_for_commits(kafka, readers_of(job)[0], group)
     assert committed(kafka, group, name) is None  # never at the snapshot
     job.complete(taken)
     wait_until(lambda: committed(kafka, group, name) == 8, "the group has the checkpoint's offset", 30)
     wait_until(
-        lambda: job.epoch() is not None and metrics_of(job)[f"{prefix}.commitsSucceeded"] == 1,
+        lambda: job.epoch() is not None and metrics_of(job)[f"{prefix}.commitsSucceeded"] == 2,
         "the answer is counted",
         30,
     )
