@@ -76,10 +76,6 @@ class DeserializationSchema(ABC):
         """Return the type of the records; None when it is not known."""
         return None
 
-    def is_end_of_stream(self, next_element: Any) -> bool:
-        """Return whether this record marks the end of the stream; the record itself is then not emitted."""
-        return False
-
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     """Strings in one character set.

@@ -108,9 +108,9 @@ def _needs_operator(strategy: WatermarkStrategy) -> bool:
 
 
 def _redirected(upstream: Upstream, assigners: Mapping[int, Transformation]) -> Upstream:
-    """The stream behind the source's watermarks; a side output comes from the source itself."""
+    """The stream behind the source's watermarks; the source writes its side outputs there too."""
     assigner = assigners.get(upstream.transformation.number)
-    return upstream if assigner is None or upstream.tag is not None else replace(upstream, transformation=assigner)
+    return upstream if assigner is None else replace(upstream, transformation=assigner)
 
 
 def _assigner(source: Transformation, strategy: WatermarkStrategy, source_uid: str) -> Transformation:
@@ -120,6 +120,7 @@ def _assigner(source: Transformation, strategy: WatermarkStrategy, source_uid: s
         strategy,
         inputs=((Upstream(source),),),
         output_type=source.output_type,
+        side_outputs=source.side_outputs,
         parallelism=source.parallelism,
         max_parallelism=source.max_parallelism,
         non_parallel=source.non_parallel,

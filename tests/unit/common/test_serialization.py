@@ -43,14 +43,10 @@ class Numbers(DeserializationSchema, SerializationSchema):
     def serialize(self, element: int) -> bytes:
         return str(element - self.base).encode()
 
-    def is_end_of_stream(self, next_element: int) -> bool:
-        return next_element == self.base
-
 
 def test_a_schema_of_ones_own() -> None:
     schema = cloudpickle.loads(cloudpickle.dumps(Numbers()))
     schema.open()
     assert schema.deserialize_all([b"1", b"", b"2"]) == [101, None, 102]
     assert schema.get_produced_type() is None
-    assert schema.is_end_of_stream(schema.deserialize(b"0"))
     assert schema.serialize(107) == b"7"

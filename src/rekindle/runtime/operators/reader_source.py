@@ -162,8 +162,8 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
             else:
                 self.output.emit(records, batch.timestamps)
         aside = [(tag, value) for tag, values in batch.side_outputs.items() for value in values]
-        if aside:
-            self.output.emit_mixed(aside, None)
+        if aside:  # behind the watermarks, so that side outputs have them too
+            (self.output if self._times is None else self._times.output).emit_mixed(aside, None)
         if batch.finished_splits and self._times is not None:
             self._times.finish_splits(batch.finished_splits)
         return len(records) + len(aside)

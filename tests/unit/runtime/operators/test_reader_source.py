@@ -354,3 +354,22 @@ def test_a_batch_checks_its_columns():
         Batch([1, 2], [1])
     with pytest.raises(ValueError, match="has 1 records in its splits"):
         Batch([1, 2], splits=[("0", 1)])
+
+
+def test_side_outputs_of_a_source_have_its_watermarks():
+    """Else a union with one would hold back event time for ever."""
+    stream = checkpointed(1).from_source(AsideInTime(), by_time(), "aside", int)
+    aside = stream.get_side_output(TAG).map(len, int)
+    seen = InProcessJob.of(stream.union(aside).key_by(lambda n: 0, int).process(Times()), max_records=1).run()
+    assert max(watermark for *_, watermark in seen) > 0
+
+
+class AsideInTime(Aside):
+    def create_reader(self, context, splits):
+        return AsideInTimeReader()
+
+
+class AsideInTimeReader(AsideReader):
+    def poll(self, max_records):
+        batch = super().poll(max_records)
+        return None if batch is None else Batch(batch.records, [1000 * self.polled], side_outputs=batch.side_outputs)
