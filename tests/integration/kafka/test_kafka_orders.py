@@ -13,7 +13,7 @@ import pytest
 
 from examples.orders.job import build, environment
 from examples.orders.kafka_ends import KEYS, events_per_partition
-from examples.orders.kafka_topics import CommittedRows, committed_rows, create_topics
+from examples.orders.kafka_topics import committed_rows, create_topics
 from examples.orders.model import expected
 from examples.orders.produce import OrderProducer
 from examples.orders.results import compare_rows
