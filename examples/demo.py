@@ -2,6 +2,7 @@
 
     make demo                                          # or: python -m examples.demo
     make demo ARGS="--orders 50000 --rate 5000 --seed 8"
+    make demo ARGS=--servers                           # from Kafka to Kafka, on a broker that is killed too
 
 The job (`examples/orders`) is a program of its own. While it runs, a function raises, a slot is killed (SIGKILL), the
 program itself is killed and started again, and it is stopped and continued with another parallelism. At the end its
@@ -15,7 +16,6 @@ import argparse
 import signal
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,17 +24,20 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from rich.console import Console
-from rich.table import Table
 
-from examples.orders.model import Row, expected
 from examples.orders.options import parser_of
-from examples.orders.results import BRANCH_STREAMS, Verdict, compare
+from examples.orders.results import Verdict, compare_rows
 from examples.orders.settings import Feed, Settings
-from examples.orders.show.program import OrdersProgram, VisibleRows
+from examples.orders.show.comparison import Model, results_table
+from examples.orders.show.program import OrdersProgram
 from examples.orders.show.scene import Act, Checkpoint, Scene
 from examples.orders.show.screens import Screen, screen_for
+from examples.orders.show.stage import FileStage, Stage
+from tools.servers.server_error import ServerError
 
 PARALLELISM, RESCALED = 2, 3
+#: Events per second. Those in Kafka do not wait while the job is broken, and must outlast all faults.
+_RATE, _KAFKA_RATE = 2_500, 1_000
 _POLL_S = 0.1
 _DEADLINE_S = 180.0
 #: The number of completed checkpoints between two faults.
@@ -50,61 +53,47 @@ def main() -> int:
     arguments = parse_arguments()
     signal.signal(signal.SIGTERM, _terminate)
     console = Console()
-    feed = Feed(orders=arguments.orders, rate=arguments.rate, seed=arguments.seed)
+    rate = arguments.rate or (_KAFKA_RATE if arguments.servers else _RATE)
+    feed = Feed(orders=arguments.orders, rate=rate, seed=arguments.seed)
     try:
         with tempfile.TemporaryDirectory(prefix="rk-demo-", ignore_cleanup_errors=True) as scratch:
-            return Demo(console, Path(scratch), feed).run()
+            return show(console, Path(scratch), feed, arguments.servers)
     except KeyboardInterrupt:
         console.print("Interrupted: the job is gone, and so are its files.")
         return 128 + signal.SIGINT
-    except DemoError as error:
+    except (DemoError, ServerError) as error:
         console.print(f"[red]{error}[/]", highlight=False)
         return 1
 
 
-class Model:
-    """Computes the expected rows on a thread while the job runs."""
+def show(console: Console, folder: Path, feed: Feed, servers: bool) -> int:
+    """Run the demo with files, or with a Kafka broker of its own."""
+    settings = Settings(directory=str(folder), checkpoint_interval_s=2, checkpoint_pause_s=0.5, restart_delay_s=0.5)
+    if not servers:
+        return Demo(console, FileStage(settings), feed).run()
+    from examples.orders.show.kafka_stage import KafkaStage
 
-    def __init__(self, settings: Settings, feed: Feed) -> None:
-        self._rows: dict[str, list[Row]] = {}
-        self._thread = threading.Thread(target=self._run, args=(settings, feed), daemon=True)
-        self._thread.start()
-
-    def _run(self, settings: Settings, feed: Feed) -> None:
-        self._rows = expected(settings, feed)
-
-    def events(self) -> int | None:
-        """The number of events of the job; None until the model has computed it."""
-        return len(self._rows["batches"]) if self._rows else None
-
-    def rows(self) -> dict[str, list[Row]]:
-        """The rows of every stream."""
-        self._thread.join()
-        return self._rows
+    console.print("Starting Kafka", highlight=False)
+    with KafkaStage(settings, feed) as stage:
+        return Demo(console, stage, feed).run()
 
 
 class Demo:
     """One run of the demo: the program, the faults, and the screen."""
 
-    def __init__(self, console: Console, folder: Path, feed: Feed) -> None:
-        settings = Settings(
-            directory=str(folder),
-            sink="files",
-            checkpoint_interval_s=2,
-            checkpoint_pause_s=0.5,
-            restart_delay_s=0.5,
-        )
+    def __init__(self, console: Console, stage: Stage, feed: Feed) -> None:
         self._console = console
-        self._settings = settings
+        self._stage = stage
+        self._settings = stage.settings
         self._feed = feed
-        self._program = OrdersProgram(folder, settings, feed)
-        self._model = Model(settings, feed)
-        self._visible = VisibleRows(self._program.output)
+        self._program = OrdersProgram(Path(self._settings.directory), self._settings, feed)
+        self._model = Model(self._settings, feed)
         self._exception = Act("a function raises")
         self._slot = Act("a slot is killed (SIGKILL)")
+        self._broker = [Act("the Kafka broker is killed (SIGKILL)")] if stage.has_broker else []
         self._driver = Act("the program is killed (SIGKILL)")
         self._rescale = Act(f"stopped; goes on with {RESCALED} slots, not {PARALLELISM}")
-        acts = [self._exception, self._slot, self._driver, self._rescale]
+        acts = [self._exception, self._slot, *self._broker, self._driver, self._rescale]
         title = f"A shop's order system, {feed.orders:,} orders (seed {feed.seed}), is broken {len(acts)} times"
         self._scene = Scene(title, acts)
         self._screen: Screen = screen_for(console, self._scene)
@@ -117,33 +106,64 @@ class Demo:
                 self._break_it()
         finally:
             self._program.close()
-        verdicts = compare(self._program.output, self._model.rows(), self._settings.batch_size, RESCALED)
-        return self._conclude(verdicts)
+        expected = self._model.rows()
+        return self._conclude(compare_rows(self._stage.rows_of, expected, self._settings.batch_size, RESCALED))
 
     # -- the faults ---------------------------------------------------------------------------------------------------
 
     def _break_it(self) -> None:
+        self._fail_a_function()
+        self._kill_a_slot()
+        for act in self._broker:
+            self._kill_the_broker(act)
+        self._kill_the_driver()
+        self._stop_and_rescale()
+        self._screen.say("nothing more is broken; the job runs to its end")
+        self._stage.finish_feed()
+        self._wait("it ended", lambda: self._program.ended() is not None, may_end=True)
+        if self._program.ended() != 0:
+            raise DemoError(f"The job failed:\n{self._program.log()}")
+
+    def _fail_a_function(self) -> None:
         record = max(50, int(self._feed.rate or 0) // (4 * PARALLELISM))
         self._screen.say("starting Spark and the job; checkpoints every 2 s")
         self._program.start(PARALLELISM, fail=f"tracking:{record}:0:{_CHECKPOINTS_BETWEEN}")
         self._wait("it runs", lambda: self._running_since(0.0) is not None)
+        self._stage.start_feed()
         self._screen.say("the job runs; a function is about to raise")
         self._wait("a function raised", lambda: self._first("status", status="RESTARTING") is not None)
         raised = self._first("status", status="RESTARTING")
         assert raised is not None
         self._broken(self._exception, f"at record {record:,} after checkpoint {_CHECKPOINTS_BETWEEN}", raised["at"])
 
+    def _kill_a_slot(self) -> None:
         self._after_checkpoints("a slot is about to be killed")
         failed_at = time.time()
         pid = self._program.kill_slot()
         self._broken(self._slot, f"process {pid}", failed_at)
 
+    def _kill_the_broker(self, act: Act) -> None:
+        """Kill the broker, start it again, and wait for a checkpoint that began after that."""
+        self._after_checkpoints("the broker is about to be killed")
+        failed_at = time.time()
+        pid = self._stage.kill_broker()
+        self._set(act, f"process {pid} is gone")
+        self._screen.say("without a broker the job waits; the broker is started again")
+        self._stage.restart_broker()
+        back_at = time.time()
+        self._wait("it writes to the broker again", lambda: self._checkpoint_begun_after(back_at) is not None)
+        written_at = self._checkpoint_begun_after(back_at)
+        assert written_at is not None
+        self._recovered(act, failed_at, written_at)
+
+    def _kill_the_driver(self) -> None:
         self._after_checkpoints("the program is about to be killed")
         failed_at = time.time()
         pid = self._program.kill_driver()
         self._program.start(PARALLELISM, resume="latest")
         self._broken(self._driver, f"process {pid} is gone; started again", failed_at)
 
+    def _stop_and_rescale(self) -> None:
         self._after_checkpoints("the program is about to be stopped")
         failed_at = time.time()
         self._program.stop()
@@ -154,11 +174,6 @@ class Demo:
             raise DemoError(f"The program did not stop with a savepoint:\n{self._program.log()}")
         self._program.start(RESCALED, resume=stopped["savepoint"])
         self._broken(self._rescale, "started again", failed_at)
-
-        self._screen.say("nothing more is broken; the job runs to its end")
-        self._wait("it ended", lambda: self._program.ended() is not None, may_end=True)
-        if self._program.ended() != 0:
-            raise DemoError(f"The job failed:\n{self._program.log()}")
 
     def _after_checkpoints(self, next_up: str) -> None:
         self._screen.say(f"the job runs; after {_CHECKPOINTS_BETWEEN} checkpoints {next_up}")
@@ -172,10 +187,14 @@ class Demo:
         self._wait("it came back", lambda: self._running_since(failed_at) is not None)
         running_at = self._running_since(failed_at)
         assert running_at is not None
+        self._recovered(act, failed_at, running_at)
+
+    def _recovered(self, act: Act, failed_at: float, running_at: float) -> None:
         restored = self._first("restored", since=failed_at)
         act.seconds = running_at - failed_at
         kind = "savepoint" if act is self._rescale else "checkpoint"
-        act.basis = f"from {kind} {restored['id']}" if restored is not None else "from the beginning"
+        otherwise = "without a restart" if act in self._broker else "from the beginning"
+        act.basis = f"from {kind} {restored['id']}" if restored is not None else otherwise
         self._set(act, "recovered")
 
     def _set(self, act: Act, state: str) -> None:
@@ -206,7 +225,7 @@ class Demo:
                 self._screen.checkpoint(found)
         self._read = len(lines)
         self._scene.total = self._model.events()
-        self._scene.count(self._visible.count())
+        self._scene.count(self._stage.count())
         self._screen.tick()
 
     def _first(self, what: str, since: float = 0.0, **details: Any) -> dict[str, Any] | None:
@@ -220,6 +239,12 @@ class Demo:
         line = self._first("status", since, status="RUNNING")
         return None if line is None else float(line["at"])
 
+    def _checkpoint_begun_after(self, since: float) -> float | None:
+        for line in self._program.journal():
+            if line["what"] == "checkpoint" and line["at"] - line["duration_ms"] / 1000 >= since:
+                return float(line["at"])
+        return None
+
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def _conclude(self, verdicts: list[Verdict]) -> int:
@@ -230,33 +255,12 @@ class Demo:
         times = ", ".join(f"{act.seconds:.1f} s" for act in self._scene.acts if act.seconds is not None)
         events = next(verdict.rows for verdict in verdicts if verdict.stream == "batches")
         self._console.print(
-            f"[green]Proved:[/] the job was broken {len(self._scene.acts)} times, each time it ran again from its last "
-            f"checkpoint ({times}), and all {events:,} events count exactly once in each of the five branches: no row "
-            f"is missing, twice or different ({self._scene.elapsed():.0f} s in all).",
+            f"[green]Proved:[/] the job was broken {len(self._scene.acts)} times, each time it ran again "
+            f"{self._stage.how} ({times}), and all {events:,} events count exactly once in each of the five branches: "
+            f"no row is missing, twice or different ({self._scene.elapsed():.0f} s in all).",
             highlight=False,
         )
         return 0
-
-
-def results_table(verdicts: list[Verdict]) -> Table:
-    """A table of the job's rows beside the model's."""
-    by_stream = {verdict.stream: verdict for verdict in verdicts}
-    title = "Rows written by the broken job, and those of an undisturbed run (plain Python)"
-    table = Table(title=title, title_justify="left")
-    for column in ("branch", "stream"):
-        table.add_column(column)
-    for column in ("broken", "undisturbed"):
-        table.add_column(column, justify="right")
-    table.add_column("")
-    for branch, streams in BRANCH_STREAMS.items():
-        for stream in streams:
-            each = by_stream[stream]
-            wrong = f"{each.missing:,} missing, {each.unexpected:,} not expected {each.complaint}"
-            verdict = "[green]equal[/]" if each.equal else f"[red]DIFFERENT:[/] {wrong}"
-            name = "events in batches" if stream == "batches" else stream
-            table.add_row(branch, name, f"{each.rows:,}", f"{each.expected:,}", verdict)
-            branch = ""
-    return table
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:
@@ -267,8 +271,11 @@ def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """The demo's options."""
     parser = argparse.ArgumentParser(description="An order system is broken on purpose and loses nothing.")
     parser.add_argument("--orders", type=_given("orders"), default=20_000, help="how many orders (default 20,000)")
-    parser.add_argument("--rate", type=_given("rate"), default=2_500, help="events per second (default 2,500)")
+    parser.add_argument(
+        "--rate", type=_given("rate"), help=f"events per second (default {_RATE:,}, with --servers {_KAFKA_RATE:,})"
+    )
     parser.add_argument("--seed", type=parser_of(Feed, "seed"), default=7, help="the seed of the orders (default 7)")
+    parser.add_argument("--servers", action="store_true", help="from Kafka to Kafka, on a broker that is killed too")
     return parser.parse_args(words)
 
 

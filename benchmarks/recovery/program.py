@@ -98,7 +98,7 @@ def main() -> int:
         more["execution.state-recovery.path"] = arguments.resume
     env = environment(settings, **more)
     source = LiveOrderSource(load.feed(), millis(settings.out_of_orderness_s), load.clock(folder))
-    files = ends("files", str(folder / "output"))
+    files = ends(replace(settings, sink="files", directory=str(folder)))
 
     def probed(stream: str) -> Sink[Any]:
         return ProbeSink(folder) if stream == "statuses" else files(stream)

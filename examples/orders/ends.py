@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from examples.orders.kafka_ends import kafka_sink
+from examples.orders.settings import Settings
 from rekindle.common import Encoder
 from rekindle.datastream.connectors import Sink, SinkWriter, WriterInitContext
 from rekindle.datastream.connectors.file_system import BucketAssigner, FileSink
@@ -29,17 +31,20 @@ STREAMS = (
 )
 
 
-def ends(kind: str, directory: str) -> Ends:
+def ends(settings: Settings) -> Ends:
     """The sinks of the kind that `--sink` names.
 
-    >>> ends("print", "")("stock")
+    >>> ends(Settings(sink="print"))("stock")
     PrintSink('stock')
     """
-    if kind == "print":
+    if settings.sink == "print":
         return PrintSink
-    if kind == "files":
-        return lambda stream: file_sink(os.path.join(directory, stream))
-    raise ValueError(f"There is no sink called {kind!r}: use print or files.")
+    if settings.sink == "files":
+        output = os.path.join(os.path.abspath(settings.directory), "output")
+        return lambda stream: file_sink(os.path.join(output, stream))
+    if settings.sink == "kafka":
+        return lambda stream: kafka_sink(settings, stream)
+    raise ValueError(f"There is no sink called {settings.sink!r}: use print, files or kafka.")
 
 
 def file_sink(directory: str) -> FileSink[Any]:

@@ -18,6 +18,7 @@ from examples.orders.batches import BatchSink
 from examples.orders.deduplication import DROPPED, Deduplicate
 from examples.orders.ends import Ends, ends
 from examples.orders.faults import FailAt, Fault
+from examples.orders.kafka_ends import kafka_source
 from examples.orders.purchases import LATE_PURCHASES, DescribeWindow, PurchaseTotals, SumPurchases, purchases_of
 from examples.orders.records import OrderEvent, OrderStatus, Purchase, StockMove, StockUpdate, UserPurchases
 from examples.orders.settings import Feed, Settings, millis
@@ -64,9 +65,7 @@ def environment(settings: Settings, **more: str) -> StreamExecutionEnvironment:
 
 def build(env: StreamExecutionEnvironment, settings: Settings, feed: Feed, faults: Sequence[Fault] = ()) -> None:
     """Put the job into an environment. Operators with state have a uid, by which a restore finds their state."""
-    source = _source(settings.source, feed, millis(settings.out_of_orderness_s))
-    sinks = ends(settings.sink, os.path.join(os.path.abspath(settings.directory), "output"))
-    connect(order_events(env, settings, source), settings, sinks, faults)
+    connect(order_events(env, settings, _source(settings, feed)), settings, ends(settings), faults)
 
 
 def order_events(env: StreamExecutionEnvironment, settings: Settings, source: Source[OrderEvent]) -> DataStream:
@@ -77,10 +76,12 @@ def order_events(env: StreamExecutionEnvironment, settings: Settings, source: So
     return env.from_source(source, timed, "orders", OrderEvent).uid("orders")
 
 
-def _source(kind: str, feed: Feed, bound_ms: int) -> Source[OrderEvent]:
-    if kind == "generator":
-        return OrderSource(feed, bound_ms)
-    raise ValueError(f"There is no source called {kind!r}: use generator.")
+def _source(settings: Settings, feed: Feed) -> Source[OrderEvent]:
+    if settings.source == "generator":
+        return OrderSource(feed, millis(settings.out_of_orderness_s))
+    if settings.source == "kafka":
+        return kafka_source(settings, feed)
+    raise ValueError(f"There is no source called {settings.source!r}: use generator or kafka.")
 
 
 def connect(events: DataStream, settings: Settings, sinks: Ends, faults: Sequence[Fault] = ()) -> None:

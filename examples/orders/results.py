@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,10 +60,20 @@ class Verdict:
 
 
 def compare(output: Path, expected: Mapping[str, Iterable[Row]], batch_size: int, partial: int) -> list[Verdict]:
+    """Compare the files below `output` with the model's rows."""
+    return compare_rows(lambda stream: rows_of(output / stream), expected, batch_size, partial)
+
+
+def compare_rows(
+    rows_of_stream: Callable[[str], Iterable[Any]],
+    expected: Mapping[str, Iterable[Row]],
+    batch_size: int,
+    partial: int,
+) -> list[Verdict]:
     """Compare each stream as a multiset of rows; at most `partial` batches may be smaller than the others."""
     verdicts = []
     for stream in STREAMS:
-        rows = list(rows_of(output / stream))
+        rows = list(rows_of_stream(stream))
         complaint = ""
         if stream == "batches":
             complaint = _batch_complaint([len(batch["events"]) for batch in rows], batch_size, partial)

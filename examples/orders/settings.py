@@ -22,7 +22,9 @@ class Feed:
     seed: int = setting(7, "the seed of the generated orders")
     orders: int | None = setting(None, "how many orders there are; none: they never end", least=1)
     rate: float | None = setting(100.0, "events per second over all subtasks; none: as fast as it goes", least=0.001)
-    splits: int = setting(12, "parts that the feed is read in, the most source subtasks there can be", least=1)
+    splits: int = setting(
+        12, "parts that the feed is read in (in Kafka, partitions), the most source subtasks there can be", least=1
+    )
     users: int = setting(500, "how many users order", least=1)
     products: int = setting(100, "how many products there are; the first ones sell best", least=1)
     categories: int = setting(6, "how many categories there are", least=1)
@@ -63,8 +65,11 @@ class Settings:
     order_retention_s: float = setting(86_400.0, "how long an order is remembered after its end")
     order_lifetime_s: float = setting(90 * 86_400.0, "an older order is forgotten even if it has not ended")
 
-    source: str = setting("generator", "where orders come from: generator")
-    sink: str = setting("print", "where results go: print, files")
+    source: str = setting("generator", "where orders come from: generator, kafka")
+    sink: str = setting("print", "where results go: print, files, kafka")
+    bootstrap: str = setting("localhost:9092", "the addresses of Kafka's brokers")
+    source_topic: str = setting("orders", "the Kafka topic of orders, with one partition per split of the feed")
+    sink_topics: str = setting("orders-", "how the Kafka topics of results begin, one per stream of results")
 
 
 def millis(seconds: float) -> int:

@@ -131,12 +131,17 @@ class OrderReader(SourceReader[OrderEvent]):
         return orders is None or order < orders
 
 
+def whole_feed(feed: Feed, out_of_orderness_ms: int) -> OrderReader:
+    """A single reader of all splits, without a rate limit."""
+    source = OrderSource(feed, out_of_orderness_ms)
+    return OrderReader(OrderLives(feed, out_of_orderness_ms), source.create_splits(1))
+
+
 def all_events(feed: Feed, out_of_orderness_ms: int) -> list[OrderEvent]:
     """Every event of a bounded feed, duplicates included, in the order of a single reader.
 
     >>> len(all_events(Feed(orders=5, duplicates=0, cancellations=0, misfits=0), 5000))
     20
     """
-    source = OrderSource(feed, out_of_orderness_ms)
-    reader = OrderReader(OrderLives(feed, out_of_orderness_ms), source.create_splits(1))
+    reader = whole_feed(feed, out_of_orderness_ms)
     return [event for polled in iter(lambda: reader.poll(10_000), None) for event in polled]

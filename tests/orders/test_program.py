@@ -108,7 +108,8 @@ def test_a_fault_that_does_not_exist_is_named(capsys):
 
 def test_every_stream_has_an_end_and_belongs_to_a_branch(tmp_path):
     assert sorted(stream for streams in BRANCH_STREAMS.values() for stream in streams) == sorted(STREAMS)
-    assert all(ends("files", str(tmp_path))(stream) for stream in STREAMS)
+    for kind in ("print", "files", "kafka"):
+        assert all(ends(Settings(directory=str(tmp_path), sink=kind))(stream) for stream in STREAMS)
 
 
 def test_a_journal_is_read_while_it_is_written(tmp_path):
