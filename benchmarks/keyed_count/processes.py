@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +56,20 @@ def require_module(name: str) -> None:
 
 
 def json_lines(
-    interpreter: Path, module: str, arguments: list[str], limit_seconds: float = TIME_LIMIT_SECONDS
+    interpreter: Path,
+    module: str,
+    arguments: list[str],
+    limit_seconds: float = TIME_LIMIT_SECONDS,
+    variables: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Run ``python -m module`` from the clone's root and return the JSON objects it printed, one per line."""
+    """Run ``python -m module`` from the clone's root and return the JSON objects it printed, one per line.
+
+    ``variables`` are added to its environment.
+    """
     process = subprocess.Popen(
         [str(interpreter), "-m", module, *arguments],
         cwd=CLONE,
-        env=environment(interpreter),
+        env={**environment(interpreter), **(variables or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
