@@ -1,0 +1,59 @@
+"""How far a running job is behind: Kafka's own tool shows its group, and the job's client shows the same as metrics."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from rekindle.common import JobClient, WatermarkStrategy
+from rekindle.datastream import StreamExecutionEnvironment
+from tests.kafka_topics import committed, fill, source_of
+from tests.waiting import wait_until
+from tools.servers.kafka_access import KafkaAccess
+
+DEADLINE_S = 60.0
+NEVER_MS = 3_600_000
+
+
+def test_a_running_jobs_group_has_its_lag_in_kafkas_tool_and_in_the_metrics(
+    spark: Any, kafka: KafkaAccess, topic: Callable[..., str]
+) -> None:
+    name, group = topic(partitions=2), uuid.uuid4().hex
+    fill(kafka, name, 0, range(30))
+    fill(kafka, name, 1, range(20))
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env.enable_checkpointing(NEVER_MS)
+    source = source_of(kafka, name, group_id=group).build()
+    env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", str).add_sink(lambda value: None)
+    client = env.execute_async("lag")
+    try:
+        wait_until(lambda: offsets(client, name, "currentOffset") == {0: 29, 1: 19}, "both are read", DEADLINE_S)
+        client.trigger_checkpoint().result(DEADLINE_S)
+        wait_until(lambda: committed(kafka, group, name, 1) == 20, "the checkpoint's offsets", DEADLINE_S)
+        fill(kafka, name, 0, range(12))
+        wait_until(lambda: offsets(client, name, "currentOffset") == {0: 41, 1: 19}, "more is read", DEADLINE_S)
+
+        assert described(kafka, group, name) == {0: (30, 42, 12), 1: (20, 20, 0)}
+        assert offsets(client, name, "committedOffset") == {0: 30, 1: 20}
+        lags = [each.value for each in client.get_metrics() if each.name.endswith("KafkaConsumer.records-lag-max")]
+        assert lags == [0], "everything was read, though not committed"
+    finally:
+        client.cancel().result(DEADLINE_S)
+
+
+def described(kafka: KafkaAccess, group: str, topic: str) -> dict[int, tuple[int, ...]]:
+    """Committed offset, end and lag of each partition, as kafka-consumer-groups prints them."""
+    lines = re.findall(
+        rf"{group}\s+{re.escape(topic)}\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)", text := kafka.consumer_groups_describe(group)
+    )
+    assert lines, text
+    return {int(partition): tuple(map(int, numbers)) for partition, *numbers in lines}
+
+
+def offsets(client: JobClient, topic: str, metric: str) -> dict[int, int]:
+    """A metric of each partition, by the partition's number."""
+    pattern = re.compile(rf"KafkaSourceReader\.topic\.{re.escape(topic)}\.partition\.(\d+)\.{metric}")
+    found = [(pattern.fullmatch(each.name), each.value) for each in client.get_metrics()]
+    return {int(match[1]): value for match, value in found if match is not None}
