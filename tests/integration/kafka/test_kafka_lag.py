@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from rekindle.common import JobClient, WatermarkStrategy
 from rekindle.datastream import StreamExecutionEnvironment
+from rekindle.datastream.connectors.kafka import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
 from tests.kafka_topics import committed, fill, source_of
 from tests.waiting import wait_until
 from tools.servers.kafka_access import KafkaAccess
@@ -64,3 +66,17 @@ def offsets(client: JobClient, topic: str, metric: str) -> dict[int, int]:
     pattern = re.compile(rf"KafkaSourceReader\.topic\.{re.escape(topic)}\.partition\.(\d+)\.{metric}")
     found = [(pattern.fullmatch(each.name), each.value) for each in client.get_metrics()]
     return {int(match[1]): value for match, value in found if match is not None}
+
+
+def test_a_broker_that_never_had_a_group_answers_that_nothing_is_committed(own_broker: Callable[..., Any]) -> None:
+    """Its coordinator starts with the first question. The admin client's dies of the answer: librdkafka issue 5040."""
+    broker = own_broker()
+    name = broker.create_topic("first")
+    starting = KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy.EARLIEST)
+
+    def begins(number: int) -> list[int]:
+        source = source_of(broker, name, group_id=f"new-{number}").set_starting_offsets(starting).build()
+        return [split.position[0] for split in source.create_splits(1)]
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(begins, range(24))) == [[0]] * 24
