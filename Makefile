@@ -17,7 +17,7 @@ help: ## this list
 	@echo "make <target> [ARGS=\"...\"] [PYTHON=/path/to/python3]"
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
 
-demo: $(READY) ## a shop's order system is broken four times and loses nothing (two minutes)
+demo: $(READY) ## a shop's order system is broken four times and loses nothing (two minutes; ARGS=--servers: with Kafka)
 	@$(PY) -m examples.demo $(ARGS)
 
 test: check ## the checks, then every test: unit and docstrings first, then those that need Spark

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from rekindle.common import SimpleStringSchema, WatermarkStrategy
@@ -40,12 +40,21 @@ def add_partitions(kafka: KafkaAccess, topic: str, total: int) -> None:
 
 
 def committed(kafka: KafkaAccess, group: str, topic: str, partition: int = 0) -> int | None:
-    """The offset that a group has committed, as an admin sees it."""
-    admin = AdminClient(kafka.client() | QUIET)
-    asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition)])
-    answer = next(iter(admin.list_consumer_group_offsets([asked], request_timeout=30).values())).result()
-    offset = answer.topic_partitions[0].offset
-    return offset if offset >= 0 else None
+    """The offset that a group has committed, or None; also None while the group's coordinator starts.
+
+    An admin client's question would kill the process in that case (librdkafka issue 5040).
+    """
+    consumer = Consumer(kafka.client(group_id=group, enable_auto_commit=False) | QUIET)
+    try:
+        (answer,) = consumer.committed([TopicPartition(topic, partition)], timeout=30)
+    except KafkaException as error:
+        if error.args[0].name() not in ("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"):
+            raise
+        return None
+    finally:
+        consumer.close()
+    assert answer.error is None, answer.error
+    return answer.offset if answer.offset >= 0 else None
 
 
 def wait_for_commits(kafka: KafkaAccess, reader: Any, group: str) -> None:

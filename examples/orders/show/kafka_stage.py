@@ -64,9 +64,22 @@ class KafkaStage:
         """Send the rest as fast as it goes."""
         self._producer.hurry()
 
+    def sent(self) -> int:
+        """How many events were sent."""
+        return self._producer.sent
+
+    def wait_for_feed(self) -> None:
+        """Wait until the broker has every event."""
+        self._producer.wait()
+
+    @property
+    def broker_pid(self) -> int:
+        """The broker's process id."""
+        return self._broker.pid
+
     def kill_broker(self) -> int:
         """Send SIGKILL to the broker; returns its process id."""
-        pid = self._broker.pid
+        pid = self.broker_pid
         self._broker.kill()
         return pid
 

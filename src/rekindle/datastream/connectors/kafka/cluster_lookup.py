@@ -25,6 +25,9 @@ Partitions = Collection[KafkaTopicPartition]
 _TRIED_AGAIN = ("_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN")
 #: Reports that time does not heal.
 _HOPELESS = ("_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL")
+#: What a broker answers while the coordinator of a group starts or moves.
+_NO_COORDINATOR_YET = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS")
+_COORDINATOR_PAUSE_S = 0.1
 _TRY_S = 1.0
 
 
@@ -99,14 +102,30 @@ class ClusterLookup:
         """Return the group's committed offsets; partitions without one are left out."""
         if not partitions:
             return {}
-        package = confluent_kafka()
-        asked = package.ConsumerGroupTopicPartitions(self._settings.group_id, list(_topic_partitions(partitions)))
+        # Not the admin client: its question kills the process while the group's coordinator starts (librdkafka 5040).
+        consumer = new_client("Consumer", self._settings.consumer_of_group(), self._reports)
         try:
-            futures = self._client.list_consumer_group_offsets([asked], request_timeout=self._settings.timeout_s)
-            answered = next(iter(futures.values())).result().topic_partitions
-        except package.KafkaException as error:
+            answered = self._ask_group(consumer, list(_topic_partitions(partitions)))
+        except confluent_kafka().KafkaException as error:
             raise self._failed(error, f"look up the offsets of the group '{self._settings.group_id}'") from None
+        finally:
+            consumer.close()
         return {KafkaTopicPartition(each.topic, each.partition): each.offset for each in answered if each.offset >= 0}
+
+    def _ask_group(self, consumer: Any, asked: list[Any]) -> list[Any]:
+        """Return the group's offsets; ask again while its coordinator starts or moves."""
+        deadline = time.monotonic() + self._settings.timeout_s
+        while True:
+            try:
+                answered: list[Any] = consumer.committed(asked, timeout=max(0.1, deadline - time.monotonic()))
+                failed = next((each.error for each in answered if each.error is not None), None)
+                if failed is None:
+                    return answered
+                raise confluent_kafka().KafkaException(failed)
+            except confluent_kafka().KafkaException as error:
+                if error_name(error) not in _NO_COORDINATOR_YET or time.monotonic() > deadline:
+                    raise
+                time.sleep(_COORDINATOR_PAUSE_S)
 
     def _list_offsets(self, specs: Mapping[KafkaTopicPartition, Any], doing: str) -> Offsets:
         if not specs:

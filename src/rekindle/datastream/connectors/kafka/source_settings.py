@@ -60,6 +60,11 @@ class SourceSettings:
         """Return the properties of the driver's client."""
         return {"client.id": self._client_id("driver"), **admin_properties(self._without_client_id())}
 
+    def consumer_of_group(self) -> dict[str, Any]:
+        """Return the properties of a client that asks for the group's offsets and reads nothing."""
+        ruled = {"client.id": self._client_id("driver"), "enable.auto.commit": False}
+        return consumer_properties(self._without_client_id()) | ruled
+
     def consumer(self, subtask: int, periodic_commits: bool) -> dict[str, Any]:
         """Return the properties of a reader's client."""
         chosen = {
