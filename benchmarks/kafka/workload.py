@@ -84,6 +84,11 @@ class Progress:
             self._next = self.done + self._step
             self.note()
 
+    def end(self) -> None:
+        """Note the time of the last record, unless that was done."""
+        if not self.marks or self.marks[-1].records < self.done:
+            self.note()
+
     def note(self) -> None:
         """Note the time now."""
         self.marks.append(Mark(time.time(), self.done))

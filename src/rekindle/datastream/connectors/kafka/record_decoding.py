@@ -76,8 +76,8 @@ class OpenDecoding:
             records = self._decode_all(messages)
         except Exception:
             return self._one_by_one(messages, with_timestamps)
-        kept = list(map(is_not, records, repeat(None)))
-        if not all(kept):
+        if not all(map(is_not, records, repeat(None))):
+            kept = [record is not None for record in records]
             records, messages = list(compress(records, kept)), list(compress(messages, kept))
         return Decoded(records, _timestamps(messages) if with_timestamps else None)
 
