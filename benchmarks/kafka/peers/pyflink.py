@@ -21,12 +21,11 @@ from pyflink.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSo
 from pyflink.datastream.state import ValueStateDescriptor
 
 from benchmarks.kafka.peers.arguments import parser
-from benchmarks.kafka.peers.jars import jar
+from benchmarks.kafka.peers.connector_jar import connector_jar
 from benchmarks.kafka.workload import Progress, pairs_decoder, report
 from benchmarks.keyed_count.peers.pyflink import MODES, WORKERS, configuration, environment_with
 from benchmarks.keyed_count.workload import Mark
 
-CONNECTOR = ("org.apache.flink", "flink-sql-connector-kafka", "5.0.0-2.2")
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 
 
@@ -73,7 +72,7 @@ class Count(KeyedProcessFunction):
 
 def run(options: argparse.Namespace, settings: dict[str, str], directory: str) -> None:
     env = environment_with(settings)
-    env.add_jars(jar(*CONNECTOR).as_uri())
+    env.add_jars(connector_jar().as_uri())
     source = (
         KafkaSource.builder()
         .set_bootstrap_servers(options.bootstrap)
@@ -102,7 +101,7 @@ def main() -> None:
         run(options, settings, directory)
         noted = [json.loads(path.read_text()) for path in Path(directory).glob("*.json")]
     marks = [[Mark(*mark) for mark in note["marks"]] for note in noted]
-    said = {"decoder": options.decoder, "workers": os.environ[WORKERS], "connector": "-".join(CONNECTOR[1:])}
+    said = {"decoder": options.decoder, "workers": os.environ[WORKERS], "connector": connector_jar().stem}
     report("pyflink", marks, sum(note["counted"] for note in noted), options.records, {**said, **settings})
 
 
