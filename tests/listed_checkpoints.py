@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rekindle.checkpoint.latest import folders_with
+from rekindle.checkpoint.latest_checkpoint import folders_with
 from rekindle.checkpoint.paths import METADATA, job_folder
 from rekindle.checkpoint.store.port import Store
 

@@ -15,7 +15,7 @@ from rekindle.runtime.context import Accumulators, OperatorContext
 from rekindle.runtime.operators import build_operator
 from rekindle.runtime.operators.build_operator import selector_function, window_operator_class
 from rekindle.runtime.operators.roles import PreparesSnapshot
-from rekindle.runtime.operators.windows.general import GeneralWindowOperator
+from rekindle.runtime.operators.windows.general_windows import GeneralWindowOperator
 from rekindle.runtime.operators.windows.namespaces import windowed_backend
 from rekindle.runtime.operators.windows.window_operator import LATE_RECORDS_DROPPED, WindowOperator
 from rekindle.runtime.state.backend import KeyedStateOptions

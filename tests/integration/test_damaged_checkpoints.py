@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.checkpoint import resolve
-from rekindle.checkpoint.paths import metadata_path
+from rekindle.checkpoint import load_checkpoint
+from rekindle.checkpoint.paths import metadata_path, url_of
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.common import Types, WatermarkStrategy
 from rekindle.datastream import KeyedProcessFunction
@@ -100,8 +100,8 @@ def flip(store: LocalStore, path: str) -> None:
 
 def flip_state(store: LocalStore, folder: str) -> str:
     """Change a byte in a file that only this checkpoint needs. Returns the file's name."""
-    older = [resolve.load(store, each).manifest.files() for each in list_checkpoints(store, "damaged")[:-1]]
-    loaded = resolve.load(store, folder)
+    older = [load_checkpoint.load(store, each).manifest.files() for each in list_checkpoints(store, "damaged")[:-1]]
+    loaded = load_checkpoint.load(store, folder)
     own = sorted(set(loaded.manifest.files()) - {file for files in older for file in files})
     flip(store, f"{loaded.root}/{own[0]}")
     return own[0]
@@ -146,7 +146,7 @@ def test_with_a_committing_sink_it_is_refused_and_the_older_one_offered(spark, d
         env.execute("damaged")
     text = str(caught.value)
     assert damaged in text
-    assert f"the newest older good checkpoint is {resolve.url_of(store, older)}" in text
+    assert f"the newest older good checkpoint is {url_of(store, older)}" in text
     assert "'Sink: ledger' would hand out again" in text
     # With the permission that the message names the job goes on.
     env, stream = counts(directory, **{"execution.state-recovery.path": "latest", ALLOW: "true"})

@@ -15,11 +15,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from rekindle.checkpoint.compaction import RewriteRules
 from rekindle.checkpoint.manifest import FileRef, SubtaskState
 from rekindle.checkpoint.parts import OperatorSnapshotFutures, on_top_of, write_subtask
 from rekindle.checkpoint.read_state import read_parts
 from rekindle.checkpoint.rescale import SubtaskShare
-from rekindle.checkpoint.rewrites import RewriteRules
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.common.typeinfo import Types

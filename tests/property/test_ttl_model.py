@@ -26,7 +26,7 @@ from rekindle.datastream.state import (
     ValueStateDescriptor,
 )
 from rekindle.runtime.state.backend import KeyedStateOptions
-from rekindle.runtime.state.changes import ROW_COLUMNS
+from rekindle.runtime.state.change_tracking import ROW_COLUMNS
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.testing import ManualClock
 from tests.property.collect import Collect

@@ -121,16 +121,22 @@ class KafkaBroker(KafkaAccess):
     def _properties_file(self) -> Path:
         return self.folder / "server.properties"
 
+    @property
+    def _temporary_files(self) -> Path:
+        return self.folder / "tmp"
+
     def _prepare(self, jars: Path) -> None:
         """Write the properties, and at the first start in this folder an empty data folder."""
         data = self.folder / "data"
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._temporary_files.mkdir(parents=True, exist_ok=True)
         self._properties_file.write_text(self._properties_text(data))
         if not data.exists():
             write_data_folder(jars, self._properties_file, data)
 
     def _command(self, jars: Path) -> list[str]:
-        options = (log_option(), "-Xms64m", *ClassArchive(jars).use(), *self._java_options)
+        # A killed broker leaves the native libraries that it unpacked: they lie in its folder, which is removed.
+        options = (log_option(), "-Xms64m", f"-Djava.io.tmpdir={self._temporary_files}")
+        options = (*options, *ClassArchive(jars).use(), *self._java_options)
         return [*java_command(jars, *options, heap_mb=_HEAP_MB), "kafka.Kafka", str(self._properties_file)]
 
     def _properties_text(self, data: Path) -> str:

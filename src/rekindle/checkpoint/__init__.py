@@ -2,9 +2,10 @@
 
 - `store/`: the port with four verbs (I15) and its implementations; `paths`: the one owner of the layout (I14)
 - `parts`: a subtask's state, captured and written; `statefile`: parts in few large files; `part_formats`,
-  `committables`: the bytes of a part; `rewrites`: what the next checkpoint writes whole
+  `committables`: the bytes of a part; `compaction`: what the next checkpoint writes whole
 - `manifest`: the content of `_metadata`; `publish`: complete a checkpoint, delete files; `ownership`: which driver may
-- `notes`: what a run began from, that it completed a checkpoint, the savepoint that it was stopped with
-- `latest`: which checkpoint is a job's latest; `resolve`: find, read and verify it; `retention`: what may be deleted
+- `timeline_notes`: what a run began from, that it completed a checkpoint, the savepoint that it was stopped with
+- `latest_checkpoint`: which checkpoint is a job's latest; `load_checkpoint`: find, read and verify it;
+  `retention`: what may be deleted
 - `rescale`: each subtask's share of a checkpoint; `redistribute`: how lists are shared out; `read_state`: read a share
 """

@@ -81,7 +81,7 @@ class SubtaskState(msgspec.Struct, frozen=True):
     #: Bytes that this checkpoint wrote, and bytes of all parts that it consists of.
     new_bytes: int = 0
     full_bytes: int = 0
-    #: The size of each file that it refers to; `rewrites` looks for files with few live bytes.
+    #: The size of each file that it refers to; `compaction` looks for files with few live bytes.
     file_bytes: dict[str, int] = {}
     #: Chunks that waited in front of the task, as `runtime.in_flight` writes them; with a chain's head.
     in_flight: Blob | None = None

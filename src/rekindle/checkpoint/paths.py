@@ -19,6 +19,9 @@ import secrets
 from dataclasses import dataclass
 from typing import Final
 
+from rekindle.checkpoint.store.port import Store
+from rekindle.errors import StoreError
+
 METADATA: Final = "_metadata"
 STOPPED: Final = "_stopped"
 BEGUN: Final = "_begun"
@@ -263,3 +266,28 @@ def timeline_order(timeline: str) -> tuple[int, str]:
     """Sorts timelines by the attempt that began them."""
     digits = timeline.partition("-")[0]
     return (int(digits) if digits.isdecimal() else 0, timeline)
+
+
+def url_of(store: Store, path: str) -> str:
+    """The URL of a path in a store, as users write it.
+
+    >>> from rekindle.checkpoint.store.open_store import open_store
+    >>> url_of(open_store("file:///checkpoints"), "orders/00000001-0a1b2c3d/chk-7")
+    'file:///checkpoints/orders/00000001-0a1b2c3d/chk-7'
+    """
+    return store.url + path if store.url.endswith("/") else f"{store.url}/{path}"
+
+
+def checked_path(path: str) -> str:
+    """Check that a path stays below a store's root, and return it: paths in manifests come from outside.
+
+    >>> checked_path("orders/chk-1/_metadata")
+    'orders/chk-1/_metadata'
+    >>> checked_path("../secrets")
+    Traceback (most recent call last):
+    rekindle.errors.StoreError: '../secrets' is not a path inside a checkpoint store.
+    """
+    parts = path.split("/")
+    if any(part in ("", ".", "..") for part in parts) or "\\" in path or not path.isprintable():
+        raise StoreError(f"{path!r} is not a path inside a checkpoint store.")
+    return path

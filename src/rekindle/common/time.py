@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any
 
-from rekindle.serde.tagged import register_value_type
+from rekindle.serde.tagged_codec import register_value_type
 
 __all__ = ["Duration", "Instant", "Time", "TimeUnit", "as_millis"]
 

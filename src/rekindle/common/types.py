@@ -7,7 +7,7 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from rekindle.serde.tagged import register_value_type
+from rekindle.serde.tagged_codec import register_value_type
 
 __all__ = ["Row", "RowKind"]
 

@@ -40,7 +40,7 @@ from rekindle.graph.settings import JobSettings
 from rekindle.metrics import MetricGroup
 from rekindle.runtime.raw_streams import RawInputs
 from rekindle.runtime.state.backend import KeyedStateBackend
-from rekindle.runtime.state.changes import ROW_KEY
+from rekindle.runtime.state.change_tracking import ROW_KEY
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.task_metrics import TaskMetricGroup
 from rekindle.runtime.timers import InternalTimers

@@ -16,9 +16,9 @@ from time import monotonic
 import msgspec
 
 from rekindle.checkpoint.committables import StoredCommittable
+from rekindle.checkpoint.compaction import Rewrites
 from rekindle.checkpoint.part_formats import SourceState, TaskState
 from rekindle.checkpoint.parts import OperatorSnapshotFutures, write_subtask
-from rekindle.checkpoint.rewrites import Rewrites
 from rekindle.checkpoint.statefile import PartWriter
 from rekindle.datastream.functions import KeyedStateStore
 from rekindle.datastream.functions.checkpointed import StateInitializationContext, StateSnapshotContext
@@ -28,7 +28,7 @@ from rekindle.errors import RekindleError, StateAccessError
 from rekindle.protocol import CheckpointOrder, WrittenOperator
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.raw_streams import RawKeyedOutput, RawOperatorOutput
-from rekindle.runtime.state.format import CapturedGroup
+from rekindle.runtime.state.keyed_state_format import CapturedGroup
 
 _encode = msgspec.msgpack.Encoder().encode
 

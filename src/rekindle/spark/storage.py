@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rekindle import config
-from rekindle.checkpoint import resolve
-from rekindle.checkpoint.latest import LATEST, is_url, latest
+from rekindle.checkpoint import load_checkpoint
+from rekindle.checkpoint.latest_checkpoint import LATEST, is_url, latest
+from rekindle.checkpoint.load_checkpoint import LoadedCheckpoint
+from rekindle.checkpoint.paths import url_of
 from rekindle.checkpoint.rescale import stored_max_parallelism
-from rekindle.checkpoint.resolve import LoadedCheckpoint
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.store.open_store import check_usable
 from rekindle.checkpoint.store.options import open_configured, options_for, store_options
-from rekindle.checkpoint.store.port import Store, url_of
+from rekindle.checkpoint.store.port import Store
 from rekindle.common.configuration import Configuration
 from rekindle.coordinator.checkpoints.fallback import GoingBack, load_or_older
 from rekindle.errors import CheckpointNotFoundError, ConfigurationError
@@ -72,7 +73,7 @@ class JobStorage:
         return self._latest() if self.path == LATEST else self._at(self.path)
 
     def _at(self, path: str) -> LoadedCheckpoint:
-        location = resolve.locate(path, options_for(path, self.options))
+        location = load_checkpoint.locate(path, options_for(path, self.options))
         return load_or_older(location.store, location.path, self.going_back)
 
     def _latest(self) -> LoadedCheckpoint | None:

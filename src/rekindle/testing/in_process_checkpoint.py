@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from rekindle.checkpoint import resolve
+from rekindle.checkpoint import load_checkpoint
 from rekindle.checkpoint.manifest import Manifest, ManifestKind, OperatorState, SubtaskState
 from rekindle.checkpoint.parts import OperatorSnapshotFutures, on_top_of
 from rekindle.checkpoint.paths import (
@@ -141,8 +141,8 @@ class StoredCheckpoint:
     @staticmethod
     def at(url: str) -> StoredCheckpoint:
         """Load the checkpoint at a path or URL, as `execution.state-recovery.path` takes it."""
-        location = resolve.locate(url)
-        loaded = resolve.load(location.store, location.path)
+        location = load_checkpoint.locate(url)
+        loaded = load_checkpoint.load(location.store, location.path)
         return StoredCheckpoint(location.store, loaded.path, loaded.manifest)
 
     @property
@@ -164,7 +164,7 @@ class RestorePoint:
     def of(checkpoint: InProcessCheckpoint | StoredCheckpoint, plan: JobPlan) -> RestorePoint:
         """Load, verify and share out a checkpoint as the driver does, for any parallelism."""
         assert checkpoint.manifest is not None  # the first access writes the checkpoint
-        loaded = resolve.load(checkpoint.store, checkpoint.path)
+        loaded = load_checkpoint.load(checkpoint.store, checkpoint.path)
         allow = plan.settings.allow_non_restored_state
         assigned = assign(loaded.manifest, restore_targets(plan), allow_non_restored_state=allow)
         by_subtask: dict[int, dict[str, SubtaskShare]] = {}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rekindle.checkpoint import publish as publishing
-from rekindle.checkpoint.latest import latest
+from rekindle.checkpoint.latest_checkpoint import latest
 from rekindle.checkpoint.ownership import Claim, check_owner, claim_first, claim_next, newest_attempt
 from rekindle.checkpoint.paths import owners_folder
 from rekindle.checkpoint.publish import publish

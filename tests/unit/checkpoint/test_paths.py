@@ -9,6 +9,7 @@ from hypothesis import example, given
 from rekindle.checkpoint.paths import (
     CheckpointPath,
     StateFileName,
+    checked_path,
     checkpoint_folder,
     escaped,
     is_timeline,
@@ -21,7 +22,6 @@ from rekindle.checkpoint.paths import (
     timeline_folder,
     timeline_order,
 )
-from rekindle.checkpoint.store.port import checked_path
 
 
 @given(st.text(max_size=300), st.text(max_size=300))

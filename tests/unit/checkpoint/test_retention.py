@@ -6,6 +6,7 @@ import hypothesis.strategies as st
 import msgspec
 from hypothesis import given
 
+from rekindle.checkpoint.load_checkpoint import load
 from rekindle.checkpoint.manifest import (
     FileRef,
     KeyedPart,
@@ -18,7 +19,6 @@ from rekindle.checkpoint.manifest import (
 from rekindle.checkpoint.ownership import claim_next
 from rekindle.checkpoint.parts import OperatorSnapshotFutures
 from rekindle.checkpoint.paths import StateFileName, checkpoint_folder, metadata_path, shared_reference
-from rekindle.checkpoint.resolve import load
 from rekindle.checkpoint.retention import abandoned, orphans, outdated, remove
 from rekindle.checkpoint.store.memory import MemoryStore
 from tests.listed_checkpoints import list_checkpoints

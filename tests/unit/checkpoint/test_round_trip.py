@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.checkpoint.latest import latest
+from rekindle.checkpoint.latest_checkpoint import latest
+from rekindle.checkpoint.load_checkpoint import load
 from rekindle.checkpoint.manifest import KeyedPart, Manifest, OperatorState, PartKind
 from rekindle.checkpoint.ownership import Claim
 from rekindle.checkpoint.parts import OperatorSnapshotFutures, write_subtask
 from rekindle.checkpoint.publish import publish
 from rekindle.checkpoint.read_state import read_parts, read_subtask
 from rekindle.checkpoint.rescale import OperatorTarget, assign
-from rekindle.checkpoint.resolve import load
 from rekindle.checkpoint.retention import outdated, remove
 from rekindle.checkpoint.statefile import InlineWriter
 from rekindle.checkpoint.store.local import LocalStore

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from rekindle.checkpoint.resolve import load
+from rekindle.checkpoint.load_checkpoint import load
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.open_store import open_store
 from rekindle.common.job_id import JobID

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from rekindle.checkpoint import resolve
+from rekindle.checkpoint import load_checkpoint
 from rekindle.common import Duration, Types, WatermarkStrategy
 from rekindle.common.watermark_strategy import TimestampAssigner
 from rekindle.datastream import KeyedProcessFunction, MapFunction
@@ -383,7 +383,7 @@ def test_records_in_flight_make_a_checkpoint_that_older_versions_refuse():
     job = job_of(counts(checkpointed(2, unaligned=True)))
     in_flight, savepoint = job.checkpoint(leave_after_ms=1), job.checkpoint(savepoint=True)
     job.kill()
-    versions = [resolve.load(each.store, each.path).manifest.format_version for each in (in_flight, savepoint)]
+    versions = [load_checkpoint.load(each.store, each.path).manifest.format_version for each in (in_flight, savepoint)]
     assert versions == [2, 1]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rekindle.checkpoint import resolve
+from rekindle.checkpoint import load_checkpoint
 from rekindle.common import Types
 from rekindle.datastream import KeyedProcessFunction
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
@@ -95,7 +95,7 @@ def test_metadata_is_read_without_pickle(monkeypatch):
     with monkeypatch.context() as patch:
         for name in ("load", "loads", "Unpickler"):
             patch.setattr(pickle, name, refuse)
-        assert resolve.load(checkpoint.store, checkpoint.path, deep=True).manifest == manifest
+        assert load_checkpoint.load(checkpoint.store, checkpoint.path, deep=True).manifest == manifest
     assert InProcessJob.of(opaque_program(), restore=checkpoint).run() == [2, 3, 4]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rekindle.checkpoint import manifest as manifests
-from rekindle.checkpoint.rewrites import RULES
+from rekindle.checkpoint.compaction import RULES
 from rekindle.common import Types, WatermarkStrategy
 from rekindle.datastream import KeyedProcessFunction, RuntimeContext
 from rekindle.datastream.connectors.datagen import DataGeneratorSource

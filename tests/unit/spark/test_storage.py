@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 import pytest
 
+from rekindle.checkpoint.load_checkpoint import LoadedCheckpoint
 from rekindle.checkpoint.paths import stopped_path
-from rekindle.checkpoint.resolve import LoadedCheckpoint
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.common import Configuration
 from rekindle.datastream import StreamExecutionEnvironment

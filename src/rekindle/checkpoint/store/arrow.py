@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
+from rekindle.checkpoint.paths import checked_path
 from rekindle.checkpoint.store.local import PARTIAL_SUFFIX
-from rekindle.checkpoint.store.port import Data, FileEntry, blocks_of, checked_path
+from rekindle.checkpoint.store.port import Data, FileEntry, blocks_of
 from rekindle.errors import MissingFileError, StoreError
 
 

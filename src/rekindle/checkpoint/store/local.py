@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NoReturn
 
-from rekindle.checkpoint.store.port import Data, FileEntry, blocks_of, checked_path
+from rekindle.checkpoint.paths import checked_path
+from rekindle.checkpoint.store.port import Data, FileEntry, blocks_of
 from rekindle.errors import MissingFileError, StoreError
 
 PARTIAL_SUFFIX: Final = ".part"

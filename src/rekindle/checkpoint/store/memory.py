@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from rekindle.checkpoint.store.port import Data, FileEntry, blocks_of, checked_path
+from rekindle.checkpoint.paths import checked_path
+from rekindle.checkpoint.store.port import Data, FileEntry, blocks_of
 from rekindle.errors import MissingFileError
 
 

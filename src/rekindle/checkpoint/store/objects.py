@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final, NoReturn
 
-from rekindle.checkpoint.store.port import Data, FileEntry, checked_path
+from rekindle.checkpoint.paths import checked_path
+from rekindle.checkpoint.store.port import Data, FileEntry
 from rekindle.errors import MissingFileError, StoreError
 
 _PART_BYTES: Final = 8 << 20

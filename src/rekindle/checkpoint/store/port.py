@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from rekindle.errors import StoreError
-
 _LOG = logging.getLogger("rekindle.checkpoint")
 
 #: A file's content: whole, or block by block.
@@ -60,37 +58,12 @@ class Store(Protocol):
         """Remove files; missing ones are skipped."""
 
 
-def checked_path(path: str) -> str:
-    """Check that a path stays below a store's root, and return it: paths in manifests come from outside.
-
-    >>> checked_path("orders/chk-1/_metadata")
-    'orders/chk-1/_metadata'
-    >>> checked_path("../secrets")
-    Traceback (most recent call last):
-    rekindle.errors.StoreError: '../secrets' is not a path inside a checkpoint store.
-    """
-    parts = path.split("/")
-    if any(part in ("", ".", "..") for part in parts) or "\\" in path or not path.isprintable():
-        raise StoreError(f"{path!r} is not a path inside a checkpoint store.")
-    return path
-
-
 def blocks_of(data: Data) -> Iterator[bytes]:
     """The content, block by block."""
     if isinstance(data, bytes | bytearray | memoryview):
         yield bytes(data)
     else:
         yield from data
-
-
-def url_of(store: Store, path: str) -> str:
-    """The URL of a path in a store, as users write it.
-
-    >>> from rekindle.checkpoint.store.open_store import open_store
-    >>> url_of(open_store("file:///checkpoints"), "orders/00000001-0a1b2c3d/chk-7")
-    'file:///checkpoints/orders/00000001-0a1b2c3d/chk-7'
-    """
-    return store.url + path if store.url.endswith("/") else f"{store.url}/{path}"
 
 
 def put_once(store: Store, path: str, data: bytes) -> bool:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from rekindle.checkpoint.latest import is_url
+from rekindle.checkpoint.latest_checkpoint import is_url
+from rekindle.checkpoint.load_checkpoint import LoadedCheckpoint
 from rekindle.checkpoint.manifest import FileRef, Manifest, ManifestKind, OperatorState, SubtaskState
-from rekindle.checkpoint.notes import Beginning, note_beginning, note_completion, note_stop, stop_note_path
 from rekindle.checkpoint.ownership import Claim, check_owner, claim_first, claim_next
 from rekindle.checkpoint.part_formats import SourceState, SplitState
 from rekindle.checkpoint.parts import on_top_of
@@ -24,14 +24,15 @@ from rekindle.checkpoint.paths import (
     metadata_path,
     new_savepoint_folder,
     timeline_folder,
+    url_of,
 )
 from rekindle.checkpoint.publish import publish, put_metadata
-from rekindle.checkpoint.resolve import LoadedCheckpoint
 from rekindle.checkpoint.retention import Removal, abandoned, orphans, outdated, remove, unreferenced
 from rekindle.checkpoint.statefile import read_blob
 from rekindle.checkpoint.store.open_store import check_usable
 from rekindle.checkpoint.store.options import open_configured
-from rekindle.checkpoint.store.port import Store, url_of
+from rekindle.checkpoint.store.port import Store
+from rekindle.checkpoint.timeline_notes import Beginning, note_beginning, note_completion, note_stop, stop_note_path
 from rekindle.coordinator.checkpoints.types import CheckpointKind, CompletedCheckpoint, PendingCheckpoint
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, OwnershipLostError

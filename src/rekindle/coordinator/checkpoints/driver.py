@@ -10,11 +10,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
+from rekindle.checkpoint.latest_checkpoint import highest_checkpoint_id
+from rekindle.checkpoint.load_checkpoint import LoadedCheckpoint
 from rekindle.checkpoint.manifest import Manifest
-from rekindle.checkpoint.notes import Beginning
 from rekindle.checkpoint.rescale import SubtaskShare, assign, refuse_rescaled_frames
-from rekindle.checkpoint.resolve import LoadedCheckpoint, highest_checkpoint_id
 from rekindle.checkpoint.store.port import Store
+from rekindle.checkpoint.timeline_notes import Beginning
 from rekindle.clock import Clock
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.checkpoints.catalogue import (
@@ -26,6 +27,7 @@ from rekindle.coordinator.checkpoints.catalogue import (
 )
 from rekindle.coordinator.checkpoints.fallback import GoingBack, choose_restore
 from rekindle.coordinator.checkpoints.ledger import CheckpointLedger, Step
+from rekindle.coordinator.checkpoints.policy import CheckpointPolicy
 from rekindle.coordinator.checkpoints.requests import CheckpointRequests
 from rekindle.coordinator.checkpoints.statistics import CheckpointTracker, flink_type
 from rekindle.coordinator.checkpoints.types import (
@@ -33,7 +35,6 @@ from rekindle.coordinator.checkpoints.types import (
     Answer,
     CheckpointFailureReason,
     CheckpointMessage,
-    CheckpointPolicy,
     Completed,
     CompletedCheckpoint,
     Decision,

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rekindle import config
-from rekindle.checkpoint.resolve import LoadedCheckpoint, load, newest_good_before
-from rekindle.checkpoint.store.port import Store, url_of
+from rekindle.checkpoint.load_checkpoint import LoadedCheckpoint, load, newest_good_before
+from rekindle.checkpoint.paths import url_of
+from rekindle.checkpoint.store.port import Store
 from rekindle.datastream.functions import TwoPhaseCommitSinkFunction
 from rekindle.errors import CorruptCheckpointError
 from rekindle.graph.nodes import JobPlan, OperatorKind

@@ -13,14 +13,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from rekindle.common.job_status import JobStatus
+from rekindle.coordinator.checkpoints.policy import RETAINED_AT_END, CheckpointPolicy
 from rekindle.coordinator.checkpoints.schedule import Schedule
 from rekindle.coordinator.checkpoints.types import (
-    RETAINED_AT_END,
     Aborted,
     Answer,
     CheckpointFailureReason,
     CheckpointKind,
-    CheckpointPolicy,
     CheckpointRequest,
     CheckpointState,
     Completed,

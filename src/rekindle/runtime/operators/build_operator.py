@@ -43,9 +43,9 @@ from rekindle.runtime.operators.stateless import (
     method_or_callable,
 )
 from rekindle.runtime.operators.timestamps import TimestampsOperator
-from rekindle.runtime.operators.windows.aligned import AlignedWindowOperator
-from rekindle.runtime.operators.windows.general import GeneralWindowOperator
+from rekindle.runtime.operators.windows.general_windows import GeneralWindowOperator
 from rekindle.runtime.operators.windows.sessions import SessionWindowOperator
+from rekindle.runtime.operators.windows.tumbling_and_sliding import AlignedWindowOperator
 from rekindle.runtime.operators.windows.window_operator import WindowOperator
 from rekindle.serde import codec_for
 

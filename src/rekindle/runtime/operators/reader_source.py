@@ -10,11 +10,11 @@ from rekindle.datastream.connectors.base import Batch, Source, SourceReader, Sou
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.copy_on_emit import isolator
-from rekindle.runtime.operators.alignment import AlignmentLimit
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.roles import SnapshotParticipant
 from rekindle.runtime.operators.sources import Allowance, SourceOperator
 from rekindle.runtime.operators.timestamps import TimestampsOperator
+from rekindle.runtime.operators.watermark_alignment import AlignmentLimit
 from rekindle.runtime.snapshot import SnapshotContext
 from rekindle.serde import tagged_dumps, tagged_loads
 

@@ -20,9 +20,9 @@ from rekindle.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from rekindle.runtime.state.changes import Row
-from rekindle.runtime.state.format import CapturedDelta, CapturedGroup
+from rekindle.runtime.state.change_tracking import Row
 from rekindle.runtime.state.inventory import Inventories
+from rekindle.runtime.state.keyed_state_format import CapturedDelta, CapturedGroup
 from rekindle.runtime.state.ttl.layer import ExpiringRows
 
 
@@ -34,7 +34,7 @@ class KeyedStateOptions:
     allow_pickle: bool = True
     #: False (a job without checkpoints): marks are set once per row, and no changes are collected.
     track_changes: bool = True
-    #: Whether only the handles write rows, so that large snapshots may read them after the cut (`deferred.py`).
+    #: Whether only the handles write rows, so that large snapshots may read them after the cut (`deferred_capture.py`).
     defer_reads: bool = False
     #: The clock of state with a time to live.
     clock: Clock = field(default_factory=SystemClock)

@@ -6,10 +6,10 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rekindle.runtime.state.changes import ChangeSet, Row
+from rekindle.runtime.state.change_tracking import ChangeSet, Row
 from rekindle.runtime.state.columns import Column
-from rekindle.runtime.state.deferred import WORTHWHILE_ROWS, Deferred, Overwritten
-from rekindle.runtime.state.format import CapturedDelta, CapturedGroup, CapturedState, StatePart
+from rekindle.runtime.state.deferred_capture import WORTHWHILE_ROWS, Deferred, Overwritten
+from rekindle.runtime.state.keyed_state_format import CapturedDelta, CapturedGroup, CapturedState, StatePart
 from rekindle.runtime.state.spec import Codec
 
 #: Called with the rows of a key group before they are captured whole.

@@ -10,9 +10,9 @@ from typing import Any, Final
 from rekindle.datastream.state import State
 from rekindle.errors import IncompatibleStateError, SerializationError
 from rekindle.runtime.immutability import all_immutable
-from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeSet, Row
-from rekindle.runtime.state.deferred import SAMPLE_ROWS, Deferred, Overwritten, checked
-from rekindle.runtime.state.format import (
+from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeSet, Row
+from rekindle.runtime.state.deferred_capture import SAMPLE_ROWS, Deferred, Overwritten, checked
+from rekindle.runtime.state.keyed_state_format import (
     REPLACE,
     CapturedColumn,
     CapturedLists,

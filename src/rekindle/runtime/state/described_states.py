@@ -23,7 +23,7 @@ from rekindle.runtime.state.handles import (
     RowReducingState,
     RowValueState,
 )
-from rekindle.runtime.state.shaped import (
+from rekindle.runtime.state.named_rows import (
     shaped_aggregate,
     shaped_list,
     shaped_map,

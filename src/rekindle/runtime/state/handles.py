@@ -1,7 +1,7 @@
 """The five state handles over the rows of the in-memory backend: the hottest code of the engine.
 
 A handle is obtained once, in `open()`, and works on the row of the current key. It touches its two columns only:
-the value, and the mark that says whether the change is already recorded (`changes.py`).
+the value, and the mark that says whether the change is already recorded (`change_tracking.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from rekindle.datastream.state import AggregatingState, ListState, MapState, ReducingState, ValueState
-from rekindle.runtime.state.changes import WHOLE, Change, ChangeSet, Row
+from rekindle.runtime.state.change_tracking import WHOLE, Change, ChangeSet, Row
 
 
 class Rows(Protocol):

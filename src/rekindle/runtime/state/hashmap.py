@@ -14,11 +14,11 @@ from rekindle.runtime.key_bytes import owned_key
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.capture import RowCapture
-from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeLog, Row
+from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeLog, Row
 from rekindle.runtime.state.columns import Column
 from rekindle.runtime.state.described_states import DescribedStates
-from rekindle.runtime.state.format import CapturedDelta, CapturedGroup, StatePart, decode_part
 from rekindle.runtime.state.inventory import Inventories
+from rekindle.runtime.state.keyed_state_format import CapturedDelta, CapturedGroup, StatePart, decode_part
 from rekindle.runtime.state.spec import Codec, StateSpec
 from rekindle.runtime.state.ttl.cleanup import CleaningFront
 from rekindle.runtime.state.ttl.expiry import adopts

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from rekindle.checkpoint.compaction import RULES, Inventory, RewriteRules, Rewrites, due
 from rekindle.checkpoint.manifest import SubtaskState
 from rekindle.checkpoint.rescale import SubtaskShare
-from rekindle.checkpoint.rewrites import RULES, Inventory, RewriteRules, Rewrites, due
 
 
 class Inventories:

@@ -7,9 +7,9 @@ from typing import Any
 
 from rekindle.datastream.state import AggregatingState, ListState, ReducingState, State
 from rekindle.errors import StateAccessError
-from rekindle.runtime.state.changes import Row
+from rekindle.runtime.state.change_tracking import Row
 from rekindle.runtime.state.handles import RowAggregatingState, Rows
-from rekindle.runtime.state.shaped import ShapedListState
+from rekindle.runtime.state.named_rows import ShapedListState
 from rekindle.runtime.state.ttl.expiring_handles import TtlAggregatingState, TtlListState
 
 

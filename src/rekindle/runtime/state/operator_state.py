@@ -17,8 +17,8 @@ from rekindle.datastream.state import (
     StateDescriptor,
 )
 from rekindle.errors import IncompatibleStateError, StateAccessError
-from rekindle.runtime.state.format import decoded, encoded
-from rekindle.runtime.state.shaped import shaped_list
+from rekindle.runtime.state.keyed_state_format import decoded, encoded
+from rekindle.runtime.state.named_rows import shaped_list
 from rekindle.runtime.state.spec import UNREADABLE, StateSpec, list_spec, map_spec
 from rekindle.runtime.state.ttl.expiry import ttl_of
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from rekindle.checkpoint import resolve
-from rekindle.checkpoint.latest import latest
+from rekindle.checkpoint import load_checkpoint
+from rekindle.checkpoint.latest_checkpoint import latest
 from rekindle.checkpoint.paths import StateFileName
 from rekindle.common import JobStatus
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
@@ -37,7 +37,7 @@ def test_a_checkpoint_is_complete_when_published_and_notified_afterwards(driver)
     assert not driver.sent
     driver.checkpointing.on_message(driver.snapshot(order))
     assert driver.sent == [CheckpointCompleted(1, False)]
-    loaded = resolve.load(driver.store, latest(driver.store, "shell"))
+    loaded = load_checkpoint.load(driver.store, latest(driver.store, "shell"))
     assert loaded.manifest.checkpoint_id == 1
     overview = driver.checkpointing.tracker.overview()
     assert overview.latest_completed is not None
@@ -216,7 +216,7 @@ def test_the_checkpoint_to_restore_is_looked_for_after_the_claim(tmp_path):
             older.checkpointing.on_message(older.snapshot(order))
         found.append(older.sent)
         path = latest(older.store, "shell")
-        return None if path is None else resolve.load(older.store, path)
+        return None if path is None else load_checkpoint.load(older.store, path)
 
     newer = Driver(directory, recover)
     assert found == [[]], "the older driver notified a task"
@@ -241,7 +241,7 @@ def test_a_store_that_fails_after_it_has_published_leaves_no_damaged_checkpoint(
     with pytest.raises(CheckpointError, match="tolerable"):
         driver.checkpointing.on_message(taken)
     assert driver.sent[-1] == CheckpointAborted(2)
-    assert resolve.load(driver.store, latest(driver.store, "shell"), deep=True).manifest.checkpoint_id == 1
+    assert load_checkpoint.load(driver.store, latest(driver.store, "shell"), deep=True).manifest.checkpoint_id == 1
 
 
 def test_the_leftover_metadata_of_a_failed_publication_is_deleted_by_the_next_attempt(driver, monkeypatch):
@@ -264,7 +264,7 @@ def test_the_leftover_metadata_of_a_failed_publication_is_deleted_by_the_next_at
     driver.begin()
     assert driver.basis.restored_id == 1
     assert [path.rpartition("/")[2] for path in list_checkpoints(driver.store, "shell")] == ["chk-1"]
-    assert resolve.load(driver.store, latest(driver.store, "shell"), deep=True).manifest.checkpoint_id == 1
+    assert load_checkpoint.load(driver.store, latest(driver.store, "shell"), deep=True).manifest.checkpoint_id == 1
 
 
 def test_a_restart_looks_again_for_the_checkpoint_after_a_failure_of_the_store(driver, tmp_path):
@@ -275,7 +275,7 @@ def test_a_restart_looks_again_for_the_checkpoint_after_a_failure_of_the_store(d
     def recover():
         if answers:
             raise answers.pop()
-        return resolve.load(driver.store, latest(driver.store, "shell"))
+        return load_checkpoint.load(driver.store, latest(driver.store, "shell"))
 
     checkpointing = CheckpointDriver(
         driver.plan, "1" * 32, driver.store, ManualClock(1), in_memory=False, recover=recover

@@ -6,8 +6,8 @@ from time import monotonic
 
 import pytest
 
-from rekindle.checkpoint import resolve
-from rekindle.checkpoint.latest import latest
+from rekindle.checkpoint import load_checkpoint
+from rekindle.checkpoint.latest_checkpoint import latest
 from rekindle.checkpoint.ownership import claim_first
 from rekindle.coordinator.checkpoints import driver as shell
 from rekindle.coordinator.checkpoints.types import CheckpointKind
@@ -34,8 +34,8 @@ def test_a_savepoint_is_answered_with_its_location_and_notifies_no_task(driver, 
     assert savepoint.location.startswith(f"file://{tmp_path}/savepoints/savepoint-")
     assert driver.sent == []
     assert driver.checkpointing.ledger.restore_point is None
-    location = resolve.locate(savepoint.location)
-    assert resolve.load(location.store, location.path, deep=True).manifest.checkpoint_id == 1
+    location = load_checkpoint.locate(savepoint.location)
+    assert load_checkpoint.load(location.store, location.path, deep=True).manifest.checkpoint_id == 1
 
 
 def test_a_stop_ends_when_the_commit_is_acknowledged_and_restarts_from_its_savepoint(driver):

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rekindle.checkpoint import resolve
+from rekindle.checkpoint import load_checkpoint
 from rekindle.checkpoint.parts import OperatorSnapshotFutures, write_subtask
 from rekindle.checkpoint.paths import (
     BEGUN,
@@ -148,7 +148,7 @@ class Life:
     def listed(self) -> list[int]:
         """The checkpoints that a restore finds; each has every byte that it needs."""
         paths = list_checkpoints(self.store, NAME)
-        return sorted(resolve.load(self.store, path, deep=True).manifest.checkpoint_id for path in paths)
+        return sorted(load_checkpoint.load(self.store, path, deep=True).manifest.checkpoint_id for path in paths)
 
     def kept(self) -> list[int]:
         return [each.id for each in self.checkpointing.ledger.completed]
@@ -171,7 +171,7 @@ def exactly_needed(store: LocalStore, folders: list[str], prefix: str = "") -> b
     """Whether the files below a prefix are those of these checkpoints and no other, notes of the run apart."""
     needed = set()
     for folder in folders:
-        loaded = resolve.load(store, folder, deep=True)
+        loaded = load_checkpoint.load(store, folder, deep=True)
         needed |= {metadata_path(folder), *(below(loaded.root, each) for each in loaded.manifest.files())}
     files = {entry.path for entry in store.list() if entry.path.startswith(prefix)}
     return {path for path in files if not path.endswith((BEGUN, COMPLETED))} == needed

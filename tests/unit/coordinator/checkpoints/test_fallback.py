@@ -15,7 +15,7 @@ from rekindle.datastream.functions import TwoPhaseCommitSinkFunction
 from rekindle.errors import CorruptCheckpointError
 from rekindle.graph.build import build_plan
 from tests.unit.checkpoint.samples import published, take_over
-from tests.unit.checkpoint.test_resolve import folder, state_file
+from tests.unit.checkpoint.test_load_checkpoint import folder, state_file
 
 NEVER = GoingBack(committing=("Sink: orders",))
 

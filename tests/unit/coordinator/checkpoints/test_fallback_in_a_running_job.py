@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rekindle.checkpoint import resolve
-from rekindle.checkpoint.latest import latest
+from rekindle.checkpoint import load_checkpoint
+from rekindle.checkpoint.latest_checkpoint import latest
 from rekindle.coordinator.failure_messages import task_failed
 from rekindle.errors import CorruptCheckpointError, JobExecutionError, StoreError
 from rekindle.protocol import TaskFailed, Verdict
@@ -24,7 +24,7 @@ def complete(driver):
 
 
 def flip(store, folder):
-    loaded = resolve.load(store, folder)
+    loaded = load_checkpoint.load(store, folder)
     path = f"{loaded.root}/{max(loaded.manifest.files())}"
     data = bytearray(store.read(path))
     data[7] ^= 1
@@ -55,7 +55,7 @@ def test_latest_is_not_the_damaged_checkpoint(tmp_path):
     driver.checkpointing.failed(str(DAMAGE))
     driver.checkpointing.go_back(DAMAGE)
     driver.begin()
-    assert resolve.load(driver.store, latest(driver.store, "shell"), deep=True).manifest.checkpoint_id == ids[1]
+    assert load_checkpoint.load(driver.store, latest(driver.store, "shell"), deep=True).manifest.checkpoint_id == ids[1]
 
 
 def test_an_older_checkpoint_that_could_not_be_deleted_is_restored(tmp_path, monkeypatch):
@@ -68,7 +68,7 @@ def test_an_older_checkpoint_that_could_not_be_deleted_is_restored(tmp_path, mon
     driver.checkpointing.go_back(DAMAGE)
     driver.begin()
     assert driver.basis.restored_id == ids[0]
-    assert resolve.load(driver.store, latest(driver.store, "shell"), deep=True).manifest.checkpoint_id == ids[0]
+    assert load_checkpoint.load(driver.store, latest(driver.store, "shell"), deep=True).manifest.checkpoint_id == ids[0]
     newest = complete(driver)
     names = [path.rpartition("/")[2] for path in list_checkpoints(driver.store, "shell")]
     assert names == [f"chk-{newest}"]
@@ -106,7 +106,7 @@ def test_a_run_that_was_started_from_a_damaged_checkpoint_goes_back_in_the_older
     """This run has given out nothing: it restores the older checkpoint of the older timeline, in a new timeline."""
     first = Driver(tmp_path, **RETAIN, **{"execution.checkpointing.num-retained": "2"})
     ids = [complete(first) for _ in range(2)]
-    loaded = resolve.load(first.store, latest(first.store, "shell"))
+    loaded = load_checkpoint.load(first.store, latest(first.store, "shell"))
     second = Driver(tmp_path, recover=lambda: loaded)
     assert second.basis.restored_id == ids[1]
     second.checkpointing.failed(str(DAMAGE))

@@ -9,12 +9,12 @@ from rekindle.coordinator.checkpoints.ledger import (
     CheckpointLedger,
     Step,
 )
+from rekindle.coordinator.checkpoints.policy import CheckpointPolicy
 from rekindle.coordinator.checkpoints.types import (
     Aborted,
     Answer,
     CheckpointFailureReason,
     CheckpointKind,
-    CheckpointPolicy,
     CheckpointRequest,
     CompletedCheckpoint,
     Decision,

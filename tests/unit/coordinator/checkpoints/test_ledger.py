@@ -11,13 +11,12 @@ from rekindle.coordinator.checkpoints.ledger import (
     CheckpointLedger,
     Step,
 )
+from rekindle.coordinator.checkpoints.policy import RETAINED_AT_END, CheckpointPolicy
 from rekindle.coordinator.checkpoints.types import (
-    RETAINED_AT_END,
     Aborted,
     Answer,
     CheckpointFailureReason,
     CheckpointKind,
-    CheckpointPolicy,
     CheckpointRequest,
     CheckpointState,
     CompletedCheckpoint,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.checkpoint.latest import latest
+from rekindle.checkpoint.latest_checkpoint import latest
+from rekindle.checkpoint.load_checkpoint import load
 from rekindle.checkpoint.paths import begun_path
-from rekindle.checkpoint.resolve import load
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.common import JobStatus
 from rekindle.coordinator.checkpoints.types import CheckpointKind

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rekindle.common.configuration import Configuration
+from rekindle.coordinator.checkpoints.policy import CheckpointPolicy
 from rekindle.coordinator.checkpoints.types import (
     TRANSITIONS,
     CheckpointFailureReason,
-    CheckpointPolicy,
     CheckpointState,
 )
 from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention

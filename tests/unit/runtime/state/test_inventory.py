@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from rekindle.checkpoint.compaction import RewriteRules
 from rekindle.checkpoint.manifest import KeyedPart, PartKind, SubtaskState
 from rekindle.checkpoint.rescale import SubtaskShare
-from rekindle.checkpoint.rewrites import RewriteRules
 from rekindle.runtime.state.inventory import Inventories
 
 FULL, DELTA = PartKind.FULL, PartKind.DELTA

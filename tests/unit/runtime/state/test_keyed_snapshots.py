@@ -15,8 +15,14 @@ from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, V
 from rekindle.errors import IncompatibleStateError, RekindleError, SerializationError
 from rekindle.key_groups import key_group_range
 from rekindle.runtime.key_hash import key_group
-from rekindle.runtime.state.format import CapturedColumn, CapturedDelta, CapturedLists, CapturedMaps, CapturedState
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.runtime.state.keyed_state_format import (
+    CapturedColumn,
+    CapturedDelta,
+    CapturedLists,
+    CapturedMaps,
+    CapturedState,
+)
 from tests.whole_state import whole_parts
 
 COUNT = ValueStateDescriptor("count", Types.LONG())

@@ -20,9 +20,9 @@ from rekindle.datastream.windowing.operation import ContentsKind, WindowOperatio
 from rekindle.runtime.copy_on_emit import Isolate
 from rekindle.runtime.operators.stateless import method_or_callable
 from rekindle.runtime.state.backend import KeyedStateBackend
-from rekindle.runtime.state.changes import ROW_COLUMNS, ROW_KEY, WHOLE, Row
+from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_KEY, WHOLE, Row
 from rekindle.runtime.state.handles import AggregateLike
-from rekindle.runtime.state.shaped import shaped_aggregate, shaped_reduce
+from rekindle.runtime.state.named_rows import shaped_aggregate, shaped_reduce
 
 #: The columns of the contents and of their change mark.
 CONTENTS: Final = ROW_COLUMNS

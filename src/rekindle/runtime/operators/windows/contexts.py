@@ -28,7 +28,7 @@ from rekindle.runtime.operators.output import Collector
 from rekindle.runtime.operators.windows.namespaces import Namespace
 from rekindle.runtime.operators.windows.window_state import CachedHandles, WindowStateStore
 from rekindle.runtime.state.backend import KeyedStateBackend
-from rekindle.runtime.state.changes import Row
+from rekindle.runtime.state.change_tracking import Row
 from rekindle.runtime.state.merge_state import merge_state
 from rekindle.runtime.timers import InternalTimers
 

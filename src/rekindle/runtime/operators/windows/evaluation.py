@@ -18,7 +18,7 @@ from rekindle.datastream.windowing.operation import ContentsKind, WindowContents
 from rekindle.runtime.operators.stateless import method_or_callable
 from rekindle.runtime.operators.windows.contents import CONTENTS, TimestampedContents
 from rekindle.runtime.operators.windows.contexts import WindowContext
-from rekindle.runtime.state.changes import Row
+from rekindle.runtime.state.change_tracking import Row
 
 #: (key, window, elements) -> results.
 Evaluate = Callable[[Any, Any, list[Any]], Iterable[Any] | None]

@@ -15,12 +15,12 @@ from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.windowing.assigners import MergingWindowAssigner
 from rekindle.runtime.operators.windows.namespaces import Namespace
 from rekindle.runtime.state.backend import KeyedStateBackend
-from rekindle.runtime.state.changes import Row
+from rekindle.runtime.state.change_tracking import Row
 from rekindle.runtime.state.handles import RowValueState
 from rekindle.runtime.state.spec import value_spec
 
 if TYPE_CHECKING:
-    from rekindle.runtime.operators.windows.general import GeneralWindowOperator
+    from rekindle.runtime.operators.windows.general_windows import GeneralWindowOperator
 
 #: (key, merged window, its namespace, the windows that were merged into it)
 OnMerge = Callable[[Any, Any, Namespace, list[tuple[Namespace, Any]]], None]

@@ -25,7 +25,7 @@ from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK,
 from rekindle.runtime.operators.windows.firing_order import Deadlines, in_firing_order
 from rekindle.runtime.operators.windows.merging_windows import MergedWindowColumn
 from rekindle.runtime.operators.windows.window_operator import WindowOperator
-from rekindle.runtime.state.changes import Row
+from rekindle.runtime.state.change_tracking import Row
 
 NEVER = MAX_WATERMARK
 

@@ -19,7 +19,7 @@ from rekindle.runtime.operators.windows.contents import Contents, contents_of
 from rekindle.runtime.operators.windows.contexts import WindowContext
 from rekindle.runtime.operators.windows.evaluation import clearing_of, evaluation_of
 from rekindle.runtime.operators.windows.namespaces import SHARED, Namespace, Namespaces, namespaces_of
-from rekindle.runtime.state.changes import Row
+from rekindle.runtime.state.change_tracking import Row
 
 LATE_RECORDS_DROPPED = "numLateRecordsDropped"
 

@@ -21,7 +21,7 @@ from rekindle.datastream.state import (
     ValueStateDescriptor,
 )
 from rekindle.runtime.state.backend import KeyedStateBackend
-from rekindle.runtime.state.changes import Row
+from rekindle.runtime.state.change_tracking import Row
 
 
 class _WindowCalls:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol
 
 from rekindle.datastream.state import ListState, MapState, State
-from rekindle.runtime.state.changes import Row
+from rekindle.runtime.state.change_tracking import Row
 from rekindle.runtime.state.ttl.expiry import Timed
 
 # So many key groups without rows cost as much as one entry.

@@ -18,7 +18,7 @@ from msgspec import Raw
 
 from rekindle.datastream.state import StateDescriptor, StateTtlConfig
 from rekindle.errors import SerializationError
-from rekindle.runtime.state.format import NONE_VALUE, StatePart, decoded
+from rekindle.runtime.state.keyed_state_format import NONE_VALUE, StatePart, decoded
 from rekindle.runtime.state.spec import Buffer, Codec, StateSpec
 
 #: (last access in ms, value)

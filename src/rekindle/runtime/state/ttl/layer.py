@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from rekindle.clock import Clock
 from rekindle.datastream.state import AggregatingState, ListState, MapState, ReducingState, State, ValueState
-from rekindle.runtime.state.changes import Row
+from rekindle.runtime.state.change_tracking import Row
 from rekindle.runtime.state.handles import AggregateLike, RowListState, RowMapState, Rows, RowValueState
 from rekindle.runtime.state.spec import StateSpec
 from rekindle.runtime.state.ttl.cleanup import (

@@ -21,7 +21,7 @@ from rekindle.datastream.window import (
     WindowAssigner,
 )
 from rekindle.runtime.operators.output import OperatorFailure
-from rekindle.runtime.operators.windows.general import GeneralWindowOperator
+from rekindle.runtime.operators.windows.general_windows import GeneralWindowOperator
 from tests.window_driver import WindowDriver, keyed_stream
 
 

@@ -27,7 +27,7 @@ from rekindle.datastream.window import (
 )
 from rekindle.errors import GraphError
 from rekindle.runtime.operators.output import OperatorFailure
-from rekindle.runtime.operators.windows.general import GeneralWindowOperator
+from rekindle.runtime.operators.windows.general_windows import GeneralWindowOperator
 from tests.unit.runtime.operators.windows.window_samples import TEN, Numbers, values
 from tests.window_driver import WindowDriver, keyed_stream
 

@@ -11,7 +11,7 @@ import pytest
 from rekindle.common import Duration, Time, Types
 from rekindle.datastream import KeyedProcessFunction, RuntimeContext
 from rekindle.datastream.state import StateTtlConfig, ValueStateDescriptor
-from rekindle.runtime.state.changes import Row
+from rekindle.runtime.state.change_tracking import Row
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.testing import InProcessJob
 from tests.environments import environment

@@ -10,7 +10,7 @@ import pytest
 from rekindle.common import Types
 from rekindle.datastream.state import StateTtlConfig
 from rekindle.errors import IncompatibleStateError, SerializationError
-from rekindle.runtime.state.format import decode_part
+from rekindle.runtime.state.keyed_state_format import decode_part
 from rekindle.runtime.state.ttl.expiry import TimedCodec
 from rekindle.serde import value_codec_for
 from rekindle.testing import ManualClock

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from rekindle.checkpoint.compaction import RULES, Chain, Inventory, RewriteRules, due
 from rekindle.checkpoint.manifest import FileRef, KeyedPart, PartKind, SubtaskState
 from rekindle.checkpoint.parts import carried_over, on_top_of
-from rekindle.checkpoint.rewrites import RULES, Chain, Inventory, RewriteRules, due
 
 FULL, DELTA = PartKind.FULL, PartKind.DELTA
 MB = 1 << 20

@@ -11,10 +11,10 @@ import msgspec
 from msgspec.msgpack import Ext
 
 from rekindle.errors import SerializationError, TypeMismatchError
-from rekindle.serde.byvalue import cloud_dumps
-from rekindle.serde.chunks import CANNOT_ENCODE, Buffer, WireType
-from rekindle.serde.registry import class_name
-from rekindle.serde.tagged import PICKLED, NotTaggableError, decoder_for, encode, is_taggable, lower, tagged_dumps
+from rekindle.serde.chunk_codecs import CANNOT_ENCODE, Buffer, WireType
+from rekindle.serde.class_registry import class_name
+from rekindle.serde.pickle_by_value import cloud_dumps
+from rekindle.serde.tagged_codec import PICKLED, NotTaggableError, decoder_for, encode, is_taggable, lower, tagged_dumps
 
 
 class ValueCodec(Protocol):

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from rekindle.errors import SerializationError, TypeMismatchError
-from rekindle.serde.byvalue import cloud_dumps
+from rekindle.serde.pickle_by_value import cloud_dumps
 
 Converter = Callable[[Any], Any]
 Buffer = bytes | bytearray | memoryview

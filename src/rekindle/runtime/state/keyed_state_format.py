@@ -14,7 +14,7 @@ import msgspec
 
 from rekindle.errors import SerializationError
 from rekindle.runtime.immutability import all_immutable
-from rekindle.runtime.state.deferred import Deferred
+from rekindle.runtime.state.deferred_capture import Deferred
 from rekindle.runtime.state.spec import Codec, StateKind, StateSpec
 
 FORMAT_VERSION: Final = 2

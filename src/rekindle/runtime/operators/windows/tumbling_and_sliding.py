@@ -25,7 +25,7 @@ from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK,
 from rekindle.runtime.operators.windows.firing_order import Deadlines, in_firing_order
 from rekindle.runtime.operators.windows.namespaces import SHARED, Namespace
 from rekindle.runtime.operators.windows.window_operator import WindowOperator
-from rekindle.runtime.state.changes import ROW_KEY, Row
+from rekindle.runtime.state.change_tracking import ROW_KEY, Row
 from rekindle.runtime.timers import TimerQueue
 
 #: A range that contains no time.

@@ -20,7 +20,7 @@ import msgspec
 from msgspec.msgpack import Ext
 
 from rekindle.errors import SerializationError
-from rekindle.serde.registry import (
+from rekindle.serde.class_registry import (
     class_name,
     field_names,
     is_registrable,
@@ -36,7 +36,7 @@ __all__ = ["register_type", "register_value_type", "tagged_dumps", "tagged_loads
 _TUPLE, _BIG_INT, _SET, _FROZENSET, _DICT, _BYTEARRAY = 1, 2, 3, 4, 5, 6
 _DECIMAL, _DATETIME, _DATE, _TIME, _TIMEDELTA, _UUID = 7, 8, 9, 10, 11, 12
 _ENUM, _FIELDS, _VALUE = 13, 14, 15
-#: Reserved for `values`: a pickled value. The tagged codec itself refuses it.
+#: Reserved for `state_value_codecs`: a pickled value. The tagged codec itself refuses it.
 PICKLED = 127
 
 encode = msgspec.msgpack.Encoder().encode

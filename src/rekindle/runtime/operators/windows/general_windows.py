@@ -16,7 +16,7 @@ from rekindle.runtime.operators.windows.evaluation import Eviction, combination_
 from rekindle.runtime.operators.windows.merging_windows import MergingWindows
 from rekindle.runtime.operators.windows.namespaces import SHARED, Namespace
 from rekindle.runtime.operators.windows.window_operator import WindowOperator
-from rekindle.runtime.state.changes import Row
+from rekindle.runtime.state.change_tracking import Row
 from rekindle.runtime.timers import Timer
 
 CONTINUE = TriggerResult.CONTINUE

@@ -13,18 +13,20 @@ from operator import attrgetter
 from typing import Final
 
 from rekindle import config
-from rekindle.checkpoint.notes import beginning_of, stopped_with
 from rekindle.checkpoint.paths import (
     BEGUN,
     COMPLETED,
     METADATA,
     STOPPED,
     CheckpointPath,
+    StateFileName,
     below,
     job_folder,
     timeline_order,
+    url_of,
 )
-from rekindle.checkpoint.store.port import FileEntry, Store, url_of
+from rekindle.checkpoint.store.port import FileEntry, Store
+from rekindle.checkpoint.timeline_notes import beginning_of, stopped_with
 from rekindle.errors import CheckpointNotFoundError
 
 LATEST: Final = "latest"
@@ -68,6 +70,18 @@ def latest(store: Store, job_name: str) -> str | None:
                 _refuse_older(store, job_name, timelines)
             return None
     return None
+
+
+def highest_checkpoint_id(store: Store, job_name: str) -> int:
+    """The highest checkpoint id that any attempt has used, completed or not; 0: none."""
+    highest = 0
+    for entry in store.list(job_folder(job_name)):
+        name, checkpoint = StateFileName.parse(entry.path), CheckpointPath.parse(entry.path.rpartition("/")[0])
+        if name is not None:
+            highest = max(highest, name.checkpoint_id)
+        elif checkpoint is not None:
+            highest = max(highest, checkpoint.checkpoint_id)
+    return highest
 
 
 def older_checkpoints(store: Store, checkpoint: CheckpointPath) -> Iterator[CheckpointPath]:

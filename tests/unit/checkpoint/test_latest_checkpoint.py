@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from rekindle.checkpoint.latest import latest, older_checkpoints
+from rekindle.checkpoint.latest_checkpoint import latest, older_checkpoints
+from rekindle.checkpoint.load_checkpoint import load
 from rekindle.checkpoint.manifest import Manifest
-from rekindle.checkpoint.notes import Beginning, note_beginning, note_completion, note_stop
 from rekindle.checkpoint.ownership import Claim, check_owner
 from rekindle.checkpoint.paths import CheckpointPath, begun_path, checkpoint_folder, metadata_path
 from rekindle.checkpoint.publish import publish, put_metadata
-from rekindle.checkpoint.resolve import load
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.store.port import Store
+from rekindle.checkpoint.timeline_notes import Beginning, note_beginning, note_completion, note_stop
 from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError, OwnershipLostError
 from tests.unit.checkpoint.samples import manifest_of, published, take_over
 from tests.unit.checkpoint.test_ownership import Turns, TurnStore, run_together

@@ -6,22 +6,22 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rekindle.checkpoint.latest import older_checkpoints
+from rekindle.checkpoint.latest_checkpoint import older_checkpoints
 from rekindle.checkpoint.manifest import Manifest, decode
-from rekindle.checkpoint.notes import Beginning
 from rekindle.checkpoint.paths import (
     METADATA,
     CheckpointPath,
-    StateFileName,
     below,
     is_timeline,
     job_folder,
     metadata_path,
     root_of,
+    url_of,
 )
 from rekindle.checkpoint.statefile import read_blobs
 from rekindle.checkpoint.store.open_store import open_store
-from rekindle.checkpoint.store.port import Store, url_of
+from rekindle.checkpoint.store.port import Store
+from rekindle.checkpoint.timeline_notes import Beginning
 from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError, MissingFileError
 
 
@@ -82,18 +82,6 @@ def locate(url: str, options: Mapping[str, str] | None = None) -> Location:
     begin = max(fixed, len(parts) - depth)
     store = open_store(f"{scheme}{separator}{absolute}{'/'.join(parts[:begin])}" or ".", options)
     return Location(store, "/".join(parts[begin:]))
-
-
-def highest_checkpoint_id(store: Store, job_name: str) -> int:
-    """The highest checkpoint id that any attempt has used, completed or not; 0: none."""
-    highest = 0
-    for entry in store.list(job_folder(job_name)):
-        name, checkpoint = StateFileName.parse(entry.path), CheckpointPath.parse(entry.path.rpartition("/")[0])
-        if name is not None:
-            highest = max(highest, name.checkpoint_id)
-        elif checkpoint is not None:
-            highest = max(highest, checkpoint.checkpoint_id)
-    return highest
 
 
 def load(store: Store, path: str, *, deep: bool = False) -> LoadedCheckpoint:

@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from rekindle.errors import TypeMismatchError
 from rekindle.runtime.immutability import all_immutable, is_immutable
-from rekindle.runtime.state.changes import Row
+from rekindle.runtime.state.change_tracking import Row
 from rekindle.runtime.state.spec import StateSpec
 
 #: Fewer rows than this are read at the cut.

@@ -7,17 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.checkpoint.latest import latest
+from rekindle.checkpoint.latest_checkpoint import highest_checkpoint_id, latest
+from rekindle.checkpoint.load_checkpoint import load, locate, newest_good_before
 from rekindle.checkpoint.manifest import Manifest
 from rekindle.checkpoint.ownership import Claim
 from rekindle.checkpoint.parts import OperatorSnapshotFutures
 from rekindle.checkpoint.paths import checkpoint_folder, metadata_path, new_timeline
-from rekindle.checkpoint.resolve import (
-    highest_checkpoint_id,
-    load,
-    locate,
-    newest_good_before,
-)
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError
