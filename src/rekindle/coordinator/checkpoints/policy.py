@@ -1,4 +1,4 @@
-"""The policy of checkpoints, from the plan's settings: interval, timeout, pause, retention, tolerable failures. Pure."""
+"""Checkpoint policy, from the plan's settings: interval, timeout, pause, retention, tolerable failures. Pure."""
 
 from __future__ import annotations
 
