@@ -17,7 +17,7 @@ from benchmarks.keyed_count.display import print_targets, wide_console
 from benchmarks.keyed_count.targets import Target
 from tools.servers.kafka import KafkaBroker
 
-QUICK_RECORDS = 400_000
+QUICK_RECORDS = 2_000_000
 QUIET_LOAD = 0.5
 #: A broker of its own for the whole session; unlike the tests' brokers it lives long enough for the better compiler.
 BROKER_OPTIONS = ("-XX:TieredStopAtLevel=4",)
@@ -25,7 +25,7 @@ BROKER_OPTIONS = ("-XX:TieredStopAtLevel=4",)
 
 def options_from(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kafka", description=__doc__)
-    parser.add_argument("--records", type=int, default=2_000_000, help="records in the topic (default: %(default)s)")
+    parser.add_argument("--records", type=int, default=8_000_000, help="records in the topic (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=3, help="rounds; other engines run once (default: %(default)s)")
     parser.add_argument("--decoder", nargs="+", choices=DECODERS, default=list(DECODERS))
     parser.add_argument(

@@ -40,17 +40,17 @@ def bare(decoder: str) -> Contender:
 def engines(decoder: str) -> list[Contender]:
     """The other engines."""
     return [
-        Contender("Bytewax, 1 process", "bytewax", decoder, share=0.5),
-        Contender("Bytewax, 2 processes", "bytewax", decoder, ("--processes", "2"), share=0.5),
-        Contender("Spark, transformWithStateInPandas", "spark", decoder, share=0.5, java=True),
-        Contender("PyFlink, process mode", "pyflink", decoder, ("--mode", "process"), share=0.1, java=True),
-        Contender("PyFlink, thread mode", "pyflink", decoder, ("--mode", "thread"), share=0.1, java=True),
+        Contender("Bytewax, 1 process", "bytewax", decoder, share=0.125),
+        Contender("Bytewax, 2 processes", "bytewax", decoder, ("--processes", "2"), share=0.125),
+        Contender("Spark, transformWithStateInPandas", "spark", decoder, share=0.125, java=True),
+        Contender("PyFlink, process mode", "pyflink", decoder, ("--mode", "process"), share=0.05, java=True),
+        Contender("PyFlink, thread mode", "pyflink", decoder, ("--mode", "thread"), share=0.05, java=True),
     ]
 
 
 def to_kafka(task: Task) -> Contender:
     """Rekindle with Kafka at both ends."""
-    return Contender(f"Rekindle, to Kafka {task.replace('-', ' ')}", "rekindle", task=task)
+    return Contender(f"Rekindle, to Kafka {task.replace('-', ' ')}", "rekindle", share=0.5, task=task)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,8 @@ def delete(broker: KafkaAccess, topic: str) -> None:
     """Delete a topic, for the sake of the disk."""
     from confluent_kafka.admin import AdminClient
 
-    AdminClient(broker.client()).delete_topics([topic])[topic].result(60)
+    admin = AdminClient(broker.client())  # must live until the answer is there
+    admin.delete_topics([topic])[topic].result(60)
 
 
 def read_counts(broker: KafkaAccess, topic: str) -> tuple[int, int]:
