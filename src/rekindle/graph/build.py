@@ -18,6 +18,7 @@ from rekindle.graph.layout import assign_stages, default_max_parallelism, place
 from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, OperatorNode, Partitioning, StreamEdge
 from rekindle.graph.pickled import pickled_parts, refuse_pickled
 from rekindle.graph.settings import JobSettings
+from rekindle.graph.timestamp_use import source_timestamps_are_read
 from rekindle.graph.uid import assign_uids, uid_hash
 
 _LOG = logging.getLogger("rekindle.graph")
@@ -46,7 +47,7 @@ def build_plan(
     parallelism = program.parallelism or default_parallelism or program.default_local_parallelism
     nodes = _nodes(program, transformations, parallelism, stored_max_parallelism or {})
     edges = _edges(transformations, nodes)
-    nodes = _with_groups(transformations, nodes, edges)
+    nodes = _with_timestamp_use(_with_groups(transformations, nodes, edges), edges)
     chains = _chains(program, nodes, edges)
     slots, placement = place([chain.parallelism for chain in chains])
     settings = JobSettings.of(program.configuration, batch=batch)
@@ -215,6 +216,15 @@ def _with_groups(
         inherited = of_inputs.pop() if len(of_inputs) == 1 else _DEFAULT_GROUP
         groups.append(transformation.slot_sharing_group or inherited)
     return tuple(replace(node, slot_sharing_group=group) for node, group in zip(nodes, groups, strict=True))
+
+
+def _with_timestamp_use(nodes: tuple[OperatorNode, ...], edges: Sequence[StreamEdge]) -> tuple[OperatorNode, ...]:
+    return tuple(
+        replace(node, timestamps_are_read=source_timestamps_are_read(node.id, nodes, edges))
+        if node.kind.is_source
+        else node
+        for node in nodes
+    )
 
 
 # -- edges and chains -------------------------------------------------------------------------------------------------

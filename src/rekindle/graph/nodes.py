@@ -43,6 +43,8 @@ class OperatorNode:
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
     slot_sharing_group: str = "default"
     description: str = ""
+    #: Sources: whether an operator may read the timestamps of the source's records.
+    timestamps_are_read: bool = True
 
     @property
     def is_keyed(self) -> bool:

@@ -109,7 +109,7 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
             checkpointing_enabled=context.checkpointed,
             restored_checkpoint_id=self._restored_id,
             metric_group=context.metrics,
-            needs_timestamps=self._times is None or self._times.reads_timestamps,
+            needs_timestamps=self.node.timestamps_are_read,
             operator_state_store=context.operator_state,
             wake_up=self._wake,
         )

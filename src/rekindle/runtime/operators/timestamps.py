@@ -28,7 +28,6 @@ from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.runtime.operators.roles import EpochListener, Positioned, Timed
 from rekindle.runtime.operators.split_times import WHOLE_SOURCE, SplitTimes
 from rekindle.runtime.operators.stateless import method_or_callable
-from rekindle.runtime.operators.timestamp_use import reads_record_timestamp
 
 #: How many records of an epoch pass between two watermarks.
 WATERMARK_RECORDS: Final = 4096
@@ -81,14 +80,6 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
         now_ms = self.context.clock.wall_ms()
         self._next_watermark_ms = now_ms + self._interval_ms
         self.set_splits(self._times.splits())
-
-    @property
-    def reads_timestamps(self) -> bool:
-        """Whether the timestamps of arriving records matter: an assigner may make others without a look at them."""
-        assigner = self._strategy.timestamp_assigner
-        if assigner is None:
-            return True
-        return reads_record_timestamp(method_or_callable(assigner, "extract_timestamp"))
 
     # -- splits of a source -------------------------------------------------------------------------------------------
 

@@ -22,7 +22,6 @@ from rekindle.datastream.connectors.kafka.offset_commits import MAX_NUM_PENDING_
 from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetsInitializer
 from rekindle.datastream.connectors.kafka.partition_progress import PartitionProgress, positions
 from rekindle.errors import GraphError
-from rekindle.runtime.operators.timestamp_use import reads_record_timestamp
 
 TOPICS = st.text("abc.-_019", min_size=1, max_size=20)
 
@@ -84,22 +83,3 @@ def test_what_is_no_time_or_no_offset_is_refused(wrong: Any) -> None:
         KafkaOffsetsInitializer.offsets({KafkaTopicPartition("t", 0): wrong})
     with pytest.raises(GraphError, match="keys are KafkaTopicPartition"):
         KafkaOffsetsInitializer.offsets({("t", 0): 1})  # type: ignore[dict-item]
-
-
-def captured(value: Any, timestamp: int) -> int:
-    return max([value], key=lambda each: timestamp) or 0
-
-
-def any_number(value: Any, *others: int) -> int:
-    return int(value)
-
-
-def with_default(value: Any, timestamp: int, unit: int = 1) -> int:
-    return int(value) * unit
-
-
-@pytest.mark.parametrize(
-    "assign", [captured, any_number, with_default, max, lambda value, timestamp: eval("timestamp")]
-)
-def test_an_assigner_whose_code_may_read_the_time_gets_it(assign: Any) -> None:
-    assert reads_record_timestamp(assign)
