@@ -216,3 +216,13 @@ def test_passwords_are_in_no_repr_and_no_plan() -> None:
     shown = [repr(sink), str(sink), env.get_execution_plan()]
     env.close()
     assert not any("tiger" in text for text in shown)
+
+
+def test_a_topic_that_takes_smaller_messages_than_the_client_sends_is_told_at_the_start(
+    kafka: KafkaAccess, topic: Callable[..., str], caplog: pytest.LogCaptureFixture
+) -> None:
+    small, large = topic(max_message_bytes=1000), topic()
+    for name in (small, large):
+        job_of(builder(kafka.bootstrap_servers, name, max_request_size=5000).build(), 1).run()
+    (warning,) = [each.getMessage() for each in caplog.records if "max.request.size" in each.getMessage()]
+    assert f"up to 5000 bytes (max.request.size), but topic '{small}' takes at most 1000" in warning
