@@ -67,7 +67,19 @@ class AddSplits(Message, frozen=True):
 
 
 class CheckpointCompleted(Message, frozen=True):
-    """The checkpoint is durable: notify the listeners; with `acknowledge`, answer `Committed` when that is done."""
+    """The checkpoint is durable: notify the listeners; with `acknowledge`, answer `Committed` when that is done.
+
+    With `sources_wait`, sources hear of it with `CheckpointCommitted`, and tasks with committing sinks answer
+    `SinksCommitted` first.
+    """
+
+    id: int
+    acknowledge: bool
+    sources_wait: bool = False
+
+
+class CheckpointCommitted(Message, frozen=True):
+    """Every sink has committed the checkpoint: notify the sources; with `acknowledge`, answer `Committed`."""
 
     id: int
     acknowledge: bool
@@ -239,6 +251,14 @@ class CheckpointDeclined(Message, frozen=True):
     traceback: str = ""
 
 
+class SinksCommitted(Message, frozen=True):
+    """The sinks of a task have committed everything up to a checkpoint."""
+
+    checkpoint: int
+    chain: int
+    subtask: int
+
+
 class Committed(Message, frozen=True):
     """A task has notified its listeners of the checkpoint with which the job ends."""
 
@@ -267,11 +287,19 @@ SlotMessage = (
     | LogLine
     | CheckpointAcknowledged
     | CheckpointDeclined
+    | SinksCommitted
     | Committed
     | Closed
 )
 DriverMessage = (
-    Deploy | AddSplits | CancelTasks | CloseTasks | DriverHeartbeat | CheckpointCompleted | CheckpointAborted
+    Deploy
+    | AddSplits
+    | CancelTasks
+    | CloseTasks
+    | DriverHeartbeat
+    | CheckpointCompleted
+    | CheckpointCommitted
+    | CheckpointAborted
 )
 
 _encoder = msgspec.msgpack.Encoder()

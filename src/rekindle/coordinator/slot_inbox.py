@@ -18,6 +18,7 @@ from rekindle.protocol import (
     Deployed,
     LogLine,
     Ready,
+    SinksCommitted,
     SlotHello,
     SlotMessage,
     StageReport,
@@ -69,7 +70,7 @@ class SlotInbox:
                     self._reports[slot, message.stage] = message
                 case Closed():
                     self._closed[slot] = message
-                case CheckpointAcknowledged() | CheckpointDeclined() | Committed():
+                case CheckpointAcknowledged() | CheckpointDeclined() | SinksCommitted() | Committed():
                     self._checkpoint_messages.append(message)
                 case TaskFailed():
                     self._fail(task_failed(self._job_name, message))

@@ -185,6 +185,10 @@ class Commits:
         self._commit(due)
         self.remove_spent(checkpoint_id)
 
+    def has_committed(self, checkpoint_id: int) -> bool:
+        """Whether no committable of this checkpoint or an earlier one waits for a retry."""
+        return not any(each.checkpoint_id is not None and each.checkpoint_id <= checkpoint_id for each in self._pending)
+
     def settle(self) -> None:
         """Commit everything now, with retries: no further checkpoint follows."""
         delay_s = self.retry_delay_s

@@ -36,6 +36,7 @@ from rekindle.protocol import (
     AssignedSplits,
     CancelTasks,
     CheckpointAborted,
+    CheckpointCommitted,
     CheckpointCompleted,
     CheckpointDeclined,
     CheckpointOrder,
@@ -48,6 +49,7 @@ from rekindle.protocol import (
     Message,
     PumpHello,
     Ready,
+    SinksCommitted,
     SlotHeartbeat,
     SlotHello,
     SlotLaunch,
@@ -112,6 +114,8 @@ class Slot:
                     self._add_splits(added)
                 case CheckpointCompleted() as completed:
                     self._notify_completed(completed)
+                case CheckpointCommitted() as committed:
+                    self._notify_sources(committed)
                 case CheckpointAborted(id=checkpoint_id):
                     self._notify_aborted(checkpoint_id)
                 case CancelTasks():
@@ -253,12 +257,24 @@ class Slot:
 
     def _commit(self, task: Task, completed: CheckpointCompleted) -> None:
         reach(CrashPoint.BEFORE_COMMIT)
-        task.notify_complete(completed.id)
+        task.notify_complete(completed.id, with_source=not completed.sources_wait)
         if completed.acknowledge:
             task.settle()
         reach(CrashPoint.AFTER_COMMIT)
-        if completed.acknowledge:
+        if completed.sources_wait and task.has_sink and task.has_committed(completed.id):
+            self.send(SinksCommitted(completed.id, task.chain.id, task.subtask))
+        if completed.acknowledge and not (completed.sources_wait and task.has_source):
             self.send(Committed(completed.id, task.chain.id, task.subtask))
+
+    def _notify_sources(self, committed: CheckpointCommitted) -> None:
+        for thread in self._threads:
+            if thread.task.has_source:
+                self._notify(thread, partial(self._notify_source, thread.task, committed))
+
+    def _notify_source(self, task: Task, committed: CheckpointCommitted) -> None:
+        task.notify_source_complete(committed.id)
+        if committed.acknowledge:
+            self.send(Committed(committed.id, task.chain.id, task.subtask))
 
     def _notify_aborted(self, checkpoint_id: int) -> None:
         for thread in self._threads:

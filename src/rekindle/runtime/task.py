@@ -269,13 +269,36 @@ class Task:
             in_flight=partial(self._input.in_flight, self._edge_names) if operator is self._head else lambda: None,
         )
 
-    def notify_complete(self, checkpoint_id: int) -> None:
-        """Tell the operators, from tail to head."""
+    def notify_complete(self, checkpoint_id: int, *, with_source: bool = True) -> None:
+        """Tell the operators, from tail to head; without the source, if it waits for the commits of other tasks."""
         for node_id in reversed(self.chain.nodes):
             operator = self._operators[node_id]
-            operator.context.checkpoint_completed(checkpoint_id)
-            if isinstance(operator, SnapshotParticipant):
-                operator.notify_complete(checkpoint_id)
+            if with_source or not isinstance(operator, SourceOperator):
+                self._notify_operator(operator, checkpoint_id)
+
+    def notify_source_complete(self, checkpoint_id: int) -> None:
+        """Tell the source, which has waited for the commits of other tasks."""
+        self._notify_operator(self._head, checkpoint_id)
+
+    @staticmethod
+    def _notify_operator(operator: Operator, checkpoint_id: int) -> None:
+        operator.context.checkpoint_completed(checkpoint_id)
+        if isinstance(operator, SnapshotParticipant):
+            operator.notify_complete(checkpoint_id)
+
+    @property
+    def has_source(self) -> bool:
+        """Whether the chain begins with a source."""
+        return isinstance(self._head, SourceOperator)
+
+    @property
+    def has_sink(self) -> bool:
+        """Whether a sink is in the chain."""
+        return any(operator.node.kind.is_sink for operator in self._operators.values())
+
+    def has_committed(self, checkpoint_id: int) -> bool:
+        """Whether the task's sinks have committed all output up to a checkpoint of which they were notified."""
+        return all(sink.has_committed(checkpoint_id) for sink in self._roles.committing)
 
     def settle(self) -> None:
         """Let sinks commit everything: the job's last checkpoint was notified (I9)."""

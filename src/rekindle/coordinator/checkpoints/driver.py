@@ -25,6 +25,7 @@ from rekindle.coordinator.checkpoints.catalogue import (
     completed_checkpoint,
     partitions_left,
 )
+from rekindle.coordinator.checkpoints.commit_order import CommitOrder
 from rekindle.coordinator.checkpoints.fallback import GoingBack, choose_restore
 from rekindle.coordinator.checkpoints.ledger import CheckpointLedger, Step
 from rekindle.coordinator.checkpoints.policy import CheckpointPolicy
@@ -51,17 +52,20 @@ from rekindle.coordinator.checkpoints.types import (
 )
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, CorruptCheckpointError, OwnershipLostError
+from rekindle.graph.committing_sinks import awaited_commits
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.python_files import with_own_paths
 from rekindle.graph.state_layout import restore_targets
 from rekindle.protocol import (
     CheckpointAborted,
     CheckpointAcknowledged,
+    CheckpointCommitted,
     CheckpointCompleted,
     CheckpointDeclined,
     CheckpointOrder,
     Committed,
     Message,
+    SinksCommitted,
     Storage,
 )
 
@@ -105,6 +109,7 @@ class CheckpointDriver:
     _acknowledged: dict[int, dict[Subtask, AcknowledgedSubtask]] = field(default_factory=dict)
     _bases: dict[int, int | None] = field(default_factory=dict)
     _unread: dict[int, dict[int, tuple[int, ...]]] = field(default_factory=dict)
+    _commit_order: CommitOrder = field(default_factory=CommitOrder)
     _send: Callable[[Message], None] = lambda message: None
     #: Called when a cut stands and when its checkpoint is complete: results are held back in between.
     on_cut: Callable[[int], None] = lambda checkpoint_id: None
@@ -146,6 +151,7 @@ class CheckpointDriver:
         self._acknowledged.clear()
         self._bases.clear()
         self._unread.clear()
+        self._commit_order = CommitOrder(awaited_commits(self.plan))
         self._sweep(claim.attempt)
         return self._basis(claim.attempt)
 
@@ -316,8 +322,14 @@ class CheckpointDriver:
                 self._apply(self.ledger.acknowledge(message.checkpoint, subtask))
             case CheckpointDeclined():
                 self._decline(message, subtask)
+            case SinksCommitted():
+                self._notify_sources(self._commit_order.committed(subtask, message.checkpoint))
             case Committed():
                 self._apply(self.ledger.commit_acknowledged(message.checkpoint, subtask))
+
+    def _notify_sources(self, notice: NotifyComplete | None) -> None:
+        if notice is not None:
+            self._send(CheckpointCommitted(notice.id, notice.acknowledge))
 
     def _decline(self, declined: CheckpointDeclined, subtask: Subtask) -> None:
         """Abort a checkpoint and show the user's own traceback: in the error if the job fails, else in the log."""
@@ -364,7 +376,8 @@ class CheckpointDriver:
                 self._completed(done)
             case NotifyComplete():
                 reach(CrashPoint.BEFORE_NOTIFY)
-                self._send(CheckpointCompleted(decision.id, decision.acknowledge))
+                self._commit_order.completed(decision)
+                self._send(CheckpointCompleted(decision.id, decision.acknowledge, self._commit_order.sources_wait))
                 reach(CrashPoint.AFTER_NOTIFY)
             case Aborted():
                 self._abort(decision)

@@ -12,8 +12,8 @@ from rekindle import config
 from rekindle.checkpoint.load_checkpoint import LoadedCheckpoint, load, newest_good_before
 from rekindle.checkpoint.paths import url_of
 from rekindle.checkpoint.store.port import Store
-from rekindle.datastream.functions import TwoPhaseCommitSinkFunction
 from rekindle.errors import CorruptCheckpointError
+from rekindle.graph.committing_sinks import commits_output
 from rekindle.graph.nodes import JobPlan, OperatorKind
 
 _LOG = logging.getLogger("rekindle.checkpoint")
@@ -38,10 +38,8 @@ class GoingBack:
 
 def _committing(plan: JobPlan, results_given_out: bool) -> Iterator[str]:
     for node in plan.nodes:
-        has_committer = callable(getattr(node.function, "create_committer", None))
-        two_phase = isinstance(node.function, TwoPhaseCommitSinkFunction)
         collected = results_given_out and node.kind is OperatorKind.COLLECT
-        if (node.kind is OperatorKind.SINK and has_committer) or two_phase or collected:
+        if commits_output(node) or collected:
             yield node.name
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from rekindle.protocol import CheckpointAcknowledged, CheckpointDeclined, Committed
+from rekindle.protocol import CheckpointAcknowledged, CheckpointDeclined, Committed, SinksCommitted
 
 #: A task that acknowledges checkpoints: (chain id, subtask index).
 Subtask = tuple[int, int]
 #: The messages of a slot about a checkpoint.
-CheckpointMessage = CheckpointAcknowledged | CheckpointDeclined | Committed
+CheckpointMessage = CheckpointAcknowledged | CheckpointDeclined | SinksCommitted | Committed
 
 
 class CheckpointFailureReason(Enum):

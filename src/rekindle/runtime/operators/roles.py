@@ -78,6 +78,9 @@ class Committing(Protocol):
     def settle(self) -> None:
         """Commit the committables that wait for a retry; called after the job's last checkpoint was notified."""
 
+    def has_committed(self, checkpoint_id: int) -> bool:
+        """Whether no committable of this checkpoint or an earlier one waits for a retry."""
+
 
 @runtime_checkable
 class Cancellable(Protocol):

@@ -255,6 +255,9 @@ class WriterOperator(Operator, SnapshotParticipant, PreparesSnapshot, Committing
     def notify_aborted(self, checkpoint_id: int) -> None:
         """Keep the committables of an aborted checkpoint: the next checkpoint holds them too."""
 
+    def has_committed(self, checkpoint_id: int) -> bool:
+        return self._commits is None or self._commits.has_committed(checkpoint_id)
+
     def settle(self) -> None:
         if self._commits is not None:
             self._call_user(self._commits.settle)

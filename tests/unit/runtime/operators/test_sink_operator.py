@@ -112,6 +112,18 @@ def test_an_aborted_checkpoint_and_a_savepoint_leave_their_committables_to_the_n
     assert sink.committed == [("a",), ("b",)]
 
 
+def test_a_sink_has_committed_a_checkpoint_when_none_of_its_committables_waits_for_a_retry(directory: str) -> None:
+    task = Subtask(directory, Sinking(answers=[later, None])).begin()
+    task.write("a")
+    task.checkpoint(1)
+    assert task.operator.has_committed(0)
+    assert not task.operator.has_committed(1)
+    task.operator.notify_complete(1)  # to be tried again
+    assert not task.operator.has_committed(1)
+    task.operator.notify_complete(2)
+    assert task.operator.has_committed(2)
+
+
 def test_a_snapshot_that_fails_declines_the_checkpoint_and_loses_nothing(directory: str) -> None:
     """I19: the records were handed over by then."""
     sink = Sinking(failing="snapshot_state")
