@@ -6,17 +6,32 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from benchmarks.connector_chaos.feed import Feed
 from benchmarks.connector_chaos.kill_plan import Kill, Phase, Victim
 from benchmarks.connector_chaos.processes import Driver, wait_for
-from tools.servers.kafka import KafkaBroker
 
 #: How long a phase may take to come, and the job to recover, on a busy machine.
 _DEADLINE_S = 180.0
 _PARALLELISMS = (2, 3, 1)
+
+
+class Server(Protocol):
+    """A server that is killed and comes back on its address with its data."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        ...
+
+    def kill(self) -> None:
+        """Kill it with SIGKILL."""
+
+    def restart(self) -> object:
+        """Start it again; returns when it answers."""
 
 
 @dataclass
@@ -24,11 +39,12 @@ class Scene:
     """The processes of a run, and the kills so far."""
 
     driver: Driver
-    broker: KafkaBroker
+    servers: Mapping[Victim, Server]
     feed: Feed
     chance: random.Random
     say: Callable[[str], None]
     done: list[Kill] = field(default_factory=list)
+    _dead: list[Server] = field(default_factory=list)
 
     def carry_out(self, kill: Kill) -> None:
         """Kill one process in its phase, then wait until a checkpoint completes again."""
@@ -56,8 +72,8 @@ class Scene:
             case Victim.DRIVER:
                 self._tell(kill, self.driver.pid)
                 self.driver.kill()
-            case Victim.BROKER:
-                self._kill_broker(kill)
+            case _:
+                self._kill_server(kill)
 
     def _restore_with(self, kill: Kill) -> None:
         """Make the job restore by another kill, and kill the process of the plan meanwhile."""
@@ -79,15 +95,15 @@ class Scene:
         written.rename(file)
 
     def _finish_armed(self, kill: Kill) -> None:
-        """Wait until a process has taken the order; for the broker that process is paused while the broker dies."""
+        """Wait until a process has taken the order; if a server is to die, that process is paused meanwhile."""
         pid = self._await_taken()
-        if kill.victim is not Victim.BROKER:
+        if not kill.victim.is_server:
             self._tell(kill, pid)
             if kill.victim is Victim.DRIVER:
                 self.driver.wait()
             return
         try:
-            self._kill_broker(kill)
+            self._kill_server(kill)
         finally:
             os.kill(pid, signal.SIGCONT)
 
@@ -103,16 +119,18 @@ class Scene:
         os.unlink(folder / f"{name}.{pid}")
         return int(pid)
 
-    def _kill_broker(self, kill: Kill) -> None:
-        self._tell(kill, self.broker.pid)
-        self.broker.kill()
+    def _kill_server(self, kill: Kill) -> None:
+        server = self.servers[kill.victim]
+        self._tell(kill, server.pid)
+        server.kill()
+        self._dead.append(server)
 
     # -- afterwards ---------------------------------------------------------------------------------------------------
 
     def _recover(self) -> None:
-        if not self.broker.is_running():
+        while self._dead:
             time.sleep(self.chance.uniform(0.0, 2.0))
-            self.broker.restart()
+            self._dead.pop().restart()
         if not self.driver.is_running():
             self._start_driver()
         seen = self.driver.completions
@@ -136,4 +154,4 @@ class Scene:
         assert self.feed.is_flowing, "the input ended before the last kill: give more records, or fewer kills"
         where = f" at {kill.point.value}" if kill.point is not None else ""
         state = f"checkpoint {self.driver.completed} complete, {self.driver.triggered} triggered"
-        self.say(f"{kill.victim:6} {pid:>8}  {kill.phase}{where}; {state}; {self.feed.sent} records sent")
+        self.say(f"{kill.victim:8} {pid:>8}  {kill.phase}{where}; {state}; {self.feed.sent} records sent")

@@ -1,6 +1,8 @@
-"""The job that is killed: counts and sums per key what it reads from Kafka, and writes each step to Kafka.
+"""The job that is killed: counts and sums per key what it reads from Kafka, and writes each step.
 
-    python -m benchmarks.connector_chaos.job BOOTSTRAP INPUT OUTPUT DIRECTORY PARALLELISM [bounded]
+    python -m benchmarks.connector_chaos.job BOOTSTRAP INPUT NAME OUTPUT DIRECTORY PARALLELISM [bounded]
+
+`OUTPUT` is JSON: the arguments of an `Output`.
 
 All records of a key are in one partition, so that what is written for a key does not depend on how partitions
 interleave.
@@ -8,12 +10,14 @@ interleave.
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from collections.abc import Iterator
 
 import msgspec
 
+from benchmarks.connector_chaos.sinks import add_sink
 from rekindle.common import Configuration, RestartStrategies, Types, WatermarkStrategy
 from rekindle.datastream import (
     ExternalizedCheckpointRetention,
@@ -21,13 +25,7 @@ from rekindle.datastream import (
     RuntimeContext,
     StreamExecutionEnvironment,
 )
-from rekindle.datastream.connectors.base import DeliveryGuarantee
-from rekindle.datastream.connectors.kafka import (
-    KafkaOffsetsInitializer,
-    KafkaRecordSerializationSchema,
-    KafkaSink,
-    KafkaSource,
-)
+from rekindle.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from rekindle.datastream.state import ValueStateDescriptor
 
 CHECKPOINT_INTERVAL_MS = 1000
@@ -38,7 +36,7 @@ STEP = Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()])
 
 
 def partition_of(key: int) -> int:
-    """The partition of all records of a key, in both topics."""
+    """The partition of all records of a key."""
     return key % PARTITIONS
 
 
@@ -64,21 +62,6 @@ def decode(message: bytes) -> tuple[int, int]:
     return msgspec.json.decode(message, type=tuple[int, int])
 
 
-def encode(step: tuple[int, int, int]) -> bytes:
-    """The value of an output message."""
-    return msgspec.json.encode(step)
-
-
-def key_of(step: tuple[int, int, int]) -> bytes:
-    """The key of an output message."""
-    return str(step[0]).encode()
-
-
-def output_partition(step: tuple[int, int, int], key: bytes, value: bytes, topic: str, partitions: int) -> int:
-    """The partition of an output message."""
-    return partition_of(step[0])
-
-
 def environment(directory: str, parallelism: int) -> StreamExecutionEnvironment:
     """Checkpoints every second, kept; restarts without end; a new driver goes on from the latest checkpoint."""
     configuration = Configuration.from_dict(
@@ -98,41 +81,26 @@ def environment(directory: str, parallelism: int) -> StreamExecutionEnvironment:
     return env
 
 
-def main(bootstrap: str, source_topic: str, sink_topic: str, directory: str, parallelism: str, end: str = "") -> None:
+def main(
+    bootstrap: str, source_topic: str, name: str, output: str, directory: str, parallelism: str, end: str = ""
+) -> None:
     """Run the job: for ever, or to the present end of its input if it is `bounded`."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stdout)
     source = (
         KafkaSource.builder()
         .set_bootstrap_servers(bootstrap)
         .set_topics(source_topic)
-        .set_group_id(f"chaos-{sink_topic}")
+        .set_group_id(f"chaos-{name}")
         .set_starting_offsets(KafkaOffsetsInitializer.earliest())
         .set_value_only_deserializer(decode)
     )
     if end == "bounded":
         source.set_bounded(KafkaOffsetsInitializer.latest())
-    serializer = (
-        KafkaRecordSerializationSchema.builder()
-        .set_topic(sink_topic)
-        .set_key_serialization_schema(key_of)
-        .set_value_serialization_schema(encode)
-        .set_partitioner(output_partition)
-        .build()
-    )
-    sink = (
-        KafkaSink.builder()
-        .set_bootstrap_servers(bootstrap)
-        .set_record_serializer(serializer)
-        .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
-        .set_transactional_id_prefix(f"chaos-{sink_topic}")
-        .set_property("transaction.timeout.ms", "120000")
-        .build()
-    )
     env = environment(directory, int(parallelism))
     stream = env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "numbers", RECORD).uid("numbers")
     steps = stream.key_by(lambda record: record[0], Types.LONG()).process(Sums(), STEP).uid("sums")
-    steps.sink_to(sink).uid("steps")
-    env.execute(f"chaos {sink_topic}")
+    add_sink(steps, json.loads(output), name)
+    env.execute(f"chaos {name}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -109,7 +110,8 @@ class Driver:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
         for process in self._processes():
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # the slots end by themselves when their driver is gone
+                process.kill()
 
     def slots(self) -> list[psutil.Process]:
         """The living slots."""

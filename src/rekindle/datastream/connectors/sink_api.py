@@ -129,6 +129,12 @@ class SinkWriter(ABC, Generic[InputT]):
     def write_watermark(self, watermark: int) -> None:
         """Handle a new watermark, in milliseconds."""
 
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Handle a completed checkpoint, after its commits. Best effort, as for functions."""
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Handle an aborted checkpoint: the next one covers what it would have covered."""
+
     def close(self) -> None:
         """Release resources, also after a failure. Output without a committable by then is never committed."""
 

@@ -251,9 +251,16 @@ class WriterOperator(Operator, SnapshotParticipant, PreparesSnapshot, Committing
         if self._commits is not None:
             self._call_user(self._commits.completed, checkpoint_id)
             self._sweep()
+        self._notify_writer("notify_checkpoint_complete", checkpoint_id)
 
     def notify_aborted(self, checkpoint_id: int) -> None:
         """Keep the committables of an aborted checkpoint: the next checkpoint holds them too."""
+        self._notify_writer("notify_checkpoint_aborted", checkpoint_id)
+
+    def _notify_writer(self, method: str, checkpoint_id: int) -> None:
+        notify = _method(self._writer, method)
+        if notify is not None:
+            self._call_user(notify, checkpoint_id)
 
     def has_committed(self, checkpoint_id: int) -> bool:
         return self._commits is None or self._commits.has_committed(checkpoint_id)

@@ -46,6 +46,19 @@ def test_at_a_barrier_the_writer_is_flushed_asked_and_snapshotted_and_committed_
     assert sink.log[-2:] == [("close writer",), "close committer"]
 
 
+def test_a_writer_hears_of_complete_checkpoints_after_its_commits_and_of_aborted_ones(directory: str) -> None:
+    sink = Sinking()
+    task = Subtask(directory, sink).begin()
+    heard: list[Any] = []
+    task.operator._writer.notify_checkpoint_complete = lambda number: heard.append((number, list(sink.committed)))
+    task.operator._writer.notify_checkpoint_aborted = heard.append
+    task.write("a")
+    task.checkpoint(1)
+    task.operator.notify_complete(1)
+    task.operator.notify_aborted(2)
+    assert heard == [(1, [("a",)]), 2]
+
+
 def test_a_writer_learns_who_it_is(directory: str) -> None:
     """I14: a writer gets timeline and attempt, for the names of its staged files."""
     sink = Sinking()
