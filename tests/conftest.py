@@ -33,7 +33,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # Property tests count examples, not seconds: on a busy machine they are slow, never red.
 PROPERTY_TIMEOUT_S = 600
 # The first test that needs a server may have to wait for its download.
-SERVER_FIXTURES = {"kafka", "topic", "own_broker", "hbase", "own_hbase"}
+SERVER_FIXTURES = {"kafka", "topic", "own_broker", "hbase", "table", "own_hbase"}
 SERVER_TIMEOUT_S = 600
 UNHURRIED = hypothesis.settings(
     deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], database=None, print_blob=True
@@ -203,6 +203,17 @@ def own_broker() -> Iterator[Callable[..., Any]]:
                 pytest.fail(str(error), pytrace=False)
 
         yield start
+
+
+@pytest.fixture
+def table(hbase: Any, request: pytest.FixtureRequest) -> Callable[..., str]:
+    """Makes tables in the run's HBase, whose names no other test has: `table("f", "g", max_versions=1)`."""
+    test = re.sub(r"[^\w.-]", "-", request.node.name, flags=re.ASCII)[:100]
+
+    def create(*families: str, **options: Any) -> str:
+        return str(hbase.create_table(f"{test}-{uuid.uuid4().hex[:8]}", *families, **options))
+
+    return create
 
 
 @pytest.fixture

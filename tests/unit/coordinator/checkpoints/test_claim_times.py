@@ -1,4 +1,4 @@
-"""The time of a claim rises with attempts, drivers and restores, although no clock moves: sinks order attempts by it."""
+"""The time of a claim rises with attempts, drivers and restores, also if no clock moves: sinks order attempts by it."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Removes columns of a row, or the whole row. `b"family:"` stands for all columns of a family.
+    """Removes columns of a row, or the whole row. `b"family"`, without a colon, stands for all its columns.
 
     >>> Delete(b"order-7"), Delete(b"order-7", [b"f:state"]).columns
     (Delete(row=b'order-7', columns=None, table=None), [b'f:state'])
@@ -103,7 +103,7 @@ class MutationCheck:
             self._check_cells(mutation, table)
         elif mutation.columns is not None:
             for column in mutation.columns:
-                self._check_column(column, mutation.row, table)
+                self._check_column(column, mutation.row, table, may_be_family=True)
 
     def _check_row(self, row: Any, table: str) -> None:
         if type(row) is not bytes or not 0 < len(row) <= _LONGEST_ROW_BYTES:
@@ -128,15 +128,16 @@ class MutationCheck:
             if column not in known:
                 self._check_column(column, put.row, table)
 
-    def _check_column(self, column: Any, row: bytes, table: str) -> None:
-        if type(column) is not bytes or not family_of(column) or b":" not in column:
+    def _check_column(self, column: Any, row: bytes, table: str, *, may_be_family: bool = False) -> None:
+        if type(column) is not bytes or not family_of(column) or not (may_be_family or b":" in column):
             raise ConnectorError(
                 f"A mutation of row {row!r} of HBase table '{table}' names the column {_shown(column)}: name family "
                 "and qualifier as bytes, such as b'f:state'."
             )
-        if len(self._known) >= _REMEMBERED_COLUMNS:
-            self._known.clear()
-        self._known.add(column)
+        if not may_be_family:
+            if len(self._known) >= _REMEMBERED_COLUMNS:
+                self._known.clear()
+            self._known.add(column)
 
 
 def _shown(value: Any) -> str:

@@ -47,11 +47,10 @@ class RowChange:
         for column in columns:
             if not self.deletes_row:
                 self.deleted_columns[column] = None
-            if column.endswith(b":") and column.count(b":") == 1:
-                family = family_of(column)
-                self.puts = {each: value for each, value in self.puts.items() if family_of(each) != family}
-            else:
+            if b":" in column:
                 self.puts.pop(column, None)
+            else:
+                self.puts = {each: value for each, value in self.puts.items() if family_of(each) != column}
 
     @property
     def has_deletes(self) -> bool:
