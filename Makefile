@@ -39,7 +39,7 @@ format: $(READY) ## let ruff sort the imports and format the code
 bench: $(READY) ## the keyed count, this engine beside its peers; or another one, BENCH=large_state
 	@$(PY) -m benchmarks.$(BENCH) $(ARGS)
 
-servers: $(READY) ## a Kafka broker of your own on this machine, until Ctrl-C
+servers: $(READY) ## a Kafka broker and an HBase of your own on this machine, until Ctrl-C
 	@$(PY) -m tools.servers $(ARGS)
 
 chaos: $(READY) ## slots, driver and broker of a Kafka job are killed ten times each; nothing is lost (15 minutes)

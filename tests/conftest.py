@@ -33,7 +33,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # Property tests count examples, not seconds: on a busy machine they are slow, never red.
 PROPERTY_TIMEOUT_S = 600
 # The first test that needs a server may have to wait for its download.
-SERVER_FIXTURES = {"kafka", "topic", "own_broker"}
+SERVER_FIXTURES = {"kafka", "topic", "own_broker", "hbase", "table", "own_hbase"}
 SERVER_TIMEOUT_S = 600
 UNHURRIED = hypothesis.settings(
     deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], database=None, print_blob=True
@@ -147,18 +147,34 @@ def kafka(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, in_temporary_folder: None
 ) -> Iterator[Any]:
     """The run's Kafka broker, which its workers share; a test that stops or kills a broker takes `own_broker`."""
+    with _shared("kafka", request, tmp_path_factory) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def hbase(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, in_temporary_folder: None
+) -> Iterator[Any]:
+    """The run's HBase, which its workers share; a test that stops or kills one takes `own_hbase`."""
+    with _shared("hbase", request, tmp_path_factory) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def _shared(name: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The run's server of this name; it starts with the first test that asks for it."""
     from tools.servers.server_error import ServerError
-    from tools.servers.shared import shared_kafka
+    from tools.servers.shared import shared_server
 
     folder = tmp_path_factory.getbasetemp()
     if hasattr(request.config, "workerinput"):
         folder = folder.parent  # each worker of pytest-xdist has a folder of its own in that of the run
     with contextlib.ExitStack() as use:
         try:
-            broker = use.enter_context(shared_kafka(folder / "kafka"))
+            server = use.enter_context(shared_server(name, folder))
         except ServerError as error:
             pytest.fail(str(error), pytrace=False)
-        yield broker
+        yield server
 
 
 @pytest.fixture
@@ -183,6 +199,34 @@ def own_broker() -> Iterator[Callable[..., Any]]:
         def start(**options: Any) -> KafkaBroker:
             try:
                 return brokers.enter_context(KafkaBroker(**options))
+            except ServerError as error:
+                pytest.fail(str(error), pytrace=False)
+
+        yield start
+
+
+@pytest.fixture
+def table(hbase: Any, request: pytest.FixtureRequest) -> Callable[..., str]:
+    """Makes tables in the run's HBase, whose names no other test has: `table("f", "g", max_versions=1)`."""
+    test = re.sub(r"[^\w.-]", "-", request.node.name, flags=re.ASCII)[:100]
+
+    def create(*families: str, **options: Any) -> str:
+        return str(hbase.create_table(f"{test}-{uuid.uuid4().hex[:8]}", *families, **options))
+
+    return create
+
+
+@pytest.fixture
+def own_hbase() -> Iterator[Callable[..., Any]]:
+    """Starts an HBase of the test's own, with the options of `HBaseServer`, and ends it after the test."""
+    from tools.servers.hbase import HBaseServer
+    from tools.servers.server_error import ServerError
+
+    with contextlib.ExitStack() as servers:
+
+        def start(**options: Any) -> HBaseServer:
+            try:
+                return servers.enter_context(HBaseServer(**options))
             except ServerError as error:
                 pytest.fail(str(error), pytrace=False)
 

@@ -55,6 +55,7 @@ class Deploy(Message, frozen=True):
     restores: list[bytes] = []
     store_options: dict[str, dict[str, str]] = {}
     splits: list[AssignedSplits] = []
+    claimed_ms: int = 0
 
     def __repr__(self) -> str:
         return f"Deploy({len(self.program)} bytes, restored_id={self.restored_id})"

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-import signal
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +11,6 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tests.certificates import make_files
-from tests.running_program import RunningProgram, seconds_until_gone
 from tests.servers.kafka_clients import receive, send
 from tools.servers.kafka import KafkaBroker
 from tools.servers.kafka_access import QUIET, KafkaAccess
@@ -23,9 +19,6 @@ from tools.servers.ports import LOOPBACK
 from tools.servers.waiting import accepts_connections
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
-GONE_DEADLINE_S = 20.0
-# The first shared broker in a clone writes the archive of its classes at its end.
-SHARED_GONE_DEADLINE_S = 90.0
 SECURED = ("SASL_PLAINTEXT", "SSL")
 
 
@@ -105,38 +98,3 @@ def test_a_killed_broker_comes_back_on_its_ports_with_all_messages(own_broker: C
     assert broker.bootstrap_servers == address
     assert broker.pid != pid
     assert receive(broker.client(), name, 1_000) == list(range(1_000))
-
-
-def test_make_servers_leaves_no_process_after_sigkill_nor_after_ctrl_c(tmp_path: Path) -> None:
-    with RunningProgram("tools.servers", "--folder", str(tmp_path)) as killed:
-        address = killed.wait_for_line("Kafka  ").split()[1]
-        KafkaAccess({"PLAINTEXT": address}, {"PLAINTEXT": {}}).create_topic("kept")
-        started = killed.processes()
-        killed.send_signal(signal.SIGKILL)
-        assert len(started) == 3, "the program, the guard and the broker"
-        seconds_until_gone(started, time.monotonic(), GONE_DEADLINE_S)
-
-    with RunningProgram("tools.servers", "--folder", str(tmp_path)) as program:
-        address = program.wait_for_line("Kafka  ").split()[1]
-        assert "kept" in AdminClient({"bootstrap.servers": address}).list_topics(timeout=10).topics
-        program.interrupt()
-        assert program.wait(GONE_DEADLINE_S) == 0
-        assert program.processes() == []
-        assert program.errors == []
-
-
-def test_a_shared_broker_outlives_its_first_user_and_ends_with_the_last(tmp_path: Path) -> None:
-    user = "tests.servers.shared_kafka_user"
-    with RunningProgram(user, str(tmp_path)) as first, RunningProgram(user, str(tmp_path)) as second:
-        addresses = {program.wait_for_line("kafka ") for program in (first, second)}
-        servers = [each for program in (first, second) for each in program.processes() if each.pid != program.pid]
-        first.send_signal(signal.SIGKILL)
-        first.wait()
-
-        assert len(addresses) == 1, "both use one broker"
-        assert len(servers) == 3, "the supervisor, the guard and the broker"
-        address = addresses.pop().split()[1]
-        assert AdminClient({"bootstrap.servers": address}).list_topics(timeout=10).brokers
-
-        second.send_signal(signal.SIGKILL)
-        seconds_until_gone(servers, time.monotonic(), SHARED_GONE_DEADLINE_S)

@@ -6,15 +6,17 @@ import argparse
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from tools.servers.hbase import HBaseServer
 from tools.servers.kafka import KafkaBroker
 from tools.servers.ports import is_free
 from tools.servers.server_error import ServerError
 
 _KAFKA_PORT = 9092
+_HBASE_PORT = 9090
 _LOOK_EVERY_S = 0.5
 
 
@@ -25,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     try:
-        _serve(options.kafka_port, options.folder)
+        _serve(options)
     except KeyboardInterrupt:
         print("The servers have ended.", flush=True)
         return 0
@@ -34,14 +36,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _serve(kafka_port: int | None, folder: Path | None) -> NoReturn:
-    print("Starting Kafka ...", flush=True)
-    with KafkaBroker(folder and folder.absolute() / "kafka", port=kafka_port or _usual(_KAFKA_PORT)) as kafka:
+def _serve(options: argparse.Namespace) -> NoReturn:
+    folder = options.folder and options.folder.absolute()
+    print("Starting Kafka and HBase ...", flush=True)
+    with (
+        KafkaBroker(folder and folder / "kafka", port=options.kafka_port or _usual(_KAFKA_PORT)) as kafka,
+        HBaseServer(folder and folder / "hbase", port=options.hbase_port or _usual(_HBASE_PORT)) as hbase,
+    ):
         print(f"Kafka  {kafka.bootstrap_servers}  (log: {kafka.log})")
+        print(f"HBase  {hbase.address}  (Thrift; logs: {hbase.log}, {hbase.thrift_log})")
         print("Ctrl-C ends the servers.", flush=True)
-        while kafka.is_running():
-            time.sleep(_LOOK_EVERY_S)
-        raise ServerError(f"Kafka has ended by itself: {kafka.log_tail()}")
+        _watch({"Kafka": kafka, "HBase": hbase})
+
+
+def _watch(servers: Mapping[str, Any]) -> NoReturn:
+    """Return never: raise when a server has ended by itself."""
+    while True:
+        for name, server in servers.items():
+            if not server.is_running():
+                raise ServerError(f"{name} has ended by itself: {server.log_tail()}")
+        time.sleep(_LOOK_EVERY_S)
 
 
 def _usual(port: int) -> int | None:
@@ -56,6 +70,7 @@ def _interrupt(number: int, frame: object) -> NoReturn:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make servers", description=__doc__)
     parser.add_argument("--kafka-port", type=int, help=f"the broker's port (default: {_KAFKA_PORT}, or a free one)")
+    parser.add_argument("--hbase-port", type=int, help=f"HBase's Thrift port (default: {_HBASE_PORT}, or a free one)")
     parser.add_argument("--folder", type=Path, help="keeps the servers' data here (default: a folder that is removed)")
     return parser.parse_args(arguments)
 

@@ -16,9 +16,13 @@ _SHORT_LIVED = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData
 _SYSTEM_TRUST_STORE = Path("/etc/ssl/certs/java/cacerts")
 
 
-def java_command(jars: Path, *options: str, heap_mb: int) -> list[str]:
-    """The beginning of a command line; the name of a class in the jars and its arguments follow."""
-    return [java_program(), *_SHORT_LIVED, f"-Xmx{heap_mb}m", *options, "-cp", f"{jars}/*"]
+def java_command(jars: Path, *options: str, heap_mb: int, folders: Iterable[Path] = ()) -> list[str]:
+    """The beginning of a command line; the name of a class in the jars and its arguments follow.
+
+    `folders` hold the server's configuration, and come first in the class path.
+    """
+    class_path = os.pathsep.join([*map(str, folders), f"{jars}/*"])
+    return [java_program(), *_SHORT_LIVED, f"-Xmx{heap_mb}m", *options, "-cp", class_path]
 
 
 def download_command(jars: Iterable[Path]) -> list[str]:

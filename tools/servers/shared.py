@@ -1,11 +1,11 @@
-"""One broker for all processes of a test run: the first one starts it, and it ends with the last one.
+"""One server of a kind for all processes of a test run: the first one starts it, and it ends with the last one.
 
-The processes meet in a folder of the run:
+The processes meet in a folder of the run, one per kind of server (`shareable`):
 
 - ``joining``: locked by the process that joins, and by the supervisor from its decision to end until its end;
 - ``running``: locked by the supervisor as long as it lives;
-- ``users/``: an empty file per process that uses the broker, named after its id and the time of its start;
-- ``address.json``: written when the broker answers; ``failure`` when it did not start.
+- ``users/``: an empty file per process that uses the server, named after its id and the time of its start;
+- ``address.json``: written when the server answers; ``failure`` when it did not start.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 
-from tools.servers.fetch import fetch_jars, file_lock
-from tools.servers.kafka_access import JARS, KafkaAccess
+from tools.servers.fetch import file_lock
 from tools.servers.server_error import ServerError
+from tools.servers.shareable import SHAREABLE
 from tools.servers.waiting import becomes_true
 
 _CLONE = Path(__file__).resolve().parents[2]
@@ -32,7 +33,7 @@ _END_DEADLINE_S = 90.0
 
 
 class SharedFolder:
-    """The folder in which the users of a broker and its supervisor meet."""
+    """The folder in which the users of a server and its supervisor meet."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -57,37 +58,38 @@ class SharedFolder:
 
 
 @contextlib.contextmanager
-def shared_kafka(folder: Path) -> Iterator[KafkaAccess]:
-    """Use the run's broker inside the block; starts it if this process is the first, ends it if it is the last."""
-    place = SharedFolder(folder)
+def shared_server(name: str, folder: Path) -> Iterator[Any]:
+    """Use the run's server of this name inside the block; the first process starts it, and it ends with the last."""
+    place = SharedFolder(folder / name)
     place.users.mkdir(parents=True, exist_ok=True)
     own_file = place.users / _user_name(psutil.Process())
     try:
-        yield _join(place, own_file)
+        yield _join(name, place, own_file)
     finally:
         own_file.unlink(missing_ok=True)
         if not place.living_users():
             becomes_true(lambda: not place.has_supervisor(), _END_DEADLINE_S)
 
 
-def _join(place: SharedFolder, own_file: Path) -> KafkaAccess:
+def _join(name: str, place: SharedFolder, own_file: Path) -> Any:
+    server = SHAREABLE[name]
     with file_lock(place.joining):
-        fetch_jars(JARS)
+        server.fetch()
         own_file.touch()
         if not place.has_supervisor():
-            _start_supervisor(place)
+            _start_supervisor(name, place)
         answer = json.loads(place.address.read_text())
-    return KafkaAccess(answer["addresses"], answer["client_settings"])
+    return server.access(**answer)
 
 
-def _start_supervisor(place: SharedFolder) -> None:
-    """Start the supervisor out of reach of this terminal's Ctrl-C, and return when its broker answers."""
+def _start_supervisor(name: str, place: SharedFolder) -> None:
+    """Start the supervisor out of reach of this terminal's Ctrl-C, and return when its server answers."""
     for stale in (place.address, place.failure):
         stale.unlink(missing_ok=True)
     log = place.folder / "supervisor.log"
     with open(log, "ab") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tools.servers.supervisor", os.fspath(place.folder)],
+            [sys.executable, "-m", "tools.servers.supervisor", name, os.fspath(place.folder)],
             cwd=_CLONE,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -98,7 +100,7 @@ def _start_supervisor(place: SharedFolder) -> None:
     if place.failure.exists():
         raise ServerError(place.failure.read_text())
     if not place.address.exists():
-        raise ServerError(f"The shared Kafka broker did not start; see {log}.")
+        raise ServerError(f"The shared {SHAREABLE[name].title} did not start; see {log}.")
 
 
 def _user_name(process: psutil.Process) -> str:

@@ -1,7 +1,7 @@
-"""Runs one broker for several processes, and ends it when the last of them has left or died.
+"""Runs one server for several processes, and ends it when the last of them has left or died.
 
-``python -m tools.servers.supervisor FOLDER`` is started by `shared`, which explains the files in the folder. None of
-the processes that use the broker could be its parent: the one that came first may be the first to go.
+``python -m tools.servers.supervisor NAME FOLDER`` is started by `shared`, which explains the files in the folder. None
+of the processes that use the server could be its parent: the one that came first may be the first to go.
 """
 
 from __future__ import annotations
@@ -12,37 +12,34 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
-from tools.servers.class_archive import ClassArchive
-from tools.servers.fetch import fetch_jars, file_lock
-from tools.servers.kafka import KafkaBroker
-from tools.servers.kafka_access import JARS, KafkaAccess
+from tools.servers.fetch import file_lock
 from tools.servers.server_error import ServerError
+from tools.servers.shareable import SHAREABLE
 from tools.servers.shared import SharedFolder
 
 _LOOK_EVERY_S = 0.25
 
 
-def main(place: SharedFolder) -> int:
-    """Run the broker for its users; the status is 1 when it did not start."""
+def main(name: str, place: SharedFolder) -> int:
+    """Run the server for its users; the status is 1 when it did not start."""
     try:
-        _serve(place)
+        _serve(name, place)
     except ServerError as error:
         place.failure.write_text(str(error))
         return 1
     return 0
 
 
-def _serve(place: SharedFolder) -> None:
-    """Both locks are held until the broker has stopped: who joins then waits for that, and starts another one."""
+def _serve(name: str, place: SharedFolder) -> None:
+    """Both locks are held until the server has stopped: who joins then waits for that, and starts another one."""
     with ExitStack() as locks:
         locks.enter_context(file_lock(place.running))
-        archive = ClassArchive(fetch_jars(JARS))
-        with KafkaBroker(java_options=archive.record()) as broker:
-            _say_where(place, broker)
+        with SHAREABLE[name].run() as address:
+            _say_where(place, address)
             while not _without_users(place, locks):
                 time.sleep(_LOOK_EVERY_S)
-        archive.keep()
 
 
 def _without_users(place: SharedFolder, locks: ExitStack) -> bool:
@@ -58,12 +55,12 @@ def _without_users(place: SharedFolder, locks: ExitStack) -> bool:
     return True
 
 
-def _say_where(place: SharedFolder, broker: KafkaAccess) -> None:
-    """Write the addresses under another name first: nobody reads half of them."""
+def _say_where(place: SharedFolder, address: dict[str, Any]) -> None:
+    """Write the address under another name first: nobody reads half of it."""
     written = place.address.with_suffix(".partial")
-    written.write_text(json.dumps({"addresses": broker.addresses, "client_settings": broker.client_settings}))
+    written.write_text(json.dumps(address))
     os.replace(written, place.address)
 
 
 if __name__ == "__main__":
-    sys.exit(main(SharedFolder(Path(sys.argv[1]))))
+    sys.exit(main(sys.argv[1], SharedFolder(Path(sys.argv[2]))))

@@ -137,6 +137,8 @@ class Manifest(msgspec.Struct, frozen=True):
     duration_ms: int = 0
     operators: list[OperatorState] = []
     format_version: int = _FIRST_VERSION
+    #: `Claim.claimed_ms` of its attempt; 0 in manifests of versions that did not write it.
+    claimed_ms: int = 0
 
     def blobs(self) -> Iterator[Blob]:
         """Every blob of every subtask."""

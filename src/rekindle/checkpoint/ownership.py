@@ -35,6 +35,7 @@ class Claim(msgspec.Struct, frozen=True):
     job_id: str
     #: Host and process of the driver: the error message of the older driver names them.
     driver: str
+    #: The driver's clock, but above every earlier claim of the job that the driver knows: sinks order attempts by it.
     claimed_ms: int
 
 
@@ -45,8 +46,10 @@ _decode = msgspec.msgpack.Decoder(Claim).decode
 def claim_first(store: Store, job_name: str, job_id: str, driver: str, now_ms: int) -> Claim:
     """Claim a driver's first attempt: take the job over from any other driver, and begin a timeline."""
     for _ in range(_ROUNDS):
-        attempt = (newest_attempt(store, job_name) or 0) + 1
-        claim = Claim(FORMAT_VERSION, attempt, new_timeline(attempt), job_name, job_id, driver, now_ms)
+        newest = newest_attempt(store, job_name)
+        attempt = (newest or 0) + 1
+        claimed_ms = now_ms if newest is None else max(now_ms, _claimed_ms(store, job_name, newest) + 1)
+        claim = Claim(FORMAT_VERSION, attempt, new_timeline(attempt), job_name, job_id, driver, claimed_ms)
         # Other drivers may have claimed in between: the claim counts only if it is the newest now.
         if _put(store, claim) and newest_attempt(store, job_name) == attempt:
             return claim
@@ -60,7 +63,8 @@ def claim_next(store: Store, claim: Claim, now_ms: int) -> Claim:
     """
     last = _last_own(store, claim)
     check_owner(store, last)
-    again = msgspec.structs.replace(claim, attempt=last.attempt + 1, claimed_ms=now_ms)
+    claimed_ms = max(now_ms, claim.claimed_ms + 1, last.claimed_ms + 1)
+    again = msgspec.structs.replace(claim, attempt=last.attempt + 1, claimed_ms=claimed_ms)
     if not _put(store, again):
         check_owner(store, last)
         raise CheckpointError(f"Attempt {again.attempt} of job '{claim.job_name}' could not be claimed.")
@@ -91,6 +95,13 @@ def newest_attempt(store: Store, job_name: str) -> int | None:
 
 def _put(store: Store, claim: Claim) -> bool:
     return put_once(store, owner_path(claim.job_name, claim.attempt), _encode(claim))
+
+
+def _claimed_ms(store: Store, job_name: str, attempt: int) -> int:
+    """The time of a claim; -1 if there is none, or if it is just being removed."""
+    with contextlib.suppress(MissingFileError, msgspec.DecodeError):
+        return _decode(store.read(owner_path(job_name, attempt))).claimed_ms
+    return -1
 
 
 def _last_own(store: Store, claim: Claim) -> Claim:

@@ -176,6 +176,7 @@ class Attempt:
                     placed.get(slot, []),
                     basis.store_options,
                     splits.get(slot, []),
+                    basis.claimed_ms,
                 ),
             )
         self._inbox.await_deployed(slots)

@@ -80,6 +80,7 @@ class JobIdentity:
     id: str = ""
     timeline: str = ""
     attempt: int = 0  # counted over all drivers of the job
+    claimed_ms: int = 0  # rises with the attempts, over all drivers and directories as far as the driver knows
 
 
 @dataclass

@@ -191,7 +191,7 @@ class Slot:
             load_edge_function=job.load_edge_function,
             load_selector=job.load_selector,
             wake=self._send_ready,
-            job=JobIdentity(launch.job_name, launch.job_id, timeline, launch.attempt),
+            job=JobIdentity(launch.job_name, launch.job_id, timeline, launch.attempt, deploy.claimed_ms),
             cached_files=place_files(job.cached_files, self._directory),
         )
         for chain in plan.chains:

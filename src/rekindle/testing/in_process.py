@@ -111,7 +111,7 @@ class InProcessJob:
             load_selector=lambda node, index: _shipped_copy(plan.nodes[node].key_selectors[index]),
             wake=self._woken.set,
             cached_files=plan.cached_files,
-            job=JobIdentity(plan.job_name, JOB_ID, TIMELINE, self._attempt + 1),
+            job=JobIdentity(plan.job_name, JOB_ID, TIMELINE, self._attempt + 1, self._lineage.claim()),
         )
         self.tasks = {
             (chain, subtask): Task(plan, plan.chains[chain], subtask, self._services)

@@ -25,6 +25,7 @@ from rekindle.checkpoint.rescale import SubtaskShare, assign
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.store.port import Store
+from rekindle.clock import SystemClock
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.state_layout import restore_targets, state_layout
 from rekindle.protocol import CheckpointOrder
@@ -47,11 +48,17 @@ class Lineage:
     store: Store = field(default_factory=MemoryStore)
     attempts: int = 0
     last_id: int = 0
+    claimed_ms: int = 0
 
     def begin_attempt(self) -> int:
         """Return the number of the next attempt; 0 for the first."""
         self.attempts += 1
         return self.attempts - 1
+
+    def claim(self) -> int:
+        """Return the time at which the next attempt is claimed: that of this machine, and above all earlier ones."""
+        self.claimed_ms = max(SystemClock().wall_ms(), self.claimed_ms + 1)
+        return self.claimed_ms
 
     def next_id(self) -> int:
         """Return the id of the next checkpoint."""

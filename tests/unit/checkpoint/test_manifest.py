@@ -181,6 +181,7 @@ def test_the_format_is_this_one() -> None:
             }
         ],
         "format_version": 1,
+        "claimed_ms": 0,
     }
 
 

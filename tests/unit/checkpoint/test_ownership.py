@@ -229,7 +229,7 @@ def run_together(turns: Turns, **drivers: Callable[[], Any]) -> dict[str, Any]:
     return outcomes
 
 
-ORDERS = sorted(set(itertools.permutations("AAABBBB")))
+ORDERS = sorted(set(itertools.permutations("AAABBBBB")))
 
 
 def publish_against_take_over(order: tuple[str, ...]) -> tuple[Any, str | None, str]:

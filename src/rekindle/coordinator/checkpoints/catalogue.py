@@ -313,6 +313,7 @@ class AcknowledgedCheckpoint:
                 if node.uid in states
             ]
             + _frames(plan, self.unread),
+            claimed_ms=claim.claimed_ms,
         )
 
 

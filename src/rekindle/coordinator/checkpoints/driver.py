@@ -10,9 +10,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
+import msgspec
+
 from rekindle.checkpoint.latest_checkpoint import highest_checkpoint_id
 from rekindle.checkpoint.load_checkpoint import LoadedCheckpoint
 from rekindle.checkpoint.manifest import Manifest
+from rekindle.checkpoint.ownership import Claim
 from rekindle.checkpoint.rescale import SubtaskShare, assign, refuse_rescaled_frames
 from rekindle.checkpoint.store.port import Store
 from rekindle.checkpoint.timeline_notes import Beginning
@@ -74,7 +77,7 @@ _LOG = logging.getLogger("rekindle.checkpoint")
 
 @dataclass(frozen=True)
 class AttemptBasis:
-    """The number of an attempt, where it writes checkpoints, and what its tasks restore."""
+    """The number and time of an attempt, where it writes checkpoints, and what its tasks restore."""
 
     attempt: int
     storage: Storage
@@ -83,6 +86,7 @@ class AttemptBasis:
     restore_root: str = ""
     restores: tuple[SubtaskShare, ...] = ()
     store_options: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
+    claimed_ms: int = 0
 
 
 @dataclass
@@ -145,6 +149,7 @@ class CheckpointDriver:
         if first:
             # Before the claim is kept: if the store fails here, the restarted attempt has to look again.
             self._look_for_recovery()
+        claim = self._above_restored(claim)
         self.catalogue.begin(claim, self._beginning())
         if first:
             self.catalogue.sweep_abandoned()
@@ -153,7 +158,7 @@ class CheckpointDriver:
         self._unread.clear()
         self._commit_order = CommitOrder(awaited_commits(self.plan))
         self._sweep(claim.attempt)
-        return self._basis(claim.attempt)
+        return self._basis(claim)
 
     def _look_for_recovery(self) -> None:
         self._recovery = self.recover()
@@ -168,16 +173,28 @@ class CheckpointDriver:
             return Beginning(on_purpose=not self.ledger.policy.keep_final)
         return self._recovery.beginning(self.store, self.plan.job_name)
 
-    def _basis(self, attempt: int) -> AttemptBasis:
+    def _above_restored(self, claim: Claim) -> Claim:
+        """Move the claim's time above that of the run whose checkpoint is restored, also if this clock is behind.
+
+        Attempts of this run that restore the same checkpoint stay in order, because their numbers rise.
+        """
+        source = self._restored()
+        if source is None or source.manifest.timeline == claim.timeline:
+            return claim  # claims of one run are in order already
+        restored_ms = source.manifest.claimed_ms or source.manifest.timestamp_ms
+        return msgspec.structs.replace(claim, claimed_ms=max(claim.claimed_ms, restored_ms + claim.attempt))
+
+    def _basis(self, claim: Claim) -> AttemptBasis:
+        attempt, claimed_ms = claim.attempt, claim.claimed_ms
         max_memory_bytes = self.plan.settings.checkpoint_max_memory_bytes
         storage = Storage(None if self.in_memory else self.store.url, self.catalogue.root, max_memory_bytes)
         source = self._restored()
         if source is None:
-            return AttemptBasis(attempt, storage, store_options=self.store_options)
+            return AttemptBasis(attempt, storage, store_options=self.store_options, claimed_ms=claimed_ms)
         url = None if self.in_memory and source.store is self.store else source.store.url
         restores = self._assigned(source.manifest)
         restored_id = source.manifest.checkpoint_id
-        return AttemptBasis(attempt, storage, restored_id, url, source.root, restores, self.store_options)
+        return AttemptBasis(attempt, storage, restored_id, url, source.root, restores, self.store_options, claimed_ms)
 
     def _restored(self) -> LoadedCheckpoint | None:
         """The checkpoint that the next attempt restores: the run's own latest one, else the one the user named."""

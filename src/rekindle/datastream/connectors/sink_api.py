@@ -57,6 +57,9 @@ class InitContext:
     timeline: str = ""
     #: The attempt's number, counted over all drivers of the job: a larger number is a newer attempt.
     attempt: int = 0
+    #: When the driver claimed this attempt, in milliseconds since 1970. It is the same on all subtasks, and above that
+    #: of every earlier attempt of the job and of the run whose checkpoint was restored, even if a clock went back.
+    claimed_ms: int = 0
     #: The number of restarts in this run of the program, as in `RuntimeContext.get_attempt_number()`.
     attempt_number: int = 0
     restored_checkpoint_id: int | None = None

@@ -162,6 +162,7 @@ class WriterOperator(Operator, SnapshotParticipant, PreparesSnapshot, Committing
             task_name=context.task_name,
             timeline=job.timeline,
             attempt=job.attempt,
+            claimed_ms=job.claimed_ms,
             attempt_number=context.attempt,
             restored_checkpoint_id=self._restored_id,
             checkpoint_interval_ms=context.settings.checkpoint_interval_ms if context.checkpointed else None,

@@ -1,0 +1,17 @@
+"""A sink, a source and a lookup for HBase, through its Thrift server."""
+
+from __future__ import annotations
+
+from rekindle.datastream.connectors.hbase.cell_timestamps import TimestampMode
+from rekindle.datastream.connectors.hbase.hbase_sink import HBaseSink, HBaseSinkBuilder
+from rekindle.datastream.connectors.hbase.mutations import Delete, HBaseMutationConverter, Mutation, Put
+
+__all__ = [
+    "Delete",
+    "HBaseMutationConverter",
+    "HBaseSink",
+    "HBaseSinkBuilder",
+    "Mutation",
+    "Put",
+    "TimestampMode",
+]

@@ -1,0 +1,101 @@
+"""Coalesces the mutations of a flush: of each row, what is deleted, and the columns that were put after that.
+
+HBase applies a batch with one timestamp for all its mutations, and a delete hides every put of its own timestamp. So a
+flush sends the deletes first, then the puts, with a higher timestamp. That is right only if a put that is followed by a
+delete of its column is not sent at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rekindle.datastream.connectors.hbase.mutations import Delete, Mutation, Put, family_of
+
+#: What a cell costs in a message beside its bytes, roughly.
+_CELL_BYTES = 32
+
+
+class RowChange:
+    """What a flush does to one row: first the deletes, then the puts.
+
+    >>> change = RowChange()
+    >>> change.put({b"f:a": b"1", b"f:b": b"1"})
+    >>> change.delete([b"f:a"])
+    >>> change.put({b"f:c": b"2"})
+    >>> change.deleted_columns, change.puts
+    ({b'f:a': None}, {b'f:b': b'1', b'f:c': b'2'})
+    """
+
+    __slots__ = ("deleted_columns", "deletes_row", "puts")
+
+    def __init__(self) -> None:
+        self.deletes_row = False
+        self.deleted_columns: dict[bytes, None] = {}  # in their order
+        self.puts: dict[bytes, bytes] = {}
+
+    def put(self, columns: Mapping[bytes, bytes]) -> None:
+        """Set columns."""
+        self.puts.update(columns)
+
+    def delete(self, columns: Iterable[bytes] | None) -> None:
+        """Remove columns, or the row; what was put there before is not sent."""
+        if columns is None:
+            self.deletes_row = True
+            self.deleted_columns = {}
+            self.puts = {}
+            return
+        for column in columns:
+            if not self.deletes_row:
+                self.deleted_columns[column] = None
+            if b":" in column:
+                self.puts.pop(column, None)
+            else:
+                self.puts = {each: value for each, value in self.puts.items() if family_of(each) != column}
+
+    @property
+    def has_deletes(self) -> bool:
+        """Whether anything is deleted."""
+        return self.deletes_row or bool(self.deleted_columns)
+
+
+#: The changes of one call: by table, then by row.
+Changes = dict[str, dict[bytes, RowChange]]
+
+
+class RowBuffer:
+    """The mutations since the last flush, coalesced by row; in event time by row and timestamp.
+
+    >>> buffer = RowBuffer()
+    >>> buffer.add(Put(b"1", {b"f:a": b"x"}), "orders", None)
+    >>> buffer.add(Delete(b"1"), "orders", None)
+    >>> change = buffer.changes[None]["orders"][b"1"]
+    >>> change.deletes_row, change.puts, len(buffer)
+    (True, {}, 2)
+    """
+
+    def __init__(self) -> None:
+        #: By timestamp; None where the flush gives it, or the server.
+        self.changes: dict[int | None, Changes] = {}
+        self.size_bytes = 0
+        self._mutations = 0
+
+    def __len__(self) -> int:
+        return self._mutations
+
+    def add(self, mutation: Mutation, table: str, timestamp: int | None) -> None:
+        """Add a checked mutation, for the sink's table unless it names another."""
+        rows = self.changes.setdefault(timestamp, {}).setdefault(mutation.table or table, {})
+        row = mutation.row
+        change = rows.get(row)
+        if change is None:
+            change = rows[row] = RowChange()
+        self._mutations += 1
+        if isinstance(mutation, Put):
+            columns = mutation.columns
+            change.put(columns)
+            self.size_bytes += sum(map(len, columns)) + sum(map(len, columns.values()))
+            self.size_bytes += (len(row) + _CELL_BYTES) * len(columns)
+        else:
+            assert isinstance(mutation, Delete)
+            change.delete(mutation.columns)
+            self.size_bytes += len(row) + _CELL_BYTES
