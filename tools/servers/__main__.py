@@ -7,14 +7,17 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 
 from tools.servers.kafka import KafkaBroker
 from tools.servers.ports import is_free
+from tools.servers.postgres import PostgresServer
 from tools.servers.server_error import ServerError
 
 _KAFKA_PORT = 9092
+_POSTGRES_PORT = 5432
 _LOOK_EVERY_S = 0.5
 
 
@@ -25,7 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     try:
-        _serve(options.kafka_port, options.folder)
+        with ExitStack() as servers:
+            _serve(servers, options)
     except KeyboardInterrupt:
         print("The servers have ended.", flush=True)
         return 0
@@ -34,14 +38,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _serve(kafka_port: int | None, folder: Path | None) -> NoReturn:
-    print("Starting Kafka ...", flush=True)
-    with KafkaBroker(folder and folder.absolute() / "kafka", port=kafka_port or _usual(_KAFKA_PORT)) as kafka:
-        print(f"Kafka  {kafka.bootstrap_servers}  (log: {kafka.log})")
-        print("Ctrl-C ends the servers.", flush=True)
-        while kafka.is_running():
-            time.sleep(_LOOK_EVERY_S)
-        raise ServerError(f"Kafka has ended by itself: {kafka.log_tail()}")
+def _serve(servers: ExitStack, options: argparse.Namespace) -> NoReturn:
+    folder: Path | None = options.folder and options.folder.absolute()
+    print("Starting Kafka and PostgreSQL ...", flush=True)
+    kafka = servers.enter_context(
+        KafkaBroker(folder and folder / "kafka", port=options.kafka_port or _usual(_KAFKA_PORT))
+    )
+    print(f"Kafka  {kafka.bootstrap_servers}  (log: {kafka.log})")
+    postgres = servers.enter_context(
+        PostgresServer(folder and folder / "postgres", port=options.postgres_port or _usual(_POSTGRES_PORT))
+    )
+    print(
+        f"PostgreSQL  {postgres.jdbc_url}  user {postgres.user}, password '{postgres.password}'  (log: {postgres.log})"
+    )
+    print("Ctrl-C ends the servers.", flush=True)
+    running = {"Kafka": kafka, "PostgreSQL": postgres}
+    while all(server.is_running() for server in running.values()):
+        time.sleep(_LOOK_EVERY_S)
+    ended = next(name for name, server in running.items() if not server.is_running())
+    raise ServerError(f"{ended} has ended by itself: {running[ended].log_tail()}")
 
 
 def _usual(port: int) -> int | None:
@@ -56,6 +71,7 @@ def _interrupt(number: int, frame: object) -> NoReturn:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make servers", description=__doc__)
     parser.add_argument("--kafka-port", type=int, help=f"the broker's port (default: {_KAFKA_PORT}, or a free one)")
+    parser.add_argument("--postgres-port", type=int, help=f"PostgreSQL's (default: {_POSTGRES_PORT}, or a free one)")
     parser.add_argument("--folder", type=Path, help="keeps the servers' data here (default: a folder that is removed)")
     return parser.parse_args(arguments)
 
