@@ -120,6 +120,7 @@ def test_make_servers_leaves_no_process_after_sigkill_nor_after_ctrl_c(tmp_path:
     with RunningProgram("tools.servers", "--folder", str(tmp_path)) as program:
         address = program.wait_for_line("Kafka  ").split()[1]
         assert "kept" in AdminClient({"bootstrap.servers": address}).list_topics(timeout=10).topics
+        program.wait_for_line("Ctrl-C")
         program.interrupt()
         assert program.wait(GONE_DEADLINE_S) == 0
         assert program.processes() == []
