@@ -33,7 +33,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # Property tests count examples, not seconds: on a busy machine they are slow, never red.
 PROPERTY_TIMEOUT_S = 600
 # The first test that needs a server may have to wait for its download.
-SERVER_FIXTURES = {"kafka", "topic", "own_broker", "hbase", "table", "own_hbase"}
+SERVER_FIXTURES = {"kafka", "topic", "own_broker", "hbase", "table", "own_hbase", "postgres", "own_postgres"}
 SERVER_TIMEOUT_S = 600
 UNHURRIED = hypothesis.settings(
     deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], database=None, print_blob=True
@@ -231,3 +231,31 @@ def own_hbase() -> Iterator[Callable[..., Any]]:
                 pytest.fail(str(error), pytrace=False)
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def postgres(in_temporary_folder: None) -> Iterator[Any]:
+    """The worker's PostgreSQL server; a test that stops or kills one takes `own_postgres`."""
+    from tools.servers.postgres import PostgresServer
+    from tools.servers.server_error import ServerError
+
+    with contextlib.ExitStack() as use:
+        try:
+            server = use.enter_context(PostgresServer())
+        except ServerError as error:
+            pytest.fail(str(error), pytrace=False)
+        yield server
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[Any]:
+    """A PostgreSQL server of the test's own, which it may stop, kill and restart."""
+    from tools.servers.postgres import PostgresServer
+    from tools.servers.server_error import ServerError
+
+    with contextlib.ExitStack() as use:
+        try:
+            server = use.enter_context(PostgresServer())
+        except ServerError as error:
+            pytest.fail(str(error), pytrace=False)
+        yield server

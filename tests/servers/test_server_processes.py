@@ -21,21 +21,23 @@ SHARED_GONE_DEADLINE_S = 90.0
 
 
 def test_make_servers_leaves_no_process_after_sigkill_nor_after_ctrl_c(tmp_path: Path) -> None:
-    kafka_port, hbase_port = free_ports(2)
-    ports = ["--kafka-port", str(kafka_port), "--hbase-port", str(hbase_port)]
+    kafka_port, hbase_port, postgres_port = map(str, free_ports(3))
+    ports = ["--kafka-port", kafka_port, "--hbase-port", hbase_port, "--postgres-port", postgres_port]
     with RunningProgram("tools.servers", "--folder", str(tmp_path), *ports) as killed:
         address = killed.wait_for_line("Kafka  ").split()[1]
         KafkaAccess({"PLAINTEXT": address}, {"PLAINTEXT": {}}).create_topic("kept")
         hbase_of(killed).create_table("kept")
+        killed.wait_for_line("Ctrl-C")
         started = killed.processes()
         killed.send_signal(signal.SIGKILL)
-        assert len(started) == 7, "the program, and a guard and a server for Kafka, HBase and Thrift"
+        assert len(started) >= 9, "the program, and a guard and a server for Kafka, HBase, Thrift and PostgreSQL"
         seconds_until_gone(started, time.monotonic(), GONE_DEADLINE_S)
 
     with RunningProgram("tools.servers", "--folder", str(tmp_path), *ports) as program:
         address = program.wait_for_line("Kafka  ").split()[1]
         assert "kept" in AdminClient({"bootstrap.servers": address}).list_topics(timeout=10).topics
         assert hbase_of(program).rows("kept") == {}
+        program.wait_for_line("Ctrl-C")
         program.interrupt()
         assert program.wait(GONE_DEADLINE_S) == 0
         assert program.processes() == []

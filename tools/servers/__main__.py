@@ -7,16 +7,19 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 
 from tools.servers.hbase import HBaseServer
 from tools.servers.kafka import KafkaBroker
 from tools.servers.ports import is_free
+from tools.servers.postgres import PostgresServer
 from tools.servers.server_error import ServerError
 
 _KAFKA_PORT = 9092
 _HBASE_PORT = 9090
+_POSTGRES_PORT = 5432
 _LOOK_EVERY_S = 0.5
 
 
@@ -27,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     try:
-        _serve(options)
+        with ExitStack() as servers:
+            _serve(servers, options)
     except KeyboardInterrupt:
         print("The servers have ended.", flush=True)
         return 0
@@ -36,17 +40,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _serve(options: argparse.Namespace) -> NoReturn:
-    folder = options.folder and options.folder.absolute()
-    print("Starting Kafka and HBase ...", flush=True)
-    with (
-        KafkaBroker(folder and folder / "kafka", port=options.kafka_port or _usual(_KAFKA_PORT)) as kafka,
-        HBaseServer(folder and folder / "hbase", port=options.hbase_port or _usual(_HBASE_PORT)) as hbase,
-    ):
-        print(f"Kafka  {kafka.bootstrap_servers}  (log: {kafka.log})")
-        print(f"HBase  {hbase.address}  (Thrift; logs: {hbase.log}, {hbase.thrift_log})")
-        print("Ctrl-C ends the servers.", flush=True)
-        _watch({"Kafka": kafka, "HBase": hbase})
+def _serve(servers: ExitStack, options: argparse.Namespace) -> NoReturn:
+    folder: Path | None = options.folder and options.folder.absolute()
+    print("Starting Kafka, HBase and PostgreSQL ...", flush=True)
+    kafka = servers.enter_context(
+        KafkaBroker(folder and folder / "kafka", port=options.kafka_port or _usual(_KAFKA_PORT))
+    )
+    print(f"Kafka  {kafka.bootstrap_servers}  (log: {kafka.log})", flush=True)
+    hbase = servers.enter_context(
+        HBaseServer(folder and folder / "hbase", port=options.hbase_port or _usual(_HBASE_PORT))
+    )
+    print(f"HBase  {hbase.address}  (Thrift; logs: {hbase.log}, {hbase.thrift_log})", flush=True)
+    postgres = servers.enter_context(
+        PostgresServer(folder and folder / "postgres", port=options.postgres_port or _usual(_POSTGRES_PORT))
+    )
+    print(
+        f"PostgreSQL  {postgres.jdbc_url}  user {postgres.user}, password '{postgres.password}'  (log: {postgres.log})"
+    )
+    print("Ctrl-C ends the servers.", flush=True)
+    _watch({"Kafka": kafka, "HBase": hbase, "PostgreSQL": postgres})
 
 
 def _watch(servers: Mapping[str, Any]) -> NoReturn:
@@ -71,6 +83,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make servers", description=__doc__)
     parser.add_argument("--kafka-port", type=int, help=f"the broker's port (default: {_KAFKA_PORT}, or a free one)")
     parser.add_argument("--hbase-port", type=int, help=f"HBase's Thrift port (default: {_HBASE_PORT}, or a free one)")
+    parser.add_argument("--postgres-port", type=int, help=f"PostgreSQL's (default: {_POSTGRES_PORT}, or a free one)")
     parser.add_argument("--folder", type=Path, help="keeps the servers' data here (default: a folder that is removed)")
     return parser.parse_args(arguments)
 

@@ -146,7 +146,7 @@ def check_single_valued(where: str, function: Any, instead: str = "flat_map()") 
 
 def check_sink(where: str, sink: Any) -> None:
     """Refuse a value without the methods of a `Sink`."""
-    if isinstance(sink, Function):
+    if isinstance(sink, Function) and not callable(getattr(sink, "create_writer", None)):
         hint = _METHOD_OF.get(function_kind(sink))
         use = f"; a {function_kind(sink)} belongs in {hint}" if hint else ""
         raise GraphError(f"{where} takes a Sink, not the {describe(sink)}{use}.")

@@ -53,6 +53,8 @@ class InitContext:
     job_name: str = ""
     job_id: str = ""
     task_name: str = ""
+    #: The sink's uid, which stays the same when the job is started again.
+    uid: str = ""
     #: The id of the timeline. Every restore by hand begins a new timeline, whose id was never used before.
     timeline: str = ""
     #: The attempt's number, counted over all drivers of the job: a larger number is a newer attempt.

@@ -160,6 +160,7 @@ class WriterOperator(Operator, SnapshotParticipant, PreparesSnapshot, Committing
             job_name=job.name,
             job_id=job.id,
             task_name=context.task_name,
+            uid=context.node.uid,
             timeline=job.timeline,
             attempt=job.attempt,
             claimed_ms=job.claimed_ms,

@@ -1,0 +1,74 @@
+"""The exactly-once writer: rows go into a file, and the database checks them before the checkpoint counts."""
+
+from __future__ import annotations
+
+import os
+from itertools import count
+from typing import Any
+
+from rekindle.datastream.connectors.jdbc.database import RowValues
+from rekindle.datastream.connectors.jdbc.interval_file import IntervalFile
+from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber, LedgerKey
+from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
+from rekindle.datastream.connectors.sink_api import CommittableFile, CommittingSinkWriter, SinkWriter, WriterInitContext
+
+
+class IntervalWriter(CommittingSinkWriter[Any, CommittableFile]):
+    """Keeps the rows of a checkpoint interval; the committer writes them when the checkpoint is complete."""
+
+    def __init__(self, target: IntervalTarget, context: WriterInitContext) -> None:
+        self._target = target
+        self._context = context
+        self._key = LedgerKey.of(context)
+        self._values = target.settings.reader()
+        self._values_type = target.settings.values_type()
+        self._batch_size = target.settings.execution.batch_size
+        self._counts = count(1)
+        self._number: IntervalNumber | None = None
+        self._file: IntervalFile | None = None
+        self._pending: list[RowValues] = []
+
+    def write(self, element: Any, context: SinkWriter.Context) -> None:
+        """Keep a row."""
+        pending = self._pending
+        pending.append(self._values(element))
+        if len(pending) >= self._batch_size:
+            self._keep_pending()
+
+    def _keep_pending(self) -> None:
+        if self._file is None:
+            self._begin()
+        assert self._file is not None
+        assert self._number is not None
+        rows, self._pending = self._pending, []
+        self._file.append(rows)
+        self._target.stage(self._number, rows)
+
+    def _begin(self) -> None:
+        self._number = IntervalNumber(self._key, self._context.attempt, next(self._counts))
+        path = os.path.join(self._context.directory, f"interval-{self._number.count}")
+        self._file = IntervalFile(path, self._values_type)
+
+    def flush(self, end_of_input: bool) -> None:
+        """Let the database check the rows: what it refuses fails here, before the checkpoint counts."""
+        if self._pending:
+            self._keep_pending()
+        if self._file is not None:
+            assert self._number is not None
+            self._file.flush()
+            self._target.check(self._number, self._file.path)
+
+    def prepare_commit(self) -> list[CommittableFile]:
+        """End the interval; an empty one has no committable."""
+        if self._file is None:
+            return []
+        assert self._number is not None
+        self._file.finish()
+        prepared = self._number.committable(self._file.path, self._file.rows)
+        self._file = self._number = None
+        return [prepared]
+
+    def close(self) -> None:
+        """Remove an unfinished file; the committer closes the connection."""
+        if self._file is not None:
+            self._file.discard()

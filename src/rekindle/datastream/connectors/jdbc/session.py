@@ -1,0 +1,96 @@
+"""A connection that comes back: transactions are tried again after deadlocks and lost connections."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from rekindle.datastream.connectors.jdbc.database import Database, Fault
+from rekindle.datastream.connectors.jdbc.postgres_errors import is_refused_login
+
+_LOG = logging.getLogger("rekindle.jdbc")
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 2.0
+
+T = TypeVar("T")
+
+
+class RollBack(Exception):
+    """Ends a transaction of `Session.transaction` without its effects, and without an error."""
+
+
+class Session:
+    """One connection to a database, opened when it is needed and again when it was lost."""
+
+    def __init__(self, database: Database, max_retries: int) -> None:
+        self.database = database
+        self._max_retries = max_retries
+        self._limit_s = float(database.options.connection_check_timeout_seconds)
+        self._connection: Any = None
+        self._pause = threading.Event()
+        #: How many connections were opened: what belongs to a connection, as temporary tables do, is gone after it.
+        self.connections = 0
+
+    def transaction(self, work: Callable[[Any], T], doing: str, where: Callable[[Any], str] | None = None) -> T | None:
+        """Run `work(connection)` in a transaction, again if need be; `work` may raise RollBack, for None.
+
+        `doing` says what is tried, as in "PostgreSQL at host failed to <doing>"; `where(connection)` looks for the
+        value that a refused transaction was about.
+        """
+        tries = 0
+        while True:
+            connection = self.open()
+            try:
+                with self.database.transaction(connection):
+                    return work(connection)
+            except RollBack:
+                return None
+            except self.database.errors as error:
+                fault = self.database.fault_of(error)
+                if fault is Fault.LOST:
+                    self.close()
+                if fault is Fault.REFUSED or tries >= self._max_retries:
+                    place = where(connection) if where is not None and fault is Fault.REFUSED else ""
+                    raise self.database.told(error, doing, place) from error
+                tries += 1
+                _LOG.warning("%s (try %d)", self.database.told(error, doing), tries)
+                self._pause.wait(min(_FIRST_PAUSE_S * 2**tries, _LONGEST_PAUSE_S))
+
+    def open(self) -> Any:
+        """Return the connection; waits for a server that is away, as long as the options say."""
+        if self._connection is None:
+            self._connection = self._connected()
+            self.connections += 1
+        return self._connection
+
+    def _connected(self) -> Any:
+        until = time.monotonic() + self._limit_s
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            left_s = until - time.monotonic()
+            try:
+                return self.database.connect(max(left_s, 1.0))
+            except self.database.errors as error:
+                if is_refused_login(error) or self.database.fault_of(error) is Fault.REFUSED:
+                    raise self._not_connected(error) from None
+                if left_s <= pause_s:
+                    raise self._not_connected(error) from None
+            self._pause.wait(pause_s)
+            pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+    def _not_connected(self, error: Exception) -> Exception:
+        user = self.database.options.get_user_name()
+        doing = f"let user '{user}' in" if is_refused_login(error) else f"answer within {self._limit_s:.0f} s"
+        return self.database.told(error, doing)
+
+    def close(self) -> None:
+        """Close the connection; what was not committed is undone."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            try:
+                connection.close()
+            except self.database.errors:
+                _LOG.debug("A connection to %s was closed after it was lost.", self.database.shown)

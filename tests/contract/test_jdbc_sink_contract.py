@@ -1,0 +1,28 @@
+"""The contract of exactly-once sinks, for the JDBC sink on SQLite and on a real PostgreSQL server.
+
+The tables have no keys, and the statement is a plain INSERT: a row that is written twice shows.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rekindle.testing.sink_contract import SinkContract, SinkUnderTest
+from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, SqliteTable
+from tools.servers.postgres import PostgresServer
+
+
+class TestOnSqlite(SinkContract):
+    @pytest.fixture
+    def sink(self, tmp_path: Path) -> SinkUnderTest:
+        table = SqliteTable(tmp_path / "pairs.db").create()
+        return SinkUnderTest(table.exactly_once, table.rows, PAIRS)
+
+
+class TestOnPostgres(SinkContract):
+    @pytest.fixture
+    def sink(self, postgres: PostgresServer) -> SinkUnderTest:
+        table = PostgresTable(postgres).create()
+        return SinkUnderTest(table.exactly_once, table.rows, PAIRS)

@@ -1,0 +1,141 @@
+"""The JDBC sink when its server is killed, when transactions deadlock, and when a lock is held for long."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+from rekindle.errors import ConnectorError
+from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, SqliteTable, job_of
+from tests.waiting import wait_until
+from tools.servers.postgres import PostgresServer
+
+DEADLINE_S = 20.0
+AWAY_S = 2.0
+
+
+def test_a_server_that_is_killed_between_barrier_and_commit_is_waited_for(own_postgres: PostgresServer) -> None:
+    """Also between records; the same job goes on, and nothing is lost or doubled."""
+    once, again = PostgresTable(own_postgres).create(), PostgresTable(own_postgres)
+    again.create("n BIGINT PRIMARY KEY, text VARCHAR(40)")
+    jobs = [job_of(once.exactly_once()), job_of(again.at_least_once(again.upsert))]
+    waiting = []
+    for job in jobs:
+        job.checkpoint()
+        waiting.append(job.checkpoint(complete=False))
+        job.epoch()
+    own_postgres.kill()
+    back = threading.Timer(AWAY_S, own_postgres.restart)
+    back.start()
+
+    for job, checkpoint in zip(jobs, waiting, strict=True):
+        job.complete(checkpoint)
+        job.run()
+
+    back.join()
+    assert once.rows() == again.rows() == PAIRS
+
+
+def test_a_server_that_stays_away_is_told_and_the_next_run_loses_nothing(own_postgres: PostgresServer) -> None:
+    table = PostgresTable(own_postgres).create()
+    job = job_of(table.exactly_once(timeout_s=1))
+    checkpoint = job.checkpoint(complete=False)
+    own_postgres.kill()
+    with pytest.raises(Exception) as caught:
+        job.complete(checkpoint)
+    assert "failed to answer within 1 s" in str(caught.value.__cause__)
+    job.kill()
+    own_postgres.restart()
+    job_of(table.exactly_once(), 1, checkpoint).run()
+    assert table.rows() == PAIRS
+
+
+@pytest.mark.parametrize("kind", ["at_least_once", "exactly_once"])
+def test_a_deadlock_is_tried_again(postgres: PostgresServer, kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The sink's transaction has row 2 and wants row 1, the other one has row 1 and wants row 2."""
+    table = PostgresTable(postgres).create("n BIGINT PRIMARY KEY, text VARCHAR(40)")
+    table.query(f"INSERT INTO {table.name} VALUES (1, 'old'), (2, 'old')")
+    # Whoever looks first is the victim: here always the sink, because the other one never looks.
+    options = quote("-c deadlock_timeout=50ms")
+    sink = getattr(table, kind)(table.upsert, url=f"{postgres.jdbc_url}?options={options}")
+    job = job_of(sink, records=[(2, "new"), (1, "new")], max_records=10)
+    with psycopg.connect(postgres.conninfo) as other:
+        other.execute("SET deadlock_timeout = '600s'")
+        other.execute(f"UPDATE {table.name} SET text = 'other' WHERE n = 1")
+        running = threading.Thread(target=job.run)
+        running.start()
+        wait_until(lambda: waits(table), "the sink waits for row 1", DEADLINE_S, pause_s=0.005)
+        other.execute(f"UPDATE {table.name} SET text = 'other' WHERE n = 2")
+    running.join(DEADLINE_S)
+    assert not running.is_alive()
+    assert table.rows() == [(1, "new"), (2, "new")]
+    assert "(40P01). (try 1)" in caplog.text
+
+
+def waits(table: PostgresTable) -> bool:
+    waiting = f"SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{table.name}%'"
+    return bool(table.query(waiting))
+
+
+@pytest.mark.parametrize("kind", ["at_least_once", "exactly_once"])
+def test_a_serialization_failure_is_tried_again(
+    postgres: PostgresServer, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = PostgresTable(postgres).create("n BIGINT PRIMARY KEY, text VARCHAR(40)")
+    table.query(f"INSERT INTO {table.name} VALUES (1, 'old')")
+    options = quote("-c default_transaction_isolation=serializable")
+    sink = getattr(table, kind)(table.upsert, url=f"{postgres.jdbc_url}?options={options}")
+    job = job_of(sink, records=[(1, "new")])
+    with psycopg.connect(postgres.conninfo) as other:
+        other.execute(f"UPDATE {table.name} SET text = 'other' WHERE n = 1")
+        running = threading.Thread(target=job.run)
+        running.start()
+        wait_until(lambda: waits(table), "the sink waits for row 1", DEADLINE_S)
+    running.join(DEADLINE_S)
+    assert table.rows() == [(1, "new")]
+    assert "(40001). (try 1)" in caplog.text
+
+
+def test_a_connection_that_the_server_ends_is_opened_again(postgres: PostgresServer) -> None:
+    table = PostgresTable(postgres).create()
+    job = job_of(table.exactly_once(url=f"{postgres.jdbc_url}?ApplicationName={table.name}"))
+    checkpoint = job.checkpoint(complete=False)
+    ended = table.query(
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{table.name}'"
+    )
+    assert ended == [(True,)]
+    job.complete(checkpoint)
+    job.run()
+    assert table.rows() == PAIRS
+
+
+def test_refusals_are_not_tried_again(postgres: PostgresServer, caplog: pytest.LogCaptureFixture) -> None:
+    table = PostgresTable(postgres).create("n BIGINT PRIMARY KEY, text VARCHAR(40)")
+    writer: Any = table.at_least_once(batch=1000).create_writer(None)  # type: ignore[arg-type]
+    for _ in range(2):
+        writer.write((1, "a"), None)
+    with pytest.raises(ConnectorError, match="violates unique constraint"):
+        writer.flush(False)
+    assert "(try 1)" not in caplog.text
+    writer.close()
+
+
+def test_a_locked_sqlite_file_is_waited_for(tmp_path: Path) -> None:
+    table: Any = SqliteTable(tmp_path / "pairs.db").create()
+    job = job_of(table.exactly_once())
+    other = sqlite3.connect(table.path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    release: Callable[[], Any] = lambda: other.execute("COMMIT")  # noqa: E731
+    later = threading.Timer(0.3, release)
+    later.start()
+    job.run()
+    later.join()
+    other.close()
+    assert table.rows() == PAIRS
