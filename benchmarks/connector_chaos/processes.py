@@ -30,7 +30,10 @@ _UP = re.compile(r"functions are open")
 class Driver:
     """The job's program: one process after the other, each from the latest checkpoint of the one before."""
 
-    def __init__(self, arguments: list[str], scratch: Path, crash_file: Path) -> None:
+    def __init__(
+        self, arguments: list[str], scratch: Path, crash_file: Path, module: str = "benchmarks.connector_chaos.job"
+    ) -> None:
+        self._module = module
         self._arguments = arguments  # without the parallelism
         self._scratch = scratch
         self._run = uuid.uuid4().hex
@@ -47,7 +50,7 @@ class Driver:
     def start(self, parallelism: int, *more: str) -> None:
         """Start a driver process."""
         self.parallelism = parallelism
-        command = [sys.executable, "-m", "benchmarks.connector_chaos.job", *self._arguments, str(parallelism), *more]
+        command = [sys.executable, "-m", self._module, *self._arguments, str(parallelism), *more]
         environment = os.environ | {
             _VARIABLE: self._run,
             CRASH_FILE: os.fspath(self.crash_file),
