@@ -15,13 +15,14 @@ def main() -> None:
     parser.add_argument("--thrift", default="localhost:9090", help="HBase's Thrift server (default: %(default)s)")
     parser.add_argument("--table", default="records", help="the table to write (default: %(default)s)")
     parser.add_argument("--keyed", action="store_true", help="with an exchange between source and sink")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds that the sink waits at a barrier (default 0)")
     parser.add_argument("--create", action="store_true", help="make the topic and the table first")
     options = parser.parse_args()
     place = Place(options.kafka, options.topic, options.group, options.thrift, options.table)
     if options.create:
         create(place)
     env = environment_of(options, directory_of(options))
-    add_pipeline(env, place, keyed=options.keyed)
+    add_pipeline(env, place, keyed=options.keyed, pause_s=options.pause)
     env.execute("kafka to hbase")
 
 

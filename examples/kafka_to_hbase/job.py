@@ -51,8 +51,11 @@ def to_put(record: tuple[int, int, bytes]) -> Put:
     return Put(row_of(partition, offset), {b"f:value": value})
 
 
-def add_pipeline(env: StreamExecutionEnvironment, place: Place, *, keyed: bool) -> None:
-    """Add source and sink to a job: in one chain, or `keyed`, with an exchange between them."""
+def add_pipeline(env: StreamExecutionEnvironment, place: Place, *, keyed: bool, pause_s: float = 0.0) -> None:
+    """Add source and sink to a job: in one chain, or `keyed`, with an exchange between them.
+
+    `pause_s`: how long the sink waits at a barrier before it writes what is buffered.
+    """
     properties: dict[str, Any] = {"bootstrap.servers": place.bootstrap_servers, "group.id": place.group}
     consumer = TracedConsumer(place.topic, PlaceAndValue(), properties)
     consumer.set_start_from_earliest()
@@ -67,4 +70,4 @@ def add_pipeline(env: StreamExecutionEnvironment, place: Place, *, keyed: bool) 
         .set_buffer_flush_interval(0)  # only full buffers and barriers: what S2's sink does
         .build()
     )
-    stream.sink_to(TracedSink(sink)).name("HBase").uid("hbase")
+    stream.sink_to(TracedSink(sink, pause_s)).name("HBase").uid("hbase")

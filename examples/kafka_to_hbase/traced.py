@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import datetime
 from typing import Any
 
@@ -57,26 +58,29 @@ class _TracedReader(SourceReader[Any]):
 
 
 class TracedSink(Sink[Any]):
-    """A sink that logs what its writer does at checkpoints."""
+    """A sink that logs what its writer does at checkpoints, and takes its time for it, as the one in the text does."""
 
-    def __init__(self, sink: Sink[Any]) -> None:
+    def __init__(self, sink: Sink[Any], pause_s: float = 0.0) -> None:
         self._sink = sink
+        self._pause_s = pause_s
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
         """Return a writer that logs."""
         log("HBaseSink", "initializeState")
-        return _TracedWriter(self._sink.create_writer(context))
+        return _TracedWriter(self._sink.create_writer(context), self._pause_s)
 
 
 class _TracedWriter(SinkWriter[Any]):
-    def __init__(self, writer: SinkWriter[Any]) -> None:
+    def __init__(self, writer: SinkWriter[Any], pause_s: float) -> None:
         self._writer = writer
+        self._pause_s = pause_s
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
         self._writer.write(element, context)
 
     def flush(self, end_of_input: bool) -> None:
         log("HBaseSink", "snapshotState begin")
+        time.sleep(self._pause_s)
         self._writer.flush(end_of_input)
         log("HBaseSink", "snapshotState end")
 

@@ -138,7 +138,8 @@ def test_no_offset_is_committed_before_its_row_is_in_hbase(
         hbase.restart_thrift()
         await_checkpoints(driver)
         feed.stop()
-        wait_until(lambda: sum(observer.seen.values()) == PARTITIONS * feed.sent, "the last commit", DEADLINE_S)
+        all_records = PARTITIONS * feed.sent
+        wait_until(lambda: watch.broken or sum(observer.seen.values()) == all_records, "the last commit", DEADLINE_S)
         watch.end()
     observer.close()
 
