@@ -28,6 +28,7 @@ class BackgroundFlush:
         self._interval_s = interval_s
         self._changed = threading.Condition()
         self._buffer = RowBuffer()
+        self._full = False
         self._oldest = 0.0
         self._sending = False
         self._draining = False
@@ -41,13 +42,17 @@ class BackgroundFlush:
     def add(self, mutation: Mutation, table: str, timestamp: int | None) -> None:
         """Buffer a mutation; wait if a full buffer is still to be sent."""
         with self._changed:
-            while self._error is None and self._is_full():
+            while self._full and self._error is None:
                 self._changed.wait()
-            self._raise_error()
-            if not len(self._buffer):
+            if self._error is not None:
+                raise self._error
+            buffer = self._buffer
+            buffer.add(mutation, table, timestamp)
+            self._full = buffer.mutations >= self._max_mutations or buffer.size_bytes >= self._max_bytes
+            if buffer.mutations == 1:
                 self._oldest = time.monotonic()
-            self._buffer.add(mutation, table, timestamp)
-            if self._is_full() or len(self._buffer) == 1:
+                self._changed.notify_all()
+            elif self._full:
                 self._changed.notify_all()
 
     def drain(self) -> None:
@@ -58,7 +63,8 @@ class BackgroundFlush:
             while self._error is None and (len(self._buffer) or self._sending):
                 self._changed.wait()
             self._draining = False
-            self._raise_error()
+            if self._error is not None:
+                raise self._error
 
     def close(self) -> None:
         """End the thread. What waits is not sent: the task has drained before, or it fails and reads it again."""
@@ -66,13 +72,6 @@ class BackgroundFlush:
             self._closed = True
             self._changed.notify_all()
         self._thread.join(_JOIN_S)
-
-    def _raise_error(self) -> None:
-        if self._error is not None:
-            raise self._error
-
-    def _is_full(self) -> bool:
-        return len(self._buffer) >= self._max_mutations or self._buffer.size_bytes >= self._max_bytes
 
     # -- its own thread -----------------------------------------------------------------------------------------------
 
@@ -97,7 +96,7 @@ class BackgroundFlush:
                 self._changed.wait(self._until_due_s())
             if self._closed:
                 return None
-            buffer, self._buffer = self._buffer, RowBuffer()
+            buffer, self._buffer, self._full = self._buffer, RowBuffer(), False
             self._sending = True
             self._changed.notify_all()
             return buffer
@@ -105,7 +104,7 @@ class BackgroundFlush:
     def _is_due(self) -> bool:
         if not len(self._buffer):
             return False
-        if self._draining or self._is_full():
+        if self._draining or self._full:
             return True
         return self._interval_s is not None and time.monotonic() >= self._oldest + self._interval_s
 
