@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -95,14 +95,6 @@ def test_a_server_that_is_not_there_is_passed_over_if_another_one_is(hbase: HBas
 # -- what dies is waited for -------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def mortal() -> Iterator[HBaseServer]:
-    """An HBase of this module: its tests kill it, and leave it running."""
-    with HBaseServer() as server:
-        yield server
-
-
-@pytest.mark.timeout(300)
 def test_killed_servers_are_waited_for_and_nothing_is_lost(mortal: HBaseServer) -> None:
     """The Thrift server, then HBase behind a living Thrift server, each while a writer writes."""
     server, name = mortal, mortal.create_table("survives-kills", "f")
@@ -130,7 +122,6 @@ def test_killed_servers_are_waited_for_and_nothing_is_lost(mortal: HBaseServer) 
         writer.close()
 
 
-@pytest.mark.timeout(300)
 def test_a_sink_gives_up_after_the_configured_time_with_one_sentence_and_a_restart_goes_on(mortal: HBaseServer) -> None:
     server, name = mortal, mortal.create_table("survives-a-restart", "f", "g")
 

@@ -11,6 +11,7 @@ from rekindle.common import Duration, Time, WatermarkStrategy
 from rekindle.datastream import AsyncDataStream, StreamExecutionEnvironment
 from rekindle.datastream.connectors.hbase import HBaseLookup, HBaseSource
 from rekindle.testing.in_process import InProcessJob
+from tools.servers.hbase import HBaseServer
 from tools.servers.hbase_access import HBaseAccess
 
 Table = Callable[..., str]
@@ -47,6 +48,21 @@ def test_a_table_is_read_by_its_regions(hbase: HBaseAccess, filled: str) -> None
     source = source_of(hbase, filled).build()
     assert [split.position for split in source.create_splits(4)] == [(b"", b"", None)], "a small table has one region"
     assert sorted(job_of(source).run()) == [(name, 2) for name in names(range(ROWS))]
+
+
+def test_each_region_is_a_split(mortal: HBaseServer) -> None:
+    name = mortal.create_table("regions", "f")
+    table = mortal.connection().table(name)
+    wanted = [b"%05d" % number for number in range(1_000)]
+    while len(table.regions()) < 2:  # HBase splits a region when a flush has made it large enough
+        with table.batch() as batch:
+            for row in wanted:
+                batch.put(row, {b"f:large": b"x" * 500})
+    source = source_of(mortal, name).build()
+    splits = source.create_splits(1)
+    assert len(splits) > 1
+    assert [split.position[1] for split in splits[:-1]] == [split.position[0] for split in splits[1:]]
+    assert sorted(job_of(source).run()) == [(row.decode(), 1) for row in wanted]
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from rekindle.errors import ConnectorError, GraphError
 
@@ -15,8 +16,7 @@ _LONGEST_ROW_BYTES = 32_767
 _REMEMBERED_COLUMNS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(msgspec.Struct, frozen=True):
     """Sets columns of a row: `{b"family:qualifier": b"value"}`. Other columns of the row stay as they are.
 
     >>> Put(b"order-7", {b"f:state": b"paid"}).row
@@ -29,8 +29,7 @@ class Put:
     table: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     """Removes columns of a row, or the whole row. `b"family"`, without a colon, stands for all its columns.
 
     >>> Delete(b"order-7"), Delete(b"order-7", [b"f:state"]).columns
