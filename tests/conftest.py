@@ -33,7 +33,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # Property tests count examples, not seconds: on a busy machine they are slow, never red.
 PROPERTY_TIMEOUT_S = 600
 # The first test that needs a server may have to wait for its download.
-SERVER_FIXTURES = {"kafka", "topic", "own_broker", "hbase", "table", "own_hbase", "postgres", "own_postgres"}
+SERVER_FIXTURES = {"kafka", "topic", "own_broker", "hbase", "table", "own_hbase", "mortal", "postgres", "own_postgres"}
 SERVER_TIMEOUT_S = 600
 UNHURRIED = hypothesis.settings(
     deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], database=None, print_blob=True

@@ -15,6 +15,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")])
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+#: Flags of fences that name a server.
+SERVERS = ("kafka", "hbase")
 NAMED_PATH = re.compile(r"`((?:src|tests|docs|tools|examples|benchmarks)/[\w./-]*\w/?)`")
 
 
@@ -26,7 +28,8 @@ class Snippet:
     line: int
     code: str
     runs: bool
-    needs_kafka: bool = False
+    #: The server that it needs, by the name of its fixture.
+    server: str | None = None
 
 
 def snippets_of(page: Path) -> list[Snippet]:
@@ -38,7 +41,8 @@ def snippets_of(page: Path) -> list[Snippet]:
             indent = len(fence["indent"])
             code = "\n".join(line[indent:] for line in fence["body"].splitlines())
             line = text.count("\n", 0, fence.start("body")) + 1
-            found.append(Snippet(page, line, code, "no-run" not in flags, "kafka" in flags))
+            server = next((flag for flag in flags if flag in SERVERS), None)
+            found.append(Snippet(page, line, code, "no-run" not in flags, server))
     return found
 
 
@@ -53,21 +57,26 @@ def test_snippets_are_python(page: Path) -> None:
         assert compile("\n" * (snippet.line - 1) + snippet.code, str(page), "exec")
 
 
-def needs_kafka(page: Path) -> bool:
-    return any(snippet.needs_kafka for snippet in snippets_of(page))
+def server_of(page: Path) -> str | None:
+    return next((snippet.server for snippet in snippets_of(page) if snippet.server is not None), None)
 
 
 RUNNING = [page for page in PAGES if any(snippet.runs for snippet in snippets_of(page))]
 
 
-@pytest.mark.parametrize("page", [page for page in RUNNING if not needs_kafka(page)], ids=name_of)
+@pytest.mark.parametrize("page", [page for page in RUNNING if server_of(page) is None], ids=name_of)
 def test_snippets_run(page: Path, spark: Any) -> None:
     run_snippets(page, {})
 
 
-@pytest.mark.parametrize("page", [page for page in RUNNING if needs_kafka(page)], ids=name_of)
+@pytest.mark.parametrize("page", [page for page in RUNNING if server_of(page) == "kafka"], ids=name_of)
 def test_snippets_run_with_a_kafka_broker(page: Path, spark: Any, kafka: Any) -> None:
     run_snippets(page, {"bootstrap_servers": kafka.bootstrap_servers})
+
+
+@pytest.mark.parametrize("page", [page for page in RUNNING if server_of(page) == "hbase"], ids=name_of)
+def test_snippets_run_with_an_hbase(page: Path, spark: Any, hbase: Any) -> None:
+    run_snippets(page, {"thrift_servers": hbase.address})
 
 
 def run_snippets(page: Path, names: dict[str, Any]) -> None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from rekindle.datastream.connectors.hbase.cell_timestamps import TimestampMode
+from rekindle.datastream.connectors.hbase.hbase_lookup import HBaseLookup, HBaseLookupBuilder
 from rekindle.datastream.connectors.hbase.hbase_sink import HBaseSink, HBaseSinkBuilder
+from rekindle.datastream.connectors.hbase.hbase_source import HBaseSource, HBaseSourceBuilder
 from rekindle.datastream.connectors.hbase.mutations import Delete, HBaseMutationConverter, Mutation, Put
 
 __all__ = [
     "Delete",
+    "HBaseLookup",
+    "HBaseLookupBuilder",
     "HBaseMutationConverter",
     "HBaseSink",
     "HBaseSinkBuilder",
+    "HBaseSource",
+    "HBaseSourceBuilder",
     "Mutation",
     "Put",
     "TimestampMode",

@@ -1,4 +1,4 @@
-"""A buffer that a thread of its own sends: while it sends one flush, the task fills the next.
+"""Buffers that a thread of its own sends: while it sends one flush, the task fills the next ones.
 
 The thread sends when enough mutations or bytes wait, when the oldest mutation has waited for the interval, and when the
 task waits for everything. An error of the thread is raised by the task's next call, and by all later ones.
@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 
 from rekindle.datastream.connectors.hbase.mutations import Mutation
 from rekindle.datastream.connectors.hbase.row_buffer import RowBuffer
 
 _JOIN_S = 10.0
+#: So many full buffers wait at most. With one the thread would have nothing to send between two epochs.
+_FULL_BUFFERS = 3
 
 
 class BackgroundFlush:
-    """Holds the buffer and the thread. `add`, `drain` and `close` are called by one thread, the task's."""
+    """Holds the buffers and the thread. `add`, `drain` and `close` are called by one thread, the task's."""
 
     def __init__(
         self, send: Callable[[RowBuffer], None], max_mutations: int, max_bytes: int, interval_s: float | None
@@ -28,6 +31,7 @@ class BackgroundFlush:
         self._interval_s = interval_s
         self._changed = threading.Condition()
         self._buffer = RowBuffer()
+        self._full: deque[RowBuffer] = deque()
         self._oldest = 0.0
         self._sending = False
         self._draining = False
@@ -39,15 +43,20 @@ class BackgroundFlush:
     # -- the task's thread --------------------------------------------------------------------------------------------
 
     def add(self, mutation: Mutation, table: str, timestamp: int | None) -> None:
-        """Buffer a mutation; wait if a full buffer is still to be sent."""
+        """Buffer a mutation; wait if too many full buffers are still to be sent."""
         with self._changed:
-            while self._error is None and self._is_full():
+            while len(self._full) >= _FULL_BUFFERS and self._error is None:
                 self._changed.wait()
-            self._raise_error()
-            if not len(self._buffer):
+            if self._error is not None:
+                raise self._error
+            buffer = self._buffer
+            buffer.add(mutation, table, timestamp)
+            if buffer.mutations == 1:
                 self._oldest = time.monotonic()
-            self._buffer.add(mutation, table, timestamp)
-            if self._is_full() or len(self._buffer) == 1:
+                self._changed.notify_all()
+            if buffer.mutations >= self._max_mutations or buffer.size_bytes >= self._max_bytes:
+                self._full.append(buffer)
+                self._buffer = RowBuffer()
                 self._changed.notify_all()
 
     def drain(self) -> None:
@@ -55,10 +64,11 @@ class BackgroundFlush:
         with self._changed:
             self._draining = True
             self._changed.notify_all()
-            while self._error is None and (len(self._buffer) or self._sending):
+            while self._error is None and (self._full or self._buffer.mutations or self._sending):
                 self._changed.wait()
             self._draining = False
-            self._raise_error()
+            if self._error is not None:
+                raise self._error
 
     def close(self) -> None:
         """End the thread. What waits is not sent: the task has drained before, or it fails and reads it again."""
@@ -66,13 +76,6 @@ class BackgroundFlush:
             self._closed = True
             self._changed.notify_all()
         self._thread.join(_JOIN_S)
-
-    def _raise_error(self) -> None:
-        if self._error is not None:
-            raise self._error
-
-    def _is_full(self) -> bool:
-        return len(self._buffer) >= self._max_mutations or self._buffer.size_bytes >= self._max_bytes
 
     # -- its own thread -----------------------------------------------------------------------------------------------
 
@@ -97,19 +100,24 @@ class BackgroundFlush:
                 self._changed.wait(self._until_due_s())
             if self._closed:
                 return None
-            buffer, self._buffer = self._buffer, RowBuffer()
+            if self._full:
+                buffer = self._full.popleft()
+            else:
+                buffer, self._buffer = self._buffer, RowBuffer()
             self._sending = True
             self._changed.notify_all()
             return buffer
 
     def _is_due(self) -> bool:
-        if not len(self._buffer):
+        if self._full:
+            return True
+        if not self._buffer.mutations:
             return False
-        if self._draining or self._is_full():
+        if self._draining:
             return True
         return self._interval_s is not None and time.monotonic() >= self._oldest + self._interval_s
 
     def _until_due_s(self) -> float | None:
-        if self._interval_s is None or not len(self._buffer):
+        if self._interval_s is None or not self._buffer.mutations:
             return None
         return max(0.0, self._oldest + self._interval_s - time.monotonic())

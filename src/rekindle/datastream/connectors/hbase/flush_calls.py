@@ -25,6 +25,8 @@ class FlushCalls:
         self._calls = calls
         self._base = base
         self._number = 0
+        #: How many mutations HBase has confirmed, before they were coalesced.
+        self.confirmed = 0
         self._last_delete = 0.0
         self._pause = threading.Event()
 
@@ -37,6 +39,7 @@ class FlushCalls:
             for table, rows in tables.items():
                 self._send_deletes(table, rows, deletes_at)
                 self._send_puts(table, rows, puts_at)
+        self.confirmed += len(buffer)
 
     @property
     def _is_fenced(self) -> bool:

@@ -9,8 +9,7 @@ from rekindle.datastream.connectors.hbase.cell_timestamps import TimestampMode
 from rekindle.datastream.connectors.hbase.hbase_writer import HBaseWriter
 from rekindle.datastream.connectors.hbase.mutations import converting
 from rekindle.datastream.connectors.hbase.sink_settings import HBaseSinkSettings
-from rekindle.datastream.connectors.hbase.thrift_errors import happybase
-from rekindle.datastream.connectors.hbase.thrift_settings import ThriftOptions
+from rekindle.datastream.connectors.hbase.thrift_settings import ThriftOptions, whole_number
 from rekindle.datastream.connectors.sink_api import Sink, SinkWriter, WriterInitContext
 from rekindle.errors import GraphError
 
@@ -66,23 +65,10 @@ class HBaseSinkBuilder(ThriftOptions):
     def __init__(self) -> None:
         """Begin without settings."""
         super().__init__()
-        self._table = ""
         self._converter: Any = None
         self._set: dict[str, Any] = {}
 
     # -- what is written where ----------------------------------------------------------------------------------------
-
-    def set_thrift_servers(self, servers: str) -> HBaseSinkBuilder:
-        """Set the addresses of Thrift servers, separated by commas; a new connection goes to the next one."""
-        self._set_servers(servers)
-        return self
-
-    def set_table(self, table: str) -> HBaseSinkBuilder:
-        """Set the table of mutations that do not name one."""
-        if not isinstance(table, str) or not table:
-            raise GraphError(f"set_table() takes the name of a table, not {table!r}.")
-        self._table = table
-        return self
 
     def set_converter(self, converter: Any) -> HBaseSinkBuilder:
         """Set what turns a record into a `Put`, a `Delete`, a list of them, or None."""
@@ -117,40 +103,13 @@ class HBaseSinkBuilder(ThriftOptions):
         self._set["write_ahead_log"] = bool(enabled)
         return self
 
-    # -- connections --------------------------------------------------------------------------------------------------
-
-    def set_call_timeout_ms(self, milliseconds: int) -> HBaseSinkBuilder:
-        """Set how long one call may take before it is tried again on another connection (30 seconds)."""
-        self._set_time("set_call_timeout_ms", "call_timeout_ms", milliseconds)
-        return self
-
-    def set_start_timeout_ms(self, milliseconds: int) -> HBaseSinkBuilder:
-        """Set how long a start waits for a server that does not answer (30 seconds)."""
-        self._set_time("set_start_timeout_ms", "start_timeout_ms", milliseconds)
-        return self
-
-    def set_retry_timeout_ms(self, milliseconds: int) -> HBaseSinkBuilder:
-        """Set how long a flush is tried again while a server is away, before the job fails (2 minutes)."""
-        self._set_time("set_retry_timeout_ms", "retry_timeout_ms", milliseconds)
-        return self
-
-    def set_connection_option(self, name: str, value: Any) -> HBaseSinkBuilder:
-        """Set an option of `happybase.Connection`: transport, protocol, compat, table_prefix."""
-        self._set_option(name, value)
-        return self
-
     def build(self) -> HBaseSink:
         """Return the sink."""
         thrift = self._thrift_settings("sink")
-        if not self._table:
-            raise GraphError("An HBase sink needs a table: call set_table().")
         if self._converter is None:
             raise GraphError("An HBase sink needs a converter: call set_converter().")
-        happybase()
         return HBaseSink(HBaseSinkSettings(thrift, self._table, self._converter, **self._set))
 
     def _number(self, method: str, name: str, value: Any, lowest: int) -> HBaseSinkBuilder:
-        if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
-            raise GraphError(f"{method}() takes a whole number of {lowest} or more, not {value!r}.")
-        self._set[name] = value
+        self._set[name] = whole_number(method, value, lowest)
         return self

@@ -8,7 +8,7 @@ from rekindle.clock import SystemClock
 from rekindle.datastream.connectors.hbase.background_flush import BackgroundFlush
 from rekindle.datastream.connectors.hbase.cell_timestamps import TimestampMode, base_of
 from rekindle.datastream.connectors.hbase.flush_calls import FlushCalls
-from rekindle.datastream.connectors.hbase.mutations import Mutation, MutationCheck, converting, family_of
+from rekindle.datastream.connectors.hbase.mutations import MutationCheck, converting, family_of
 from rekindle.datastream.connectors.hbase.sink_settings import HBaseSinkSettings
 from rekindle.datastream.connectors.hbase.thrift_calls import ThriftCalls
 from rekindle.datastream.connectors.sink_api import SinkWriter, WriterInitContext
@@ -20,13 +20,12 @@ class HBaseWriter(SinkWriter[Any]):
 
     def __init__(self, settings: HBaseSinkSettings, context: WriterInitContext) -> None:
         self._settings = settings
+        self._table = settings.table
         self._convert = converting(settings.converter)
-        self._check = MutationCheck()
+        self._check = MutationCheck(self._check_family)
         self._event_time = settings.mode is TimestampMode.EVENT_TIME
         self._calls = ThriftCalls(settings.thrift)
         self._families: dict[str, frozenset[bytes]] = {}
-        self._known: set[tuple[str, bytes]] = set()  # columns of tables that have their family
-        self._mutations = _counter(context, "numMutationsSend")
         try:
             self._look_up(settings.table, starting=True)
         except BaseException:
@@ -35,9 +34,10 @@ class HBaseWriter(SinkWriter[Any]):
         # Outside a job nobody has claimed anything: then this machine's clock is all there is.
         base = base_of(context.claimed_ms or SystemClock().wall_ms())
         interval_s = settings.interval_ms / 1000 if settings.interval_ms else None
-        self._flush = BackgroundFlush(
-            FlushCalls(settings, self._calls, base).send, settings.max_mutations, settings.max_bytes, interval_s
-        )
+        sender = FlushCalls(settings, self._calls, base)
+        self._flush = BackgroundFlush(sender.send, settings.max_mutations, settings.max_bytes, interval_s)
+        if context.metric_group is not None:
+            context.metric_group.gauge("numMutationsConfirmed", lambda: sender.confirmed)
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
         """Buffer the record's mutations; an error of an earlier flush is raised here."""
@@ -46,12 +46,8 @@ class HBaseWriter(SinkWriter[Any]):
             return
         timestamp = self._timestamp(context) if self._event_time else None
         for mutation in converted if isinstance(converted, list | tuple) else (converted,):
-            self._check(mutation, self._settings.table)
-            table = mutation.table or self._settings.table
-            self._check_families(mutation, table)
-            self._flush.add(mutation, table, timestamp)
-            if self._mutations is not None:
-                self._mutations.inc()
+            self._check(mutation, self._table)
+            self._flush.add(mutation, self._table, timestamp)
 
     def flush(self, end_of_input: bool) -> None:
         """Send what is buffered, until HBase has confirmed everything."""
@@ -76,16 +72,8 @@ class HBaseWriter(SinkWriter[Any]):
             )
         return timestamp
 
-    def _check_families(self, mutation: Mutation, table: str) -> None:
-        """Refuse a column whose family the table does not have, with the record at hand."""
-        columns = mutation.columns
-        for column in columns if columns is not None else ():
-            if (table, column) not in self._known:
-                self._check_family(table, column, mutation.row)
-        if table not in self._families:
-            self._look_up(table)
-
     def _check_family(self, table: str, column: bytes, row: bytes) -> None:
+        """Refuse a column whose family the table does not have, with the record at hand."""
         family = family_of(column)
         # A family that is not there is asked for again: somebody may have added it meanwhile.
         if family not in self._families.get(table, ()) and family not in self._look_up(table):
@@ -95,14 +83,7 @@ class HBaseWriter(SinkWriter[Any]):
                 f"{self._settings.thrift.place} has the column families {has}; add the family, or correct the "
                 "converter."
             )
-        if len(self._known) >= 10_000:
-            self._known.clear()
-        self._known.add((table, column))
 
     def _look_up(self, table: str, *, starting: bool = False) -> frozenset[bytes]:
         self._families[table] = found = self._calls.families(table, starting=starting)
         return found
-
-
-def _counter(context: WriterInitContext, name: str) -> Any:
-    return context.metric_group.counter(name) if context.metric_group is not None else None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from rekindle.errors import ConnectorError, GraphError
 
@@ -15,8 +16,7 @@ _LONGEST_ROW_BYTES = 32_767
 _REMEMBERED_COLUMNS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(msgspec.Struct, frozen=True):
     """Sets columns of a row: `{b"family:qualifier": b"value"}`. Other columns of the row stay as they are.
 
     >>> Put(b"order-7", {b"f:state": b"paid"}).row
@@ -29,8 +29,7 @@ class Put:
     table: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     """Removes columns of a row, or the whole row. `b"family"`, without a colon, stands for all its columns.
 
     >>> Delete(b"order-7"), Delete(b"order-7", [b"f:state"]).columns
@@ -86,31 +85,33 @@ def family_of(column: bytes) -> bytes:
 
 
 class MutationCheck:
-    """Refuses what HBase could not store, before it is buffered: it names the table, the row and the column."""
+    """Refuses what HBase could not store, before it is buffered: it names the table, the row and the column.
 
-    def __init__(self) -> None:
-        self._known: set[bytes] = set()
+    `check_family` is called with the table, a column that was not seen before, and the row.
+    """
+
+    def __init__(self, check_family: Callable[[str, bytes, bytes], None]) -> None:
+        self._check_family = check_family
+        self._known: dict[str, set[bytes]] = {}  # well-formed columns, by table
 
     def __call__(self, mutation: Any, table: str) -> None:
-        """Raise a `ConnectorError` unless this is a mutation of bytes."""
+        """Raise a `ConnectorError` unless this is a mutation of bytes, for the sink's table or the one it names."""
         if not isinstance(mutation, Put | Delete):
             raise ConnectorError(
                 f"The converter of HBase table '{table}' returned {_shown(mutation)}: return a Put, a Delete, a list "
                 "of them, or None."
             )
-        self._check_row(mutation.row, table)
-        if isinstance(mutation, Put):
-            self._check_cells(mutation, table)
-        elif mutation.columns is not None:
-            for column in mutation.columns:
-                self._check_column(column, mutation.row, table, may_be_family=True)
-
-    def _check_row(self, row: Any, table: str) -> None:
+        table, row = mutation.table or table, mutation.row
         if type(row) is not bytes or not 0 < len(row) <= _LONGEST_ROW_BYTES:
             raise ConnectorError(
                 f"A row of HBase table '{table}' has the key {_shown(row)}: HBase takes 1 to {_LONGEST_ROW_BYTES} "
                 "bytes; encode the key in the converter."
             )
+        if type(mutation) is Put:
+            self._check_cells(mutation, table)
+        else:
+            for column in mutation.columns or ():
+                self._check_column(column, row, table, may_be_family=True)
 
     def _check_cells(self, put: Put, table: str) -> None:
         if not put.columns:
@@ -118,7 +119,7 @@ class MutationCheck:
                 f"A Put of row {put.row!r} of HBase table '{table}' has no columns: HBase stores cells, not rows; "
                 "return None for a record without cells."
             )
-        known = self._known
+        known = self._known.get(table, ())
         for column, value in put.columns.items():
             if type(value) is not bytes:
                 raise ConnectorError(
@@ -134,10 +135,12 @@ class MutationCheck:
                 f"A mutation of row {row!r} of HBase table '{table}' names the column {_shown(column)}: name family "
                 "and qualifier as bytes, such as b'f:state'."
             )
+        self._check_family(table, column, row)
         if not may_be_family:
-            if len(self._known) >= _REMEMBERED_COLUMNS:
-                self._known.clear()
-            self._known.add(column)
+            known = self._known.setdefault(table, set())
+            if len(known) >= _REMEMBERED_COLUMNS:
+                known.clear()
+            known.add(column)
 
 
 def _shown(value: Any) -> str:

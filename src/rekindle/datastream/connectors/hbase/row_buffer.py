@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rekindle.datastream.connectors.hbase.mutations import Delete, Mutation, Put, family_of
+from rekindle.datastream.connectors.hbase.mutations import Mutation, Put, family_of
 
 #: What a cell costs in a message beside its bytes, roughly.
 _CELL_BYTES = 32
@@ -65,6 +65,7 @@ Changes = dict[str, dict[bytes, RowChange]]
 class RowBuffer:
     """The mutations since the last flush, coalesced by row; in event time by row and timestamp.
 
+    >>> from rekindle.datastream.connectors.hbase import Delete
     >>> buffer = RowBuffer()
     >>> buffer.add(Put(b"1", {b"f:a": b"x"}), "orders", None)
     >>> buffer.add(Delete(b"1"), "orders", None)
@@ -77,25 +78,32 @@ class RowBuffer:
         #: By timestamp; None where the flush gives it, or the server.
         self.changes: dict[int | None, Changes] = {}
         self.size_bytes = 0
-        self._mutations = 0
+        self.mutations = 0
+        self._table = ""  # of the last mutation, and its timestamp and rows: the next one most likely has the same
+        self._timestamp: int | None = None
+        self._rows: dict[bytes, RowChange] = {}
 
     def __len__(self) -> int:
-        return self._mutations
+        return self.mutations
 
     def add(self, mutation: Mutation, table: str, timestamp: int | None) -> None:
         """Add a checked mutation, for the sink's table unless it names another."""
-        rows = self.changes.setdefault(timestamp, {}).setdefault(mutation.table or table, {})
+        table = mutation.table or table
+        if table != self._table or timestamp != self._timestamp:
+            self._rows = self.changes.setdefault(timestamp, {}).setdefault(table, {})
+            self._table, self._timestamp = table, timestamp
+        self.mutations += 1
         row = mutation.row
-        change = rows.get(row)
+        change = self._rows.get(row)
         if change is None:
-            change = rows[row] = RowChange()
-        self._mutations += 1
-        if isinstance(mutation, Put):
+            change = self._rows[row] = RowChange()
+        if type(mutation) is Put:
             columns = mutation.columns
-            change.put(columns)
-            self.size_bytes += sum(map(len, columns)) + sum(map(len, columns.values()))
-            self.size_bytes += (len(row) + _CELL_BYTES) * len(columns)
+            change.puts.update(columns)
+            size = (len(row) + _CELL_BYTES) * len(columns)
+            for column, value in columns.items():
+                size += len(column) + len(value)
+            self.size_bytes += size
         else:
-            assert isinstance(mutation, Delete)
             change.delete(mutation.columns)
             self.size_bytes += len(row) + _CELL_BYTES

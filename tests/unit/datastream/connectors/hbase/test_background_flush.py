@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rekindle.datastream.connectors.hbase import Put
-from rekindle.datastream.connectors.hbase.background_flush import BackgroundFlush
+from rekindle.datastream.connectors.hbase.background_flush import _FULL_BUFFERS, BackgroundFlush
 from rekindle.datastream.connectors.hbase.row_buffer import RowBuffer
 from rekindle.errors import ConnectorError
 from tests.waiting import wait_until
@@ -99,12 +99,12 @@ def test_a_drain_waits_for_the_flush_that_is_under_way(sent: Sent, start: Callab
     assert sent.sizes == [1]
 
 
-def test_a_full_buffer_makes_the_task_wait(sent: Sent, start: Callable[..., BackgroundFlush]) -> None:
+def test_too_many_full_buffers_make_the_task_wait(sent: Sent, start: Callable[..., BackgroundFlush]) -> None:
     flush = start(mutations=2)
     sent.gate.clear()
     add(flush, 1, 2)
     wait_until(lambda: flush._sending, "the first flush is under way", 10)
-    add(flush, 3, 4)
+    add(flush, *range(2 * _FULL_BUFFERS))
     blocked = threading.Thread(target=add, args=(flush, 5), daemon=True)
     blocked.start()
     blocked.join(0.1)

@@ -76,7 +76,7 @@ def test_the_builder_sets_everything() -> None:
 )
 def test_what_hbase_cannot_store_is_refused_with_its_name(mutation: Any, sentence: str) -> None:
     with pytest.raises(ConnectorError) as caught:
-        MutationCheck()(mutation, "t")
+        MutationCheck(lambda table, column, row: None)(mutation, "t")
     assert sentence in str(caught.value)
 
 
