@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from rekindle.datastream.connectors.jdbc.database import Database, Fault
@@ -40,11 +41,24 @@ class Session:
         `doing` says what is tried, as in "PostgreSQL at host failed to <doing>"; `where(connection)` looks for the
         value that a refused transaction was about.
         """
+        return self._tried(work, doing, where, self.database.transaction)
+
+    def read(self, work: Callable[[Any], T], doing: str) -> T | None:
+        """Run `work(connection)`, a query, as `transaction` does, but without a transaction."""
+        return self._tried(work, doing, None, nullcontext)
+
+    def _tried(
+        self,
+        work: Callable[[Any], T],
+        doing: str,
+        where: Callable[[Any], str] | None,
+        block: Callable[[Any], AbstractContextManager[Any]],
+    ) -> T | None:
         tries = 0
         while True:
             connection = self.open()
             try:
-                with self.database.transaction(connection):
+                with block(connection):
                     return work(connection)
             except RollBack:
                 return None
