@@ -32,6 +32,8 @@ class Session:
         self._limit_s = float(database.options.connection_check_timeout_seconds)
         self._connection: Any = None
         self._pause = threading.Event()
+        #: Called with every new connection.
+        self.prepare: Callable[[Any], None] | None = None
         #: How many connections were opened: what belongs to a connection, as temporary tables do, is gone after it.
         self.connections = 0
 
@@ -86,7 +88,7 @@ class Session:
         while True:
             left_s = until - time.monotonic()
             try:
-                return self.database.connect(max(left_s, 1.0))
+                return self._prepared(self.database.connect(max(left_s, 1.0)))
             except self.database.errors as error:
                 if is_refused_login(error) or self.database.fault_of(error) is Fault.REFUSED:
                     raise self._not_connected(error) from None
@@ -94,6 +96,15 @@ class Session:
                     raise self._not_connected(error) from None
             self._pause.wait(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+    def _prepared(self, connection: Any) -> Any:
+        try:
+            if self.prepare is not None:
+                self.prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _not_connected(self, error: Exception) -> Exception:
         user = self.database.options.get_user_name()
