@@ -27,6 +27,7 @@ class Snippet:
     code: str
     runs: bool
     needs_kafka: bool = False
+    needs_postgres: bool = False
 
 
 def snippets_of(page: Path) -> list[Snippet]:
@@ -38,7 +39,7 @@ def snippets_of(page: Path) -> list[Snippet]:
             indent = len(fence["indent"])
             code = "\n".join(line[indent:] for line in fence["body"].splitlines())
             line = text.count("\n", 0, fence.start("body")) + 1
-            found.append(Snippet(page, line, code, "no-run" not in flags, "kafka" in flags))
+            found.append(Snippet(page, line, code, "no-run" not in flags, "kafka" in flags, "postgres" in flags))
     return found
 
 
@@ -57,10 +58,16 @@ def needs_kafka(page: Path) -> bool:
     return any(snippet.needs_kafka for snippet in snippets_of(page))
 
 
+def needs_postgres(page: Path) -> bool:
+    return any(snippet.needs_postgres for snippet in snippets_of(page))
+
+
 RUNNING = [page for page in PAGES if any(snippet.runs for snippet in snippets_of(page))]
 
 
-@pytest.mark.parametrize("page", [page for page in RUNNING if not needs_kafka(page)], ids=name_of)
+@pytest.mark.parametrize(
+    "page", [page for page in RUNNING if not needs_kafka(page) and not needs_postgres(page)], ids=name_of
+)
 def test_snippets_run(page: Path, spark: Any) -> None:
     run_snippets(page, {})
 
@@ -68,6 +75,12 @@ def test_snippets_run(page: Path, spark: Any) -> None:
 @pytest.mark.parametrize("page", [page for page in RUNNING if needs_kafka(page)], ids=name_of)
 def test_snippets_run_with_a_kafka_broker(page: Path, spark: Any, kafka: Any) -> None:
     run_snippets(page, {"bootstrap_servers": kafka.bootstrap_servers})
+
+
+@pytest.mark.parametrize("page", [page for page in RUNNING if needs_postgres(page)], ids=name_of)
+def test_snippets_run_with_a_postgresql_server(page: Path, spark: Any, postgres: Any) -> None:
+    names = ("jdbc_url", "user", "password", "conninfo")
+    run_snippets(page, {name: getattr(postgres, name) for name in names})
 
 
 def run_snippets(page: Path, names: dict[str, Any]) -> None:
