@@ -16,7 +16,7 @@ PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")])
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 #: Flags of fences that name a server.
-SERVERS = ("kafka", "hbase")
+SERVERS = ("kafka", "hbase", "postgres")
 NAMED_PATH = re.compile(r"`((?:src|tests|docs|tools|examples|benchmarks)/[\w./-]*\w/?)`")
 
 
@@ -77,6 +77,12 @@ def test_snippets_run_with_a_kafka_broker(page: Path, spark: Any, kafka: Any) ->
 @pytest.mark.parametrize("page", [page for page in RUNNING if server_of(page) == "hbase"], ids=name_of)
 def test_snippets_run_with_an_hbase(page: Path, spark: Any, hbase: Any) -> None:
     run_snippets(page, {"thrift_servers": hbase.address})
+
+
+@pytest.mark.parametrize("page", [page for page in RUNNING if server_of(page) == "postgres"], ids=name_of)
+def test_snippets_run_with_a_postgresql_server(page: Path, spark: Any, postgres: Any) -> None:
+    names = ("jdbc_url", "user", "password", "conninfo")
+    run_snippets(page, {name: getattr(postgres, name) for name in names})
 
 
 def run_snippets(page: Path, names: dict[str, Any]) -> None:

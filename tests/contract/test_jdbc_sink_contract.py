@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rekindle.testing.sink_contract import SinkContract, SinkUnderTest
-from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, SqliteTable
+from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, RowByRowTable, SqliteTable
 from tools.servers.postgres import PostgresServer
 
 
@@ -22,7 +22,7 @@ class TestOnSqlite(SinkContract):
 
 
 class TestOnPostgres(SinkContract):
-    @pytest.fixture
-    def sink(self, postgres: PostgresServer) -> SinkUnderTest:
-        table = PostgresTable(postgres).create()
+    @pytest.fixture(params=[PostgresTable, RowByRowTable])
+    def sink(self, request: pytest.FixtureRequest, postgres: PostgresServer) -> SinkUnderTest:
+        table = request.param(postgres).create()
         return SinkUnderTest(table.exactly_once, table.rows, PAIRS)

@@ -93,6 +93,14 @@ class PostgresTable(Table):
             return cursor.fetchall() if cursor.description else []
 
 
+class RowByRowTable(PostgresTable):
+    """A table whose statements have no bulk form."""
+
+    @property
+    def insert(self) -> str:
+        return f"INSERT INTO {self.name} (n, text) SELECT ?, ? WHERE true"
+
+
 def job_of(
     sink: Any,
     parallelism: int = 1,

@@ -16,22 +16,23 @@ from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
 from rekindle.datastream.connectors.sink_api import WriterInitContext
 from rekindle.errors import ConnectorError
-from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, SqliteTable, Table, job_of
+from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, RowByRowTable, SqliteTable, Table, job_of
 from tests.waiting import wait_until
 from tools.servers.ports import LOOPBACK, free_ports
 from tools.servers.postgres import PostgresServer
 
 
-@pytest.fixture(params=["postgres", "sqlite"])
+@pytest.fixture(params=["postgres", "row by row", "sqlite"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
     if request.param == "sqlite":
         return SqliteTable(tmp_path / "pairs.db")
-    return PostgresTable(request.getfixturevalue("postgres"))
+    form = RowByRowTable if request.param == "row by row" else PostgresTable
+    return form(request.getfixturevalue("postgres"))
 
 
-@pytest.fixture
-def pg(postgres: PostgresServer) -> PostgresTable:
-    return PostgresTable(postgres)
+@pytest.fixture(params=[PostgresTable, RowByRowTable])
+def pg(request: pytest.FixtureRequest, postgres: PostgresServer) -> PostgresTable:
+    return request.param(postgres)  # type: ignore[no-any-return]
 
 
 def cause_of(run: Callable[[], Any]) -> str:
@@ -166,7 +167,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path, kind: str) -> None:
     ("columns", "words"),
     [
         ("n BIGINT, text VARCHAR(2)", ["value 'v10' does not fit column 'text' (character varying)", "value too long"]),
-        ("n SMALLINT, text TEXT", ["value 100000 does not fit column 'n' (smallint)", "smallint out of range"]),
+        ("n SMALLINT, text TEXT", ["value 100000 does not fit column 'n' (smallint)", "out of range"]),
         ("n BIGINT, text INTEGER", ["column 'text' (integer)", "invalid input syntax for type integer"]),
         ("n BIGINT, text TEXT NOT NULL", ["null value in column", "violates not-null constraint"]),
         ("n BIGINT CHECK (n < 10), text TEXT", ["violates check constraint", "correct the records"]),
@@ -181,13 +182,14 @@ def test_a_value_that_does_not_fit_fails_before_the_checkpoint_counts(
     job = job_of(getattr(pg, kind)(), records=records, max_records=10)
     told = cause_of(lambda: job.checkpoint(complete=False))
     assert f"table '{pg.name}'" in told
-    for word in words:
+    for word in words[-1:] if isinstance(pg, RowByRowTable) else words:
         assert word in told
     assert pg.rows() == []
     job.kill()
 
 
 def test_without_the_check_at_the_barrier_no_restart_helps(pg: PostgresTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(IntervalTarget, "stage", lambda self, number, rows: None)
     monkeypatch.setattr(IntervalTarget, "check", lambda self, number, path: None)
     pg.create("n BIGINT, text VARCHAR(2)")
     job = job_of(pg.exactly_once(), records=[(1, "v10")])

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from rekindle.errors import ConnectorError
-from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, SqliteTable, job_of
+from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, RowByRowTable, SqliteTable, job_of
 from tests.waiting import wait_until
 from tools.servers.postgres import PostgresServer
 
@@ -57,22 +57,23 @@ def test_a_server_that_stays_away_is_told_and_the_next_run_loses_nothing(own_pos
     assert table.rows() == PAIRS
 
 
-@pytest.mark.parametrize("kind", ["at_least_once", "exactly_once"])
-def test_a_deadlock_is_tried_again(postgres: PostgresServer, kind: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The sink's transaction has row 2 and wants row 1, the other one has row 1 and wants row 2."""
-    table = PostgresTable(postgres).create("n BIGINT PRIMARY KEY, text VARCHAR(40)")
+@pytest.mark.parametrize(("kind", "form"), [("at_least_once", RowByRowTable), ("exactly_once", PostgresTable)])
+def test_a_deadlock_is_tried_again(
+    postgres: PostgresServer, kind: str, form: type[PostgresTable], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The sink's transaction has row 1 and wants row 2, the other one has row 2 and wants row 1."""
+    table = form(postgres).create("n BIGINT PRIMARY KEY, text VARCHAR(40)")
     table.query(f"INSERT INTO {table.name} VALUES (1, 'old'), (2, 'old')")
-    # Whoever looks first is the victim: here always the sink, because the other one never looks.
-    options = quote("-c deadlock_timeout=50ms")
-    sink = getattr(table, kind)(table.upsert, url=f"{postgres.jdbc_url}?options={options}")
-    job = job_of(sink, records=[(2, "new"), (1, "new")], max_records=10)
+    sink = getattr(table, kind)(table.upsert)
+    job = job_of(sink, records=[(1, "new"), (2, "new")], max_records=10)
     with psycopg.connect(postgres.conninfo) as other:
-        other.execute("SET deadlock_timeout = '600s'")
-        other.execute(f"UPDATE {table.name} SET text = 'other' WHERE n = 1")
+        # Whoever looks first is the victim: the sink looks after a second.
+        other.execute("SET deadlock_timeout = '10s'")
+        other.execute(f"UPDATE {table.name} SET text = 'other' WHERE n = 2")
         running = threading.Thread(target=job.run)
         running.start()
-        wait_until(lambda: waits(table), "the sink waits for row 1", DEADLINE_S, pause_s=0.005)
-        other.execute(f"UPDATE {table.name} SET text = 'other' WHERE n = 2")
+        wait_until(lambda: waits(table), "the sink waits for row 2", DEADLINE_S, pause_s=0.005)
+        other.execute(f"UPDATE {table.name} SET text = 'other' WHERE n = 1")
     running.join(DEADLINE_S)
     assert not running.is_alive()
     assert table.rows() == [(1, "new"), (2, "new")]

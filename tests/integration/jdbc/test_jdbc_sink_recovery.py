@@ -17,7 +17,7 @@ from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
 from rekindle.datastream.connectors.jdbc.ledger import KEPT_TIMELINES, Ledger
 from rekindle.datastream.connectors.jdbc.session import Session
 from rekindle.datastream.connectors.sink_api import WriterInitContext
-from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, SqliteTable, Table, job_of
+from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, RowByRowTable, SqliteTable, Table, job_of
 from tests.waiting import wait_until
 from tools.servers.postgres import PostgresServer
 
@@ -28,11 +28,12 @@ class Died(BaseException):
     """The process dies here."""
 
 
-@pytest.fixture(params=["postgres", "sqlite"])
+@pytest.fixture(params=["postgres", "row by row", "sqlite"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     if request.param == "sqlite":
         return SqliteTable(tmp_path / "pairs.db").create()
-    return PostgresTable(request.getfixturevalue("postgres")).create()
+    form = RowByRowTable if request.param == "row by row" else PostgresTable
+    return form(request.getfixturevalue("postgres")).create()
 
 
 @pytest.fixture
@@ -63,15 +64,15 @@ def before_the_note(patch: pytest.MonkeyPatch) -> None:
 
 
 def between_note_and_rows(patch: pytest.MonkeyPatch) -> None:
-    def write(self: IntervalTarget, connection: Any, path: str) -> None:
+    def write(self: IntervalTarget, connection: Any, number: Any, path: str) -> None:
         raise Died
 
     patch.setattr(IntervalTarget, "_write", write)
 
 
 def between_rows_and_commit(patch: pytest.MonkeyPatch) -> None:
-    def write(self: IntervalTarget, connection: Any, path: str) -> None:
-        WRITE(self, connection, path)
+    def write(self: IntervalTarget, connection: Any, number: Any, path: str) -> None:
+        WRITE(self, connection, number, path)
         raise Died
 
     patch.setattr(IntervalTarget, "_write", write)
@@ -148,8 +149,8 @@ def test_a_recovery_waits_for_a_zombie_inside_its_commit_and_then_knows(
     asleep, awake = threading.Event(), threading.Event()
     sleeper: list[threading.Thread] = []
 
-    def write(self: IntervalTarget, connection: Any, path: str) -> None:
-        WRITE(self, connection, path)
+    def write(self: IntervalTarget, connection: Any, number: Any, path: str) -> None:
+        WRITE(self, connection, number, path)
         if threading.current_thread() in sleeper:
             asleep.set()
             assert awake.wait(DEADLINE_S)
@@ -235,7 +236,7 @@ def test_with_the_note_in_a_transaction_of_its_own_rows_are_lost(
     def commit(self: IntervalTarget, number: IntervalNumber, path: str) -> bool:
         noted = self.session.transaction(lambda connection: self.ledger.advance(connection, number), "note")
         if noted:
-            self.session.transaction(lambda connection: self._write(connection, path), "write")
+            self.session.transaction(lambda connection: self._write(connection, number, path), "write")
         return bool(noted)
 
     monkeypatch.setattr(IntervalTarget, "commit", commit)

@@ -6,10 +6,13 @@ from rekindle.datastream.connectors.jdbc.connection_options import JdbcConnectio
 from rekindle.datastream.connectors.jdbc.exactly_once_options import JdbcExactlyOnceOptions
 from rekindle.datastream.connectors.jdbc.execution_options import JdbcExecutionOptions
 from rekindle.datastream.connectors.jdbc.jdbc_sink import JdbcSink
+from rekindle.datastream.connectors.jdbc.jdbc_source import JdbcSource, JdbcSourceBuilder
 
 __all__ = [
     "JdbcConnectionOptions",
     "JdbcExactlyOnceOptions",
     "JdbcExecutionOptions",
     "JdbcSink",
+    "JdbcSource",
+    "JdbcSourceBuilder",
 ]

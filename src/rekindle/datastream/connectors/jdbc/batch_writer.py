@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from rekindle.datastream.connectors.jdbc.bulk_insert import BulkInsert
 from rekindle.datastream.connectors.jdbc.database import RowValues
 from rekindle.datastream.connectors.jdbc.session import Session
 from rekindle.datastream.connectors.jdbc.sink_settings import JdbcSinkSettings
@@ -15,9 +16,10 @@ from rekindle.datastream.connectors.sink_api import SinkWriter
 class BatchWriter(SinkWriter[Any]):
     """Writes a batch when it is full, when it is old, and at every barrier; each batch is one transaction."""
 
-    def __init__(self, settings: JdbcSinkSettings, session: Session) -> None:
+    def __init__(self, settings: JdbcSinkSettings, session: Session, bulk: BulkInsert | None = None) -> None:
         self._settings = settings
         self._session = session
+        self._bulk = bulk
         self._values = settings.reader()
         self._batch_size = settings.execution.batch_size
         self._pending: list[RowValues] = []
@@ -45,11 +47,19 @@ class BatchWriter(SinkWriter[Any]):
         rows, settings, database = self._pending, self._settings, self._session.database
         if rows:
             self._session.transaction(
-                lambda connection: database.execute_many(connection, settings.sql, rows),
+                lambda connection: self._write(connection, rows),
                 f"write {len(rows)} rows into {settings.target}",
                 lambda connection: database.value_that_does_not_fit(connection, settings.sql, rows),
             )
             self._pending = []
+
+    def _write(self, connection: Any, rows: list[RowValues]) -> None:
+        if self._bulk is None or not self._bulk.ready:
+            self._session.database.execute_many(connection, self._settings.sql, rows)
+            return
+        self._bulk.clear(connection)
+        self._bulk.load(connection, rows)
+        self._bulk.insert(connection)
 
     def _flush_in_background(self) -> None:
         """Write what waits; an error is kept, and the next call raises it."""

@@ -86,7 +86,7 @@ class Database(ABC):
     def stream(
         self, connection: Any, sql: str, parameters: Sequence[Any], fetch_size: int
     ) -> Iterator[list[RowValues]]:
-        """Run a query and yield its rows in pieces, without holding all of them in memory."""
+        """Run a query and yield its rows in pieces. Close the connection if they are not all taken."""
 
     @abstractmethod
     def ordered(self, query: str, column: str | None) -> str:

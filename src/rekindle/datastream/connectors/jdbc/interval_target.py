@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from rekindle.datastream.connectors.jdbc.database import RowValues
 from rekindle.datastream.connectors.jdbc.interval_file import read_rows
@@ -10,6 +11,8 @@ from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber
 from rekindle.datastream.connectors.jdbc.ledger import Ledger
 from rekindle.datastream.connectors.jdbc.session import RollBack, Session
 from rekindle.datastream.connectors.jdbc.sink_settings import JdbcSinkSettings
+
+T = TypeVar("T")
 
 
 class IntervalTarget:
@@ -24,18 +27,14 @@ class IntervalTarget:
 
     def stage(self, number: IntervalNumber, rows: list[RowValues]) -> None:
         """Hear of rows that were added to an interval."""
+        self._stage(number, rows)
 
     def check(self, number: IntervalNumber, path: str) -> None:
-        """Run the interval's rows in a transaction that is rolled back: what the database refuses is told now.
+        """Let the database refuse an interval's rows now, without effects.
 
         After the checkpoint counts, rows that the database refuses would fail every restart.
         """
-
-        def trial(connection: Any) -> None:
-            self._write(connection, path)
-            raise RollBack
-
-        self._transaction(trial, "check")
+        self._check(number, path)
 
     def commit(self, number: IntervalNumber, path: str) -> bool:
         """Write the interval's rows and note them in the ledger, in one transaction; False if they are noted already.
@@ -46,24 +45,40 @@ class IntervalTarget:
         def write_once(connection: Any) -> bool:
             if not self.ledger.advance(connection, number):
                 return False
-            self._write(connection, path)
+            self._write(connection, number, path)
             return True
 
         return bool(self._transaction(write_once, "commit"))
 
-    def _write(self, connection: Any, path: str) -> None:
+    def close(self) -> None:
+        """Close the connection."""
+        self.session.close()
+
+    # -- how rows are written -----------------------------------------------------------------------------------------
+
+    def _stage(self, number: IntervalNumber, rows: list[RowValues]) -> None:
+        """Do nothing: the rows are read from the file."""
+
+    def _check(self, number: IntervalNumber, path: str) -> None:
+        def trial(connection: Any) -> None:
+            self._apply(connection, number, path)
+            raise RollBack
+
+        self._transaction(trial, "check")
+
+    def _write(self, connection: Any, number: IntervalNumber, path: str) -> None:
+        """Write an interval inside the transaction of its commit."""
+        self._apply(connection, number, path)
+
+    def _apply(self, connection: Any, number: IntervalNumber, path: str) -> None:
         for rows in read_rows(path, self.settings.values_type()):
             self._last_rows = rows
             self._database.execute_many(connection, self.settings.sql, rows)
 
-    def _transaction(self, work: Any, doing: str) -> Any:
+    def _transaction(self, work: Callable[[Any], T], doing: str) -> T | None:
         sql = self.settings.sql
         return self.session.transaction(
             work,
             f"{doing} the rows of a checkpoint for {self.settings.target}",
             lambda connection: self._database.value_that_does_not_fit(connection, sql, self._last_rows),
         )
-
-    def close(self) -> None:
-        """Close the connection."""
-        self.session.close()

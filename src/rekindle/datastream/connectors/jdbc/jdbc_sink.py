@@ -6,6 +6,8 @@ from typing import Any
 
 from rekindle.common.typeinfo import RowTypeInfo
 from rekindle.datastream.connectors.jdbc.batch_writer import BatchWriter
+from rekindle.datastream.connectors.jdbc.bulk_insert import bulk_insert_of
+from rekindle.datastream.connectors.jdbc.bulk_target import BulkTarget
 from rekindle.datastream.connectors.jdbc.connection_options import JdbcConnectionOptions
 from rekindle.datastream.connectors.jdbc.database import database_of
 from rekindle.datastream.connectors.jdbc.exactly_once_options import JdbcExactlyOnceOptions
@@ -102,8 +104,11 @@ class JdbcSink(SinkFunction, Sink[Any]):
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
         """Return a writer with a connection of its own, after the database has taken the statement."""
         session = self._session()
+        bulk = bulk_insert_of(session.database, self._settings)
+        if bulk is not None:
+            session.prepare = bulk.prepare
         self._check_statement(session)
-        return BatchWriter(self._settings, session)
+        return BatchWriter(self._settings, session, bulk)
 
     def _session(self) -> Session:
         settings = self._settings
@@ -139,10 +144,17 @@ class ExactlyOnceJdbcSink(JdbcSink, SupportsCommitter[Any]):
 
     def _target(self, context: InitContext) -> IntervalTarget:
         if context.subtask not in self._targets:
-            session = self._session()
-            ledger = Ledger(session.database, self._options.ledger_table)
-            self._targets[context.subtask] = IntervalTarget(self._settings, session, ledger)
+            self._targets[context.subtask] = self._new_target()
         return self._targets[context.subtask]
+
+    def _new_target(self) -> IntervalTarget:
+        settings, session = self._settings, self._session()
+        ledger = Ledger(session.database, self._options.ledger_table)
+        bulk = bulk_insert_of(session.database, settings)
+        if bulk is None:
+            return IntervalTarget(settings, session, ledger)
+        session.prepare = bulk.prepare
+        return BulkTarget(settings, session, ledger, bulk)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_targets": {}}

@@ -72,10 +72,14 @@ class PostgresDatabase(Database):
     def stream(
         self, connection: Any, sql: str, parameters: Sequence[Any], fetch_size: int
     ) -> Iterator[list[RowValues]]:
-        with connection.transaction(), connection.cursor(name="rekindle_rows") as cursor:
-            cursor.execute(for_psycopg(sql), tuple(parameters))
-            while rows := cursor.fetchmany(fetch_size):
-                yield rows
+        # Not in `with` blocks: when a reader is dropped in the middle, its connection is closed, and that ends all.
+        connection.execute("BEGIN READ ONLY")
+        cursor = connection.cursor(name="rekindle_rows")
+        cursor.execute(for_psycopg(sql), tuple(parameters))
+        while rows := cursor.fetchmany(fetch_size):
+            yield rows
+        cursor.close()
+        connection.execute("COMMIT")
 
     def ordered(self, query: str, column: str | None) -> str:
         own = f"{column} NULLS FIRST, " if column is not None else ""

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from rekindle.datastream.connectors.jdbc.database import Database, Fault
@@ -31,6 +32,8 @@ class Session:
         self._limit_s = float(database.options.connection_check_timeout_seconds)
         self._connection: Any = None
         self._pause = threading.Event()
+        #: Called with every new connection.
+        self.prepare: Callable[[Any], None] | None = None
         #: How many connections were opened: what belongs to a connection, as temporary tables do, is gone after it.
         self.connections = 0
 
@@ -40,11 +43,24 @@ class Session:
         `doing` says what is tried, as in "PostgreSQL at host failed to <doing>"; `where(connection)` looks for the
         value that a refused transaction was about.
         """
+        return self._tried(work, doing, where, self.database.transaction)
+
+    def read(self, work: Callable[[Any], T], doing: str) -> T | None:
+        """Run `work(connection)`, a query, as `transaction` does, but without a transaction."""
+        return self._tried(work, doing, None, nullcontext)
+
+    def _tried(
+        self,
+        work: Callable[[Any], T],
+        doing: str,
+        where: Callable[[Any], str] | None,
+        block: Callable[[Any], AbstractContextManager[Any]],
+    ) -> T | None:
         tries = 0
         while True:
             connection = self.open()
             try:
-                with self.database.transaction(connection):
+                with block(connection):
                     return work(connection)
             except RollBack:
                 return None
@@ -72,7 +88,7 @@ class Session:
         while True:
             left_s = until - time.monotonic()
             try:
-                return self.database.connect(max(left_s, 1.0))
+                return self._prepared(self.database.connect(max(left_s, 1.0)))
             except self.database.errors as error:
                 if is_refused_login(error) or self.database.fault_of(error) is Fault.REFUSED:
                     raise self._not_connected(error) from None
@@ -80,6 +96,15 @@ class Session:
                     raise self._not_connected(error) from None
             self._pause.wait(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+    def _prepared(self, connection: Any) -> Any:
+        try:
+            if self.prepare is not None:
+                self.prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _not_connected(self, error: Exception) -> Exception:
         user = self.database.options.get_user_name()

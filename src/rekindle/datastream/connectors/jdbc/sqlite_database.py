@@ -86,12 +86,13 @@ class SqliteDatabase(Database):
     def stream(
         self, connection: sqlite3.Connection, sql: str, parameters: Sequence[Any], fetch_size: int
     ) -> Iterator[list[RowValues]]:
-        cursor = self.execute(connection, sql, parameters)
-        while rows := cursor.fetchmany(fetch_size):
-            yield rows
+        # All at once: an open query would keep every writer of the file waiting.
+        rows = self.execute(connection, sql, parameters).fetchall()
+        for begin in range(0, len(rows), fetch_size):
+            yield rows[begin : begin + fetch_size]
 
     def ordered(self, query: str, column: str | None) -> str:
-        width = self._width(query)
+        width = self._width(query) + (column is not None)
         own = [f"{column} NULLS FIRST"] if column is not None else []
         return "ORDER BY " + ", ".join([*own, *(str(number + 1) for number in range(width))])
 
