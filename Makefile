@@ -17,7 +17,7 @@ help: ## this list
 	@echo "make <target> [ARGS=\"...\"] [PYTHON=/path/to/python3]"
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
 
-demo: $(READY) ## a shop's order system is broken four times and loses nothing (two minutes; ARGS=--servers: with Kafka)
+demo: $(READY) ## a shop's order system is broken four times and loses nothing (two minutes; ARGS=--servers: with Kafka and HBase)
 	@$(PY) -m examples.demo $(ARGS)
 
 test: check ## the checks, then every test: unit and docstrings first, then those that need Spark
@@ -42,7 +42,7 @@ bench: $(READY) ## the keyed count, this engine beside its peers; or another one
 servers: $(READY) ## a Kafka broker and an HBase of your own on this machine, until Ctrl-C
 	@$(PY) -m tools.servers $(ARGS)
 
-chaos: $(READY) ## slots, driver and broker of a Kafka job are killed ten times each; nothing is lost (15 minutes)
+chaos: $(READY) ## a job into Kafka, HBase and PostgreSQL: every process is killed ten times; nothing is lost (40 minutes)
 	@$(PY) -m benchmarks.connector_chaos $(ARGS)
 
 lock: $(READY) ## choose new versions within pyproject.toml, into requirements.lock

@@ -2,7 +2,7 @@
 
     make demo                                          # or: python -m examples.demo
     make demo ARGS="--orders 50000 --rate 5000 --seed 8"
-    make demo ARGS=--servers                           # from Kafka to Kafka, on a broker that is killed too
+    make demo ARGS=--servers                           # from Kafka to Kafka and HBase, which are killed too
 
 The job (`examples/orders`) is a program of its own. While it runs, a function raises, a slot is killed (SIGKILL), the
 program itself is killed and started again, and it is stopped and continued with another parallelism. At the end its
@@ -30,7 +30,7 @@ from examples.orders.results import Verdict, compare_rows
 from examples.orders.settings import Feed, Settings
 from examples.orders.show.comparison import Model, results_table
 from examples.orders.show.program import OrdersProgram
-from examples.orders.show.scene import Act, Checkpoint, Scene
+from examples.orders.show.scene import BRANCHES, Act, Checkpoint, Scene
 from examples.orders.show.screens import Screen, screen_for
 from examples.orders.show.stage import FileStage, Stage
 from tools.servers.server_error import ServerError
@@ -67,14 +67,14 @@ def main() -> int:
 
 
 def show(console: Console, folder: Path, feed: Feed, servers: bool) -> int:
-    """Run the demo with files, or with a Kafka broker of its own."""
+    """Run the demo with files, or with a Kafka broker and an HBase of its own."""
     settings = Settings(directory=str(folder), checkpoint_interval_s=2, checkpoint_pause_s=0.5, restart_delay_s=0.5)
     if not servers:
         return Demo(console, FileStage(settings), feed).run()
-    from examples.orders.show.kafka_stage import KafkaStage
+    from examples.orders.show.servers_stage import ServersStage
 
-    console.print("Starting Kafka", highlight=False)
-    with KafkaStage(settings, feed) as stage:
+    console.print("Starting Kafka and HBase", highlight=False)
+    with ServersStage(settings, feed) as stage:
         return Demo(console, stage, feed).run()
 
 
@@ -90,12 +90,13 @@ class Demo:
         self._model = Model(self._settings, feed)
         self._exception = Act("a function raises")
         self._slot = Act("a slot is killed (SIGKILL)")
-        self._broker = [Act("the Kafka broker is killed (SIGKILL)")] if stage.has_broker else []
+        self._servers = {name: Act(f"{name} is killed (SIGKILL)") for name in stage.servers}
         self._driver = Act("the program is killed (SIGKILL)")
         self._rescale = Act(f"stopped; goes on with {RESCALED} slots, not {PARALLELISM}")
-        acts = [self._exception, self._slot, *self._broker, self._driver, self._rescale]
+        acts = [self._exception, self._slot, *self._servers.values(), self._driver, self._rescale]
         title = f"A shop's order system, {feed.orders:,} orders (seed {feed.seed}), is broken {len(acts)} times"
-        self._scene = Scene(title, acts)
+        branches = {name: stream for name, stream in BRANCHES.items() if stream in stage.counted}
+        self._scene = Scene(title, acts, branches)
         self._screen: Screen = screen_for(console, self._scene)
         self._read = 0  # lines of the journal
 
@@ -114,8 +115,8 @@ class Demo:
     def _break_it(self) -> None:
         self._fail_a_function()
         self._kill_a_slot()
-        for act in self._broker:
-            self._kill_the_broker(act)
+        for name, act in self._servers.items():
+            self._kill_a_server(name, act)
         self._kill_the_driver()
         self._stop_and_rescale()
         self._screen.say("nothing more is broken; the job runs to its end")
@@ -142,16 +143,18 @@ class Demo:
         pid = self._program.kill_slot()
         self._broken(self._slot, f"process {pid}", failed_at)
 
-    def _kill_the_broker(self, act: Act) -> None:
-        """Kill the broker, start it again, and wait for a checkpoint that began after that."""
-        self._after_checkpoints("the broker is about to be killed")
+    def _kill_a_server(self, name: str, act: Act) -> None:
+        """Kill a server, start it again, and wait for a checkpoint that began after that."""
+        self._after_checkpoints(f"{name} is about to be killed")
         failed_at = time.time()
-        pid = self._stage.kill_broker()
+        server = self._stage.servers[name]
+        pid = server.pid
+        server.kill()
         self._set(act, f"process {pid} is gone")
-        self._screen.say("without a broker the job waits; the broker is started again")
-        self._stage.restart_broker()
+        self._screen.say(f"without {name} the job waits; {name} is started again")
+        server.restart()
         back_at = time.time()
-        self._wait("it writes to the broker again", lambda: self._checkpoint_begun_after(back_at) is not None)
+        self._wait(f"it uses {name} again", lambda: self._checkpoint_begun_after(back_at) is not None)
         written_at = self._checkpoint_begun_after(back_at)
         assert written_at is not None
         self._recovered(act, failed_at, written_at)
@@ -193,7 +196,7 @@ class Demo:
         restored = self._first("restored", since=failed_at)
         act.seconds = running_at - failed_at
         kind = "savepoint" if act is self._rescale else "checkpoint"
-        otherwise = "without a restart" if act in self._broker else "from the beginning"
+        otherwise = "without a restart" if act in self._servers.values() else "from the beginning"
         act.basis = f"from {kind} {restored['id']}" if restored is not None else otherwise
         self._set(act, "recovered")
 
@@ -275,7 +278,7 @@ def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
         "--rate", type=_given("rate"), help=f"events per second (default {_RATE:,}, with --servers {_KAFKA_RATE:,})"
     )
     parser.add_argument("--seed", type=parser_of(Feed, "seed"), default=7, help="the seed of the orders (default 7)")
-    parser.add_argument("--servers", action="store_true", help="from Kafka to Kafka, on a broker that is killed too")
+    parser.add_argument("--servers", action="store_true", help="from Kafka to Kafka and HBase, which are killed too")
     return parser.parse_args(words)
 
 

@@ -42,9 +42,37 @@ def ends(settings: Settings) -> Ends:
     if settings.sink == "files":
         output = os.path.join(os.path.abspath(settings.directory), "output")
         return lambda stream: file_sink(os.path.join(output, stream))
-    if settings.sink == "kafka":
-        return lambda stream: kafka_sink(settings, stream)
-    raise ValueError(f"There is no sink called {settings.sink!r}: use print, files or kafka.")
+    if settings.sink in _SERVER_ENDS:
+        end = _SERVER_ENDS[settings.sink]
+        return lambda stream: end(settings, stream)
+    names = ", ".join(("print", "files", *_SERVER_ENDS))
+    raise ValueError(f"There is no sink called {settings.sink!r}: use one of {names}.")
+
+
+def _hbase(settings: Settings, stream: str) -> Sink[Any]:
+    from examples.orders.hbase_ends import hbase_sink  # needs happybase only if it is asked for
+
+    return hbase_sink(settings, stream)
+
+
+def _postgres(settings: Settings, stream: str) -> Sink[Any]:
+    from examples.orders.postgres_ends import postgres_sink
+
+    return postgres_sink(settings, stream)
+
+
+def _kafka_and_hbase(settings: Settings, stream: str) -> Sink[Any]:
+    return _hbase(settings, stream) if stream in IN_TABLES else kafka_sink(settings, stream)
+
+
+#: The streams that go to HBase, and not to Kafka, if the job has both.
+IN_TABLES = ("statuses", "purchases", "stock")
+_SERVER_ENDS: dict[str, Callable[[Settings, str], Sink[Any]]] = {
+    "kafka": kafka_sink,
+    "hbase": _hbase,
+    "postgres": _postgres,
+    "kafka+hbase": _kafka_and_hbase,
+}
 
 
 def file_sink(directory: str) -> FileSink[Any]:

@@ -66,10 +66,14 @@ class Settings:
     order_lifetime_s: float = setting(90 * 86_400.0, "an older order is forgotten even if it has not ended")
 
     source: str = setting("generator", "where orders come from: generator, kafka")
-    sink: str = setting("print", "where results go: print, files, kafka")
+    sink: str = setting("print", "where results go: print, files, kafka, hbase, postgres, kafka+hbase")
     bootstrap: str = setting("localhost:9092", "the addresses of Kafka's brokers")
     source_topic: str = setting("orders", "the Kafka topic of orders, with one partition per split of the feed")
     sink_topics: str = setting("orders-", "how the Kafka topics of results begin, one per stream of results")
+    thrift: str = setting("localhost:9090", "the addresses of HBase's Thrift servers")
+    database: str = setting("jdbc:postgresql://localhost:5432/postgres", "the JDBC URL of the database")
+    database_user: str = setting("postgres", "the database's user; the password is in ORDERS_DATABASE_PASSWORD")
+    table: str = setting("orders", "the table of all results, in HBase or PostgreSQL")
 
 
 def millis(seconds: float) -> int:

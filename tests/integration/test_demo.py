@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from examples.orders.kafka_ends import events_per_partition
 from examples.orders.settings import Feed, Settings
-from examples.orders.show.kafka_stage import KafkaStage
+from examples.orders.show.servers_stage import ServersStage
 from tests.running_program import RunningProgram, seconds_until_gone
 from tests.waiting import wait_until
 
@@ -45,29 +45,33 @@ def test_after_ctrl_c_nothing_is_left():
         assert os.listdir(program.temporary) == []
 
 
-# -- with a Kafka broker; the whole show takes minutes, so its parts are driven here -----------------------------------
+# -- with servers; the whole show takes minutes, so its parts are driven here -----------------------------------
 
 
 def test_a_killed_broker_gets_every_order_once_so_that_the_job_knows_the_ends_of_partitions(tmp_path):
     feed = Feed(orders=1500, rate=1500.0, splits=4)
-    with KafkaStage(Settings(directory=str(tmp_path)), feed) as stage:
+    with ServersStage(Settings(directory=str(tmp_path)), feed) as stage:
         stage.start_feed()
         wait_until(lambda: stage.sent() > 500, "the first orders are sent", 60.0)
-        pid = stage.kill_broker()
+        kafka, hbase = stage.servers["the Kafka broker"], stage.servers["HBase"]
+        pid = kafka.pid
+        kafka.kill()
         before = stage.sent()
         wait_until(lambda: stage.sent() > before, "orders come while there is no broker", 60.0)
-        stage.restart_broker()
+        kafka.restart()
+        hbase.kill()
+        hbase.restart()
         stage.finish_feed()
         stage.wait_for_feed()
         assert ends_of(stage, feed) == events_per_partition(feed, 5000)
         assert stage.count() == {}
-        assert list(stage.rows_of("statuses")) == []
-        broker = psutil.Process(stage.broker_pid)
-    assert broker.pid != pid
-    seconds_until_gone([broker], time.monotonic(), deadline_s=10.0)
+        assert list(stage.rows_of("statuses")) == list(stage.rows_of("rejected")) == []
+        servers = [psutil.Process(server.pid) for server in (kafka, hbase)]
+    assert servers[0].pid != pid
+    seconds_until_gone(servers, time.monotonic(), deadline_s=10.0)
 
 
-def ends_of(stage: KafkaStage, feed: Feed) -> dict[int, int]:
+def ends_of(stage: ServersStage, feed: Feed) -> dict[int, int]:
     consumer = Consumer({"bootstrap.servers": stage.settings.bootstrap, "group.id": "ends"})
     partitions = [TopicPartition(stage.settings.source_topic, number) for number in range(feed.splits)]
     ends = {each.partition: consumer.get_watermark_offsets(each, 30)[1] for each in partitions}
@@ -75,11 +79,12 @@ def ends_of(stage: KafkaStage, feed: Feed) -> dict[int, int]:
     return ends
 
 
-def test_after_ctrl_c_no_broker_is_left():
+def test_after_ctrl_c_no_server_is_left():
     with RunningProgram("examples.demo", "--servers") as program:
         program.wait_for_line("starting Spark and the job")
         family = program.processes()
         assert program.java("kafka.Kafka")
+        assert program.java("org.apache.hadoop.hbase.master.HMaster")
         program.send_signal(signal.SIGINT)
         assert program.wait(deadline_s=60.0) == 128 + signal.SIGINT, program.story()
         seconds_until_gone(family, time.monotonic(), deadline_s=10.0)

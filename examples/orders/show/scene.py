@@ -52,6 +52,8 @@ class Scene:
 
     title: str
     acts: list[Act]
+    #: The lines that are shown, and the stream whose rows each counts.
+    branches: dict[str, str] = field(default_factory=lambda: dict(BRANCHES))
     doing: str = "starting"
     total: int | None = None
     checkpoints: list[Checkpoint] = field(default_factory=list)

@@ -13,7 +13,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from examples.orders.show.scene import BRANCHES, Act, Checkpoint, Scene, size
+from examples.orders.show.scene import Act, Checkpoint, Scene, size
 
 _PLAIN_EVERY_S = 5.0
 _CHECKPOINTS_SHOWN = 8
@@ -72,7 +72,7 @@ class PlainScreen:
         if scene.rows == self._shown or scene.elapsed() - self._shown_at < _PLAIN_EVERY_S:
             return
         self._shown_at, self._shown = scene.elapsed(), scene.rows
-        shown = {name: scene.rows.get(stream, 0) for name, stream in BRANCHES.items()}
+        shown = {name: scene.rows.get(stream, 0) for name, stream in scene.branches.items()}
         rate = scene.rates.get("batches", 0.0)
         self._line(f"{rate:,.0f} events/s; visible: " + ", ".join(f"{rows:,} {name}" for name, rows in shown.items()))
 
@@ -157,7 +157,7 @@ class LiveScreen:
         table.add_column("branch")
         table.add_column("rows", justify="right")
         table.add_column("per second", justify="right")
-        for name, stream in BRANCHES.items():
+        for name, stream in self._scene.branches.items():
             rows, rate = self._scene.rows.get(stream, 0), self._scene.rates.get(stream, 0.0)
             table.add_row(name, f"{rows:,}", f"{rate:,.0f}")
         return table

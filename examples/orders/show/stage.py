@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from examples.orders.ends import STREAMS
 from examples.orders.results import rows_of
 from examples.orders.settings import Settings
 from examples.orders.show.program import VisibleRows
+
+
+class Server(Protocol):
+    """A server that the demo kills."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        ...
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+
+    def restart(self) -> object:
+        """Start it again, with its data."""
 
 
 class Stage(Protocol):
     """The surroundings of the job."""
 
     settings: Settings
-    has_broker: bool
+    #: The servers of the job that are killed, by the name that the audience reads.
+    servers: Mapping[str, Server]
+    #: The streams whose rows are counted while the job runs.
+    counted: Collection[str]
     #: How the job came back each time, for the last sentence.
     how: str
 
@@ -25,12 +44,6 @@ class Stage(Protocol):
 
     def finish_feed(self) -> None:
         """Let the last orders come: no fault is left that they must outlast."""
-
-    def kill_broker(self) -> int:
-        """Send SIGKILL to the broker; returns its process id."""
-
-    def restart_broker(self) -> None:
-        """Start the broker again, with its data."""
 
     def count(self) -> dict[str, int]:
         """The rows that readers see now, by stream."""
@@ -42,7 +55,8 @@ class Stage(Protocol):
 class FileStage:
     """The job generates its orders and writes files."""
 
-    has_broker = False
+    servers: Mapping[str, Server] = {}
+    counted = STREAMS
     how = "from its last checkpoint"
 
     def __init__(self, settings: Settings) -> None:
@@ -55,14 +69,6 @@ class FileStage:
 
     def finish_feed(self) -> None:
         """Do nothing."""
-
-    def kill_broker(self) -> int:
-        """Refuse: there is none."""
-        raise AssertionError("there is no broker")
-
-    def restart_broker(self) -> None:
-        """Refuse: there is none."""
-        raise AssertionError("there is no broker")
 
     def count(self) -> dict[str, int]:
         """The rows in visible files."""
