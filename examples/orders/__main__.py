@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from examples.orders.ends import create_tables
 from examples.orders.faults import Fault
 from examples.orders.job import build, environment
 from examples.orders.journal import Journal, Watch
@@ -44,6 +45,7 @@ def main(words: Sequence[str] | None = None) -> int:
         more["execution.state-recovery.path"] = arguments.resume
     signal.signal(signal.SIGTERM, _request_stop)
     journal = Journal(arguments.journal)
+    create_tables(settings)
     env = environment(settings, **more)
     build(env, settings, feed, arguments.fail)
     try:

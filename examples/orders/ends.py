@@ -49,6 +49,18 @@ def ends(settings: Settings) -> Ends:
     raise ValueError(f"There is no sink called {settings.sink!r}: use one of {names}.")
 
 
+def create_tables(settings: Settings) -> None:
+    """Make the table that the sink writes to, unless it is there."""
+    if "hbase" in settings.sink:
+        from examples.orders import hbase_ends
+
+        hbase_ends.create_table(settings)
+    elif settings.sink == "postgres":
+        from examples.orders import postgres_ends
+
+        postgres_ends.create_table(settings)
+
+
 def _hbase(settings: Settings, stream: str) -> Sink[Any]:
     from examples.orders.hbase_ends import hbase_sink  # needs happybase only if it is asked for
 
