@@ -41,8 +41,13 @@ def _puts(stream: str) -> Callable[[Any], list[Put]]:
 
 
 def create_table(settings: Settings) -> None:
-    """Make the table, unless it is there."""
-    connection = _connection(settings)
+    """Make the table, unless it is there. A server that does not answer is the job's business: it says so."""
+    from thriftpy2.transport import TTransportException
+
+    try:
+        connection = _connection(settings)
+    except TTransportException:
+        return
     try:
         if settings.table.encode() not in connection.tables():
             connection.create_table(settings.table, {FAMILY: {"max_versions": 1}})
