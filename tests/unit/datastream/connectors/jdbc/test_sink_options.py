@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from rekindle.datastream.connectors.jdbc import (
     JdbcExecutionOptions,
     JdbcSink,
 )
-from rekindle.errors import GraphError, TypeMismatchError
+from rekindle.errors import ConnectorError, GraphError, TypeMismatchError
 
 DATABASE = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:sqlite:shop.db").build()
 NAMED = Types.ROW_NAMED(["id", "total"], [Types.LONG(), Types.DOUBLE()])
@@ -61,3 +62,10 @@ def test_records_are_read_by_position_or_by_name() -> None:
         values((1,))
     with pytest.raises(TypeMismatchError, match="takes rows and tuples"):
         values(7)
+
+
+def test_a_missing_client_is_told_where_the_program_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    database = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:postgresql://localhost/shop").build()
+    with pytest.raises(ConnectorError, match=r"pip install 'rekindle\[postgres\]'"):
+        JdbcSink.sink(INSERT, NAMED, database)
