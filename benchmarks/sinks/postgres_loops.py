@@ -11,7 +11,7 @@ import psycopg
 from benchmarks.sinks.workload import BATCH, Run, Values, batches
 
 #: Rows of an interval, about as many as an exactly-once job has between two checkpoints.
-INTERVAL = 40 * BATCH
+INTERVAL = 20 * BATCH
 COLUMNS = "id BIGINT PRIMARY KEY, name VARCHAR(40), amount DOUBLE PRECISION, updated BIGINT"
 NAMES = "id, name, amount, updated"
 _UPDATE = "DO UPDATE SET name = EXCLUDED.name, amount = EXCLUDED.amount, updated = EXCLUDED.updated"
