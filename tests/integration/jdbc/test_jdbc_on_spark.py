@@ -100,6 +100,12 @@ def test_a_server_killed_in_the_middle_and_a_resume_at_another_parallelism(
     assert once.rows() == again.rows() == EXPECTED
 
 
+def slot_commands() -> list[str]:
+    """The command lines of all slots."""
+    commands = [" ".join(each.info["cmdline"] or ()) for each in psutil.process_iter(["cmdline"])]
+    return [command for command in commands if "rekindle.runtime.slot" in command]
+
+
 def test_errors_are_one_sentence_and_passwords_are_nowhere(
     spark: Any, postgres: PostgresServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,15 +114,14 @@ def test_errors_are_one_sentence_and_passwords_are_nowhere(
     pairs(env).add_sink(table.exactly_once()).uid("table")
     plan = env.get_execution_plan()
     client = env.execute_async("too narrow")
-    wait_until(table.rows, "rows are committed", DEADLINE_S)
-    commands = [" ".join(each.info["cmdline"] or ()) for each in psutil.process_iter(["cmdline"])]
+    commands = wait_until(slot_commands, "the slots run", DEADLINE_S)
     with pytest.raises(JobExecutionError) as caught:
         client.get_job_execution_result().result(DEADLINE_S)
     told = str(caught.value)
     assert "value 'v1000' does not fit column 'text' (character varying)" in told
     stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     out, err = capfd.readouterr()
-    for text in (plan, told, out, err, *(each for each in commands if "rekindle" in each)):
+    for text in (plan, told, out, err, *commands):
         assert postgres.password not in text
     assert stored
     assert postgres.password.encode() not in stored

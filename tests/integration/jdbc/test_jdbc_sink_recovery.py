@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from rekindle.common import Types
 from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber, LedgerKey
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
 from rekindle.datastream.connectors.jdbc.ledger import KEPT_TIMELINES, Ledger
@@ -267,3 +268,64 @@ def test_with_one_note_for_all_sinks_rows_are_lost(table: Table, monkeypatch: py
     monkeypatch.setattr(LedgerKey, "of", staticmethod(lambda context: LedgerKey("all", context.timeline, 0)))
     job_of(table.exactly_once(), 2).run()
     assert len(table.rows()) < len(PAIRS)
+
+
+# -- the bulk form -----------------------------------------------------------------------------------------------------
+
+
+def test_the_last_row_of_a_key_counts_also_within_an_interval(postgres: PostgresServer) -> None:
+    table = PostgresTable(postgres).create(
+        "extra SERIAL, n BIGINT PRIMARY KEY, text VARCHAR(40), day DATE DEFAULT now()"
+    )
+    records = [(n % 3, f"v{n}") for n in range(24)]
+    for kind in (table.exactly_once, table.at_least_once):
+        job_of(kind(table.upsert, batch=4), records=records, max_records=100).run()
+        assert sorted(table.query(f"SELECT n, text FROM {table.name}")) == [(0, "v21"), (1, "v22"), (2, "v23")]
+        table.query(f"DELETE FROM {table.name}")
+        table.ledger += "_2"
+
+
+def test_do_nothing_keeps_the_first_row_of_a_key(postgres: PostgresServer) -> None:
+    table = PostgresTable(postgres).create("n BIGINT PRIMARY KEY, text VARCHAR(40)")
+    records = [(n % 3, f"v{n}") for n in range(24)]
+    job_of(table.exactly_once(f"{table.insert} ON CONFLICT DO NOTHING"), records=records, max_records=100).run()
+    assert table.rows() == [(0, "v0"), (1, "v1"), (2, "v2")]
+
+
+def test_a_type_that_copy_would_read_otherwise_is_written_row_by_row(postgres: PostgresServer) -> None:
+    table = PostgresTable(postgres).create("n INTEGER, text VARCHAR(40)")
+    kind = Types.TUPLE([Types.DOUBLE(), Types.STRING()])
+    job_of(table.exactly_once(type_info=kind), records=[(1.6, "rounded as an assignment rounds")]).run()
+    assert table.rows() == [(2, "rounded as an assignment rounds")]
+
+
+@pytest.mark.parametrize("parent", [True, False])
+def test_a_foreign_key_is_checked_before_the_checkpoint_counts(postgres: PostgresServer, parent: bool) -> None:
+    parents, table = PostgresTable(postgres).create("n BIGINT PRIMARY KEY"), PostgresTable(postgres)
+    parents.query(f"INSERT INTO {parents.name} VALUES (1)")
+    table.create(f"n BIGINT REFERENCES {parents.name}, text VARCHAR(40)")
+    job = job_of(table.exactly_once(), records=[(1 if parent else 2, "child")])
+    if parent:
+        job.run()
+        assert table.rows() == [(1, "child")]
+        return
+    with pytest.raises(Exception) as caught:
+        job.checkpoint(complete=False)
+    assert "violates foreign key constraint" in str(caught.value.__cause__)
+    job.kill()
+
+
+def test_what_was_staged_on_a_lost_connection_is_staged_again(postgres: PostgresServer) -> None:
+    """The connection ends between two batches of an interval, and again between barrier and commit."""
+    table = PostgresTable(postgres).create()
+    job = job_of(table.exactly_once(batch=2, url=f"{postgres.jdbc_url}?ApplicationName={table.name}"))
+    end = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{table.name}'"
+    job.epoch()
+    assert table.query(end) == [(True,)]
+    job.epoch()
+    checkpoint = job.checkpoint(complete=False)
+    assert table.query(end) == [(True,)]
+    job.complete(checkpoint)
+    assert table.rows() == PAIRS[:9]
+    job.run()
+    assert table.rows() == PAIRS

@@ -86,7 +86,8 @@ class BulkInsert:
         for name in types.keys() - set(shape.bare_columns):
             quoted = name.replace('"', '""')
             connection.execute(f'ALTER TABLE {_STAGED} DROP COLUMN "{quoted}" CASCADE')
-        connection.execute(self._insert)  # no rows yet: the right to insert is checked
+        with connection.transaction(force_rollback=True):  # triggers leave nothing
+            connection.execute(self._insert)  # no rows yet: the right to insert is checked
         unique = 1 if shape.replaced_by or "(" in shape.on_conflict else _ANY_UNIQUE if shape.on_conflict else 0
         (self.needs_trial,) = connection.execute(_REFUSES_MORE, (unique, shape.table)).fetchone()
         return True

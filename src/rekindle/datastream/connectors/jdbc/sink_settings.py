@@ -57,6 +57,8 @@ class JdbcSinkSettings:
         names = self.type_info.get_field_names() if isinstance(self.type_info, RowTypeInfo) else None
 
         def values(record: Any) -> RowValues:
+            if type(record) is tuple and len(record) == width:
+                return record
             if isinstance(record, Row):
                 found = tuple(record.get_fields_by_names(names)) if names is not None else tuple(record)
             elif isinstance(record, tuple | list):

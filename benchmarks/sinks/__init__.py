@@ -1,0 +1,1 @@
+"""Sinks beside bare loops over their clients."""
