@@ -15,9 +15,9 @@ from types import TracebackType
 from tools.servers.fetch import fetch_jars
 from tools.servers.hbase_access import FILES, JARS, HBaseAccess
 from tools.servers.java_command import java_command
-from tools.servers.java_process import JavaProcess
 from tools.servers.ports import free_ports
 from tools.servers.server_error import ServerError
+from tools.servers.server_process import ServerProcess
 from tools.servers.waiting import becomes_true
 
 _MASTER = "org.apache.hadoop.hbase.master.HMaster"
@@ -49,8 +49,8 @@ class HBaseServer(HBaseAccess):
         self.folder = folder or Path(tempfile.mkdtemp(prefix="rekindle-hbase-"))
         self.log = self.folder / "hbase.log"
         self.thrift_log = self.folder / "thrift.log"
-        self._hbase: JavaProcess | None = None
-        self._thrift: JavaProcess | None = None
+        self._hbase: ServerProcess | None = None
+        self._thrift: ServerProcess | None = None
 
     # -- life of both -------------------------------------------------------------------------------------------------
 
@@ -60,10 +60,10 @@ class HBaseServer(HBaseAccess):
         self._temporary_files.mkdir(parents=True, exist_ok=True)
         if not _runs(self._hbase):
             self._seen_in_log = self.log.stat().st_size if self.log.exists() else 0
-            self._hbase = JavaProcess("HBase", self._command(jars, _MASTER), self.log, self._master_port)
+            self._hbase = ServerProcess("HBase", self._command(jars, _MASTER), self.log, self._master_port)
         if not _runs(self._thrift):
             command = self._command(jars, _THRIFT)
-            self._thrift = JavaProcess("HBase's Thrift server", command, self.thrift_log, self.port)
+            self._thrift = ServerProcess("HBase's Thrift server", command, self.thrift_log, self.port)
         self._wait_until_ready()
         return self
 
@@ -200,11 +200,11 @@ class HBaseServer(HBaseAccess):
             connection.close()
 
 
-def _runs(process: JavaProcess | None) -> bool:
+def _runs(process: ServerProcess | None) -> bool:
     return process is not None and process.is_running()
 
 
-def _started(process: JavaProcess | None) -> JavaProcess:
+def _started(process: ServerProcess | None) -> ServerProcess:
     if process is None:
         raise ServerError("This HBase was never started: call start() first.")
     return process

@@ -11,12 +11,12 @@ from types import TracebackType
 from tools.servers.class_archive import ClassArchive
 from tools.servers.fetch import fetch_jars
 from tools.servers.java_command import java_command
-from tools.servers.java_process import JavaProcess
 from tools.servers.kafka_access import FILES, JARS, KafkaAccess, log_option
 from tools.servers.kafka_format import write_data_folder
 from tools.servers.kafka_listeners import CONTROLLER, PLAINTEXT, Listener, listener_properties
 from tools.servers.ports import LOOPBACK, free_ports
 from tools.servers.server_error import ServerError
+from tools.servers.server_process import ServerProcess
 from tools.servers.waiting import becomes_true
 
 _HEAP_MB = 256
@@ -54,7 +54,7 @@ class KafkaBroker(KafkaAccess):
         self._java_options = tuple(java_options)
         self._controller_port = controller
         self._properties = listener_properties([*bound, (CONTROLLER, controller)], LOOPBACK) | dict(properties or {})
-        self._process: JavaProcess | None = None
+        self._process: ServerProcess | None = None
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -63,7 +63,7 @@ class KafkaBroker(KafkaAccess):
         if self._process is None or not self._process.is_running():
             jars = fetch_jars(JARS)
             self._prepare(jars)
-            self._process = JavaProcess("Kafka", self._command(jars), self.log, self._port)
+            self._process = ServerProcess("Kafka", self._command(jars), self.log, self._port)
             self._wait_until_ready()
         return self
 
@@ -110,7 +110,7 @@ class KafkaBroker(KafkaAccess):
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self.close()
 
-    def _running(self) -> JavaProcess:
+    def _running(self) -> ServerProcess:
         if self._process is None:
             raise ServerError("This broker was never started: call start() first.")
         return self._process

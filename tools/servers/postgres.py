@@ -14,10 +14,10 @@ from types import TracebackType
 
 import psutil
 
-from tools.servers.java_process import JavaProcess as ServerProcess
 from tools.servers.ports import LOOPBACK, free_ports
 from tools.servers.postgres_programs import PostgresPrograms
 from tools.servers.server_error import ServerError
+from tools.servers.server_process import ServerProcess
 from tools.servers.waiting import becomes_true
 
 _START_DEADLINE_S = 60.0

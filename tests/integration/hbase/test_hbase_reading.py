@@ -94,6 +94,19 @@ def test_ranges_prefixes_columns_and_filters_choose_what_is_read(hbase: HBaseAcc
     assert read(chosen().set_filter(odd)) == [(name, 2) for name in names(range(1, ROWS, 2))]
 
 
+def test_what_a_scan_cannot_find_or_understand_is_told(hbase: HBaseAccess, filled: str) -> None:
+    for made, sentence in (
+        (source_of(hbase, filled).set_filter("Nonsense("), "correct set_filter()"),
+        (source_of(hbase, filled).set_columns([b"q:a"]), f"table '{filled}' has no column family 'q'"),
+    ):
+        job = job_of(made.build())
+        with pytest.raises(Exception) as caught:
+            job.run()
+        assert sentence in f"{caught.value} {caught.value.__cause__}"
+        assert ".java:" not in f"{caught.value} {caught.value.__cause__}"
+        job.kill()
+
+
 def test_a_missing_table_is_told_when_the_job_starts(hbase: HBaseAccess) -> None:
     with pytest.raises(Exception, match="failed to find table 'no-such-table': there is no table 'no-such-table'"):
         job_of(source_of(hbase, "no-such-table").build())

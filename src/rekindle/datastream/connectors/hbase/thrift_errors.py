@@ -64,11 +64,13 @@ def refusal(error: BaseException, table: str) -> str | None:
     if "NoSuchColumnFamilyException" in text:
         found = _FAMILY.search(text)
         name = f"'{found[1]}'" if found else "with the name that a column has"
-        return f"table '{table}' has no column family {name}: add it, or correct the converter's columns"
+        return f"table '{table}' has no column family {name}: add it, or correct the columns"
     if "TableNotEnabledException" in text or "is disabled" in text:
         return f"table '{table}' is disabled: enable it"
     if "AccessDeniedException" in text:
         return f"the Thrift server's user may not use table '{table}' in this way: grant the right"
+    if "Internal error processing scannerOpen" in text:
+        return f"the Thrift server does not understand the scan of table '{table}': correct set_filter()"
     if "KeyValue size too large" in text:
         return (
             f"a cell for table '{table}' is larger than hbase.client.keyvalue.maxsize of the Thrift server (10 MB "

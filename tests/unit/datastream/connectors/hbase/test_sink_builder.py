@@ -102,6 +102,7 @@ def test_of_a_java_exception_only_the_telling_words_are_shown() -> None:
         ("x.NoSuchColumnFamilyException: Column family q does not exist in region", "no column family 'q'"),
         ("x.AccessDeniedException: no", "grant the right"),
         ("java.lang.IllegalArgumentException: KeyValue size too large", "hbase.client.keyvalue.maxsize"),
+        ("Internal error processing scannerOpenWithScan", "correct set_filter()"),
         ("x.TableNotEnabledException: t is disabled", "enable it"),
     ],
 )

@@ -21,7 +21,7 @@ _GONE_DEADLINE_S = 15.0
 _LOG_TAIL_CHARACTERS = 1_500
 
 
-class JavaProcess:
+class ServerProcess:
     """One run of a Java server that listens on a port of this machine."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path, port: int) -> None:
