@@ -1,4 +1,4 @@
-"""A Java server as a process: started in the background with a log file, stopped or killed, gone with its starter."""
+"""A server as a process: started in the background with a log file, stopped or killed, gone with its starter."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOG_TAIL_CHARACTERS = 1_500
 
 
 class ServerProcess:
-    """One run of a Java server that listens on a port of this machine."""
+    """One run of a server that listens on a port of this machine."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path, port: int) -> None:
         self._name = name
