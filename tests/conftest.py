@@ -192,16 +192,8 @@ def topic(kafka: Any, request: pytest.FixtureRequest) -> Callable[..., str]:
 def own_broker() -> Iterator[Callable[..., Any]]:
     """Starts brokers of the test's own, with the options of `KafkaBroker`, and stops them after the test."""
     from tools.servers.kafka import KafkaBroker
-    from tools.servers.server_error import ServerError
 
-    with contextlib.ExitStack() as brokers:
-
-        def start(**options: Any) -> KafkaBroker:
-            try:
-                return brokers.enter_context(KafkaBroker(**options))
-            except ServerError as error:
-                pytest.fail(str(error), pytrace=False)
-
+    with _starting(KafkaBroker) as start:
         yield start
 
 
@@ -220,16 +212,8 @@ def table(hbase: Any, request: pytest.FixtureRequest) -> Callable[..., str]:
 def own_hbase() -> Iterator[Callable[..., Any]]:
     """Starts an HBase of the test's own, with the options of `HBaseServer`, and ends it after the test."""
     from tools.servers.hbase import HBaseServer
-    from tools.servers.server_error import ServerError
 
-    with contextlib.ExitStack() as servers:
-
-        def start(**options: Any) -> HBaseServer:
-            try:
-                return servers.enter_context(HBaseServer(**options))
-            except ServerError as error:
-                pytest.fail(str(error), pytrace=False)
-
+    with _starting(HBaseServer) as start:
         yield start
 
 
@@ -237,25 +221,31 @@ def own_hbase() -> Iterator[Callable[..., Any]]:
 def postgres(in_temporary_folder: None) -> Iterator[Any]:
     """The worker's PostgreSQL server; a test that stops or kills one takes `own_postgres`."""
     from tools.servers.postgres import PostgresServer
-    from tools.servers.server_error import ServerError
 
-    with contextlib.ExitStack() as use:
-        try:
-            server = use.enter_context(PostgresServer())
-        except ServerError as error:
-            pytest.fail(str(error), pytrace=False)
-        yield server
+    with _starting(PostgresServer) as start:
+        yield start()
 
 
 @pytest.fixture
 def own_postgres() -> Iterator[Any]:
     """A PostgreSQL server of the test's own, which it may stop, kill and restart."""
     from tools.servers.postgres import PostgresServer
+
+    with _starting(PostgresServer) as start:
+        yield start()
+
+
+@contextlib.contextmanager
+def _starting(kind: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    """A function that starts servers of a kind, which end with the block; one that cannot be fetched fails the test."""
     from tools.servers.server_error import ServerError
 
-    with contextlib.ExitStack() as use:
-        try:
-            server = use.enter_context(PostgresServer())
-        except ServerError as error:
-            pytest.fail(str(error), pytrace=False)
-        yield server
+    with contextlib.ExitStack() as servers:
+
+        def start(**options: Any) -> Any:
+            try:
+                return servers.enter_context(kind(**options))
+            except ServerError as error:
+                pytest.fail(str(error), pytrace=False)
+
+        yield start

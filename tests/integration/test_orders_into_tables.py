@@ -14,24 +14,13 @@ from examples.orders import hbase_ends, postgres_ends
 from examples.orders.job import build, environment
 from examples.orders.model import expected
 from examples.orders.results import compare_rows
-from examples.orders.settings import Feed, Settings
+from examples.orders.settings import Settings
+from tests.order_feed import FEED
 from tests.slot_processes import slots_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(300)
 DEADLINE_S = 150.0
-FEED = Feed(
-    orders=600,
-    rate=600.0,
-    splits=4,
-    users=20,
-    products=12,
-    orders_per_hour=300,
-    duplicates=0.15,
-    out_of_order=0.4,
-    cancellations=0.3,
-    misfits=0.1,
-)
 
 
 def settings_of(folder: Path, **more: Any) -> Settings:

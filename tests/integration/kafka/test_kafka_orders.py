@@ -17,26 +17,15 @@ from examples.orders.kafka_topics import committed_rows, create_topics
 from examples.orders.model import expected
 from examples.orders.produce import OrderProducer
 from examples.orders.results import compare_rows
-from examples.orders.settings import Feed, Settings, millis
+from examples.orders.settings import Settings, millis
 from rekindle.common import JobClient
+from tests.order_feed import FEED
 from tests.slot_processes import slots_of
 from tests.waiting import wait_until
 from tools.servers.kafka_access import QUIET, KafkaAccess
 
 pytestmark = pytest.mark.timeout(300)
 DEADLINE_S = 150.0
-FEED = Feed(
-    orders=600,
-    rate=400.0,
-    splits=4,
-    users=20,
-    products=12,
-    orders_per_hour=300,
-    duplicates=0.15,
-    out_of_order=0.4,
-    cancellations=0.3,
-    misfits=0.1,
-)
 
 
 @pytest.fixture

@@ -6,10 +6,11 @@ import os
 from itertools import count
 from typing import Any
 
+from rekindle.datastream.connectors.interval_file import IntervalFile
 from rekindle.datastream.connectors.jdbc.database import RowValues
-from rekindle.datastream.connectors.jdbc.interval_file import IntervalFile
 from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber, LedgerKey
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
+from rekindle.datastream.connectors.jdbc.row_file import row_file
 from rekindle.datastream.connectors.sink_api import CommittableFile, CommittingSinkWriter, SinkWriter, WriterInitContext
 
 
@@ -47,7 +48,7 @@ class IntervalWriter(CommittingSinkWriter[Any, CommittableFile]):
     def _begin(self) -> None:
         self._number = IntervalNumber(self._key, self._context.attempt, next(self._counts))
         path = os.path.join(self._context.directory, f"interval-{self._number.count}")
-        self._file = IntervalFile(path, self._values_type)
+        self._file = row_file(path, self._values_type)
 
     def flush(self, end_of_input: bool) -> None:
         """Let the database check the rows: what it refuses fails here, before the checkpoint counts."""
@@ -64,7 +65,7 @@ class IntervalWriter(CommittingSinkWriter[Any, CommittableFile]):
             return []
         assert self._number is not None
         self._file.finish()
-        prepared = self._number.committable(self._file.path, self._file.rows)
+        prepared = self._number.committable(self._file.path, self._file.items)
         self._file = self._number = None
         return [prepared]
 

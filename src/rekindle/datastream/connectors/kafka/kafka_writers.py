@@ -8,8 +8,9 @@ from itertools import count
 from typing import Any
 
 from rekindle.datastream.connectors.base import DeliveryGuarantee
+from rekindle.datastream.connectors.interval_file import IntervalFile
 from rekindle.datastream.connectors.kafka.client_properties import confluent_kafka
-from rekindle.datastream.connectors.kafka.interval_file import IntervalFile
+from rekindle.datastream.connectors.kafka.message_file import message_file
 from rekindle.datastream.connectors.kafka.producer_client import ProducerClient
 from rekindle.datastream.connectors.kafka.record_serializer import Message
 from rekindle.datastream.connectors.kafka.sink_settings import KafkaSinkSettings
@@ -108,7 +109,7 @@ class TransactionWriter(CommittingSinkWriter[Any, CommittableFile]):
         self._number = next(self._numbers)
         self._producer = self._pool.begin()
         self._message = self._settings.serializer.messages(self._producer.partitions_of)
-        self._file = IntervalFile(os.path.join(self._context.directory, f"interval-{self._number}"))
+        self._file = message_file(os.path.join(self._context.directory, f"interval-{self._number}"))
         return self._producer
 
     def _keep_pending(self) -> None:
@@ -135,14 +136,14 @@ class TransactionWriter(CommittingSinkWriter[Any, CommittableFile]):
 
     def _empty_interval(self) -> PreparedTransaction:
         number = next(self._numbers)
-        file = IntervalFile(os.path.join(self._context.directory, f"interval-{number}"))
+        file = message_file(os.path.join(self._context.directory, f"interval-{number}"))
         file.finish()
         return self._prepared(transactional_id(self._settings.prefix, self._context.subtask, 0), number, file)
 
     def _prepared(self, name: str, number: int, file: IntervalFile) -> PreparedTransaction:
         context = self._context
         named = TransactionNumber(name, context.subtask, context.timeline, context.attempt, number)
-        return PreparedTransaction(named, file.records, file.path, context.parallelism, self._settings.pool_size)
+        return PreparedTransaction(named, file.items, file.path, context.parallelism, self._settings.pool_size)
 
     def close(self) -> None:
         """Remove an unfinished file; the committer aborts the transaction."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rekindle.datastream.connectors.kafka.interval_file import read_messages
+from rekindle.datastream.connectors.kafka.message_file import read_messages
 from rekindle.datastream.connectors.kafka.transaction_number import PreparedTransaction, transactional_id
 from rekindle.datastream.connectors.kafka.transaction_pool import TransactionPool
 from rekindle.datastream.connectors.kafka.transactional_producer import TransactionalProducer

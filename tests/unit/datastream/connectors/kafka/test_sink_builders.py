@@ -15,7 +15,7 @@ from rekindle.datastream.connectors.kafka import (
     KafkaSink,
     Semantic,
 )
-from rekindle.datastream.connectors.kafka.interval_file import IntervalFile, read_messages
+from rekindle.datastream.connectors.kafka.message_file import message_file, read_messages
 from rekindle.datastream.connectors.kafka.token_topic import token_topic_name
 from rekindle.datastream.connectors.kafka.transaction_number import PreparedTransaction, TransactionNumber
 from rekindle.errors import ConfigurationError, RekindleError
@@ -84,12 +84,12 @@ def test_a_number_that_is_no_number_is_refused() -> None:
 
 def test_messages_come_back_from_their_file(tmp_path: Path) -> None:
     messages = [("t", b"v"), ("t", None, b"k"), ("t", b"v", None, 2, None, None, 17, [("h", b"1"), ("n", None)])]
-    file = IntervalFile(str(tmp_path / "interval"))
+    file = message_file(str(tmp_path / "interval"))
     file.append(messages[:1])
     file.append(messages[1:])
     file.finish()
     assert list(read_messages(file.path)) == messages
-    assert file.records == 3
+    assert file.items == 3
 
 
 def test_a_committable_says_which_transaction_it_is() -> None:
