@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from rekindle.common import Types
+from rekindle.datastream.connectors.jdbc.commit_ledger import KEPT_TIMELINES, Ledger
+from rekindle.datastream.connectors.jdbc.database_session import Session
 from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber, LedgerKey
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
-from rekindle.datastream.connectors.jdbc.ledger import KEPT_TIMELINES, Ledger
-from rekindle.datastream.connectors.jdbc.session import Session
 from rekindle.datastream.connectors.sink_api import WriterInitContext
 from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, RowByRowTable, SqliteTable, Table, job_of
 from tests.waiting import wait_until

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -30,20 +31,29 @@ def test_a_running_jobs_group_has_its_lag_in_kafkas_tool_and_in_the_metrics(
     source = source_of(kafka, name, group_id=group).build()
     env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", str).add_sink(lambda value: None)
     client = env.execute_async("lag")
-    sent = 30
+    sent, enough = 30, threading.Event()
+
+    def keep_sending() -> None:
+        """Records that no checkpoint covers yet come all the time: the tool takes longer than a checkpoint."""
+        nonlocal sent
+        while not enough.wait(0.05):
+            fill(kafka, name, 0, range(5))
+            sent += 5
 
     def behind() -> bool:
-        """Send records that no checkpoint covers yet, and see that the tool says so."""
-        nonlocal sent
-        fill(kafka, name, 0, range(5))
-        sent += 5
         (first, end, lag), other = (shown := described(kafka, group, name))[0], shown[1]
         assert (end - first, other) == (lag, (20, 20, 0)), shown
         return first >= 30 and lag > 0
 
     try:
         wait_until(lambda: committed(kafka, group, name, 1) == 20, "a checkpoint's offsets", DEADLINE_S)
-        wait_until(behind, "the lag of records that are not committed", DEADLINE_S)
+        with ThreadPoolExecutor(1) as threads:
+            sending = threads.submit(keep_sending)
+            try:
+                wait_until(behind, "the lag of records that are not committed", DEADLINE_S)
+            finally:
+                enough.set()
+            sending.result()
         wait_until(lambda: described(kafka, group, name)[0] == (sent, sent, 0), "all are committed", DEADLINE_S)
         wait_until(lambda: offsets(client, name, "committedOffset") == {0: sent, 1: 20}, "the metric", DEADLINE_S)
         assert offsets(client, name, "currentOffset") == {0: sent - 1, 1: 19}

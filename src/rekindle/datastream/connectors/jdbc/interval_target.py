@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from rekindle.datastream.connectors.jdbc.commit_ledger import Ledger
 from rekindle.datastream.connectors.jdbc.database import RowValues
+from rekindle.datastream.connectors.jdbc.database_session import RollBack, Session
 from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber
-from rekindle.datastream.connectors.jdbc.ledger import Ledger
+from rekindle.datastream.connectors.jdbc.jdbc_sink_settings import JdbcSinkSettings
 from rekindle.datastream.connectors.jdbc.row_file import read_rows
-from rekindle.datastream.connectors.jdbc.session import RollBack, Session
-from rekindle.datastream.connectors.jdbc.sink_settings import JdbcSinkSettings
 
 T = TypeVar("T")
 

@@ -8,9 +8,9 @@ from typing import Any
 from rekindle.datastream.connectors.base import SourceReader, SourceSplit
 from rekindle.datastream.connectors.jdbc.column_ranges import RangePosition, range_query
 from rekindle.datastream.connectors.jdbc.database import Fault, RowValues, database_of
+from rekindle.datastream.connectors.jdbc.database_session import Session
 from rekindle.datastream.connectors.jdbc.insert_shape import table_of
-from rekindle.datastream.connectors.jdbc.session import Session
-from rekindle.datastream.connectors.jdbc.source_settings import JdbcSourceSettings
+from rekindle.datastream.connectors.jdbc.jdbc_source_settings import JdbcSourceSettings
 
 
 class JdbcReader(SourceReader[Any]):

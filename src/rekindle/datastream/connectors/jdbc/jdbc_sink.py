@@ -8,17 +8,17 @@ from rekindle.common.typeinfo import RowTypeInfo
 from rekindle.datastream.connectors.jdbc.batch_writer import BatchWriter
 from rekindle.datastream.connectors.jdbc.bulk_insert import bulk_insert_of
 from rekindle.datastream.connectors.jdbc.bulk_target import BulkTarget
+from rekindle.datastream.connectors.jdbc.commit_ledger import Ledger
 from rekindle.datastream.connectors.jdbc.connection_options import JdbcConnectionOptions
 from rekindle.datastream.connectors.jdbc.database import database_of
+from rekindle.datastream.connectors.jdbc.database_session import Session
 from rekindle.datastream.connectors.jdbc.exactly_once_options import JdbcExactlyOnceOptions
 from rekindle.datastream.connectors.jdbc.execution_options import JdbcExecutionOptions
 from rekindle.datastream.connectors.jdbc.interval_number import LedgerKey
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
 from rekindle.datastream.connectors.jdbc.interval_writer import IntervalWriter
-from rekindle.datastream.connectors.jdbc.ledger import Ledger
+from rekindle.datastream.connectors.jdbc.jdbc_sink_settings import JdbcSinkSettings
 from rekindle.datastream.connectors.jdbc.ledger_committer import LedgerCommitter
-from rekindle.datastream.connectors.jdbc.session import Session
-from rekindle.datastream.connectors.jdbc.sink_settings import JdbcSinkSettings
 from rekindle.datastream.connectors.sink_api import (
     Committer,
     CommitterInitContext,

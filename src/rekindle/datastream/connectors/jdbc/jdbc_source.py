@@ -12,11 +12,11 @@ from rekindle.datastream.connectors.base import Boundedness, Source, SourceReade
 from rekindle.datastream.connectors.jdbc.column_ranges import bounds_query, ranges_of
 from rekindle.datastream.connectors.jdbc.connection_options import JdbcConnectionOptions
 from rekindle.datastream.connectors.jdbc.database import database_of
+from rekindle.datastream.connectors.jdbc.database_session import Session
 from rekindle.datastream.connectors.jdbc.insert_shape import table_of
 from rekindle.datastream.connectors.jdbc.jdbc_reader import JdbcReader
+from rekindle.datastream.connectors.jdbc.jdbc_source_settings import JdbcSourceSettings
 from rekindle.datastream.connectors.jdbc.placeholders import count_placeholders
-from rekindle.datastream.connectors.jdbc.session import Session
-from rekindle.datastream.connectors.jdbc.source_settings import JdbcSourceSettings
 from rekindle.errors import GraphError
 
 _COLUMN = re.compile(r'[A-Za-z_][\w$]*|"(?:[^"]|"")+"')

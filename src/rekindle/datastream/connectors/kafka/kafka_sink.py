@@ -7,10 +7,10 @@ from typing import Any
 
 from rekindle.datastream.connectors.base import DeliveryGuarantee
 from rekindle.datastream.connectors.kafka.client_properties import confluent_kafka, producer_properties
+from rekindle.datastream.connectors.kafka.kafka_sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.kafka_writers import ProducerWriter, TransactionWriter
 from rekindle.datastream.connectors.kafka.producer_client import ProducerClient
 from rekindle.datastream.connectors.kafka.record_serializer import KafkaRecordSerializationSchema
-from rekindle.datastream.connectors.kafka.sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.start_checks import check_times, check_topic
 from rekindle.datastream.connectors.kafka.transaction_committer import TransactionCommitter
 from rekindle.datastream.connectors.kafka.transaction_pool import TransactionPool

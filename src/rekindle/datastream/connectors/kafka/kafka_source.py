@@ -15,9 +15,9 @@ from rekindle.datastream.connectors.kafka.kafka_partitions import (
     split_id_of,
 )
 from rekindle.datastream.connectors.kafka.kafka_reader import KafkaReader
+from rekindle.datastream.connectors.kafka.kafka_source_settings import SourceSettings
 from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetsInitializer
 from rekindle.datastream.connectors.kafka.record_decoding import RecordDecoding
-from rekindle.datastream.connectors.kafka.source_settings import SourceSettings
 from rekindle.datastream.connectors.kafka.topic_subscription import TopicSubscription
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from rekindle.datastream.connectors.jdbc.database import Database
+from rekindle.datastream.connectors.jdbc.database_session import Session
 from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber, LedgerKey
-from rekindle.datastream.connectors.jdbc.session import Session
 from rekindle.errors import ConnectorError
 
 _COLUMNS = (
