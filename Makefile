@@ -21,7 +21,7 @@ demo: $(READY) ## a shop's order system is broken four times and loses nothing (
 	@$(PY) -m examples.demo $(ARGS)
 
 test: check ## the checks, then every test: unit and docstrings first, then those that need Spark
-	@$(PY) -m pytest -n 3 --dist loadfile $(ARGS)
+	@$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 explore: $(READY) ## the property tests with new random examples, again and again, until one fails
 	@while $(PY) -m pytest -q -n 2 -m hypothesis --hypothesis-profile=explore tests $(ARGS); do :; done

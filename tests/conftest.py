@@ -35,6 +35,7 @@ PROPERTY_TIMEOUT_S = 600
 # The first test that needs a server may have to wait for its download.
 SERVER_FIXTURES = {"kafka", "topic", "own_broker", "hbase", "table", "own_hbase", "mortal", "postgres", "own_postgres"}
 SERVER_TIMEOUT_S = 600
+INTEGRATION_FOLDERS = ("integration", "recovery", "servers")
 UNHURRIED = hypothesis.settings(
     deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], database=None, print_blob=True
 )
@@ -46,7 +47,10 @@ hypothesis.settings.load_profile("rekindle")
 
 @pytest.hookimpl(trylast=True)  # after Hypothesis has marked its tests
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that need Spark or processes, and run them last: errors in plain code show within seconds."""
+    """Mark tests that need Spark or processes, and run them last: errors in plain code show within seconds.
+
+    Of these, the tests that may take longest come first: else one worker has such a test left at the end.
+    """
     for item in items:
         if _needs_spark(item) or _needs_server(item):
             item.add_marker(pytest.mark.integration)
@@ -58,7 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _needs_spark(item: pytest.Item) -> bool:
-    in_folder = (REPOSITORY / "tests" / "integration") in item.path.parents
+    in_folder = any(REPOSITORY / "tests" / folder in item.path.parents for folder in INTEGRATION_FOLDERS)
     return in_folder or "spark" in getattr(item, "fixturenames", ())
 
 
@@ -66,10 +70,11 @@ def _needs_server(item: pytest.Item) -> bool:
     return not SERVER_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
 
 
-def _rank(item: pytest.Item) -> int:
-    if item.get_closest_marker("cluster"):
-        return 2
-    return 1 if item.get_closest_marker("integration") else 0
+def _rank(item: pytest.Item) -> tuple[int, float]:
+    if not item.get_closest_marker("integration"):
+        return 0, 0
+    timeout = item.get_closest_marker("timeout")
+    return 2 if item.get_closest_marker("cluster") else 1, -timeout.args[0] if timeout is not None else 0
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -15,7 +15,7 @@ import msgspec
 
 from benchmarks.kafka.peers.arguments import parser
 from benchmarks.kafka.workload import pairs_decoder, report
-from benchmarks.keyed_count.engine import Count
+from benchmarks.keyed_count.engine import END_OF_TIME
 from benchmarks.keyed_count.workload import Mark
 from rekindle.common import Configuration, DeserializationSchema, TypeInformation, Types, WatermarkStrategy
 from rekindle.coordinator.epoch_rules import EpochSummary
@@ -33,6 +33,23 @@ from rekindle.spark import launcher
 PARALLELISM = 2
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 GUARANTEES = {"at-least-once": DeliveryGuarantee.AT_LEAST_ONCE, "exactly-once": DeliveryGuarantee.EXACTLY_ONCE}
+
+
+class Count(KeyedProcessFunction):
+    """Counts a key's records, and emits the count at the end of event time."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value: tuple[str, int], ctx: KeyedProcessFunction.Context) -> None:
+        count = self._count.value()
+        if count is None:
+            count = 0
+            ctx.timer_service().register_event_time_timer(END_OF_TIME)
+        self._count.update(count + value[1])
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[tuple[str, int]]:
+        yield ctx.get_current_key(), self._count.value()
 
 
 class EachCount(KeyedProcessFunction):

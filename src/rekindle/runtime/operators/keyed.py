@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import repeat
 from typing import Any
 
 from rekindle.common.typeinfo import Types
@@ -121,25 +120,49 @@ def run_keyed(
     timestamps: list[int] | None,
 ) -> None:
     """Run a keyed process method over a batch."""
-    operator.collector.drain(
-        lambda stamp: _process_results(operator, process, selector, records, timestamps, stamp), timestamps is not None
-    )
+    if timestamps is None:
+        operator.collector.drain(lambda _: _process_untimed(operator, process, selector, records), stamped=False)
+    else:
+        operator.collector.drain(
+            lambda stamp: _process_timed(operator, process, selector, records, timestamps, stamp), stamped=True
+        )
 
 
-def _process_results(
+def _process_untimed(
+    operator: KeyedOperator, process: Callable[[Any, Any], Any], selector: Selector, records: list[Any]
+) -> Iterator[Any]:
+    """Yield the results of a batch without timestamps. This and `_process_timed` are the engine's hottest loops."""
+    keyed, context = operator.keyed, operator.user_context
+    find, load = keyed.front.get, keyed.load_row
+    context.current_timestamp = NO_TIMESTAMP
+    remaining = iter(records)
+    try:
+        for record in remaining:
+            key = selector(record)
+            keyed.row = find(key) or load(key)
+            results = process(record, context)
+            if results is not None:
+                yield from results
+    except OperatorFailure:
+        raise
+    except Exception as error:
+        raise failed_record(operator.name, records, remaining) from error
+
+
+def _process_timed(
     operator: KeyedOperator,
     process: Callable[[Any, Any], Any],
     selector: Selector,
     records: list[Any],
-    timestamps: list[int] | None,
+    timestamps: list[int],
     stamp: Stamp,
 ) -> Iterator[Any]:
-    """Yield the results of a batch. This is the engine's hottest loop."""
+    """Yield the results of a batch with timestamps."""
     keyed, context = operator.keyed, operator.user_context
     find, load = keyed.front.get, keyed.load_row
     remaining = iter(records)
     try:
-        for record, timestamp in zip(remaining, timestamps or repeat(NO_TIMESTAMP)):  # noqa: B905 (repeat is endless)
+        for record, timestamp in zip(remaining, timestamps, strict=True):
             key = selector(record)
             keyed.row = find(key) or load(key)
             context.current_timestamp = timestamp
