@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from typing import Any
+
+from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend
 
 
-def whole_parts(backend: HashMapKeyedBackend) -> list[tuple[int, bytes]]:
+def whole_parts(backend: Any) -> list[tuple[int, bytes]]:
     """(key group, part) of every key group that has state, with expired entries removed; changes stay tracked."""
+    if isinstance(backend, RocksKeyedBackend):
+        return [(group.key_group, group.encode()) for group in backend.snapshot_aside(0)]
     capture = backend._capture
     capture.clean(backend.key_groups)
     captured = [capture.group(group, None) for group in backend.key_groups]

@@ -305,8 +305,21 @@ STATE_BACKEND = _option(
     "state.backend.type",
     one_of("hashmap", "rocksdb", filesystem="hashmap", jobmanager="hashmap"),
     "hashmap",
-    "Where keyed state lives while the job runs: in the memory of the slots. There is no `rocksdb` yet.",
+    "Where keyed state lives while the job runs: in the memory of the slots (`hashmap`) or on their disks (`rocksdb`).",
     "state.backend",
+)
+MANAGED_MEMORY = _option(
+    "taskmanager.memory.managed.size",
+    parse_size,
+    512 * 1024 * 1024,
+    "With `rocksdb`: the memory of each slot for keyed state, that is decoded rows, RocksDB's caches and buffers, and "
+    "changes that wait for the next checkpoint.",
+)
+ROCKSDB_LOCAL_DIRECTORY = _option(
+    "state.backend.rocksdb.localdir",
+    optional(parse_string),
+    None,
+    "With `rocksdb`: a directory on the slots' hosts for its files, instead of the slot's own temporary directory.",
 )
 STATE_PICKLE = _option(
     "state.pickle",

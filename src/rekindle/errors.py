@@ -31,6 +31,10 @@ class StateAccessError(RekindleError):
     """Keyed state was used where there is no current key."""
 
 
+class StateBackendError(RekindleError):
+    """The state backend cannot read or write its local files; the job goes back to its last checkpoint."""
+
+
 class MissingTimestampError(RekindleError):
     """An element without a timestamp where event time is needed."""
 

@@ -18,7 +18,7 @@ from rekindle.datastream.state import (
     ValueStateDescriptor,
 )
 from rekindle.key_groups import key_group_range
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from tests.keyed_backends import BACKENDS
 from tests.property.collect import Collect
 from tests.whole_state import whole_parts
 
@@ -50,8 +50,8 @@ operations = st.one_of(
 class Backend:
     """A backend with one state of each kind."""
 
-    def __init__(self, parts: Parts, groups: range = range(GROUPS)) -> None:
-        self.keyed = HashMapKeyedBackend(GROUPS, groups)
+    def __init__(self, kind: str, parts: Parts, groups: range = range(GROUPS)) -> None:
+        self.keyed = BACKENDS[kind](GROUPS, groups)
         self.keyed.restore(parts)
         self.value = self.keyed.value_state(ValueStateDescriptor("value", Types.LIST(Types.LONG())))
         self.list = self.keyed.list_state(ListStateDescriptor("list", Types.LONG()))
@@ -79,9 +79,12 @@ class Backend:
 
 
 class Snapshots(RuleBasedStateMachine):
+    kind = "hashmap"
+    restored_kind = "hashmap"
+
     @initialize()
     def start(self) -> None:
-        self.backend = Backend([])
+        self.backend = Backend(self.kind, [])
         self.model: Model = {"value": {}, "list": {}, "map": {}, "sum": {}, "collected": {}}
         self.next_id = 1
         self.completed: int | None = None
@@ -182,7 +185,7 @@ class Snapshots(RuleBasedStateMachine):
         # The notification is best effort: the next trigger names the completed checkpoint, too.
         if notified:
             self.backend.keyed.snapshot_completed(number)
-        assert Backend(self.chains[number]).content() == self.models[number]
+        assert Backend(self.restored_kind, self.chains[number]).content() == self.models[number]
 
     @precondition(lambda self: self.pending)
     @rule(place=st.integers(0, 2))
@@ -193,7 +196,8 @@ class Snapshots(RuleBasedStateMachine):
     def savepoint_and_restart(self, parallelism: int) -> None:
         savepoint = whole_parts(self.backend.keyed)
         assert self._rescaled(savepoint, parallelism) == self.model
-        self.backend = Backend(self.chains[self.completed])
+        self.kind, self.restored_kind = self.restored_kind, self.kind
+        self.backend = Backend(self.kind, self.chains[self.completed])
         self.model = copy.deepcopy(self.models[self.completed])
         self.pending = []
         assert self._rescaled(self.chains[self.completed], parallelism) == self.model
@@ -202,7 +206,7 @@ class Snapshots(RuleBasedStateMachine):
         merged: Model = {"value": {}, "list": {}, "map": {}, "sum": {}, "collected": {}}
         for subtask in range(parallelism):
             owned = key_group_range(GROUPS, parallelism, subtask)
-            part = Backend(parts, owned)
+            part = Backend(self.restored_kind, parts, owned)
             mine = [key for key in KEYS if part.keyed._key_group_of(key) in owned]
             for state, held in part.content(mine).items():
                 assert not merged[state].keys() & held.keys()
@@ -214,5 +218,21 @@ class Snapshots(RuleBasedStateMachine):
         assert self.backend.content() == self.model
 
 
+class SnapshotsInRocksDB(Snapshots):
+    """Restored in memory, and the other way round."""
+
+    kind = "rocksdb"
+
+
+class SnapshotsWithoutCache(Snapshots):
+    """Every row leaves the cache at once."""
+
+    kind = restored_kind = "rocksdb without cache"
+
+
 Snapshots.TestCase.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+SnapshotsInRocksDB.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+SnapshotsWithoutCache.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 TestSnapshots = Snapshots.TestCase
+TestSnapshotsInRocksDB = SnapshotsInRocksDB.TestCase
+TestSnapshotsWithoutCache = SnapshotsWithoutCache.TestCase

@@ -107,6 +107,16 @@ class JobPlan:
         """Whether the chain runs as tasks in slots: the rows of a DataFrame come from Spark's own tasks."""
         return self.nodes[chain.head].kind is not OperatorKind.SOURCE_DATAFRAME
 
+    def keyed_operators_in(self, slot: int) -> int:
+        """The number of keyed operators, in all their subtasks, that a slot hosts."""
+        return sum(
+            self.nodes[node].is_keyed
+            for chain in self.chains
+            for subtask in range(chain.parallelism)
+            if self.placement[chain.id, subtask] == slot
+            for node in chain.nodes
+        )
+
     @property
     def subtasks(self) -> list[tuple[int, int]]:
         """Every task that runs in a slot, as (chain, subtask)."""

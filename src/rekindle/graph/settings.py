@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from rekindle import config
 from rekindle.common.configuration import Configuration
@@ -11,6 +12,35 @@ from rekindle.common.execution_config import ExecutionConfig
 from rekindle.datastream.checkpoint_config import CheckpointConfig
 from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from rekindle.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class StateBackendSettings:
+    """Where keyed state lives while the job runs."""
+
+    name: str = "hashmap"
+    #: The memory of a slot for keyed state that is on disk: decoded rows, RocksDB's caches and buffers.
+    managed_bytes: int = 512 << 20
+    #: Where RocksDB's files lie; None: in the slot's own directory.
+    local_directory: str | None = None
+
+    @property
+    def is_rocksdb(self) -> bool:
+        """Whether state lives in RocksDB."""
+        return self.name == "rocksdb"
+
+    @staticmethod
+    def of(configuration: Configuration) -> StateBackendSettings:
+        """Read the settings from a configuration; refuse RocksDB if its package is missing."""
+        name = configuration.get(config.STATE_BACKEND)
+        if name == "rocksdb" and find_spec("rocksdict") is None:
+            raise ConfigurationError(
+                "State backend 'rocksdb' needs the package rocksdict, which is not installed: run pip install "
+                "'rekindle[rocksdb]', or set state.backend.type: hashmap."
+            )
+        return StateBackendSettings(
+            name, configuration.get(config.MANAGED_MEMORY), configuration.get(config.ROCKSDB_LOCAL_DIRECTORY)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +105,7 @@ class JobSettings:
     #: The largest state of one subtask in a checkpoint in the driver's memory.
     checkpoint_max_memory_bytes: int
     savepoint_directory: str | None
+    state_backend: StateBackendSettings
 
     # -- recovery -----------------------------------------------------------------------------------------------------
     #: Whether the job may start without state in the checkpoint that belongs to none of its operators.
@@ -98,7 +129,6 @@ class JobSettings:
     def of(configuration: Configuration, *, batch: bool = False) -> JobSettings:
         """Read the settings from a configuration, with the defaults of `rekindle.config`."""
         read, millis = configuration.get, configuration.get_millis
-        _refuse_rocksdb(configuration)
         checkpoints = CheckpointConfig(configuration)
         return JobSettings(
             global_job_parameters=ExecutionConfig(configuration).get_global_job_parameters(),
@@ -129,17 +159,10 @@ class JobSettings:
             checkpoint_incremental=read(config.CHECKPOINT_INCREMENTAL),
             checkpoint_max_memory_bytes=read(config.CHECKPOINT_MAX_MEMORY),
             savepoint_directory=read(config.SAVEPOINT_DIRECTORY),
+            state_backend=StateBackendSettings.of(configuration),
             allow_non_restored_state=read(config.RECOVERY_IGNORE_UNCLAIMED),
             allow_older_checkpoint=read(config.RECOVERY_ALLOW_OLDER),
             resumes_latest=read(config.RECOVERY_PATH) == "latest",
             commit_retries=read(config.SINK_COMMITTER_RETRIES),
             commit_retry_delay_ms=millis(config.SINK_COMMITTER_RETRY_DELAY),
-        )
-
-
-def _refuse_rocksdb(configuration: Configuration) -> None:
-    if configuration.get(config.STATE_BACKEND) == "rocksdb":
-        raise ConfigurationError(
-            "There is no RocksDB state backend yet: state lives in the memory of the slots. Leave out "
-            f"EmbeddedRocksDBStateBackend, or set {config.STATE_BACKEND.key}: hashmap."
         )

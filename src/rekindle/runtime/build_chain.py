@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rekindle.clock import Clock
@@ -26,9 +26,9 @@ from rekindle.runtime.exchange.writers import (
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.build_operator import Blueprint, build_operator, selector_function
 from rekindle.runtime.operators.stateless import method_or_callable
-from rekindle.runtime.operators.windows.namespaces import windowed_backend
+from rekindle.runtime.operators.windows.namespaces import windowed_shape
 from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.runtime.state.keyed_backends import KeyedBackends, KeyedOperatorShape
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.task_metrics import TaskMetricGroup
 from rekindle.runtime.timers import InternalTimers
@@ -47,6 +47,7 @@ class SlotServices:
     load_edge_function: Callable[[int, str], Any]  # (edge id, "key_selector" | "partitioner")
     load_selector: Callable[[int, int], Any]  # (node id, input index)
     wake: Callable[[], None]
+    backends: KeyedBackends
     job: JobIdentity = field(default_factory=JobIdentity)
     cached_files: Mapping[str, str] = field(default_factory=dict)  # name -> path on this machine
 
@@ -72,11 +73,11 @@ class ChainBuilder:
         if node.is_keyed:
             key_codec = value_codec_for(node.key_type, allow_pickle=allow_pickle)
             if node.kind is OperatorKind.WINDOW:
-                options = KeyedStateOptions(allow_pickle, clock=services.clock)
-                keyed = windowed_backend(node, groups, options)
+                shape, options = windowed_shape(node, groups, allow_pickle), KeyedStateOptions(allow_pickle)
             else:
-                options = KeyedStateOptions(allow_pickle, defer_reads=True, clock=services.clock)
-                keyed = HashMapKeyedBackend(node.max_parallelism, groups, options, key_codec=key_codec)
+                shape = KeyedOperatorShape(node.max_parallelism, groups, key_codec)
+                options = KeyedStateOptions(allow_pickle, defer_reads=True)
+            keyed = services.backends.create(shape, replace(options, clock=services.clock))
             timers = InternalTimers(node.max_parallelism, groups, key_codec=key_codec, allow_pickle=allow_pickle)
         context = OperatorContext(
             node=node,

@@ -67,6 +67,7 @@ from rekindle.runtime.log_capture import forward_output
 from rekindle.runtime.pump_server import PumpServer, StageAbortedError
 from rekindle.runtime.snapshot import SnapshotDeclinedError
 from rekindle.runtime.snapshot_upload import Uploader
+from rekindle.runtime.state.keyed_backends import KeyedBackends
 from rekindle.runtime.task import EpochBudget, EpochOutcome, Task, TaskShare
 from rekindle.runtime.task_thread import TaskThread
 from rekindle.runtime.unpack_files import place_files
@@ -182,6 +183,9 @@ class Slot:
     def _build(self, job: InstalledJob, deploy: Deploy) -> None:
         plan, launch = job.plan, self._launch
         timeline = timeline_of(deploy.storage.root) if deploy.storage is not None else ""
+        self._backends = KeyedBackends(
+            plan.settings.state_backend, self._directory, plan.keyed_operators_in(self._launch.slot)
+        )
         services = SlotServices(
             attempt=self._launch.restarts,
             clock=self._clock,
@@ -191,6 +195,7 @@ class Slot:
             load_edge_function=job.load_edge_function,
             load_selector=job.load_selector,
             wake=self._send_ready,
+            backends=self._backends,
             job=JobIdentity(launch.job_name, launch.job_id, timeline, launch.attempt, deploy.claimed_ms),
             cached_files=place_files(job.cached_files, self._directory),
         )

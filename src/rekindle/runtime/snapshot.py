@@ -28,7 +28,7 @@ from rekindle.errors import RekindleError, StateAccessError
 from rekindle.protocol import CheckpointOrder, WrittenOperator
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.raw_streams import RawKeyedOutput, RawOperatorOutput
-from rekindle.runtime.state.keyed_state_format import CapturedGroup
+from rekindle.runtime.state.keyed_state_format import GroupCapture
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -264,7 +264,7 @@ def _capture_keyed_state(
     captured.keyed_full, captured.keyed_delta = _encoded(delta.whole), delta.encode()
 
 
-def _encoded(groups: list[CapturedGroup]) -> Iterator[tuple[int, bytes]]:
+def _encoded(groups: list[GroupCapture]) -> Iterator[tuple[int, bytes]]:
     """Encode key groups one by one, and free each: captured state and its bytes need not all be in memory."""
     groups.reverse()
     while groups:

@@ -26,6 +26,7 @@ from rekindle.runtime.build_chain import SlotServices
 from rekindle.runtime.context import Accumulators, JobIdentity
 from rekindle.runtime.exchange.chunk import decode_row, read_header
 from rekindle.runtime.snapshot import CapturedTask, SnapshotDeclinedError
+from rekindle.runtime.state.keyed_backends import KeyedBackends
 from rekindle.runtime.task import EpochBudget, Task
 from rekindle.serde import cloud_dumps, codec_for
 from rekindle.testing.in_process_checkpoint import (
@@ -111,6 +112,7 @@ class InProcessJob:
             load_selector=lambda node, index: _shipped_copy(plan.nodes[node].key_selectors[index]),
             wake=self._woken.set,
             cached_files=plan.cached_files,
+            backends=KeyedBackends(plan.settings.state_backend, self._directory.name, len(plan.subtasks)),
             job=JobIdentity(plan.job_name, JOB_ID, TIMELINE, self._attempt + 1, self._lineage.claim()),
         )
         self.tasks = {

@@ -134,9 +134,12 @@ _FAST_WINDOW_OPERATORS: Final[dict[tuple[type[Any], type[Any]], type[WindowOpera
 }
 
 
-def window_operator_class(operation: WindowOperation) -> type[WindowOperator]:
-    """Return the operator class of a window operation: a fast one if all its parts are built in, else the general."""
-    if operation.evictor is not None:
+def window_operator_class(operation: WindowOperation, on_disk: bool = False) -> type[WindowOperator]:
+    """Return the operator class of a window operation: a fast one if all its parts are built in, else the general.
+
+    The fast ones hold the rows of all open windows, so they do not fit state that is larger than memory.
+    """
+    if operation.evictor is not None or on_disk:
         return GeneralWindowOperator
     return _FAST_WINDOW_OPERATORS.get((type(operation.assigner), type(operation.trigger)), GeneralWindowOperator)
 
@@ -144,7 +147,8 @@ def window_operator_class(operation: WindowOperation) -> type[WindowOperator]:
 def _window_operator(
     node: OperatorNode, context: OperatorContext, operation: WindowOperation, selectors: list[Selector]
 ) -> WindowOperator:
-    return window_operator_class(operation)(node, context, operation, selectors[0])
+    on_disk = context.keyed is not None and context.keyed.prefetch is not None
+    return window_operator_class(operation, on_disk)(node, context, operation, selectors[0])
 
 
 _BUILDERS: dict[OperatorKind, Callable[[Blueprint], Operator]] = {

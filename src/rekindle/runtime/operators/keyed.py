@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from rekindle.common.typeinfo import Types
@@ -11,6 +12,7 @@ from rekindle.datastream.functions import KeyedProcessFunction
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.time_domain import TimeDomain
+from rekindle.errors import InvalidKeyError
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import KeyedTimerService, OperatorContext, user_timestamp
 from rekindle.runtime.operators.output import OperatorFailure, Stamp, failed_record
@@ -112,6 +114,20 @@ class KeyedOperator(FunctionOperator, Timed):
             raise OperatorFailure(self.name, f"timer at {timestamp}", True) from error
 
 
+def prefetch_rows(keyed: KeyedStateBackend, selector: Selector, records: list[Any]) -> None:
+    """Let a backend on disk read the rows of a batch in one call."""
+    prefetch = keyed.prefetch
+    if prefetch is None:
+        return
+    # An error of the selector or of a key shows again in the loop, which names the record.
+    with suppress(InvalidKeyError):
+        try:
+            keys = dict.fromkeys(map(selector, records))
+        except Exception:
+            return
+        prefetch(keys)
+
+
 def run_keyed(
     operator: KeyedOperator,
     process: Callable[[Any, Any], Any],
@@ -120,6 +136,7 @@ def run_keyed(
     timestamps: list[int] | None,
 ) -> None:
     """Run a keyed process method over a batch."""
+    prefetch_rows(operator.keyed, selector, records)
     if timestamps is None:
         operator.collector.drain(lambda _: _process_untimed(operator, process, selector, records), stamped=False)
     else:
@@ -211,6 +228,7 @@ class ReduceOperator(KeyedOperator):
         super().open()
 
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
+        prefetch_rows(self.keyed, self.selectors[0], records)
         remaining = iter(records)
         try:
             outs = list(self.collector.isolated(self._reduced(remaining)))

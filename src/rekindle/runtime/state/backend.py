@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -22,7 +22,7 @@ from rekindle.datastream.state import (
 )
 from rekindle.runtime.state.change_tracking import Row
 from rekindle.runtime.state.inventory import Inventories
-from rekindle.runtime.state.keyed_state_format import CapturedDelta, CapturedGroup
+from rekindle.runtime.state.keyed_state_format import GroupCapture
 from rekindle.runtime.state.ttl.layer import ExpiringRows
 
 
@@ -40,6 +40,16 @@ class KeyedStateOptions:
     clock: Clock = field(default_factory=SystemClock)
 
 
+class DeltaCapture(Protocol):
+    """The changes since a completed snapshot, captured at the cut."""
+
+    #: Key groups that are written whole, so that their changes are not in the delta.
+    whole: list[GroupCapture]
+
+    def encode(self) -> Iterator[tuple[int, bytes]]:
+        """Encode (key group, part) pairs; may run on another thread while processing goes on."""
+
+
 class KeyedStateBackend(ExpiringRows, Protocol):
     """Keyed state of one operator in one subtask, one row per key. Call it on the task's thread only.
 
@@ -55,6 +65,10 @@ class KeyedStateBackend(ExpiringRows, Protocol):
     front: dict[Any, Row]
     #: The stored state of the last snapshots: decides what the next snapshot writes whole.
     inventories: Inventories
+
+    @property
+    def prefetch(self) -> Callable[[Iterable[Any]], None] | None:
+        """Reads the rows of keys that are not in memory before a batch needs them; None if all are in memory."""
 
     # -- the current key ----------------------------------------------------------------------------------------------
 
@@ -106,13 +120,13 @@ class KeyedStateBackend(ExpiringRows, Protocol):
 
     def snapshot_delta(
         self, snapshot_id: int, since_completed_id: int | None, whole: Iterable[int] = ()
-    ) -> CapturedDelta:
+    ) -> DeltaCapture:
         """Cut: capture the changes since the completed snapshot, and the key groups in `whole` as a whole."""
 
-    def snapshot_whole(self, snapshot_id: int) -> list[CapturedGroup]:
+    def snapshot_whole(self, snapshot_id: int) -> list[GroupCapture]:
         """Cut: capture everything, for a snapshot without a base."""
 
-    def snapshot_aside(self, snapshot_id: int) -> list[CapturedGroup]:
+    def snapshot_aside(self, snapshot_id: int) -> list[GroupCapture]:
         """Capture everything, for a snapshot that is no base of others (a savepoint): the next delta ignores it."""
 
     def snapshot_completed(self, snapshot_id: int) -> None:

@@ -9,7 +9,13 @@ from typing import Any
 from rekindle.runtime.state.change_tracking import ChangeSet, Row
 from rekindle.runtime.state.columns import Column
 from rekindle.runtime.state.deferred_capture import WORTHWHILE_ROWS, Deferred, Overwritten
-from rekindle.runtime.state.keyed_state_format import CapturedDelta, CapturedGroup, CapturedState, StatePart
+from rekindle.runtime.state.keyed_state_format import (
+    CapturedDelta,
+    CapturedGroup,
+    CapturedState,
+    GroupCapture,
+    StatePart,
+)
 from rekindle.runtime.state.spec import Codec
 
 #: Called with the rows of a key group before they are captured whole.
@@ -88,7 +94,7 @@ class RowCapture:
                 captured.states.append(state)
         return captured
 
-    def changed(self, changes: ChangeSet, whole: list[CapturedGroup], overwritten: Overwritten | None) -> CapturedDelta:
+    def changed(self, changes: ChangeSet, whole: list[GroupCapture], overwritten: Overwritten | None) -> CapturedDelta:
         """Capture changes, without those of key groups that are written whole."""
         without = frozenset(group.key_group for group in whole)
         groups: dict[int, CapturedGroup] = {}

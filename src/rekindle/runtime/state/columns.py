@@ -30,6 +30,24 @@ _ABSENT: Final = object()
 _NONE: Final = type(None)
 
 
+def check_kind(spec: StateSpec, part: StatePart) -> None:
+    """Refuse a part of another kind of state."""
+    if part.kind is not spec.kind:
+        raise IncompatibleStateError(
+            f"State '{spec.name}' was saved as {part.kind} state of {part.type_name}, but the program registers it "
+            f"as {spec.kind} state of {spec.type_name}: give the new one another name."
+        )
+
+
+def unreadable(spec: StateSpec, part: StatePart, error: BaseException) -> IncompatibleStateError:
+    """The error about a part that cannot be read as the registered type."""
+    return IncompatibleStateError(
+        f"State '{spec.name}', saved as {part.kind} state of {part.type_name}, cannot be read as "
+        f"{spec.type_name} ({error}): declare the types that it and its key were saved with, or give the new "
+        "state another name."
+    )
+
+
 class Column:
     """A registered state: its place in a row, its handle, and how its values become operations of a part."""
 
@@ -186,20 +204,12 @@ class Column:
         This is the last column so far: rows that the part adds have no values in the columns before it.
         """
         spec = self.spec
-        if part.kind is not spec.kind:
-            raise IncompatibleStateError(
-                f"State '{spec.name}' was saved as {part.kind} state of {part.type_name}, but the program registers it "
-                f"as {spec.kind} state of {spec.type_name}: give the new one another name."
-            )
+        check_kind(spec, part)
         load = {StateKind.LIST: self._load_lists, StateKind.MAP: self._load_maps}.get(spec.kind, self._load_values)
         try:
             return load(part, group, rows, key_codec.decode_all(part.keys))
         except UNREADABLE as error:
-            raise IncompatibleStateError(
-                f"State '{spec.name}', saved as {part.kind} state of {part.type_name}, cannot be read as "
-                f"{spec.type_name} ({error}): declare the types that it and its key were saved with, or give the new "
-                "state another name."
-            ) from error
+            raise unreadable(spec, part, error) from error
 
     def _load_values(self, part: StatePart, group: int, rows: dict[Any, Row], keys: list[Any]) -> list[Row]:
         values = reader(self.spec, part)(part.operations)

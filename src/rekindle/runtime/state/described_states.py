@@ -16,13 +16,7 @@ from rekindle.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from rekindle.runtime.state.handles import (
-    RowAggregatingState,
-    RowListState,
-    RowMapState,
-    RowReducingState,
-    RowValueState,
-)
+from rekindle.runtime.state.handles import RowAggregatingState, RowReducingState, RowValueState
 from rekindle.runtime.state.named_rows import (
     shaped_aggregate,
     shaped_list,
@@ -60,14 +54,14 @@ class DescribedStates:
         spec, ttl = list_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
         if ttl is not None:
             return shaped_list(spec, self._ttl_states.list_state(spec, ttl))
-        return shaped_list(spec, self.register(spec, lambda column: RowListState(self, column)))
+        return shaped_list(spec, self.register(spec, self.list_handle))
 
     def map_state(self: _Registering, descriptor: MapStateDescriptor) -> MapState[Any, Any]:
         """The handle of a map state."""
         spec, ttl = map_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
         if ttl is not None:
             return shaped_map(spec, self._ttl_states.map_state(spec, ttl))
-        return shaped_map(spec, self.register(spec, lambda column: RowMapState(self, column)))
+        return shaped_map(spec, self.register(spec, self.map_handle))
 
     def reducing_state(self: _Registering, descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
         """The handle of a reducing state."""

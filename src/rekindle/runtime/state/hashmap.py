@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 from rekindle.common.types import Row as RowKey
 from rekindle.datastream.state import State
-from rekindle.errors import IncompatibleStateError, InvalidKeyError, StateAccessError
+from rekindle.errors import IncompatibleStateError, InvalidKeyError
 from rekindle.runtime.key_bytes import owned_key
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.capture import RowCapture
 from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeLog, Row
 from rekindle.runtime.state.columns import Column
+from rekindle.runtime.state.current_key import NO_KEY, CurrentKey
 from rekindle.runtime.state.described_states import DescribedStates
+from rekindle.runtime.state.handles import RowListState, RowMapState
 from rekindle.runtime.state.inventory import Inventories
-from rekindle.runtime.state.keyed_state_format import CapturedDelta, CapturedGroup, StatePart, decode_part
+from rekindle.runtime.state.keyed_state_format import CapturedDelta, GroupCapture, StatePart, decode_part
 from rekindle.runtime.state.spec import Codec, StateSpec
 from rekindle.runtime.state.ttl.cleanup import CleaningFront
 from rekindle.runtime.state.ttl.expiry import adopts
@@ -36,26 +37,11 @@ _DEFAULTS: Final = KeyedStateOptions()
 StateT = TypeVar("StateT", bound=State)
 
 
-class _NoKeyRow(list[Any]):
-    """The current row while there is no current key: any access to it raises StateAccessError."""
-
-    def _refuse(self, *_: Any) -> NoReturn:
-        raise StateAccessError(
-            "Keyed state and timers belong to the key of an element, and there is none here: use them while an "
-            "element or a timer is processed, not in open(), close() or __init__()."
-        )
-
-    __getitem__ = __setitem__ = _refuse
-
-
-_NO_KEY: Final = _NoKeyRow()
-
-
 def _is_empty(row: Row) -> bool:
     return _NOTHING.issuperset(map(type, row[ROW_COLUMNS::2]))
 
 
-class HashMapKeyedBackend(DescribedStates):
+class HashMapKeyedBackend(DescribedStates, CurrentKey):
     """The `KeyedStateBackend` that keeps its rows in memory."""
 
     __slots__ = (
@@ -97,7 +83,7 @@ class HashMapKeyedBackend(DescribedStates):
         self.key_groups = key_groups
         #: The stored state of the last snapshots: decides what the next snapshot writes whole.
         self.inventories = Inventories()
-        self.row: Row = _NO_KEY
+        self.row: Row = NO_KEY
         #: key -> row of keys seen lately, attached or not; bounded. Cleared in place, and replaced only when a state is
         #: registered: bind its `get` per batch.
         self.front: dict[Any, Row] = {}
@@ -122,30 +108,6 @@ class HashMapKeyedBackend(DescribedStates):
         self._keeps = False
 
     # -- current key --------------------------------------------------------------------------------------------------
-
-    def set_current_key(self, key: Any) -> None:
-        """Let the handles work on this key from now on."""
-        self.row = self.front.get(key) or self.load_row(key)
-
-    def current_key(self) -> Any:
-        """The key that the handles work on."""
-        return self.row[ROW_KEY]
-
-    def clear_current_key(self) -> None:
-        """Leave no current key: handles refuse to work."""
-        self.row = _NO_KEY
-
-    @contextmanager
-    def visiting_keys(self) -> Iterator[None]:
-        """A block in which any key may become the current one; afterwards the former one, or none, is current again."""
-        before = self.row
-        try:
-            yield
-        finally:
-            if before is _NO_KEY:
-                self.clear_current_key()
-            else:
-                self.set_current_key(before[ROW_KEY])  # look the row up again: it may have been replaced
 
     def load_row(self, key: Any) -> Row:
         """The row of a key that is not in `front`; puts it there. A new row stays detached until it is written."""
@@ -192,6 +154,10 @@ class HashMapKeyedBackend(DescribedStates):
     def keys_per_group(self) -> dict[int, int]:
         """Key group -> number of its keys, counted as `number_of_keys` does."""
         return {group: len(rows) for group, rows in self._groups.items()}
+
+    @property
+    def prefetch(self) -> None:
+        """All rows are in memory."""
 
     def _plain_key_group(self, key: Any) -> int:
         return key_group(key, self._max_parallelism)
@@ -245,6 +211,14 @@ class HashMapKeyedBackend(DescribedStates):
         assert row[ROW_KEY] not in rows, f"two rows for key {row[ROW_KEY]!r}"
         rows[row[ROW_KEY]] = row
 
+    def list_handle(self, column: int) -> RowListState:
+        """The handle of a list state over a column."""
+        return RowListState(self, column)
+
+    def map_handle(self, column: int) -> RowMapState:
+        """The handle of a map state over a column."""
+        return RowMapState(self, column)
+
     # -- registration -------------------------------------------------------------------------------------------------
 
     def register(self, spec: StateSpec, handle_over: Callable[[int], StateT]) -> StateT:
@@ -273,7 +247,7 @@ class HashMapKeyedBackend(DescribedStates):
                 adopted.add(group)
         for group in adopted:
             self._mark_adopted(column, self._groups[group].values())
-        if self.row is not _NO_KEY:
+        if self.row is not NO_KEY:
             # A detached row is too short now, and the key may have a restored row.
             self.set_current_key(self.row[ROW_KEY])
         return handle
@@ -332,25 +306,25 @@ class HashMapKeyedBackend(DescribedStates):
         self._capture.clean(key_groups)
         rows = sum(len(self._groups[group]) for group in key_groups) + self._changes.number_of_rows()
         overwritten = self._capture.begin(rows)
-        rewritten = [self._capture.group(group, overwritten) for group in key_groups]
+        rewritten: list[GroupCapture] = [self._capture.group(group, overwritten) for group in key_groups]
         changes = self._changes.cut(snapshot_id, since_completed_id)
         self.generation = self._changes.open
         self._keeps = overwritten is not None
         return self._capture.changed(changes, rewritten, overwritten)
 
-    def snapshot_whole(self, snapshot_id: int) -> list[CapturedGroup]:
+    def snapshot_whole(self, snapshot_id: int) -> list[GroupCapture]:
         """Cut: capture everything, for a snapshot without a base."""
         return self._snapshot_all(lambda: self._changes.cut_whole(snapshot_id))
 
-    def snapshot_aside(self, snapshot_id: int) -> list[CapturedGroup]:
+    def snapshot_aside(self, snapshot_id: int) -> list[GroupCapture]:
         """Capture everything, for a snapshot that is no base of others (a savepoint): the next delta ignores it."""
         return self._snapshot_all(lambda: self._changes.set_aside(snapshot_id))
 
-    def _snapshot_all(self, cut: Callable[[], None]) -> list[CapturedGroup]:
+    def _snapshot_all(self, cut: Callable[[], None]) -> list[GroupCapture]:
         self._check_restored()
         self._capture.clean(self.key_groups)
         overwritten = self._capture.begin(self.number_of_keys())
-        captured = [self._capture.group(group, overwritten) for group in self.key_groups]
+        captured: list[GroupCapture] = [self._capture.group(group, overwritten) for group in self.key_groups]
         if self._tracks:
             cut()
             self.generation = self._changes.open
@@ -410,7 +384,7 @@ class HashMapKeyedBackend(DescribedStates):
         registered; states that are never registered are carried along into full snapshots.
         """
         assert not self._columns, "restore comes before registration"
-        assert self.row is _NO_KEY, "restore comes before the first key"
+        assert self.row is NO_KEY, "restore comes before the first key"
         for group, data in parts:
             if group not in self._groups:
                 continue

@@ -25,7 +25,7 @@ REPLACE: Final = -1
 
 
 class StatePart(msgspec.Struct, array_like=True, frozen=True):
-    """Operations on one state in one key group; each key has one operation.
+    """Operations on one state in one key group, in their order; a key may have several.
 
     Operations of value-like states are an array of values, nil where a value was removed.
     """
@@ -166,6 +166,15 @@ class CapturedState:
         return StatePart(spec.name, spec.kind, spec.type_name, spec.fingerprint, keys, self.operations.encode())
 
 
+class GroupCapture(Protocol):
+    """A whole key group, captured at the cut."""
+
+    key_group: int
+
+    def encode(self) -> bytes:
+        """Encode the part; may run on another thread while processing goes on."""
+
+
 class CapturedGroup:
     """One key group's part of a snapshot: captured at the cut, encoded later, on any thread."""
 
@@ -183,7 +192,7 @@ class CapturedGroup:
         """Encode the part."""
         later = [deferred.result() for deferred in self.deferred]
         states = [state.encode(self._key_codec) for state in (*self.states, *later) if state is not None]
-        return _encode(GroupPart(FORMAT_VERSION, self._carried + states))
+        return encode_group(self._carried + states)
 
     def __bool__(self) -> bool:
         return bool(self.states or self._carried or self.deferred)
@@ -197,7 +206,7 @@ class CapturedDelta:
     def __init__(
         self,
         groups: dict[int, CapturedGroup],
-        whole: list[CapturedGroup],
+        whole: list[GroupCapture],
         deferred: list[Deferred[dict[int, CapturedState]]],
         key_codec: Codec,
     ) -> None:
@@ -221,6 +230,11 @@ class CapturedDelta:
         """Encode (key group, part) pairs; may run on another thread while processing goes on."""
         for group in self.groups:
             yield group.key_group, group.encode()
+
+
+def encode_group(states: list[StatePart]) -> bytes:
+    """Encode the part of a key group."""
+    return _encode(GroupPart(FORMAT_VERSION, states))
 
 
 def decode_part(key_group: int, data: bytes) -> list[StatePart]:

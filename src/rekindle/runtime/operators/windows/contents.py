@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from rekindle.common.typeinfo import TypeInformation, Types
 from rekindle.datastream.functions import AggregateFunction
@@ -23,6 +23,8 @@ from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_KEY, WHOLE, Row
 from rekindle.runtime.state.handles import AggregateLike
 from rekindle.runtime.state.named_rows import shaped_aggregate, shaped_reduce
+
+T = TypeVar("T")
 
 #: The columns of the contents and of their change mark.
 CONTENTS: Final = ROW_COLUMNS
@@ -193,7 +195,7 @@ class ElementContents(Contents):
 
     def __init__(self, keyed: KeyedStateBackend, type_info: TypeInformation | None, isolate: Isolate | None) -> None:
         super().__init__(keyed)
-        keyed.list_state(reserved(ListStateDescriptor("window-elements", type_info)))
+        self._elements = keyed.list_state(reserved(ListStateDescriptor("window-elements", type_info)))
         self._isolate = isolate
 
     def add(self, row: Row, element: Any, timestamp: int) -> None:
@@ -232,6 +234,36 @@ class ElementContents(Contents):
             self._append(target, element)
 
 
+class StoredElementContents(ElementContents):
+    """All elements of a window whose list is not in the row: they are reached through the handle of their state."""
+
+    def _append(self, row: Row, element: Any) -> None:
+        self._at(row, self._elements.add, element)
+
+    def raw(self, row: Row) -> Any:
+        return self._at(row, self._elements.get)
+
+    def put(self, row: Row, raw: Any) -> None:
+        self._at(row, self._elements.update, raw or [])
+
+    def present(self, row: Row) -> bool:
+        return row[CONTENTS] is not None and len(row[CONTENTS]) > 0
+
+    def evaluated(self, row: Row) -> list[Any]:
+        return list(self.raw(row))
+
+    def clear(self, row: Row) -> None:
+        self._at(row, self._elements.clear)
+
+    def _at(self, row: Row, method: Callable[..., T], *arguments: Any) -> T:
+        keyed = self._keyed
+        current, keyed.row = keyed.row, row
+        try:
+            return method(*arguments)
+        finally:
+            keyed.row = current
+
+
 class TimestampedContents(ElementContents):
     """All elements as (timestamp, element), for evictors."""
 
@@ -243,12 +275,17 @@ class TimestampedContents(ElementContents):
         self._append(row, (timestamp, element if self._isolate is None else self._isolate(element)))
 
 
+class StoredTimestampedContents(TimestampedContents, StoredElementContents):
+    """All elements as (timestamp, element), where lists are not in the row."""
+
+
 def contents_of(operation: WindowOperation, keyed: KeyedStateBackend, isolate: Isolate | None) -> Contents:
     """Return the contents of an operation. They must be the first state that is registered: their columns are fixed."""
     wanted, type_info = operation.contents, operation.stored_type()
     shape = None if type_info is None else type_info.shaper()
+    on_disk = keyed.prefetch is not None
     if operation.evictor is not None:
-        return TimestampedContents(keyed, type_info, isolate)
+        return (StoredTimestampedContents if on_disk else TimestampedContents)(keyed, type_info, isolate)
     match wanted.kind:
         case ContentsKind.REDUCED:
             reduce = shaped_reduce(shape, method_or_callable(wanted.function, "reduce"))
@@ -257,4 +294,4 @@ def contents_of(operation: WindowOperation, keyed: KeyedStateBackend, isolate: I
             assert isinstance(wanted.function, AggregateFunction)
             return AggregatedContents(keyed, type_info, shaped_aggregate(shape, wanted.function))
         case ContentsKind.ELEMENTS:
-            return ElementContents(keyed, type_info, isolate)
+            return (StoredElementContents if on_disk else ElementContents)(keyed, type_info, isolate)

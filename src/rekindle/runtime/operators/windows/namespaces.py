@@ -15,8 +15,7 @@ from rekindle.datastream.windowing.operation import NAMESPACES_OPTION, Namespace
 from rekindle.datastream.windowing.windows import CountWindow, GlobalWindow, TimeWindow, Window
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.key_hash import key_group
-from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.runtime.state.keyed_backends import KeyedOperatorShape
 from rekindle.serde import value_codec_for
 
 Namespace = Any
@@ -102,21 +101,16 @@ def namespaces_of(kind: NamespaceKind, serializer: TypeSerializer[Any]) -> Names
             return _SerializedNamespaces(serializer)
 
 
-def windowed_backend(node: OperatorNode, key_groups: range, options: KeyedStateOptions) -> KeyedStateBackend:
-    """Return the keyed backend of a window operator."""
+def windowed_shape(node: OperatorNode, key_groups: range, allow_pickle: bool) -> KeyedOperatorShape:
+    """Return the shape of a window operator's state."""
     kind = NamespaceKind(node.options[NAMESPACES_OPTION])
     max_parallelism = node.max_parallelism
 
     def key_group_of(row_key: tuple[Any, Any]) -> int:
         return key_group(row_key[0], max_parallelism)
 
-    return HashMapKeyedBackend(
-        max_parallelism,
-        key_groups,
-        options,
-        key_codec=value_codec_for(_row_key_type(kind, node.key_type), allow_pickle=options.allow_pickle),
-        key_group_of=key_group_of,
-    )
+    key_codec = value_codec_for(_row_key_type(kind, node.key_type), allow_pickle=allow_pickle)
+    return KeyedOperatorShape(max_parallelism, key_groups, key_codec, key_group_of)
 
 
 def _row_key_type(kind: NamespaceKind, key_type: TypeInformation | None) -> TypeInformation | None:

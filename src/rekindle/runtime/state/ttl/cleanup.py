@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from rekindle.datastream.state import ListState, MapState, State
 from rekindle.runtime.state.change_tracking import Row
@@ -18,6 +18,8 @@ from rekindle.runtime.state.ttl.expiry import Timed
 _EMPTY_GROUPS: Final = 64
 _ONE_ENTRY: Final = (None,)
 
+T = TypeVar("T")
+
 
 class SweptRows(Protocol):
     """The part of a backend that a cleanup uses."""
@@ -25,8 +27,8 @@ class SweptRows(Protocol):
     row: Row
     key_groups: range
 
-    def rows_of(self, key_group: int) -> list[Row]:
-        """A new list of the rows of a key group."""
+    def rows_of(self, key_group: int) -> Iterable[Row]:
+        """The rows of a key group; the caller may change them on the way."""
 
 
 class Expiry:
@@ -45,7 +47,7 @@ class Expiry:
         """Check a row; returns one item per entry, so that a caller can limit the entries that it checks."""
         timed: Timed | None = row[self._place]
         if timed is not None and self._has_expired(timed):
-            self._change(row, self._below.clear)
+            self._at(row, self._below.clear)
         return _ONE_ENTRY
 
     def _has_expired(self, timed: Timed) -> bool:
@@ -56,13 +58,13 @@ class Expiry:
             self.oldest = stamp
         return False
 
-    def _change(self, row: Row, change: Callable[..., None], *arguments: Any) -> None:
+    def _at(self, row: Row, method: Callable[..., T], *arguments: Any) -> T:
         """Call a method of the handle below as if the row's key were the current one."""
         rows = self._rows
         current = rows.row
         rows.row = row
         try:
-            change(*arguments)
+            return method(*arguments)
         finally:
             rows.row = current
 
@@ -74,14 +76,13 @@ class ListExpiry(Expiry):
 
     def visit(self, row: Row) -> Iterable[object]:
         """Check a row."""
-        held: list[Timed] | None = row[self._place]
-        if held is None:
+        if row[self._place] is None:
             return _ONE_ENTRY
-        size = len(held)
+        held = list(self._at(row, self._below.get))
         live = [timed for timed in held if not self._has_expired(timed)]
-        if len(live) < size:
-            self._change(row, self._below.update, live)
-        return range(size)
+        if len(live) < len(held):
+            self._at(row, self._below.update, live)
+        return range(len(held))
 
 
 class MapExpiry(Expiry):
@@ -91,15 +92,13 @@ class MapExpiry(Expiry):
 
     def visit(self, row: Row) -> Iterable[object]:
         """Check a row, as far as the caller consumes the items."""
-        held: dict[Any, Timed] | None = row[self._place]
-        return _ONE_ENTRY if held is None else self._visit_fields(row, list(held))
+        return _ONE_ENTRY if row[self._place] is None else self._visit_fields(row)
 
-    def _visit_fields(self, row: Row, fields: list[Any]) -> Iterator[None]:
-        for field in fields:
-            held: dict[Any, Timed] | None = row[self._place]
-            timed = held.get(field) if held is not None else None
+    def _visit_fields(self, row: Row) -> Iterator[None]:
+        for field in self._at(row, self._below.keys):
+            timed = self._at(row, self._below.get, field)
             if timed is not None and self._has_expired(timed):
-                self._change(row, self._below.remove, field)
+                self._at(row, self._below.remove, field)
             yield
 
 
@@ -152,13 +151,14 @@ class IncrementalCleanup:
             begun = expiry.oldest = expiry.last_expired + self._ttl_ms
             empty = 0
             for group in rows.key_groups:
-                listed = rows.rows_of(group)
-                empty += not listed
-                if not listed and empty % _EMPTY_GROUPS == 0:
-                    yield False
-                for row in listed:
+                is_empty = True
+                for row in rows.rows_of(group):
+                    is_empty = False
                     for _ in visit(row):
                         yield False
+                empty += is_empty
+                if is_empty and empty % _EMPTY_GROUPS == 0:
+                    yield False
             self._wake_ms = min(begun, expiry.oldest) + self._ttl_ms
             yield self._wake_ms > expiry.last_expired + self._ttl_ms
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 from rekindle.clock import Clock
 from rekindle.datastream.state import AggregatingState, ListState, MapState, ReducingState, State, ValueState
 from rekindle.runtime.state.change_tracking import Row
-from rekindle.runtime.state.handles import AggregateLike, RowListState, RowMapState, Rows, RowValueState
+from rekindle.runtime.state.handles import AggregateLike, Rows, RowValueState
 from rekindle.runtime.state.spec import StateSpec
 from rekindle.runtime.state.ttl.cleanup import (
     Expiry,
@@ -33,6 +33,12 @@ StateT = TypeVar("StateT", bound=State)
 
 class ExpiringRows(Rows, SweptRows, Protocol):
     """The part of a backend that the layer uses."""
+
+    def list_handle(self, column: int) -> ListState[Any]:
+        """The handle of a list state over a column."""
+
+    def map_handle(self, column: int) -> MapState[Any, Any]:
+        """The handle of a map state over a column."""
 
     def register(self, spec: StateSpec, handle_over: Callable[[int], StateT]) -> StateT:
         """The handle for a spec: the known one, or a new one over a new column."""
@@ -86,7 +92,7 @@ class TtlStates:
         """The handle of a list state."""
 
         def over(column: int) -> TtlListState:
-            elements = RowListState(self._rows, column)
+            elements = self._rows.list_handle(column)
             return TtlListState(elements, ttl, self._access(ListExpiry(self._rows, column, elements), ttl))
 
         return self._rows.register(timed_spec(spec, ttl, self._now_ms), over)
@@ -95,7 +101,7 @@ class TtlStates:
         """The handle of a map state."""
 
         def over(column: int) -> TtlMapState:
-            entries = RowMapState(self._rows, column)
+            entries = self._rows.map_handle(column)
             return TtlMapState(entries, ttl, self._access(MapExpiry(self._rows, column, entries), ttl))
 
         return self._rows.register(timed_spec(spec, ttl, self._now_ms), over)

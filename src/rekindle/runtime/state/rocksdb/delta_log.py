@@ -1,0 +1,204 @@
+"""The changes since the last completed snapshot (I12), as operations that a delta writes.
+
+A part is a log: a key may stand in it several times. So the changes of each cut stay as they were captured, in a
+segment, until a snapshot completes, and a delta is the segments since the completed one, one after the other. Rows that
+leave the cache write their change into the open segment; above a limit it goes to a file.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+from uuid import uuid4
+
+import msgspec
+
+from rekindle.errors import RekindleError, StateBackendError
+from rekindle.runtime.state.keyed_state_format import CapturedState, StatePart
+from rekindle.runtime.state.spec import Codec
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_parts = msgspec.msgpack.Decoder(list[StatePart]).decode
+#: What an operation costs beside its bytes.
+_OPERATION_BYTES: Final = 120
+
+
+class Operations(Protocol):
+    """Operations on one state in one key group, as elements."""
+
+    def part(self) -> StatePart:
+        """Encode them."""
+
+
+class _SpillFile:
+    """Encoded parts that wait on the local disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / f"delta-{uuid4().hex[:12]}"
+        self._places: dict[int, list[tuple[int, int]]] = {}
+        self._length = 0
+
+    def append(self, parts: Iterable[tuple[int, list[StatePart]]]) -> None:
+        """Add the parts of key groups."""
+        try:
+            with self._path.open("ab") as file:
+                for group, states in parts:
+                    data = _encode(states)
+                    file.write(data)
+                    self._places.setdefault(group, []).append((self._length, len(data)))
+                    self._length += len(data)
+        except OSError as error:
+            raise StateBackendError(f"Changes of state cannot be written to {self._path}: {error}.") from error
+
+    def groups(self) -> Iterable[int]:
+        """The key groups that have parts here."""
+        return self._places
+
+    def parts(self, group: int) -> Iterator[StatePart]:
+        """The parts of a key group, in order."""
+        places = self._places.get(group)
+        if not places:
+            return
+        try:
+            with self._path.open("rb") as file:
+                for offset, length in places:
+                    file.seek(offset)
+                    yield from _decode_parts(file.read(length))
+        except (OSError, msgspec.DecodeError) as error:
+            raise StateBackendError(f"Changes of state cannot be read from {self._path}: {error}.") from error
+
+    def remove(self) -> None:
+        """Remove the file."""
+        self._path.unlink(missing_ok=True)
+
+
+class Segment:
+    """The changes between two cuts: first those of rows that left the cache, then those of the rows in it."""
+
+    def __init__(self, folder: Path, key_codec: Codec) -> None:
+        self.snapshot_id: int | None = None
+        self.bytes = 0
+        self._folder = folder
+        self._key_codec = key_codec
+        self._waiting: dict[tuple[int, int], Operations] = {}
+        self._file: _SpillFile | None = None
+        self._captured: dict[int, list[CapturedState]] = {}
+        self._encoded: dict[int, list[StatePart]] = {}
+        self._lock = threading.Lock()
+
+    # -- while it is open ---------------------------------------------------------------------------------------------
+
+    def operations(self, group: int, state: int) -> Operations | None:
+        """The operations on a state in a key group that wait in memory."""
+        return self._waiting.get((group, state))
+
+    def begin(self, group: int, state: int, operations: Operations) -> None:
+        """Let operations on a state in a key group wait in memory."""
+        self._waiting[group, state] = operations
+
+    def add_part(self, group: int, part: StatePart) -> None:
+        """Add encoded operations."""
+        self.spill()
+        if self._file is None:
+            self._file = _SpillFile(self._folder)
+        self._file.append([(group, [part])])
+
+    def grow(self, operations: int, size: int) -> None:
+        """Count what was added."""
+        self.bytes += size + operations * _OPERATION_BYTES
+
+    def spill(self) -> None:
+        """Write what waits in memory to a file."""
+        if not self._waiting:
+            return
+        if self._file is None:
+            self._file = _SpillFile(self._folder)
+        self._file.append(self._parts_in_memory())
+        self._waiting.clear()
+        self.bytes = 0
+
+    def _parts_in_memory(self) -> Iterator[tuple[int, list[StatePart]]]:
+        by_group: dict[int, list[Operations]] = {}
+        for (group, _), operations in self._waiting.items():
+            by_group.setdefault(group, []).append(operations)
+        for group, each in by_group.items():
+            yield group, [operations.part() for operations in each]
+
+    # -- once it is sealed --------------------------------------------------------------------------------------------
+
+    def seal(self, snapshot_id: int, captured: dict[int, list[CapturedState]]) -> None:
+        """Close the segment for a snapshot, with the changes of the rows in the cache."""
+        self.snapshot_id = snapshot_id
+        self._captured = captured
+
+    def groups(self) -> set[int]:
+        """The key groups that changed."""
+        with self._lock:
+            spilled = self._file.groups() if self._file is not None else ()
+            waiting = (group for group, _ in self._waiting)
+            return {*spilled, *waiting, *self._captured, *self._encoded}
+
+    def parts(self, group: int) -> list[StatePart]:
+        """The operations of a key group, in order; on any thread."""
+        with self._lock:
+            spilled = list(self._file.parts(group)) if self._file is not None else []
+            if group not in self._encoded:
+                waiting = [each for (at, _), each in self._waiting.items() if at == group]
+                captured = self._captured.get(group, ())
+                encoded = [operations.part() for operations in waiting]
+                self._encoded[group] = encoded + [state.encode(self._key_codec) for state in captured]
+                for key in [key for key in self._waiting if key[0] == group]:
+                    del self._waiting[key]
+                self._captured.pop(group, None)
+            return spilled + self._encoded[group]
+
+    def drop(self) -> None:
+        """Remove what it holds on the disk."""
+        if self._file is not None:
+            self._file.remove()
+
+
+class DeltaLog:
+    """The open segment, and the sealed ones of snapshots that are not completed."""
+
+    def __init__(self, folder: Path, key_codec: Codec, most_bytes: int) -> None:
+        self._folder = folder
+        self._key_codec = key_codec
+        self._most_bytes = most_bytes
+        self._sealed: list[Segment] = []
+        self.open = Segment(folder, key_codec)
+
+    def bound(self) -> None:
+        """Spill the open segment if it is too large for memory."""
+        if self.open.bytes > self._most_bytes:
+            self.open.spill()
+
+    def cut(
+        self, snapshot_id: int, since_completed_id: int | None, captured: dict[int, list[CapturedState]]
+    ) -> Sequence[Segment]:
+        """Seal the open segment; return all segments since the completed snapshot."""
+        if since_completed_id is not None:
+            self.completed(since_completed_id)
+        if self._sealed and (self._sealed[-1].snapshot_id or 0) >= snapshot_id:
+            raise RekindleError(f"Snapshot {snapshot_id} was asked for after snapshot {self._sealed[-1].snapshot_id}.")
+        self.open.seal(snapshot_id, captured)
+        self._sealed.append(self.open)
+        self.open = Segment(self._folder, self._key_codec)
+        return tuple(self._sealed)
+
+    def completed(self, snapshot_id: int) -> None:
+        """Drop the segments of a completed snapshot and of older ones."""
+        kept = [segment for segment in self._sealed if (segment.snapshot_id or 0) > snapshot_id]
+        for segment in self._sealed:
+            if segment not in kept:
+                segment.drop()
+        self._sealed = kept
+
+    def forget(self) -> None:
+        """Drop all changes."""
+        for segment in (*self._sealed, self.open):
+            segment.drop()
+        self._sealed = []
+        self.open = Segment(self._folder, self._key_codec)

@@ -1,0 +1,207 @@
+"""Restored parts on their way into the database: they wait in a file, and each state loads its own, group by group.
+
+The parts of one state in one key group are applied in memory, one key group at a time, and go into the database as a
+sorted file. Elements are taken over as they are where the type is the one that they were saved with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from rekindle.common.types import Row as RowKey
+from rekindle.errors import IncompatibleStateError, SerializationError, StateBackendError
+from rekindle.runtime.key_bytes import canonical_bytes
+from rekindle.runtime.state.columns import check_kind, unreadable
+from rekindle.runtime.state.keyed_state_format import REPLACE, StatePart, decode_part, list_operations, map_operations
+from rekindle.runtime.state.rocksdb.element_codecs import NIL
+from rekindle.runtime.state.rocksdb.entry_keys import index_bytes
+from rekindle.runtime.state.rocksdb.rocks_lists import StoredLists, header_of
+from rekindle.runtime.state.rocksdb.rocks_maps import StoredMaps
+from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
+from rekindle.runtime.state.rocksdb.stored_states import StoredState, packed
+from rekindle.runtime.state.spec import UNREADABLE, StateKind
+from rekindle.runtime.state.ttl.expiry import adopts, reader
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(StatePart).decode
+
+#: Entries of one state in one key group: (place after the state's prefix, value).
+Entries = Iterator[tuple[bytes, bytes]]
+
+
+class RestoredParts:
+    """The parts that no state has claimed yet, in a file on the local disk."""
+
+    def __init__(self, folder: Path, key_groups: range) -> None:
+        self._path = folder / f"restored-{uuid4().hex[:12]}"
+        self._key_groups = key_groups
+        self._places: dict[str, dict[int, list[tuple[int, int]]]] = {}
+
+    def take(self, parts: Iterable[tuple[int, bytes]]) -> None:
+        """Keep the parts of own key groups."""
+        length = 0
+        try:
+            with self._path.open("wb") as file:
+                for group, data in parts:
+                    for part in decode_part(group, data) if group in self._key_groups else ():
+                        encoded = _encode(part)
+                        file.write(encoded)
+                        places = self._places.setdefault(part.name, {}).setdefault(group, [])
+                        places.append((length, len(encoded)))
+                        length += len(encoded)
+        except OSError as error:
+            raise self._failed("written", error) from error
+
+    def names(self) -> list[str]:
+        """The states that are not claimed."""
+        return list(self._places)
+
+    def carried(self, group: int) -> Iterator[StatePart]:
+        """The parts of unclaimed states in a key group, read when they are asked for."""
+        for groups in list(self._places.values()):
+            yield from self._read(groups.get(group, ()))
+
+    def claim(self, name: str) -> Iterator[tuple[int, list[StatePart]]]:
+        """The parts of a state, by key group; afterwards nobody else gets them."""
+        groups = self._places.get(name, {})
+        for group, places in groups.items():
+            yield group, list(self._read(places))
+        self._places.pop(name, None)
+
+    def _read(self, places: Iterable[tuple[int, int]]) -> Iterator[StatePart]:
+        try:
+            with self._path.open("rb") as file:
+                for offset, length in places:
+                    file.seek(offset)
+                    yield _decode(file.read(length))
+        except (OSError, msgspec.DecodeError) as error:
+            raise self._failed("read", error) from error
+
+    def _failed(self, what: str, error: Exception) -> StateBackendError:
+        return StateBackendError(f"Restored state cannot be {what} in {self._path}: {error}.")
+
+
+class PartLoader:
+    """Loads the parts of one state into the database."""
+
+    def __init__(self, state: StoredState, database: ScratchDatabase, key_group_of: Callable[[Any], int]) -> None:
+        self._state = state
+        self._database = database
+        self._key_group_of = key_group_of
+
+    def load(self, group: int, parts: list[StatePart]) -> int:
+        """Load the parts of a key group; return the number of keys."""
+        merged = self._merged(parts)
+        self._check_key_groups(group, [key for key, _ in merged.values()])
+        prefix = self._state.prefix(group)
+        entries = self._entries(merged)
+        self._database.ingest((prefix + place, data) for place, data in entries)
+        return len(merged)
+
+    def adopts(self, parts: list[StatePart]) -> bool:
+        """Whether the values have just got timestamps, so that the next delta has to write them."""
+        return any(adopts(self._state.spec, part) for part in parts)
+
+    def _merged(self, parts: list[StatePart]) -> dict[bytes, tuple[Any, Any]]:
+        """Canonical key -> (key, what is held), in the order of the canonical keys."""
+        spec = self._state.spec
+        merged: dict[bytes, tuple[Any, Any]] = {}
+        apply = {StateKind.LIST: self._lists, StateKind.MAP: self._maps}.get(spec.kind, self._values)
+        for part in parts:
+            check_kind(spec, part)
+            try:
+                keys = self._state.keys.values(self._state.keys.split(part.keys))
+                apply(part, keys, list(map(canonical_bytes, keys)), merged)
+            except UNREADABLE as error:
+                raise unreadable(spec, part, error) from error
+        return dict(sorted(merged.items()))
+
+    def _elements(self, part: StatePart, column: Any) -> list[bytes]:
+        """The elements of a column of values, encoded anew if they were saved with another type."""
+        spec, elements = self._state.spec, self._state.elements
+        if part.fingerprint == spec.fingerprint:
+            return elements.split(column)
+        return elements.elements(reader(spec, part)(column))
+
+    def _values(self, part: StatePart, keys: list[Any], places: list[bytes], merged: dict[bytes, Any]) -> None:
+        for key, place, element in zip(keys, places, self._elements(part, part.operations), strict=True):
+            if element == NIL:
+                merged.pop(place, None)
+            else:
+                merged[place] = key, element
+
+    def _lists(self, part: StatePart, keys: list[Any], places: list[bytes], merged: dict[bytes, Any]) -> None:
+        operations = list_operations(part)
+        elements = self._elements(part, operations.elements)
+        if len(elements) != sum(operations.lengths):
+            raise SerializationError(f"{sum(operations.lengths)} elements were saved, but {len(elements)} are there")
+        begin = 0
+        for key, place, base, length in zip(keys, places, operations.bases, operations.lengths, strict=True):
+            _, held = merged.get(place, (key, []))
+            held = [] if base == REPLACE else held
+            if base != REPLACE and len(held) != base:
+                raise SerializationError(
+                    f"a delta appends to {base} elements of key {key!r}, but there are {len(held)}"
+                )
+            held += elements[begin : begin + length]
+            begin += length
+            if held:
+                merged[place] = key, held
+            else:
+                merged.pop(place, None)
+
+    def _maps(self, part: StatePart, keys: list[Any], places: list[bytes], merged: dict[bytes, Any]) -> None:
+        state = self._state
+        assert isinstance(state, StoredMaps)
+        operations = map_operations(part)
+        encoded = state.fields.split(operations.fields)
+        fields = list(map(canonical_bytes, state.fields.values(encoded)))
+        values, removed = self._elements(part, operations.values), set(operations.removed)
+        if not sum(operations.lengths) == len(fields) == len(values) + len(removed):
+            raise SerializationError(f"{sum(operations.lengths)} entries were saved, but {len(fields)} are there")
+        remaining, begin = iter(values), 0
+        for key, place, whole, length in zip(keys, places, operations.whole, operations.lengths, strict=True):
+            _, held = merged.get(place, (key, {}))
+            held = {} if whole else held
+            for index in range(begin, begin + length):
+                if index in removed:
+                    held.pop(fields[index], None)
+                else:
+                    held[fields[index]] = packed(encoded[index], next(remaining))
+            begin += length
+            if held:
+                merged[place] = key, held
+            else:
+                merged.pop(place, None)
+
+    def _entries(self, merged: dict[bytes, tuple[Any, Any]]) -> Entries:
+        state = self._state
+        keys = state.keys.elements([key for key, _ in merged.values()])
+        for (place, (_, held)), key in zip(merged.items(), keys, strict=True):
+            if isinstance(state, StoredMaps):
+                yield place, key
+                for field in sorted(held):
+                    yield place + field, held[field]
+            elif isinstance(state, StoredLists):
+                yield place, header_of(key, len(held))
+                for index, element in enumerate(held):
+                    yield place + index_bytes(index), element
+            else:
+                yield place, packed(key, held)
+
+    def _check_key_groups(self, group: int, keys: list[Any]) -> None:
+        """Refuse a `Row` key that belongs to another key group now: it would never be found again."""
+        if not keys or type(keys[0]) is not RowKey:
+            return
+        for key in keys:
+            if (home := self._key_group_of(key)) != group:
+                raise IncompatibleStateError(
+                    f"Key {key!r} of state '{self._state.spec.name}' was saved in key group {group}, where an older "
+                    f"version had it; now it belongs to {home}. Key by a tuple and give the operator another uid, or "
+                    "begin anew."
+                )

@@ -1,0 +1,384 @@
+"""The keyed state backend on disk: decoded rows of keys seen lately in memory, all others in the slot's RocksDB.
+
+Rows are as in the in-memory backend, `[key, key_group, value0, mark0, …]`, and so are the handles of value-like states.
+A mark other than None says that RocksDB does not have the value yet; the mark of the open generation says that the open
+segment of the delta log does not have it either. Both are written when the row leaves the cache, not at the barrier.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, TypeVar
+
+from rekindle.datastream.state import State
+from rekindle.errors import IncompatibleStateError, InvalidKeyError
+from rekindle.runtime.key_bytes import canonical_bytes, owned_key
+from rekindle.runtime.key_hash import key_group
+from rekindle.runtime.state.backend import KeyedStateOptions
+from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_GROUP, ROW_KEY, Change, ChangeSet, Row
+from rekindle.runtime.state.current_key import NO_KEY, CurrentKey
+from rekindle.runtime.state.described_states import DescribedStates
+from rekindle.runtime.state.inventory import Inventories
+from rekindle.runtime.state.keyed_state_format import CapturedState, GroupCapture
+from rekindle.runtime.state.rocksdb.delta_log import DeltaLog
+from rekindle.runtime.state.rocksdb.part_loading import PartLoader, RestoredParts
+from rekindle.runtime.state.rocksdb.rocks_lists import RocksListState, StoredLists
+from rekindle.runtime.state.rocksdb.rocks_maps import RocksMapState, StoredMaps
+from rekindle.runtime.state.rocksdb.row_cache import RowCache
+from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
+from rekindle.runtime.state.rocksdb.stored_states import StatePlace, StoredState, StoredValues
+from rekindle.runtime.state.rocksdb.whole_capture import LoggedDelta, ScannedGroup, keys_of
+from rekindle.runtime.state.spec import Codec, StateKind, StateSpec
+from rekindle.runtime.state.ttl.cleanup import CleaningFront
+from rekindle.runtime.state.ttl.layer import TtlStates
+from rekindle.serde import value_codec_for
+
+StateT = TypeVar("StateT", bound=State)
+
+_DEFAULTS: Final = KeyedStateOptions()
+_SWEPT_ROWS: Final = 256
+_STORED: Final[dict[StateKind, type[StoredState]]] = {StateKind.LIST: StoredLists, StateKind.MAP: StoredMaps}
+
+
+@dataclass(frozen=True)
+class RocksPlace:
+    """An operator's place in the database of its slot, and its share of the slot's memory."""
+
+    database: ScratchDatabase
+    operator: int
+    row_bytes: int
+    log_bytes: int
+
+
+class RocksKeyedBackend(DescribedStates, CurrentKey):
+    """The `KeyedStateBackend` that keeps its rows in RocksDB."""
+
+    def __init__(
+        self,
+        max_parallelism: int,
+        key_groups: range,
+        place: RocksPlace,
+        options: KeyedStateOptions = _DEFAULTS,
+        *,
+        key_codec: Codec | None = None,
+        key_group_of: Callable[[Any], int] | None = None,
+    ) -> None:
+        """`key_codec` and `key_group_of` as with the in-memory backend."""
+        self.key_groups = key_groups
+        self.inventories = Inventories()
+        self.row: Row = NO_KEY
+        self.generation = ChangeSet()
+        self.database = place.database
+        self._operator = place.operator
+        self._max_parallelism = max_parallelism
+        self._key_group_of = key_group_of or self._plain_key_group
+        self._allow_pickle = options.allow_pickle
+        self._key_codec = key_codec or value_codec_for(None, allow_pickle=options.allow_pickle)
+        self._states: dict[str, StoredState] = {}
+        self._tracks = options.track_changes
+        self.log = DeltaLog(place.database.folder, self._key_codec, place.log_bytes)
+        self._cache = RowCache(self, place.row_bytes)
+        self.front = self._cache.front
+        self._counts: dict[int, int] = dict.fromkeys(key_groups, 0)
+        self._restored = RestoredParts(place.database.folder, key_groups)
+        self._refused: IncompatibleStateError | None = None
+        self._ttl_states = TtlStates(self, options.clock)
+        self._cleanups: list[Callable[[Iterable[Row]], None]] = []
+
+    def _plain_key_group(self, key: Any) -> int:
+        return key_group(key, self._max_parallelism)
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def load_row(self, key: Any) -> Row:
+        """The row of a key that is not in `front`; puts it there."""
+        return self._cache.load(key)
+
+    def prefetch(self, keys: Iterable[Any]) -> None:
+        """Read the rows of keys that are not in memory, in one call, before a batch is processed."""
+        self._cache.prefetch(keys)
+
+    def owned_group(self, key: Any) -> int:
+        """The key group of a key; InvalidKeyError if another subtask owns it."""
+        group = self._key_group_of(key)
+        if group not in self._counts:
+            raise InvalidKeyError(
+                f"Key {key!r} belongs to key group {group}, but this subtask owns {self.key_groups.start} to "
+                f"{self.key_groups.stop - 1}: the key selector must give the same key for the same element every time."
+            )
+        return group
+
+    def read_rows(self, keys: Sequence[Any]) -> list[Row]:
+        """Read the rows of keys from the database."""
+        states = list(self._states.values())
+        width = 2 * len(states)
+        rows: list[Row] = []
+        wanted: list[bytes] = []
+        for key in keys:
+            group = self.owned_group(key)
+            rows.append([owned_key(key), ~group] + [None] * width)
+            encoded = canonical_bytes(key)
+            wanted += [state.prefix(group) + encoded for state in states]
+        found = self.database.get_many(wanted)
+        self._cache.note_sizes(found, len(keys))
+        for number, state in enumerate(states):
+            self._fill(state, rows, found[number :: len(states)])
+        return rows
+
+    def _fill(self, state: StoredState, rows: list[Row], found: Sequence[bytes | None]) -> None:
+        """Put the values of one state into rows that were just read."""
+        held = [(row, data) for row, data in zip(rows, found, strict=True) if data is not None]
+        if not held:
+            return
+        values = state.read(held)
+        place = state.place
+        for (row, _), value in zip(held, values, strict=True):
+            row[place] = value
+            if row[ROW_GROUP] < 0:
+                row[ROW_GROUP] = ~row[ROW_GROUP]
+
+    def mark(self, row: Row, column: int) -> None:
+        """Mark a column before its first write in this generation."""
+        generation = self.generation
+        row[column] = generation
+        if self._tracks:
+            generation.plain[column].append(row)
+        if row[ROW_GROUP] < 0:
+            row[ROW_GROUP] = ~row[ROW_GROUP]
+            self._counts[row[ROW_GROUP]] += 1
+
+    def mark_change(self, row: Row, column: int, change: Change) -> Change:
+        """Mark a column; the handles of lists and maps keep their changes themselves."""
+        if row[column] is not self.generation:
+            self.mark(row, column)
+        return change
+
+    def note_emptied(self, row: Row) -> None:
+        """Do nothing: a row without values is not written."""
+
+    # -- write back ---------------------------------------------------------------------------------------------------
+
+    def write_back(self, rows: Iterable[Row], leave: bool) -> None:
+        """Write changed rows to the database. `leave`: they leave the cache, and their changes go into the log."""
+        listed = list(rows)
+        changed = 0
+        for state in self._states.values():
+            mark = state.place + 1
+            rows_of_state = [row for row in listed if row[mark] is not None]
+            changed += len(rows_of_state)
+            if rows_of_state:
+                self._write(state, rows_of_state, leave)
+        if leave:
+            self._let_go(listed, changed)
+
+    def _write(self, state: StoredState, rows: list[Row], leave: bool) -> None:
+        logs = self.log.open if leave and self._tracks else None
+        writes = state.write(rows, logs, self.generation)
+        self._cache.note_sizes([value for _, value in writes], len(rows))
+        self.database.write(writes)
+        for row in rows:
+            state.saved(row, leave)
+
+    def save_large(self, row: Row, state: StoredState) -> None:
+        """Write a map or list back that has grown large, and drop its entries in memory; the row stays."""
+        self._write(state, [row], leave=True)
+        row[state.place].forget()
+        self.log.bound()
+
+    def _let_go(self, rows: list[Row], changed: int) -> None:
+        """Forget the marks of rows that leave the cache."""
+        for row in rows:
+            if row[ROW_GROUP] >= 0 and all(state.is_empty(row) for state in self._states.values()):
+                self._counts[row[ROW_GROUP]] -= 1
+            row[ROW_COLUMNS + 1 :: 2] = [None] * ((len(row) - ROW_COLUMNS) // 2)
+        if not changed:
+            return
+        generation = self.generation
+        for column, marked in generation.plain.items():
+            generation.plain[column] = [row for row in marked if row[column] is generation]
+        self.log.bound()
+
+    def _save(self, groups: Iterable[int] | None = None) -> None:
+        """Write changed rows of these key groups, which stay in the cache."""
+        wanted = None if groups is None else frozenset(groups)
+        self.write_back((row for row in self._cache.rows() if wanted is None or row[ROW_GROUP] in wanted), leave=False)
+
+    # -- keys and states ----------------------------------------------------------------------------------------------
+
+    def keys(self) -> Iterator[Any]:
+        """The keys that have state, by key group; the caller may change the state of a key on the way."""
+        self._save()
+        view = self.database.view()
+        for group in self.key_groups:
+            states = list(self._states.values())
+            if len(states) == 1:
+                yield from keys_of(self.database, view, states[0], group)
+            else:
+                yield from dict.fromkeys(key for state in states for key in keys_of(self.database, view, state, group))
+
+    def keys_with(self, state_name: str) -> Iterator[Any]:
+        """The keys that have a value in one registered state; the caller may change it on the way."""
+        self._save()
+        view, state = self.database.view(), self._states[state_name]
+        for group in self.key_groups:
+            yield from keys_of(self.database, view, state, group)
+
+    def rows_of(self, key_group: int) -> Iterator[Row]:
+        """The rows of a key group, read a few at a time."""
+        self._save([key_group])
+        view = self.database.view()
+        keys = dict.fromkeys(
+            key for state in self._states.values() for key in keys_of(self.database, view, state, key_group)
+        )
+        remaining = iter(keys)
+        while some := list(islice(remaining, _SWEPT_ROWS)):
+            self.prefetch(some)
+            for key in some:
+                yield self.front.get(key) or self.load_row(key)
+
+    def unclaimed_names(self) -> list[str]:
+        """The restored states that are not registered; full snapshots carry them along."""
+        return self._restored.names()
+
+    def number_of_keys(self) -> int:
+        """About the number of keys."""
+        return sum(self._counts.values())
+
+    def keys_per_group(self) -> dict[int, int]:
+        """Key group -> about the number of its keys."""
+        return dict(self._counts)
+
+    def register(self, spec: StateSpec, handle_over: Callable[[int], StateT]) -> StateT:
+        """The handle for a spec: the known one, or a new one over a new column, with restored values loaded."""
+        known = self._states.get(spec.name)
+        if known is not None:
+            known.spec.check_same(spec)
+            return known.handle  # type: ignore[return-value]
+        self._cache.clear()
+        place = ROW_COLUMNS + 2 * len(self._states)
+        kind = _STORED.get(spec.kind, StoredValues)
+        state = kind(
+            StatePlace(self.database, self._operator, len(self._states), place), self.key_groups, spec, self._key_codec
+        )
+        self._states[spec.name] = state
+        handle = handle_over(place)
+        state.handle = handle
+        try:
+            self._load_restored(state)
+        except IncompatibleStateError as error:
+            self._refused = error
+            raise
+        if self.row is not NO_KEY:
+            self.set_current_key(self.row[ROW_KEY])
+        return handle
+
+    def _load_restored(self, state: StoredState) -> None:
+        loader = PartLoader(state, self.database, self._key_group_of)
+        for group, parts in self._restored.claim(state.spec.name):
+            added = loader.load(group, parts)
+            # About: keys that only a later state has are not counted.
+            self._counts[group] = max(self._counts[group], added)
+            whole = state.scanned(self.database.scan(state.prefix(group))) if loader.adopts(parts) else None
+            if whole is not None and self._tracks:
+                self.log.open.add_part(group, whole)
+
+    def list_handle(self, column: int) -> RocksListState:
+        """The handle of a list state over a column."""
+        return RocksListState(self, column)
+
+    def map_handle(self, column: int) -> RocksMapState:
+        """The handle of a map state over a column."""
+        return RocksMapState(self, column)
+
+    def state_at(self, column: int) -> StoredState:
+        """The state whose values are in a column."""
+        return next(state for state in self._states.values() if state.place == column)
+
+    def before_full_snapshots(self, cleanup: Callable[[Iterable[Row]], None]) -> None:
+        """Register a cleanup that is called with the rows of a key group before they are captured whole."""
+        self._cleanups.append(cleanup)
+
+    def with_every_key(self, cleanup: Callable[[], object]) -> None:
+        """Register a cleanup that is called whenever a key is chosen."""
+        if not isinstance(self.front, CleaningFront):
+            self._cache.clear()
+            self._cache.front = self.front = CleaningFront()
+        self.front.cleanups.append(cleanup)
+
+    # -- snapshots ----------------------------------------------------------------------------------------------------
+
+    def _check_restored(self) -> None:
+        if self._refused is not None:
+            raise self._refused
+
+    def snapshot_delta(
+        self, snapshot_id: int, since_completed_id: int | None, whole: Iterable[int] = ()
+    ) -> LoggedDelta:
+        """Cut: capture the changes since the completed snapshot, and the key groups in `whole` as a whole."""
+        self._check_restored()
+        groups = list(whole)
+        rewritten = self._scanned(groups) if groups else []
+        segments = self.log.cut(snapshot_id, since_completed_id, self._captured())
+        self.generation = ChangeSet()
+        return LoggedDelta(segments, rewritten)
+
+    def snapshot_whole(self, snapshot_id: int) -> list[GroupCapture]:
+        """Cut: capture everything, for a snapshot without a base."""
+        captured = self.snapshot_aside(snapshot_id)
+        if self._tracks:
+            self.log.cut(snapshot_id, None, self._captured())
+            self.generation = ChangeSet()
+        return captured
+
+    def snapshot_aside(self, snapshot_id: int) -> list[GroupCapture]:
+        """Capture everything, for a snapshot that is no base of others (a savepoint): the next delta ignores it."""
+        self._check_restored()
+        return self._scanned(list(self.key_groups))
+
+    def _scanned(self, groups: list[int]) -> list[GroupCapture]:
+        for cleanup in self._cleanups:
+            for group in groups:
+                cleanup(self.rows_of(group))
+        self._save(groups)
+        view = self.database.view()
+        states = list(self._states.values())
+        return [ScannedGroup(group, self.database, view, states, self._restored.carried(group)) for group in groups]
+
+    def _captured(self) -> dict[int, list[CapturedState]]:
+        captured: defaultdict[int, list[CapturedState]] = defaultdict(list)
+        generation = self.generation
+        for state in self._states.values():
+            by_group: defaultdict[int, list[Row]] = defaultdict(list)
+            for row in generation.plain.get(state.place + 1, ()):
+                by_group[row[ROW_GROUP]].append(row)
+            for group, rows in by_group.items():
+                changes = state.captured(rows, generation)
+                if changes is not None:
+                    captured[group].append(changes)
+        return captured
+
+    def snapshot_completed(self, snapshot_id: int) -> None:
+        """The snapshot is durable: later deltas build on it."""
+        self.log.completed(snapshot_id)
+        self.inventories.completed(snapshot_id)
+
+    def snapshot_aborted(self, snapshot_id: int) -> None:
+        """The snapshot counts as never triggered: the next delta covers its changes too."""
+        self.inventories.aborted(snapshot_id)
+
+    def forget_changes(self) -> None:
+        """Drop the collected changes: no snapshot will ask for them."""
+        self.log.forget()
+        self.generation = ChangeSet()
+
+    def restore(self, parts: Iterable[tuple[int, bytes]]) -> None:
+        """Take (key group, part): for each key group the full part first, then its deltas in order.
+
+        The parts wait in a file; a state's values go into the database when it is registered.
+        """
+        assert not self._states, "restore comes before registration"
+        assert self.row is NO_KEY, "restore comes before the first key"
+        self._restored.take(parts)

@@ -1,0 +1,64 @@
+"""Key groups and deltas of a snapshot as they are written: read from the database and the delta log by the uploader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from rekindle.runtime.state.keyed_state_format import GroupCapture, StatePart, encode_group
+from rekindle.runtime.state.rocksdb.delta_log import Segment
+from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
+from rekindle.runtime.state.rocksdb.stored_states import StoredState
+
+_DECODED_KEYS: Final = 1024
+
+
+class ScannedGroup:
+    """A whole key group as of a view of the database; encoded later, on any thread."""
+
+    def __init__(
+        self,
+        key_group: int,
+        database: ScratchDatabase,
+        view: Any,
+        states: Sequence[StoredState],
+        carried: Iterable[StatePart],
+    ) -> None:
+        self.key_group = key_group
+        self._database = database
+        self._view = view
+        self._states = states
+        self._carried = carried
+
+    def encode(self) -> bytes:
+        """Encode the part."""
+        scanned = (
+            state.scanned(self._database.scan(state.prefix(self.key_group), self._view)) for state in self._states
+        )
+        return encode_group([*self._carried, *(part for part in scanned if part is not None)])
+
+
+class LoggedDelta:
+    """The changes since a completed snapshot: one part per key group that changed."""
+
+    def __init__(self, segments: Sequence[Segment], whole: list[GroupCapture]) -> None:
+        #: Key groups that are written whole, so that their changes are not in the delta.
+        self.whole = whole
+        self._segments = segments
+        self._without = frozenset(group.key_group for group in whole)
+
+    def encode(self) -> Iterator[tuple[int, bytes]]:
+        """Encode (key group, part) pairs; may run on another thread while processing goes on."""
+        groups = {group for segment in self._segments for group in segment.groups()} - self._without
+        for group in sorted(groups):
+            parts = [part for segment in self._segments for part in segment.parts(group)]
+            if parts:
+                yield group, encode_group(parts)
+
+
+def keys_of(database: ScratchDatabase, view: Any, state: StoredState, group: int) -> Iterator[Any]:
+    """The keys that have a value in a state, in one key group, as of a view of the database."""
+    elements = state.scanned_keys(database.scan(state.prefix(group), view))
+    while some := list(islice(elements, _DECODED_KEYS)):
+        yield from state.keys.values(some)

@@ -1,0 +1,58 @@
+"""Keyed backends for tests: in memory, in RocksDB, and in RocksDB with hardly any cache: every row leaves it."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rekindle.runtime.state.backend import KeyedStateOptions
+from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
+from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend, RocksPlace
+from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
+
+NewBackend = Callable[..., Any]
+
+_operators = itertools.count()
+_databases: list[ScratchDatabase] = []
+_MOST_OPERATORS = 1 << 16
+
+
+def _place(row_bytes: int, log_bytes: int) -> RocksPlace:
+    """A place of its own in a database that all tests of the process share."""
+    number = next(_operators) % _MOST_OPERATORS
+    if number == 0:
+        folder = tempfile.TemporaryDirectory(prefix="rekindle-test-rocksdb-")
+        _databases.append(ScratchDatabase(Path(folder.name), MemoryShares.of(16 << 20)))
+        atexit.register(folder.cleanup)
+        atexit.register(_databases[-1].close)
+    return RocksPlace(_databases[-1], number, row_bytes, log_bytes)
+
+
+def _rocksdb(
+    max_parallelism: int, key_groups: range, options: KeyedStateOptions | None = None, **more: Any
+) -> RocksKeyedBackend:
+    return RocksKeyedBackend(
+        max_parallelism, key_groups, _place(16 << 20, 1 << 20), options or KeyedStateOptions(), **more
+    )
+
+
+def _tiny_cache(
+    max_parallelism: int, key_groups: range, options: KeyedStateOptions | None = None, **more: Any
+) -> RocksKeyedBackend:
+    backend = RocksKeyedBackend(max_parallelism, key_groups, _place(0, 0), options or KeyedStateOptions(), **more)
+    backend._cache.least_rows = 1
+    backend._cache.note_sizes([b""], 1)
+    return backend
+
+
+#: Name -> makes a backend with the arguments of `HashMapKeyedBackend`.
+BACKENDS: dict[str, NewBackend] = {
+    "hashmap": HashMapKeyedBackend,
+    "rocksdb": _rocksdb,
+    "rocksdb without cache": _tiny_cache,
+}
