@@ -19,6 +19,7 @@ from tools.servers.hbase_access import HBaseAccess
 from tools.servers.ports import LOOPBACK, free_ports
 
 Table = Callable[..., str]
+AWAY_S = 30.0
 
 
 def cause_of(run: Callable[[], Any]) -> str:
@@ -96,10 +97,10 @@ def test_a_server_that_is_not_there_is_passed_over_if_another_one_is(hbase: HBas
 
 
 def test_killed_servers_are_waited_for_and_nothing_is_lost(mortal: HBaseServer) -> None:
-    """The Thrift server, then HBase behind a living Thrift server, each while a writer writes."""
+    """The Thrift server, then HBase behind a living Thrift server for half a minute, each while a writer writes."""
     server, name = mortal, mortal.create_table("survives-kills", "f")
     sink = builder(server, name, lambda mutation: mutation).set_buffer_flush_max_mutations(50)
-    writer = sink.set_call_timeout_ms(4_000).set_retry_timeout_ms(90_000).build().create_writer(WriterInitContext())
+    writer = sink.set_call_timeout_ms(4_000).set_retry_timeout_ms(240_000).build().create_writer(WriterInitContext())
     wanted: dict[bytes, dict[bytes, bytes]] = {}
 
     def write(round_number: int) -> None:
@@ -109,10 +110,10 @@ def test_killed_servers_are_waited_for_and_nothing_is_lost(mortal: HBaseServer) 
             writer.write(Put(row, cells), None)  # type: ignore[arg-type]
 
     try:
-        for round_number, kill in enumerate((server.kill_thrift, server.kill_hbase)):
+        for round_number, (kill, away_s) in enumerate(((server.kill_thrift, 0.0), (server.kill_hbase, AWAY_S))):
             write(2 * round_number)  # in flight when the server dies
             kill()
-            back = threading.Thread(target=server.start)
+            back = threading.Timer(away_s, server.start)
             back.start()
             write(2 * round_number + 1)
             writer.flush(False)
