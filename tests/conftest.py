@@ -45,6 +45,18 @@ hypothesis.settings.register_profile("explore", UNHURRIED)
 hypothesis.settings.load_profile("rekindle")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--backend=rocksdb` runs the tests with RocksDB where they choose no backend."""
+    parser.addoption("--backend", choices=("hashmap", "rocksdb"), default="hashmap")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the chosen backend the default of every job of this process."""
+    from rekindle.config import STATE_BACKEND
+
+    object.__setattr__(STATE_BACKEND, "default", config.getoption("--backend"))
+
+
 @pytest.hookimpl(trylast=True)  # after Hypothesis has marked its tests
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests that need Spark or processes, and run them last: errors in plain code show within seconds.

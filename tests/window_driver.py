@@ -16,7 +16,7 @@ from rekindle.runtime.operators import build_operator
 from rekindle.runtime.operators.build_operator import selector_function, window_operator_class
 from rekindle.runtime.operators.roles import PreparesSnapshot
 from rekindle.runtime.operators.windows.general_windows import GeneralWindowOperator
-from rekindle.runtime.operators.windows.namespaces import windowed_backend
+from rekindle.runtime.operators.windows.namespaces import windowed_shape
 from rekindle.runtime.operators.windows.window_operator import LATE_RECORDS_DROPPED, WindowOperator
 from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.operator_state import OperatorStateBackend
@@ -25,6 +25,7 @@ from rekindle.runtime.timers import InternalTimers
 from rekindle.serde import cloud_dumps
 from rekindle.testing import ManualClock
 from tests.environments import environment
+from tests.keyed_backends import BACKENDS
 from tests.whole_state import whole_parts
 
 
@@ -79,7 +80,10 @@ class WindowDriver:
         assert node.kind is OperatorKind.WINDOW
         self.clock = clock or ManualClock()
         groups = key_group_range(node.max_parallelism, 1, 0)
-        keyed = windowed_backend(node, groups, KeyedStateOptions(clock=self.clock))
+        shape = windowed_shape(node, groups, allow_pickle=True)
+        arguments = {"key_codec": shape.key_codec, "key_group_of": shape.key_group_of}
+        backend = BACKENDS[plan.settings.state_backend.name]
+        keyed = backend(shape.max_parallelism, groups, KeyedStateOptions(clock=self.clock), **arguments)
         timers = InternalTimers(node.max_parallelism, groups)
         self.metrics = TaskMetricGroup(self.clock, ())
         context = OperatorContext(

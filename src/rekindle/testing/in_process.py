@@ -275,11 +275,13 @@ class InProcessJob:
         """End the job as a killed process ends: no function is finished, closed or notified."""
         for task in self.tasks.values():
             task.cancel()
+        self._services.backends.close()
         self._directory.cleanup()
 
     def close(self) -> list[tuple[str, BaseException]]:
         """Close every function; return the errors by subtask."""
         errors = [error for task in self.tasks.values() for error in task.close()]
+        self._services.backends.close()
         self._directory.cleanup()
         return errors
 
