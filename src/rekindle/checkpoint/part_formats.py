@@ -27,8 +27,11 @@ class OperatorStatePart(msgspec.Struct, array_like=True, frozen=True):
     name: str
     distribution: Distribution
     type_name: str
+    #: Empty if there is a schema: older versions wrote the type's canonical name instead.
     fingerprint: str
     entries: list[bytes]
+    #: What the entries were written with (`type_schema.decode_state_schema`); empty in parts of older versions.
+    schema: bytes = b""
 
 
 class _Part(msgspec.Struct, array_like=True, frozen=True):

@@ -15,6 +15,7 @@ from rekindle.errors import SerializationError
 from rekindle.runtime.key_bytes import owned_key
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.state.spec import Codec
+from rekindle.serde.type_schema import encode_schema
 
 FORMAT_VERSION: Final = 2
 
@@ -40,6 +41,8 @@ class TimerPart(msgspec.Struct, array_like=True, frozen=True):
     processing: TimerColumns
     removed_event: TimerColumns = TimerColumns()
     removed_processing: TimerColumns = TimerColumns()
+    #: What the keys were written with (`type_schema.decode_schema`); empty in parts of older versions.
+    key_schema: bytes = b""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -106,6 +109,7 @@ class CapturedTimers:
         self._key_codec = key_codec
         self._namespace_codec = namespace_codec
         self._also = also
+        self._key_schema = encode_schema(key_codec.schema)
 
     def encode(self) -> Iterator[tuple[int, bytes]]:
         """Encode (key group, part) pairs; key groups without timers get none."""
@@ -140,6 +144,7 @@ class CapturedTimers:
             processing,
             removed_event,
             removed_processing,
+            self._key_schema,
         )
         return _encode(part)
 

@@ -12,6 +12,7 @@ import msgspec
 
 from rekindle.errors import SerializationError, TypeMismatchError
 from rekindle.serde.pickle_by_value import cloud_dumps
+from rekindle.serde.type_schema import TypeSchema
 
 Converter = Callable[[Any], Any]
 Buffer = bytes | bytearray | memoryview
@@ -45,6 +46,10 @@ class WireType(Protocol):
 
     def exact_class(self) -> type | None:
         """The exact class that values must have to be restored unchanged; None when any fitting value is."""
+        ...
+
+    def schema(self) -> TypeSchema:
+        """The schema that is written beside stored values."""
         ...
 
 

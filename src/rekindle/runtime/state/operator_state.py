@@ -162,7 +162,8 @@ class _Registered:
         else:
             pairs = self.entries.items()
             data = [part for field, value in pairs for part in (encoded(field, fields), encoded(value, values))]
-        return OperatorStatePart(self.spec.name, self.distribution, self.spec.type_name, self.spec.fingerprint, data)
+        spec = self.spec
+        return OperatorStatePart(spec.name, self.distribution, spec.type_name, "", data, spec.stored_schema(None))
 
     def load(self, part: OperatorStatePart) -> None:
         if part.distribution is not self.distribution:

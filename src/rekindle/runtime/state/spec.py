@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -21,6 +21,7 @@ from rekindle.datastream.state import (
 from rekindle.errors import RekindleError, StateAccessError
 from rekindle.runtime.immutability import type_is_immutable
 from rekindle.serde import value_codec_for
+from rekindle.serde.type_schema import StateSchema, TypeSchema, encode_state_schema
 
 if TYPE_CHECKING:
     from rekindle.runtime.state.ttl.expiry import TtlSettings
@@ -42,6 +43,11 @@ Buffer = bytes | bytearray | memoryview | msgspec.Raw
 
 class Codec(Protocol):
     """One value to bytes and back (`rekindle.serde.ValueCodec`)."""
+
+    @property
+    def schema(self) -> TypeSchema:
+        """The schema of the values that it writes."""
+        ...
 
     def encode(self, value: Any, /) -> bytes:
         """The value as bytes, never empty."""
@@ -81,7 +87,7 @@ class StateSpec:
 
     name: str
     kind: StateKind
-    #: The type's name for messages, and its fingerprint: types with the same fingerprint read each other's bytes.
+    #: The type's name for messages, and its fingerprint, by which two registrations of a name are compared.
     type_name: str
     fingerprint: str
     values: Codec
@@ -93,6 +99,16 @@ class StateSpec:
     #: Converters that give rows in values, and in the keys of a map, their field names; None: they contain no rows.
     shape: Converter | None = None
     shape_field: Converter | None = None
+    _stored: dict[TypeSchema | None, bytes] = field(init=False, default_factory=dict, compare=False, repr=False)
+
+    def stored_schema(self, keys: TypeSchema | None) -> bytes:
+        """The schema that is written beside the values; `keys` is that of the rows' keys, None in operator state."""
+        stored = self._stored.get(keys)
+        if stored is None:
+            fields = None if self.fields is None else self.fields.schema
+            schema = StateSchema(self.values.schema, fields, keys, timed=self.ttl is not None)
+            stored = self._stored[keys] = encode_state_schema(schema)
+        return stored
 
     def check_same(self, other: StateSpec) -> None:
         """Raise StateAccessError unless the other spec has the same kind, type and time to live."""
