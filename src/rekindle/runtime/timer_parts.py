@@ -14,6 +14,7 @@ import msgspec
 from rekindle.errors import SerializationError
 from rekindle.runtime.key_bytes import owned_key
 from rekindle.runtime.key_hash import key_group
+from rekindle.runtime.state.evolution import evolved_keys
 from rekindle.runtime.state.spec import Codec
 from rekindle.serde.type_schema import encode_schema
 
@@ -54,8 +55,8 @@ class TimersOfGroup:
 
     __slots__ = ("event", "processing", "removed_event", "removed_processing")
 
-    def __init__(self, part: TimerPart, key_codec: Codec, namespace_codec: Codec) -> None:
-        keys = key_codec.decode_all(part.keys)
+    def __init__(self, part: TimerPart, key_codec: Codec, namespace_codec: Codec, allow_pickle: bool) -> None:
+        keys = key_codec.decode_all(evolved_keys(part.keys, part.key_schema, key_codec, allow_pickle))
         namespaces = namespace_codec.decode_all(part.namespaces)
 
         def timers(columns: TimerColumns) -> Iterator[Timer]:
@@ -69,7 +70,9 @@ class TimersOfGroup:
         self.removed_processing = timers(part.removed_processing)
 
 
-def decode_timers(group: int, data: bytes, key_codec: Codec, namespace_codec: Codec) -> TimersOfGroup:
+def decode_timers(
+    group: int, data: bytes, key_codec: Codec, namespace_codec: Codec, *, allow_pickle: bool = False
+) -> TimersOfGroup:
     """Decode the timers of a part; SerializationError if the bytes are damaged or have another format."""
     try:
         part = _decode(data)
@@ -80,7 +83,7 @@ def decode_timers(group: int, data: bytes, key_codec: Codec, namespace_codec: Co
             f"The timers of key group {group} have format {part.version}; this version of Rekindle reads "
             f"{FORMAT_VERSION}: use the version that wrote it."
         )
-    return TimersOfGroup(part, key_codec, namespace_codec)
+    return TimersOfGroup(part, key_codec, namespace_codec, allow_pickle)
 
 
 class TimerLists(NamedTuple):
