@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 from rekindle.common import Row, Time, Types, TypeSerializer, WatermarkStrategy, aliases
 from rekindle.datastream import (
     AggregateFunction,
+    AsyncDataStream,
+    AsyncFunction,
     CheckpointedFunction,
     KeyedBroadcastProcessFunction,
     KeyedProcessFunction,
@@ -355,6 +358,33 @@ def test_broadcast_state_evolves():
     assert set(map(repr, found)) == {"5.0"}
     with pytest.raises(AssertionError, match="State 'rules': field 'amount' was saved as Long"):
         assert_evolves(program(Order1), program(Text))
+
+
+class Waiting(AsyncFunction):
+    """Never answers, or at once."""
+
+    def __init__(self, answers: bool) -> None:
+        self.answers = answers
+
+    async def async_invoke(self, value):
+        if not self.answers:
+            await asyncio.Event().wait()
+        return [value]
+
+
+def test_elements_in_flight_of_async_calls_evolve():
+    def program(cls, answers):
+        def build(env):
+            typed = env.from_collection(NUMBERS, int).map(lambda n: cls(amount=n), cls)
+            return AsyncDataStream.unordered_wait(typed, Waiting(answers), Time.hours(1), 100, cls).uid("waits")
+
+        return build
+
+    found = assert_evolves(program(Order1, False), program(Order2, True))
+    assert sorted(order.amount for order in found) == NUMBERS
+    assert {type(order.amount) for order in found[:6]} == {float}
+    with pytest.raises(AssertionError, match="The elements in flight: field 'amount' was saved as Long"):
+        assert_evolves(program(Order1, False), program(Text, True))
 
 
 # -- operators that are gone -------------------------------------------------------------------------------------------

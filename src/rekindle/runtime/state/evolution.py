@@ -173,6 +173,13 @@ def evolved_entries(spec: StateSpec, part: OperatorStatePart) -> list[bytes]:
     return [entry for pair in zip(fields, values, strict=True) for entry in pair]
 
 
+def evolved_elements(
+    subject: str, elements: list[bytes], schema: bytes, codec: Codec, allow_pickle: bool
+) -> list[bytes]:
+    """Elements that `codec.encode` wrote under another schema, as the program's codec reads them."""
+    return _evolved_each(elements, _migration(subject, decode_schema(schema), codec, allow_pickle))
+
+
 def _evolved_each(entries: list[bytes], migrate: Callable[[Buffer], bytes] | None) -> list[bytes]:
     if migrate is None:
         return entries
