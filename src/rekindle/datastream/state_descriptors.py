@@ -48,7 +48,8 @@ class StateDescriptor(ABC):
         """Let a serializer of your own write the state's values, in place of their type's encoding.
 
         The checkpoint knows it by its name and version (`rekindle.common.TypeSerializer`). State that was saved without
-        it is read by the declared type. In a list state it writes each element, in a map state each value.
+        it is read by the declared type. In a list state it writes each element, in a map state each value. It may be
+        called on another thread than the function, so it must not change itself.
         """
         self._serializer = self._checked_serializer(serializer)
 

@@ -108,4 +108,4 @@ def _key_form(schema: TypeSchema) -> Any:
     kind = {"Byte": "Long", "Short": "Long", "Integer": "Long", "BigInteger": "Long", "Float": "Double"}
     parts = [_key_form(part) for part in schema.parts]
     fields = [(each.name, _key_form(each.type)) for each in schema.fields]
-    return kind.get(schema.kind, schema.kind), schema.name, parts, fields, schema.positional, schema.symbols
+    return kind.get(schema.kind, schema.kind), schema.name, parts, fields, schema.positional

@@ -73,7 +73,8 @@ class _Resolution:
         if old.kind in COLLECTIONS and new.kind in COLLECTIONS and (old.kind in _SETS) == (new.kind in _SETS):
             return _each(self.between(old.parts[0], new.parts[0], f"{path}[]"))
         if old.kind == "Literal" and new.kind in ("Literal", "String", "Long"):
-            return _literal(old, new, path)
+            _check_literal(old, new, path)
+            return None
         if old.kind != new.kind:
             raise _changed(path, old, new)
         match old.kind:
@@ -85,7 +86,8 @@ class _Resolution:
                 return self._tuple(old, new, path)
             case "Enum":
                 check_class_name(old, new, path)
-                return _symbols(old, new, path)
+                _check_symbols(old, new, path)
+                return None
         if old.name != new.name:
             raise _changed(path, old, new)
         return None
@@ -180,7 +182,7 @@ def _exact_float(value: int) -> float:
     return converted
 
 
-def _symbols(old: TypeSchema, new: TypeSchema, path: str) -> None:
+def _check_symbols(old: TypeSchema, new: TypeSchema, path: str) -> None:
     """Refuse an enum or literal that lacks a former value: some state may hold it."""
     values = {value for _, value in new.symbols}
     gone = [name for name, value in old.symbols if value not in values]
@@ -188,13 +190,11 @@ def _symbols(old: TypeSchema, new: TypeSchema, path: str) -> None:
         raise SchemaChangeError(path, old, new, f"it has no {gone[0]} any more, which may be among the values.")
 
 
-def _literal(old: TypeSchema, new: TypeSchema, path: str) -> None:
-    wanted = {"String": str, "Long": int}.get(new.kind)
-    if wanted is None:
-        return _symbols(old, new, path)
-    if not all(isinstance(value, wanted) for _, value in old.symbols):
+def _check_literal(old: TypeSchema, new: TypeSchema, path: str) -> None:
+    if new.kind == "Literal":
+        _check_symbols(old, new, path)
+    elif not all(isinstance(value, str) is (new.kind == "String") for _, value in old.symbols):
         raise _changed(path, old, new)
-    return None
 
 
 def _unless_none(convert: Conversion) -> Conversion:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from rekindle.clock import Clock
 from rekindle.coordinator.failure_messages import task_failed
@@ -17,6 +17,7 @@ from rekindle.testing.in_process_checkpoint import InProcessCheckpoint
 from rekindle.testing.survival import Build
 
 _CHECKPOINT_INTERVAL_MS = 1000
+_T = TypeVar("_T")
 
 
 def assert_evolves(
@@ -83,8 +84,8 @@ class _Runs:
     def one_after_another(self, programs: Sequence[Build], *, savepoints: bool) -> list[Any]:
         """Run each program on the state of the one before; return what the last one collects."""
         taken: InProcessCheckpoint | None = None
-        for build, _ in pairwise(programs):
-            taken = _unless_refused(lambda build=build, taken=taken: self._interrupted(build, taken, savepoints))
+        for build in programs[:-1]:
+            taken = _unless_refused(partial(self._interrupted, build, taken, savepoints))
         return _unless_refused(lambda: self._job(programs[-1], taken).run())
 
     def _interrupted(self, build: Build, restore: InProcessCheckpoint | None, savepoint: bool) -> InProcessCheckpoint:
@@ -105,7 +106,7 @@ class _Runs:
         return InProcessJob.of(build(env), clock, self._records_per_epoch, restore)
 
 
-def _unless_refused(run: Callable[[], Any]) -> Any:
+def _unless_refused(run: Callable[[], _T]) -> _T:
     """Run; a refusal of restored state becomes an AssertionError with the sentence that a job on Spark would show."""
     try:
         return run()

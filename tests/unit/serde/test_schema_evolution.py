@@ -313,6 +313,32 @@ class TestRecords:
         renamed = aliases("Order", amount=("cost", "price"))(Purchase)
         assert evolved(V1.Order, renamed, V1.Order(1, 5, "x")) == [Purchase(1, 5, "x")]
 
+    def test_every_kind_of_class_can_have_aliases(self):
+        @aliases("Order", cost="price")
+        class AsStruct(msgspec.Struct):
+            cost: int
+
+        @aliases("Order", cost="price")
+        class AsTuple(NamedTuple):
+            cost: int
+
+        @aliases("Order", cost="price")
+        class AsDict(TypedDict):
+            cost: int
+
+        order = V1.Order(1, 5, "x")
+        assert evolved(V1.Order, AsStruct, order) == [AsStruct(5)]
+        assert evolved(V1.Order, AsTuple, order) == [AsTuple(5)]
+        assert evolved(V1.Order, AsDict, order) == [{"cost": 5}]
+
+    def test_an_enum_can_have_an_alias(self):
+        @aliases("Colour")
+        class Hue(enum.Enum):
+            RED = "r"
+            BLUE = "b"
+
+        assert evolved(V1.Colour, Hue, V1.Colour.RED) == [Hue.RED]
+
     def test_an_alias_of_a_field_that_is_not_there_is_refused(self):
         with pytest.raises(TypeMismatchError, match="Order has no field 'cost'"):
             aliases(cost="price")(V1.Order)
