@@ -6,9 +6,10 @@ another come together under a third one. Parts of older versions have no schema:
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -19,9 +20,11 @@ from rekindle.runtime.state.keyed_state_format import NONE_VALUE, StatePart, lis
 from rekindle.runtime.state.spec import Codec, StateKind, StateSpec
 from rekindle.runtime.state.ttl.expiry import TimedCodec, is_timed, reader
 from rekindle.serde.column_migration import Buffer, Migration, check_same_keys, column_migration
+from rekindle.serde.record_evolution import dropped_fields
 from rekindle.serde.schema_changes import SchemaChangeError
 from rekindle.serde.type_schema import StateSchema, decode_schema, decode_state_schema, encode_state_schema
 
+_LOG: Final = logging.getLogger("rekindle.state")
 _encode = msgspec.msgpack.Encoder().encode
 _decode_timed = msgspec.msgpack.Decoder(tuple[Raw, Raw]).decode
 _decode_array = msgspec.msgpack.Decoder(list[Raw]).decode
@@ -60,11 +63,14 @@ def _migrations(spec: StateSpec, part: StatePart | OperatorStatePart, key_codec:
     values = spec.values.untimed if isinstance(spec.values, TimedCodec) else spec.values
     fields = spec.fields if stored.fields is not None else None
     subject = f"State '{spec.name}'"
-    return Migrations(
+    found = Migrations(
         _keys_migration(stored, key_codec, allow_pickle, f"{subject}: its key"),
         _migration(subject, stored.values, values, allow_pickle),
         _migration(f"{subject}, the keys of the map", stored.fields, fields, allow_pickle),
     )
+    if values.schema.kind != "Serializer":  # the declared type is only a help to get there
+        _warn_dropped(spec, stored)
+    return found
 
 
 def _keys_migration(stored: StateSchema, key_codec: Codec | None, allow_pickle: bool, subject: str) -> Migration:
@@ -84,6 +90,18 @@ def _migration(subject: str, old: Any, codec: Codec | None, allow_pickle: bool) 
         return column_migration(old, codec, allow_pickle=allow_pickle)
     except SchemaChangeError as error:
         raise IncompatibleStateError(f"{subject}: {error}") from None
+
+
+def _warn_dropped(spec: StateSpec, stored: StateSchema) -> None:
+    for gone in dropped_fields(stored.values, spec.values.schema):
+        _LOG.warning(
+            "State '%s': the values of its saved field '%s' are dropped, because %s has no such field; if it was "
+            "renamed, say so with @aliases(new_name='%s').",
+            spec.name,
+            gone,
+            spec.type_name,
+            gone.rpartition(".")[2],
+        )
 
 
 # -- keyed state -------------------------------------------------------------------------------------------------------
