@@ -19,9 +19,11 @@ from rekindle.errors import IncompatibleStateError
 from rekindle.runtime.state.keyed_state_format import NONE_VALUE, StatePart, list_operations, map_operations
 from rekindle.runtime.state.spec import Codec, StateKind, StateSpec
 from rekindle.runtime.state.ttl.expiry import TimedCodec, is_timed, reader
+from rekindle.serde.chunk_codecs import ChunkCodec
 from rekindle.serde.column_migration import Buffer, Migration, check_same_keys, column_migration
 from rekindle.serde.record_evolution import dropped_fields
 from rekindle.serde.schema_changes import SchemaChangeError
+from rekindle.serde.schema_evolution import conversion
 from rekindle.serde.type_schema import StateSchema, decode_schema, decode_state_schema, encode_state_schema
 
 _LOG: Final = logging.getLogger("rekindle.state")
@@ -196,6 +198,17 @@ def evolved_elements(
 ) -> list[bytes]:
     """Elements that `codec.encode` wrote under another schema, as the program's codec reads them."""
     return _evolved_each(elements, _migration(subject, decode_schema(schema), codec, allow_pickle))
+
+
+def chunk_conversion(subject: str, schema: bytes, codec: ChunkCodec) -> Migration:
+    """The way from the records of stored chunks to those that the program's codec reads; None: the same bytes."""
+    if not schema:
+        return None
+    try:
+        convert = conversion(decode_schema(schema), codec.schema)
+    except SchemaChangeError as error:
+        raise IncompatibleStateError(f"{subject}: {error}") from None
+    return None if convert is None else lambda data: _encode(list(map(convert, msgspec.msgpack.decode(data))))
 
 
 def _evolved_each(entries: list[bytes], migrate: Callable[[Buffer], bytes] | None) -> list[bytes]:
