@@ -112,18 +112,28 @@ def _warn_dropped(spec: StateSpec, stored: StateSchema) -> None:
 def reads_as_is(spec: StateSpec, part: StatePart, key_codec: Codec) -> bool:
     """Whether a part's bytes are what the spec's codecs would write: same schema, same codec, same use of timestamps.
 
+    Of a part without a schema, which an older version wrote, nobody knows.
+
     :raises IncompatibleStateError: when the program cannot read the part at all.
     """
-    return not migrations(spec, part, key_codec).needed and is_timed(part) is (spec.ttl is not None)
+    needed = migrations(spec, part, key_codec).needed
+    return bool(part.schema) and not needed and is_timed(part) is (spec.ttl is not None)
 
 
 def rewritten(spec: StateSpec, part: StatePart, key_codec: Codec) -> StatePart:
-    """A part decoded by the schema it was written with, and encoded anew by the spec's codecs, timestamps included."""
+    """A part decoded by the schema it was written with, and encoded anew by the spec's codecs, timestamps included.
+
+    Raises one of `spec.UNREADABLE` for a value that does not fit.
+    """
     if reads_as_is(spec, part, key_codec):
         return part
     evolved_part = evolved(spec, part, key_codec)
-    read = reader(spec, evolved_part)
-    operations = _with_columns(evolved_part, lambda data: spec.values.encode_all(read(data)), None)
+    read, fields = reader(spec, evolved_part), spec.fields
+    operations = _with_columns(
+        evolved_part,
+        lambda data: spec.values.encode_all(read(data)),
+        None if fields is None else lambda data: fields.encode_all(fields.decode_all(data)),
+    )
     schema = spec.stored_schema(key_codec.schema)
     return msgspec.structs.replace(evolved_part, fingerprint="", operations=operations, schema=schema)
 
