@@ -27,8 +27,11 @@ class OperatorStatePart(msgspec.Struct, array_like=True, frozen=True):
     name: str
     distribution: Distribution
     type_name: str
+    #: Empty if there is a schema: older versions wrote the type's canonical name instead.
     fingerprint: str
     entries: list[bytes]
+    #: What the entries were written with (`type_schema.decode_state_schema`); empty in parts of older versions.
+    schema: bytes = b""
 
 
 class _Part(msgspec.Struct, array_like=True, frozen=True):
@@ -84,6 +87,8 @@ class SourceState(msgspec.Struct, array_like=True, frozen=True):
     version: int = FORMAT_VERSION
     #: Chunks that a source function had collected and its chain had not processed (unaligned checkpoints).
     in_flight: list[bytes] = []
+    #: What the records of these chunks were written with (`type_schema.decode_schema`); older versions wrote none.
+    in_flight_schema: bytes = b""
 
     def encode(self) -> bytes:
         """Encode the state."""

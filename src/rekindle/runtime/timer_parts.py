@@ -14,7 +14,9 @@ import msgspec
 from rekindle.errors import SerializationError
 from rekindle.runtime.key_bytes import owned_key
 from rekindle.runtime.key_hash import key_group
+from rekindle.runtime.state.evolution import evolved_keys
 from rekindle.runtime.state.spec import Codec
+from rekindle.serde.type_schema import encode_schema
 
 FORMAT_VERSION: Final = 2
 
@@ -40,6 +42,8 @@ class TimerPart(msgspec.Struct, array_like=True, frozen=True):
     processing: TimerColumns
     removed_event: TimerColumns = TimerColumns()
     removed_processing: TimerColumns = TimerColumns()
+    #: What the keys were written with (`type_schema.decode_schema`); empty in parts of older versions.
+    key_schema: bytes = b""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -51,8 +55,8 @@ class TimersOfGroup:
 
     __slots__ = ("event", "processing", "removed_event", "removed_processing")
 
-    def __init__(self, part: TimerPart, key_codec: Codec, namespace_codec: Codec) -> None:
-        keys = key_codec.decode_all(part.keys)
+    def __init__(self, part: TimerPart, key_codec: Codec, namespace_codec: Codec, allow_pickle: bool) -> None:
+        keys = key_codec.decode_all(evolved_keys(part.keys, part.key_schema, key_codec, allow_pickle))
         namespaces = namespace_codec.decode_all(part.namespaces)
 
         def timers(columns: TimerColumns) -> Iterator[Timer]:
@@ -66,7 +70,9 @@ class TimersOfGroup:
         self.removed_processing = timers(part.removed_processing)
 
 
-def decode_timers(group: int, data: bytes, key_codec: Codec, namespace_codec: Codec) -> TimersOfGroup:
+def decode_timers(
+    group: int, data: bytes, key_codec: Codec, namespace_codec: Codec, *, allow_pickle: bool = False
+) -> TimersOfGroup:
     """Decode the timers of a part; SerializationError if the bytes are damaged or have another format."""
     try:
         part = _decode(data)
@@ -77,7 +83,7 @@ def decode_timers(group: int, data: bytes, key_codec: Codec, namespace_codec: Co
             f"The timers of key group {group} have format {part.version}; this version of Rekindle reads "
             f"{FORMAT_VERSION}: use the version that wrote it."
         )
-    return TimersOfGroup(part, key_codec, namespace_codec)
+    return TimersOfGroup(part, key_codec, namespace_codec, allow_pickle)
 
 
 class TimerLists(NamedTuple):
@@ -106,6 +112,7 @@ class CapturedTimers:
         self._key_codec = key_codec
         self._namespace_codec = namespace_codec
         self._also = also
+        self._key_schema = encode_schema(key_codec.schema)
 
     def encode(self) -> Iterator[tuple[int, bytes]]:
         """Encode (key group, part) pairs; key groups without timers get none."""
@@ -140,6 +147,7 @@ class CapturedTimers:
             processing,
             removed_event,
             removed_processing,
+            self._key_schema,
         )
         return _encode(part)
 

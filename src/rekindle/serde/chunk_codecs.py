@@ -6,12 +6,13 @@ import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from rekindle.errors import SerializationError, TypeMismatchError
 from rekindle.serde.pickle_by_value import cloud_dumps
+from rekindle.serde.type_schema import TypeSchema
 
 Converter = Callable[[Any], Any]
 Buffer = bytes | bytearray | memoryview
@@ -47,11 +48,20 @@ class WireType(Protocol):
         """The exact class that values must have to be restored unchanged; None when any fitting value is."""
         ...
 
+    def schema(self) -> TypeSchema:
+        """The schema that is written beside stored values."""
+        ...
+
 
 class ChunkCodec(Protocol):
     """Encodes a list of records as one payload, and decodes it."""
 
     name: str
+
+    @property
+    def schema(self) -> TypeSchema:
+        """The schema of the records, for chunks that wait in a checkpoint."""
+        ...
 
     def encode(self, records: list[Any]) -> bytes:
         """The records as one payload."""
@@ -79,8 +89,14 @@ class MsgpackChunkCodec:
 
     name = "msgpack"
 
+    @property
+    def schema(self) -> TypeSchema:
+        """The schema of the records, for chunks that wait in a checkpoint."""
+        return self._schema_of()
+
     def __init__(self, type_info: WireType) -> None:
         self._declared = str(type_info)
+        self._schema_of = type_info.schema
         self._to_wire = type_info.to_wire()
         self._from_wire = type_info.from_wire()
         exact = type_info.exact_class()
@@ -155,6 +171,7 @@ class PickleChunkCodec:
     """One pickled list of records: for streams without a declared type, between slots of one job."""
 
     name = "pickle"
+    schema: Final = TypeSchema("Other", "Any")
 
     def encode(self, records: list[Any]) -> bytes:
         """The records as one payload; SerializationError names the record that cannot be pickled."""

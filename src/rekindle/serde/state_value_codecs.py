@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -15,12 +16,18 @@ from rekindle.serde.chunk_codecs import CANNOT_ENCODE, Buffer, WireType
 from rekindle.serde.class_registry import class_name
 from rekindle.serde.pickle_by_value import cloud_dumps
 from rekindle.serde.tagged_codec import PICKLED, NotTaggableError, decoder_for, encode, is_taggable, lower, tagged_dumps
+from rekindle.serde.type_schema import TypeSchema
 
 
 class ValueCodec(Protocol):
     """Encodes one value as bytes, and decodes it."""
 
     name: str
+
+    @property
+    def schema(self) -> TypeSchema:
+        """The schema of the values that it writes."""
+        ...
 
     def encode(self, value: Any) -> bytes:
         """Encode one value."""
@@ -71,6 +78,7 @@ class MsgpackValueCodec:
 
     def __init__(self, type_info: WireType) -> None:
         self._declared = str(type_info)
+        self._schema_of = type_info.schema
         self._to_wire = type_info.to_wire()
         self._from_wire = type_info.from_wire()
         exact = type_info.exact_class()
@@ -80,6 +88,11 @@ class MsgpackValueCodec:
         self._decode = msgspec.msgpack.Decoder(element).decode
         self._decode_all = msgspec.msgpack.Decoder(list[element]).decode
         self._fitting = _FITTING.get(type_info.python_type(), frozenset()) if self._to_wire is None else frozenset()
+
+    @cached_property
+    def schema(self) -> TypeSchema:
+        """The schema of the declared type."""
+        return self._schema_of()
 
     def encode(self, value: Any) -> bytes:
         """Encode one value; TypeMismatchError when it is not of the declared type."""
@@ -140,6 +153,7 @@ class TaggedValueCodec:
     """The tagged codec, with pickle for values that are not taggable if that is allowed."""
 
     name = "tagged"
+    schema: Final = TypeSchema("Tagged")
 
     def __init__(self, types: Iterable[type], allow_pickle: bool) -> None:
         self._types = tuple(types)

@@ -12,6 +12,7 @@ from typing import Any
 from rekindle.common.time import Instant
 from rekindle.common.type_system.type_information import Converter, TypeInformation
 from rekindle.errors import TypeMismatchError
+from rekindle.serde.type_schema import TypeSchema
 
 
 class BasicType(Enum):
@@ -72,6 +73,9 @@ class BasicTypeInfo(TypeInformation):
 
     def fingerprint(self) -> str:
         return self._basic_type.value
+
+    def schema(self) -> TypeSchema:
+        return TypeSchema(self._basic_type.value)
 
     def __repr__(self) -> str:
         return self._basic_type.value
@@ -208,6 +212,9 @@ class DateTypeInfo(TypeInformation):
     def fingerprint(self) -> str:
         return "Date"
 
+    def schema(self) -> TypeSchema:
+        return TypeSchema("Date")
+
     def __repr__(self) -> str:
         return "Date"
 
@@ -231,6 +238,9 @@ class TimeTypeInfo(TypeInformation):
 
     def fingerprint(self) -> str:
         return "Time"
+
+    def schema(self) -> TypeSchema:
+        return TypeSchema("Time")
 
     def __repr__(self) -> str:
         return "Time"
@@ -257,6 +267,9 @@ class TimestampTypeInfo(TypeInformation):
 
     def fingerprint(self) -> str:
         return "Timestamp"
+
+    def schema(self) -> TypeSchema:
+        return TypeSchema("Timestamp")
 
     def __repr__(self) -> str:
         return "Timestamp"
@@ -298,6 +311,9 @@ class LocalTimeTypeInfo(TypeInformation):
     def fingerprint(self) -> str:
         return self._time_type.value
 
+    def schema(self) -> TypeSchema:
+        return TypeSchema(self._time_type.value)
+
     def __repr__(self) -> str:
         return self._time_type.value
 
@@ -317,6 +333,9 @@ class PickledBytesTypeInfo(TypeInformation):
 
     def fingerprint(self) -> str:
         return "Pickled"
+
+    def schema(self) -> TypeSchema:
+        return TypeSchema("Tagged")
 
     def __repr__(self) -> str:
         return "Pickled"

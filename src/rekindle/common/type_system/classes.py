@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+from rekindle.common.type_system.hint_schemas import schema_of_hint
 from rekindle.common.type_system.inspection import Inspection, inspect_hint
 from rekindle.common.type_system.type_information import TypeInformation
+from rekindle.serde.type_schema import TypeSchema
 
 
 class PythonTypeInfo(TypeInformation):
@@ -35,6 +37,9 @@ class PythonTypeInfo(TypeInformation):
 
     def fingerprint(self) -> str:
         return self._inspection.fingerprint
+
+    def schema(self) -> TypeSchema:
+        return TypeSchema("Tagged") if self.pickle_reason() is not None else schema_of_hint(self._hint)
 
     def __repr__(self) -> str:
         return self._inspection.name

@@ -24,9 +24,11 @@ from rekindle.common.type_system.type_information import (
     coerce,
     first_pickle_reason,
     nullable,
+    nullable_schema,
 )
 from rekindle.common.types import ROW_KINDS, Row, make_row, names_by_position
 from rekindle.errors import TypeMismatchError
+from rekindle.serde.type_schema import FieldSchema, TypeSchema
 
 _BYTE = BasicTypeInfo(BasicType.BYTE)
 
@@ -48,6 +50,11 @@ class _Composite(TypeInformation):
 
     def _name(self) -> str:
         raise NotImplementedError
+
+    def schema(self) -> TypeSchema:
+        if self.pickle_reason() is not None:
+            return TypeSchema("Tagged")
+        return TypeSchema(self._name(), parts=tuple(map(nullable_schema, self._parts)))
 
     def fingerprint(self) -> str:
         return f"{self._name()}<{','.join(part.fingerprint() for part in self._parts)}>"
@@ -119,6 +126,7 @@ class RowTypeInfo(_Composite):
         if field_names is not None and len(set(field_names)) != len(field_names):
             raise TypeMismatchError(f"The field names of a row type must differ: {list(field_names)}.")
         self._field_names = None if field_names is None else list(field_names)
+        self._aliases: dict[str, tuple[str, ...]] = {}
 
     def get_field_names(self) -> list[str]:
         """The names of the fields; f0, f1, ... when none were given."""
@@ -155,6 +163,30 @@ class RowTypeInfo(_Composite):
 
     def _identity(self) -> Any:
         return tuple(self._parts)
+
+    def with_aliases(self, **former_names: str | tuple[str, ...]) -> RowTypeInfo:
+        """The same type with former names of fields, under which older checkpoints know them.
+
+        >>> RowTypeInfo([int, float], ["id", "amount"]).with_aliases(amount="price")
+        Row<id: Long, amount: Double>
+        """
+        unknown = [name for name in former_names if name not in (self._field_names or ())]
+        if unknown:
+            raise TypeMismatchError(f"{self!r} has no field {unknown[0]!r}: write new_name='former_name'.")
+        renamed = RowTypeInfo(self._parts, self._field_names)
+        renamed._aliases = {
+            name: (former,) if isinstance(former, str) else tuple(former) for name, former in former_names.items()
+        }
+        return renamed
+
+    def schema(self) -> TypeSchema:
+        if self.pickle_reason() is not None:
+            return TypeSchema("Tagged")
+        fields = tuple(
+            FieldSchema(name, nullable_schema(part), aliases=self._aliases.get(name, ()))
+            for name, part in zip(self.get_field_names(), self._parts, strict=True)
+        )
+        return TypeSchema("Row", fields=fields, positional=self._field_names is None)
 
     def fingerprint(self) -> str:
         if self._field_names is None:
@@ -250,6 +282,9 @@ class PrimitiveArrayTypeInfo(ListTypeInfo):
     def _wire_type(self, parts: list[Any]) -> Any:
         return bytes if self._parts[0] == _BYTE else super()._wire_type(parts)
 
+    def schema(self) -> TypeSchema:
+        return TypeSchema("Bytes") if self._parts[0] == _BYTE else super().schema()
+
     def _name(self) -> str:
         return "PrimitiveArray"
 
@@ -303,6 +338,9 @@ class ExternalTypeInfo(TypeInformation):
 
     def pickle_reason(self) -> str | None:
         return self._type_info.pickle_reason()
+
+    def schema(self) -> TypeSchema:
+        return self._type_info.schema()
 
     def fingerprint(self) -> str:
         return self._type_info.fingerprint()

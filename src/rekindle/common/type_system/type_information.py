@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from rekindle.errors import TypeMismatchError
+from rekindle.serde.type_schema import TypeSchema
 
 Converter = Callable[[Any], Any]
 
@@ -42,6 +44,15 @@ class TypeInformation(ABC):
 
     @abstractmethod
     def __repr__(self) -> str: ...
+
+    def schema(self) -> TypeSchema:
+        """The schema that is written beside stored values; a type that has none is known by its fingerprint.
+
+        >>> from rekindle.common.typeinfo import Types
+        >>> Types.MAP(Types.STRING(), Types.LONG()).schema()
+        Map<String?, Long?>
+        """
+        return TypeSchema("Other", self.fingerprint())
 
     def shaper(self) -> Converter | None:
         """The conversion that gives rows in a value the names of their type, as functions see them; None: no rows.
@@ -123,6 +134,11 @@ def coerce(hint: Any) -> TypeInformation:
 def first_pickle_reason(types: list[TypeInformation]) -> str | None:
     """The reason why a composite of `types` is pickled: that of the first type that is."""
     return next((reason for reason in (t.pickle_reason() for t in types) if reason is not None), None)
+
+
+def nullable_schema(type_info: TypeInformation) -> TypeSchema:
+    """The schema of a part of this type, which may be None."""
+    return replace(type_info.schema(), nullable=True)
 
 
 def nullable(type_info: TypeInformation) -> Any:

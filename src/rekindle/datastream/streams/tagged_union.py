@@ -6,11 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from rekindle.common.type_system.type_information import Converter, first_pickle_reason, nullable
+from rekindle.common.type_system.type_information import Converter, first_pickle_reason, nullable, nullable_schema
 from rekindle.common.typeinfo import TypeInformation, infer_type_info
 from rekindle.datastream.functions import KeySelector
 from rekindle.errors import TypeMismatchError
 from rekindle.serde import register_value_type
+from rekindle.serde.type_schema import TypeSchema
 
 
 class TaggedUnion(NamedTuple):
@@ -89,6 +90,11 @@ class TaggedUnionTypeInfo(TypeInformation):
         return lambda wired: (
             TaggedUnion(True, of_one(wired[1]), None) if wired[0] else TaggedUnion(False, None, of_two(wired[2]))
         )
+
+    def schema(self) -> TypeSchema:
+        if self.pickle_reason() is not None:
+            return TypeSchema("Tagged")
+        return TypeSchema("TaggedUnion", parts=tuple(map(nullable_schema, self._parts)))
 
     def fingerprint(self) -> str:
         return f"TaggedUnion<{','.join(part.fingerprint() for part in self._parts)}>"

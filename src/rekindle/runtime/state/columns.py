@@ -12,6 +12,7 @@ from rekindle.errors import IncompatibleStateError, SerializationError
 from rekindle.runtime.immutability import all_immutable
 from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeSet, Row
 from rekindle.runtime.state.deferred_capture import SAMPLE_ROWS, Deferred, Overwritten, checked
+from rekindle.runtime.state.evolution import evolved, migrations
 from rekindle.runtime.state.keyed_state_format import (
     REPLACE,
     CapturedColumn,
@@ -205,8 +206,10 @@ class Column:
         """
         spec = self.spec
         check_kind(spec, part)
+        migrations(spec, part, key_codec)  # refuses a type that cannot be read, by name
         load = {StateKind.LIST: self._load_lists, StateKind.MAP: self._load_maps}.get(spec.kind, self._load_values)
         try:
+            part = evolved(spec, part, key_codec)
             return load(part, group, rows, key_codec.decode_all(part.keys))
         except UNREADABLE as error:
             raise unreadable(spec, part, error) from error

@@ -33,9 +33,12 @@ class StatePart(msgspec.Struct, array_like=True, frozen=True):
     name: str
     kind: StateKind
     type_name: str
+    #: Empty if there is a schema: older versions wrote the type's canonical name instead.
     fingerprint: str
     keys: msgspec.Raw
     operations: msgspec.Raw
+    #: What keys and values were written with (`type_schema.decode_state_schema`); empty in parts of older versions.
+    schema: bytes = b""
 
 
 class GroupPart(msgspec.Struct, array_like=True, frozen=True):
@@ -163,7 +166,8 @@ class CapturedState:
         """Encode the captured values; reads nothing that user code can still change."""
         spec = self.spec
         keys = msgspec.Raw(key_codec.encode_all(self.keys))
-        return StatePart(spec.name, spec.kind, spec.type_name, spec.fingerprint, keys, self.operations.encode())
+        schema = spec.stored_schema(key_codec.schema)
+        return StatePart(spec.name, spec.kind, spec.type_name, "", keys, self.operations.encode(), schema)
 
 
 class GroupCapture(Protocol):

@@ -17,6 +17,7 @@ from rekindle.common.types import Row as RowKey
 from rekindle.errors import IncompatibleStateError, SerializationError, StateBackendError
 from rekindle.runtime.key_bytes import canonical_bytes
 from rekindle.runtime.state.columns import check_kind, unreadable
+from rekindle.runtime.state.evolution import migrations, rewritten
 from rekindle.runtime.state.keyed_state_format import REPLACE, StatePart, decode_part, list_operations, map_operations
 from rekindle.runtime.state.rocksdb.element_codecs import NIL
 from rekindle.runtime.state.rocksdb.entry_keys import index_bytes
@@ -24,8 +25,8 @@ from rekindle.runtime.state.rocksdb.rocks_lists import StoredLists, header_of
 from rekindle.runtime.state.rocksdb.rocks_maps import StoredMaps
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
 from rekindle.runtime.state.rocksdb.stored_states import StoredState, packed
-from rekindle.runtime.state.spec import UNREADABLE, StateKind
-from rekindle.runtime.state.ttl.expiry import adopts, reader
+from rekindle.runtime.state.spec import UNREADABLE, Codec, StateKind
+from rekindle.runtime.state.ttl.expiry import adopts
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(StatePart).decode
@@ -89,8 +90,11 @@ class RestoredParts:
 class PartLoader:
     """Loads the parts of one state into the database."""
 
-    def __init__(self, state: StoredState, database: ScratchDatabase, key_group_of: Callable[[Any], int]) -> None:
+    def __init__(
+        self, state: StoredState, database: ScratchDatabase, key_codec: Codec, key_group_of: Callable[[Any], int]
+    ) -> None:
         self._state = state
+        self._key_codec = key_codec
         self._database = database
         self._key_group_of = key_group_of
 
@@ -114,22 +118,17 @@ class PartLoader:
         apply = {StateKind.LIST: self._lists, StateKind.MAP: self._maps}.get(spec.kind, self._values)
         for part in parts:
             check_kind(spec, part)
+            migrations(spec, part, self._key_codec)  # refuses a type that cannot be read, by name
             try:
-                keys = self._state.keys.values(self._state.keys.split(part.keys))
+                part = rewritten(spec, part, self._key_codec)
+                keys = self._key_codec.decode_all(part.keys)
                 apply(part, keys, list(map(canonical_bytes, keys)), merged)
             except UNREADABLE as error:
                 raise unreadable(spec, part, error) from error
         return dict(sorted(merged.items()))
 
-    def _elements(self, part: StatePart, column: Any) -> list[bytes]:
-        """The elements of a column of values, encoded anew if they were saved with another type."""
-        spec, elements = self._state.spec, self._state.elements
-        if part.fingerprint == spec.fingerprint:
-            return elements.split(column)
-        return elements.elements(reader(spec, part)(column))
-
     def _values(self, part: StatePart, keys: list[Any], places: list[bytes], merged: dict[bytes, Any]) -> None:
-        for key, place, element in zip(keys, places, self._elements(part, part.operations), strict=True):
+        for key, place, element in zip(keys, places, self._state.elements.split(part.operations), strict=True):
             if element == NIL:
                 merged.pop(place, None)
             else:
@@ -137,7 +136,7 @@ class PartLoader:
 
     def _lists(self, part: StatePart, keys: list[Any], places: list[bytes], merged: dict[bytes, Any]) -> None:
         operations = list_operations(part)
-        elements = self._elements(part, operations.elements)
+        elements = self._state.elements.split(operations.elements)
         if len(elements) != sum(operations.lengths):
             raise SerializationError(f"{sum(operations.lengths)} elements were saved, but {len(elements)} are there")
         begin = 0
@@ -161,7 +160,7 @@ class PartLoader:
         operations = map_operations(part)
         encoded = state.fields.split(operations.fields)
         fields = list(map(canonical_bytes, state.fields.values(encoded)))
-        values, removed = self._elements(part, operations.values), set(operations.removed)
+        values, removed = self._state.elements.split(operations.values), set(operations.removed)
         if not sum(operations.lengths) == len(fields) == len(values) + len(removed):
             raise SerializationError(f"{sum(operations.lengths)} entries were saved, but {len(fields)} are there")
         remaining, begin = iter(values), 0

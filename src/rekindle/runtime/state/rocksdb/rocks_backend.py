@@ -276,7 +276,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         return handle
 
     def _load_restored(self, state: StoredState) -> None:
-        loader = PartLoader(state, self.database, self._key_group_of)
+        loader = PartLoader(state, self.database, self._key_codec, self._key_group_of)
         for group, parts in self._restored.claim(state.spec.name):
             added = loader.load(group, parts)
             # About: keys that only a later state has are not counted.

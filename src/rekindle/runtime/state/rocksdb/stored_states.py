@@ -65,6 +65,7 @@ class StoredState(ABC):
         self.handle: State | None = None
         self.elements: ElementCodec = element_codec(spec.values)
         self.keys: ElementCodec = element_codec(key_codec)
+        self._schema = spec.stored_schema(key_codec.schema)
         self._prefixes = {group: state_prefix(place.operator, group, place.number) for group in key_groups}
 
     def prefix(self, group: int) -> bytes:
@@ -79,7 +80,7 @@ class StoredState(ABC):
     def part(self, keys: Sequence[bytes], operations: msgspec.Raw) -> StatePart:
         """A part of operations."""
         spec = self.spec
-        return StatePart(spec.name, spec.kind, spec.type_name, spec.fingerprint, self.keys.column(keys), operations)
+        return StatePart(spec.name, spec.kind, spec.type_name, "", self.keys.column(keys), operations, self._schema)
 
     @abstractmethod
     def read(self, found: Sequence[tuple[Row, bytes]]) -> list[Any]:

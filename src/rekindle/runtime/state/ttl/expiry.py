@@ -20,11 +20,12 @@ from rekindle.datastream.state import StateDescriptor, StateTtlConfig
 from rekindle.errors import SerializationError
 from rekindle.runtime.state.keyed_state_format import NONE_VALUE, StatePart, decoded
 from rekindle.runtime.state.spec import Buffer, Codec, StateSpec
+from rekindle.serde.type_schema import TypeSchema, decode_state_schema
 
 #: (last access in ms, value)
 Timed = tuple[int, Any]
 
-#: The prefix of the fingerprint of state with timestamps; part of the snapshot format.
+#: The prefix of the fingerprint of state with timestamps, in parts without a schema.
 TIMED_FINGERPRINT: Final = "ttl:"
 _STAMP: Final = Struct(">q")
 _encode = msgspec.msgpack.Encoder().encode
@@ -81,6 +82,16 @@ class TimedCodec:
         self._values = values
         self._now_ms = now_ms
 
+    @property
+    def untimed(self) -> Codec:
+        """The codec of the values without their timestamps."""
+        return self._values
+
+    @property
+    def schema(self) -> TypeSchema:
+        """The schema of the values, without their timestamps."""
+        return self._values.schema
+
     def encode(self, timed: Timed, /) -> bytes:
         """Encode a pair; its value may be None."""
         stamp, value = timed
@@ -127,6 +138,8 @@ def timed_spec(spec: StateSpec, ttl: TtlSettings, now_ms: Callable[[], int]) -> 
 
 def is_timed(part: StatePart) -> bool:
     """Whether a saved state's values have timestamps."""
+    if part.schema:
+        return decode_state_schema(part.schema).timed
     return part.fingerprint.startswith(TIMED_FINGERPRINT)
 
 

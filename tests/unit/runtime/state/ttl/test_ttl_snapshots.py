@@ -13,6 +13,7 @@ from rekindle.errors import IncompatibleStateError, SerializationError
 from rekindle.runtime.state.keyed_state_format import decode_part
 from rekindle.runtime.state.ttl.expiry import TimedCodec
 from rekindle.serde import value_codec_for
+from rekindle.serde.type_schema import decode_state_schema
 from rekindle.testing import ManualClock
 from tests.unit.runtime.state.ttl.ttl_job import (
     KINDS,
@@ -206,21 +207,23 @@ def test_a_delta_with_timestamps_stands_on_a_base_without() -> None:
     assert Job("list", None, ManualClock(START_MS + 10), parts).at("k").state.get() == [1, 2, 3, 4]
 
 
-def test_fingerprints_tell_state_with_timestamps_apart() -> None:
-    def fingerprints(config: StateTtlConfig | None) -> set[tuple[str, str]]:
+def test_schemas_tell_state_with_timestamps_apart() -> None:
+    def schemas(config: StateTtlConfig | None) -> set[tuple[bool, str]]:
         parts = Job("value", config).at("k").write(7).full()
-        return {(part.fingerprint, part.type_name) for group, data in parts for part in decode_part(group, data)}
+        found = [part for group, data in parts for part in decode_part(group, data)]
+        return {(decode_state_schema(part.schema).timed, part.type_name) for part in found}
 
-    ((plain, plain_type),) = fingerprints(None)
-    assert fingerprints(ttl()) == {(f"ttl:{plain}", f"{plain_type} with time to live")}
+    ((timed, plain_type),) = schemas(None)
+    assert not timed
+    assert schemas(ttl()) == {(True, f"{plain_type} with time to live")}
 
 
 @pytest.mark.parametrize("operations", [[7], [[START_MS], []], [["soon"], [7]]])
 def test_damaged_timestamps_are_refused_by_name(operations: Any) -> None:
     ((group, data),) = [part for part in Job("value", ttl()).at("k").write(7).full() if decode_part(*part)]
-    version, [[*head, good]] = msgspec.msgpack.decode(data)
+    version, [[*head, good, schema]] = msgspec.msgpack.decode(data)
     assert good == [[START_MS], [7]]
-    damaged = msgspec.msgpack.encode([version, [[*head, operations]]])
+    damaged = msgspec.msgpack.encode([version, [[*head, operations, schema]]])
     with pytest.raises(IncompatibleStateError, match=r"'state', saved as value state of .* with time to live, cannot"):
         Job("value", ttl(), parts=[(group, damaged)])
 
