@@ -102,7 +102,7 @@ class WindowDriver:
         own_copy: Callable[[Any], Any] = lambda value: pickle.loads(cloud_dumps(value))  # noqa: E731
         selectors = [selector_function(own_copy(selector)) for selector in node.key_selectors]
         operation = own_copy(node.function)
-        chosen = GeneralWindowOperator if general else window_operator_class(operation)
+        chosen = GeneralWindowOperator if general else window_operator_class(operation, keyed.prefetch is not None)
         self.operator: WindowOperator = chosen(node, context, operation, selectors[0])
         self.keyed, self.timers = keyed, timers
         self.events: list[Any] = []

@@ -16,7 +16,7 @@ from rekindle.datastream.functions import (
 from rekindle.datastream.windowing.evictors import Evictor, TimestampedValue
 from rekindle.datastream.windowing.operation import ContentsKind, WindowContents
 from rekindle.runtime.operators.stateless import method_or_callable
-from rekindle.runtime.operators.windows.contents import CONTENTS, TimestampedContents
+from rekindle.runtime.operators.windows.contents import TimestampedContents
 from rekindle.runtime.operators.windows.contexts import WindowContext
 from rekindle.runtime.state.change_tracking import Row
 
@@ -86,7 +86,7 @@ class Eviction:
 
     def evaluate(self, row: Row, window: Any, evaluate: Callable[[list[Any]], None]) -> None:
         """Evict, evaluate, evict again; remove the evicted elements for good."""
-        held: list[tuple[int, Any]] = row[CONTENTS]
+        held: list[tuple[int, Any]] = self._contents.raw(row)
         elements = [TimestampedValue(value, timestamp) for timestamp, value in held]
         self._evictor.evict_before(elements, len(elements), window, self._context)
         combined = self._combine([each.value for each in elements])

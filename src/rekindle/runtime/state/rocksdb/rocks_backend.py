@@ -191,7 +191,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
     def _let_go(self, rows: list[Row], changed: int) -> None:
         """Forget the marks of rows that leave the cache."""
         for row in rows:
-            if row[ROW_GROUP] >= 0 and all(state.is_empty(row) for state in self._states.values()):
+            if row[ROW_GROUP] >= 0 and self._is_empty(row):
                 self._counts[row[ROW_GROUP]] -= 1
             row[ROW_COLUMNS + 1 :: 2] = [None] * ((len(row) - ROW_COLUMNS) // 2)
         if not changed:
@@ -200,6 +200,9 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         for column, marked in generation.plain.items():
             generation.plain[column] = [row for row in marked if row[column] is generation]
         self.log.bound()
+
+    def _is_empty(self, row: Row) -> bool:
+        return all(state.is_empty(row) for state in self._states.values())
 
     def _save(self, groups: Iterable[int] | None = None) -> None:
         """Write changed rows of these key groups, which stay in the cache."""
@@ -245,7 +248,8 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
 
     def number_of_keys(self) -> int:
         """About the number of keys."""
-        return sum(self._counts.values())
+        emptied = sum(row[ROW_GROUP] >= 0 and self._is_empty(row) for row in self._cache.rows())
+        return sum(self._counts.values()) - emptied
 
     def keys_per_group(self) -> dict[int, int]:
         """Key group -> about the number of its keys."""

@@ -51,6 +51,9 @@ class RowCache:
         """The row of a key that is not in `front`; puts it there."""
         row = self._old.pop(key, None)
         if row is None:
+            row = dict.get(self.front, key)  # the caller may have bound the `get` of an older `front`
+            if row is not None:
+                return row
             (row,) = self._source.read_rows([key])
         self._put(key, row)
         return row
