@@ -18,7 +18,7 @@ from rekindle.errors import IncompatibleStateError, InvalidKeyError
 from rekindle.runtime.key_bytes import canonical_bytes, owned_key
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.state.backend import KeyedStateOptions
-from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_GROUP, ROW_KEY, Change, ChangeSet, Row
+from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_GROUP, Change, ChangeSet, Row
 from rekindle.runtime.state.current_key import NO_KEY, CurrentKey
 from rekindle.runtime.state.described_states import DescribedStates
 from rekindle.runtime.state.inventory import Inventories
@@ -240,7 +240,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         while some := list(islice(remaining, _SWEPT_ROWS)):
             self.prefetch(some)
             for key in some:
-                yield self.front.get(key) or self.load_row(key)
+                yield dict.get(self.front, key) or self.load_row(key)  # without the cleanup of every key
 
     def unclaimed_names(self) -> list[str]:
         """The restored states that are not registered; full snapshots carry them along."""
@@ -261,7 +261,6 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         if known is not None:
             known.spec.check_same(spec)
             return known.handle  # type: ignore[return-value]
-        self._cache.clear()
         place = ROW_COLUMNS + 2 * len(self._states)
         kind = _STORED.get(spec.kind, StoredValues)
         state = kind(
@@ -275,9 +274,16 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         except IncompatibleStateError as error:
             self._refused = error
             raise
-        if self.row is not NO_KEY:
-            self.set_current_key(self.row[ROW_KEY])
+        self._widen_rows(state)
         return handle
+
+    def _widen_rows(self, state: StoredState) -> None:
+        """Give the rows in memory the new column: somebody may hold them."""
+        rows = list(self._cache.rows())
+        for row in rows:
+            row.extend((None, None))
+        if rows:
+            self._fill(state, rows, self.database.get_many([state.entry_key(row) for row in rows]))
 
     def _load_restored(self, state: StoredState) -> None:
         loader = PartLoader(state, self.database, self._key_codec, self._key_group_of)
