@@ -69,8 +69,8 @@ class TimersOfGroup:
         self.removed_processing = timers(part.removed_processing)
 
 
-def decode_timers(group: int, data: bytes, key_codec: Codec, namespace_codec: Codec) -> TimersOfGroup:
-    """Decode the timers of a part; SerializationError if the bytes are damaged or have another format."""
+def timer_part(group: int, data: bytes) -> TimerPart:
+    """Decode a part; its keys and namespaces stay encoded. SerializationError if it is damaged or of another format."""
     try:
         part = _decode(data)
     except msgspec.DecodeError as error:
@@ -80,7 +80,12 @@ def decode_timers(group: int, data: bytes, key_codec: Codec, namespace_codec: Co
             f"The timers of key group {group} have format {part.version}; this version of Rekindle reads "
             f"{FORMAT_VERSION}: use the version that wrote it."
         )
-    return TimersOfGroup(part, key_codec, namespace_codec)
+    return part
+
+
+def decode_timers(group: int, data: bytes, key_codec: Codec, namespace_codec: Codec) -> TimersOfGroup:
+    """Decode the timers of a part."""
+    return TimersOfGroup(timer_part(group, data), key_codec, namespace_codec)
 
 
 class TimerLists(NamedTuple):

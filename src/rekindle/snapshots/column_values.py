@@ -1,0 +1,359 @@
+"""Convert stored values to values of columns, and back.
+
+Values of columns are those that Arrow takes: a dict per struct, (key, value) pairs per map.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+
+from rekindle.common.time import Instant
+from rekindle.common.type_system.fields import instant_of
+from rekindle.common.types import Row, make_row
+from rekindle.errors import TypeMismatchError
+from rekindle.serde.class_free_decoding import ClassFields, EnumMember, FrozenMap, PickledValue
+from rekindle.snapshots.shapes import (
+    ElementsShape,
+    EntriesShape,
+    FieldsShape,
+    Form,
+    PickledShape,
+    Plain,
+    PlainShape,
+    Shape,
+    described,
+    fields_before,
+)
+
+Convert = Callable[[Any], Any]
+
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_INT64: Final = 1 << 63
+
+
+# -- to columns --------------------------------------------------------------------------------------------------------
+
+
+def to_column(shape: Shape) -> Convert:
+    """The conversion of a stored value to the column's value; TypeMismatchError if it has another type.
+
+    >>> from rekindle.snapshots.fingerprint_parser import shape_of
+    >>> to_column(shape_of("Row<id:Long,day:Date>"))([0, 7, "2024-05-01"])
+    {'id': 7, 'day': datetime.date(2024, 5, 1)}
+    """
+    convert = _to_column(shape)
+
+    def checked(value: Any) -> Any:
+        try:
+            return convert(value)
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+            raise TypeMismatchError(
+                f"The stored value {value!r:.200} does not fit the column's type {described(shape)} ({error}): read "
+                "the table with untyped='json'."
+            ) from None
+
+    return lambda value: None if value is None else checked(value)
+
+
+def _to_column(shape: Shape) -> Convert:
+    match shape:
+        case PlainShape():
+            return _TO_PLAIN.get(shape.kind, _same)
+        case FieldsShape():
+            return _fields_to_column(shape)
+        case ElementsShape():
+            part = _nullable(_to_column(shape.part))
+            return lambda values: [part(value) for value in values]
+        case EntriesShape():
+            key, item = _nullable(_to_column(shape.key)), _nullable(_to_column(shape.value))
+            return lambda entries: [(key(each), item(value)) for each, value in dict(entries).items()]
+        case PickledShape():
+            return _pickled_bytes
+    return _json
+
+
+def _fields_to_column(shape: FieldsShape) -> Convert:
+    parts = [(name, _nullable(_to_column(part))) for name, part in shape.fields()]
+    if shape.form in (Form.MAP, Form.INSTANCE, Form.TAGGED_ROW):
+        omitted = {name: msgspec.msgpack.decode(default) for name, default in shape.defaults}
+
+        def by_name(value: Any) -> dict[str, Any]:
+            held = _named(value, shape.names)
+            return {name: convert(held.get(name, omitted.get(name))) for name, convert in parts}
+
+        return by_name
+    first = fields_before(shape, shape.form)
+
+    def by_position(value: Any) -> dict[str, Any]:
+        if not isinstance(value, list | tuple) or len(value) != first + len(parts):
+            raise TypeError(f"it does not have {len(parts)} fields")
+        return {name: convert(each) for (name, convert), each in zip(parts, value[first:], strict=True)}
+
+    return by_position
+
+
+def _named(value: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
+    if isinstance(value, ClassFields):
+        return value.values()
+    if isinstance(value, Row):
+        return value.as_dict() if hasattr(value, "_fields") else dict(zip(names, value, strict=True))
+    if isinstance(value, Mapping | FrozenMap):
+        return dict(value)
+    raise TypeError("it has no named fields")
+
+
+def _of(kind: Any) -> Convert:
+    return lambda value: value if isinstance(value, kind) else msgspec.convert(value, kind)
+
+
+def _strictly(*kinds: type) -> Convert:
+    def check(value: Any) -> Any:
+        if type(value) not in kinds:
+            raise TypeError(f"it is a {type(value).__name__}")
+        return value
+
+    return check
+
+
+def _whole(value: Any) -> Decimal:
+    return Decimal(int(value, 16) if isinstance(value, str) else value)
+
+
+def _moment(value: Any) -> dt.datetime:
+    moment: dt.datetime = _of(dt.datetime)(value)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
+
+
+def _local(value: Any) -> dt.datetime:
+    moment: dt.datetime = _of(dt.datetime)(value)
+    if moment.tzinfo is not None:
+        raise ValueError("it has a time zone")
+    return moment
+
+
+def _instant(value: Any) -> dt.datetime:
+    seconds, nanos = (value.seconds, value.nanos) if isinstance(value, Instant) else value
+    return _EPOCH + dt.timedelta(seconds=seconds, microseconds=nanos // 1000)
+
+
+def _decimal(value: Any) -> Decimal:
+    number: Decimal = _of(Decimal)(value)
+    if not number.is_finite() or -int(number.normalize().as_tuple().exponent) > 18 or number.adjusted() > 19:
+        raise ValueError("it has more digits than the column's decimal(38, 18)")
+    return number
+
+
+def _pickled_bytes(value: Any) -> bytes:
+    if not isinstance(value, PickledValue):
+        raise TypeError("it is not pickled")
+    return value.data
+
+
+def _member(value: Any) -> str:
+    return str(value.member)
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(_for_json(value), enc_hook=str).decode()
+
+
+def _for_json(value: Any) -> Any:
+    match value:
+        case ClassFields():
+            return {name: _for_json(each) for name, each in value.items}
+        case FrozenMap():
+            return {name: _for_json(each) for name, each in value}
+        case EnumMember():
+            return value.member if value.member is not None else _for_json(value.value)
+        case PickledValue():
+            return value.data
+        case Row():
+            return _for_json(value.as_dict() if hasattr(value, "_fields") else list(value))
+        case list() | tuple() | set() | frozenset():
+            return [_for_json(each) for each in value]
+        case dict():
+            return {key if isinstance(key, str) else _json(key): _for_json(each) for key, each in value.items()}
+    if hasattr(value, "__dict__") and not isinstance(value, type):  # an instance that the user let us unpickle
+        return {name: _for_json(each) for name, each in vars(value).items()}
+    return value
+
+
+_TO_PLAIN: Final[dict[Plain, Convert]] = {
+    Plain.BOOLEAN: _strictly(bool),
+    Plain.BYTE: _strictly(int),
+    Plain.SHORT: _strictly(int),
+    Plain.INT: _strictly(int),
+    Plain.LONG: _strictly(int),
+    Plain.FLOAT: lambda value: float(_strictly(int, float)(value)),
+    Plain.DOUBLE: lambda value: float(_strictly(int, float)(value)),
+    Plain.STRING: _strictly(str),
+    Plain.BYTES: bytes,
+    Plain.BIG_INT: _whole,
+    Plain.DECIMAL: _decimal,
+    Plain.DATE: _of(dt.date),
+    Plain.TIME: lambda value: _of(dt.time)(value).isoformat(),
+    Plain.TIMESTAMP: _moment,
+    Plain.LOCAL_TIMESTAMP: _local,
+    Plain.INSTANT: _instant,
+    Plain.DURATION: _of(dt.timedelta),
+    Plain.UUID: lambda value: str(_of(uuid.UUID)(value)),
+    Plain.MEMBER: _member,
+}
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+def python_key(shape: Shape, key: Any) -> Any:
+    """A stored key as the program sees it, whose hash is known; where only its class could tell, the key as it is.
+
+    >>> from rekindle.snapshots.fingerprint_parser import shape_of
+    >>> python_key(shape_of("Tuple<String,Date>"), ["a", "2024-05-01"])
+    ('a', datetime.date(2024, 5, 1))
+    """
+    if key is None:
+        return None
+    match shape:
+        case PlainShape():
+            return _PYTHON.get(shape.kind, _same)(key)
+        case FieldsShape(form=Form.ARRAY):
+            return tuple(python_key(part, each) for part, each in zip(shape.parts, key, strict=True))
+        case FieldsShape(form=Form.ROW | Form.UNNAMED_ROW):
+            values = key[fields_before(shape, shape.form) :]
+            return make_row(list(shape.names), [python_key(*each) for each in zip(shape.parts, values, strict=True)])
+    return key
+
+
+_PYTHON: Final[dict[Plain, Convert]] = {
+    Plain.BIG_INT: lambda value: int(value, 16) if isinstance(value, str) else value,
+    Plain.DECIMAL: _of(Decimal),
+    Plain.DATE: _of(dt.date),
+    Plain.TIME: _of(dt.time),
+    Plain.TIMESTAMP: _of(dt.datetime),
+    Plain.LOCAL_TIMESTAMP: _of(dt.datetime),
+    Plain.DURATION: _of(dt.timedelta),
+    Plain.UUID: _of(uuid.UUID),
+}
+
+
+# -- from columns ------------------------------------------------------------------------------------------------------
+
+
+def from_column(shape: Shape, tagged: bool = False) -> Convert:
+    """The conversion of a column's value to the value to store: the inverse of `to_column`.
+
+    `tagged`: whether it is stored in the tagged encoding, as values of undeclared types are. TypeMismatchError: the
+    column has another type, so that what would be stored could not be read.
+
+    >>> from rekindle.snapshots.fingerprint_parser import shape_of
+    >>> from_column(shape_of("Row<id:Long,tags:List<String>>"))({"id": 7, "tags": ["new"]})
+    [0, 7, ['new']]
+    """
+    convert, check = _nullable(_from_column(shape, tagged)), _nullable(_to_column(shape))
+
+    def checked(value: Any) -> Any:
+        try:
+            stored = convert(value)
+            check(stored)
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+            raise TypeMismatchError(
+                f"{value!r:.200} does not fit the state's type {described(shape)} ({error}): cast the column."
+            ) from None
+        return stored
+
+    return checked
+
+
+def _from_column(shape: Shape, tagged: bool) -> Convert:
+    match shape:
+        case PlainShape():
+            if shape.kind is Plain.MEMBER:
+                return lambda name: EnumMember(shape.class_name, name, None)
+            return (_FROM_PLAIN_TAGGED if tagged else _FROM_PLAIN).get(shape.kind, _same)
+        case FieldsShape():
+            return _fields_from_column(shape, tagged)
+        case ElementsShape():
+            part, build = _nullable(_from_column(shape.part, tagged)), _ELEMENTS.get(shape.form, list)
+            return lambda values: build([part(value) for value in values])
+        case EntriesShape():
+            key, item = (_nullable(_from_column(part, tagged)) for part in (shape.key, shape.value))
+            return lambda entries: {key(each): item(value) for each, value in entries}
+        case PickledShape():
+            return lambda data: PickledValue(bytes(data))
+    return _from_json
+
+
+def _fields_from_column(shape: FieldsShape, tagged: bool) -> Convert:
+    parts = [(name, _nullable(_from_column(part, tagged))) for name, part in shape.fields()]
+
+    def values(column: Mapping[str, Any]) -> list[Any]:
+        return [convert(column[name]) for name, convert in parts]
+
+    names = list(shape.names)
+    match shape.form:
+        case Form.MAP:
+            tag = {} if shape.tag is None else dict([shape.tag])
+            return lambda column: tag | dict(zip(names, values(column), strict=True))
+        case Form.INSTANCE:
+            return lambda column: ClassFields(shape.class_name, tuple(zip(names, values(column), strict=True)))
+        case Form.TAGGED_ROW:
+            return lambda column: make_row(names, values(column))
+        case Form.ROW:
+            return lambda column: [0, *values(column)]
+        case Form.UNNAMED_ROW:
+            return lambda column: [0, None, *values(column)]
+        case Form.TUPLE:
+            return lambda column: tuple(values(column))
+    before = [] if shape.tag is None else [shape.tag[1]]
+    return lambda column: before + values(column)
+
+
+def _in_utc(moment: dt.datetime) -> dt.datetime:
+    return moment.astimezone(dt.UTC)
+
+
+def _big(value: Any) -> int | str:
+    number = int(value)
+    return number if -_INT64 <= number < 2 * _INT64 else format(number, "x")
+
+
+def _seconds_and_nanos(moment: dt.datetime) -> list[int]:
+    instant = instant_of(moment)
+    return [instant.seconds, instant.nanos]
+
+
+def _from_json(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise TypeMismatchError(f"{text!r:.200} is no JSON ({error}).") from None
+
+
+def _nullable(convert: Convert) -> Convert:
+    return lambda value: None if value is None else convert(value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_ELEMENTS: Final[dict[Form, Callable[[list[Any]], Any]]] = {
+    Form.TUPLE: tuple,
+    Form.SET: set,
+    Form.FROZENSET: frozenset,
+}
+_FROM_PLAIN: Final[dict[Plain, Convert]] = {
+    Plain.BYTES: bytes,
+    Plain.BIG_INT: _big,
+    Plain.TIME: dt.time.fromisoformat,
+    Plain.TIMESTAMP: _in_utc,
+    Plain.INSTANT: _seconds_and_nanos,
+    Plain.UUID: uuid.UUID,
+}
+_FROM_PLAIN_TAGGED: Final = _FROM_PLAIN | {Plain.BIG_INT: int, Plain.INSTANT: instant_of}
