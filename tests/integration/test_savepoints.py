@@ -306,17 +306,31 @@ def test_state_that_a_changed_program_cannot_take_is_refused_at_once(spark, tmp_
     path = running.client.stop_with_savepoint(False).result(DEADLINE_S)
     first = running.rest()
 
-    def keyed():
-        env = with_savepoints(tmp_path, **{"execution.state-recovery.path": path})
+    def keyed(start=path):
+        env = with_savepoints(tmp_path, **{"execution.state-recovery.path": start})
         source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(50_000))
         numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int).uid("numbers")
         return numbers.key_by(lambda n: n % KEYS, int)
 
-    sentence = r"Operator 'KEYED PROCESS' of job 'changed' cannot take its state: State 'count', saved as value"
+    saved = state_files(tmp_path)
+    sentence = (
+        "Operator 'KEYED PROCESS' of job 'changed' cannot take its state: State 'count': each value was saved as Long, "
+        "but the program declares String"
+    )
     with pytest.raises(IncompatibleStateError, match=sentence):
         list(keyed().process(CountAsText(), PAIR).uid("count").execute_and_collect("changed"))
+    with pytest.raises(IncompatibleStateError, match=sentence):
+        list(keyed("latest").process(CountAsText(), PAIR).uid("count").execute_and_collect("changed"))
     with pytest.raises(IncompatibleStateError, match=r"but the program has a rolling aggregation under the same uid"):
         list(keyed().reduce(max).uid("count").execute_and_collect("changed"))
     assert not [record for record in caplog.records if "restart in" in record.getMessage()]
-    second = Running(keyed().process(Count(), PAIR).uid("count"), "changed").rest()
+    assert state_files(tmp_path) == saved
+    second = Running(keyed("latest").process(Count(), PAIR).uid("count"), "changed").rest()
     assert steps(first + second) == EXPECTED
+
+
+def state_files(folder):
+    """The content of all checkpoints and savepoints: metadata and state files, without claims and notes."""
+    files = [path for path in folder.rglob("*") if path.name == "_metadata" or path.suffix == ".state"]
+    assert files
+    return {path: path.read_bytes() for path in files}

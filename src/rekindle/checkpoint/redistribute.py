@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -125,24 +125,28 @@ def broadcast_share(lists: Sequence[Sequence[T]], subtask: int) -> list[T]:
 
 
 def operator_share(parts: Sequence[bytes], parallelism: int, subtask: int) -> bytes:
-    """One new subtask's share of operator state; `parts` are those of all old subtasks, in order."""
-    decoded_parts = [{state.name: state for state in decode_operator_part(data)} for data in parts]
-    names = dict.fromkeys(name for states in decoded_parts for name in states)
+    """One new subtask's share of operator state; `parts` are those of all old subtasks, in order.
+
+    A state that subtasks wrote under different schemas becomes a part per schema.
+    """
+    by_subtask = [decode_operator_part(data) for data in parts]
+    names = dict.fromkeys(part.name for states in by_subtask for part in states)
     result: list[OperatorStatePart] = []
     for name in names:
-        held = [states.get(name) for states in decoded_parts]
-        example = next(state for state in held if state is not None)
-        if any(state is not None and state.distribution is not example.distribution for state in held):
+        held = [[part for part in states if part.name == name] for states in by_subtask]
+        if len({part.distribution for own in held for part in own}) > 1:
             raise SerializationError(f"Operator state '{name}' was saved in different ways by different subtasks.")
-        entries = _entries(example.distribution, held, parallelism, subtask)
-        result.append(msgspec.structs.replace(example, entries=entries))
+        result.extend(_shared(held, parallelism, subtask))
     return encode_operator_part(result)
 
 
-def _entries(
-    distribution: Distribution, held: Sequence[OperatorStatePart | None], parallelism: int, subtask: int
-) -> list[bytes]:
-    if distribution is Distribution.BROADCAST:
-        return broadcast_share([state.entries for state in held if state is not None], subtask)
-    lists = [state.entries if state is not None else [] for state in held]
-    return union_share(lists) if distribution is Distribution.UNION else split_share(lists, parallelism, subtask)
+def _shared(held: Sequence[Sequence[OperatorStatePart]], parallelism: int, subtask: int) -> Iterator[OperatorStatePart]:
+    examples = {part.schema: part for own in held for part in own}
+    if next(iter(examples.values())).distribution is Distribution.BROADCAST:
+        yield from broadcast_share([own for own in held if own], subtask)
+        return
+    for schema, example in examples.items():
+        lists = [[entry for part in own if part.schema == schema for entry in part.entries] for own in held]
+        union = example.distribution is Distribution.UNION
+        entries = union_share(lists) if union else split_share(lists, parallelism, subtask)
+        yield msgspec.structs.replace(example, entries=entries)

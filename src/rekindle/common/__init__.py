@@ -35,6 +35,7 @@ from rekindle.common.serialization import (
 )
 from rekindle.common.serializer import TypeSerializer
 from rekindle.common.time import Duration, Instant, Time, TimeUnit
+from rekindle.common.type_system.aliases import aliases
 from rekindle.common.typeinfo import TypeInformation, Types
 from rekindle.common.types import Row, RowKind
 from rekindle.common.watermark_strategy import (
@@ -89,4 +90,5 @@ __all__ = [
     "WatermarkGenerator",
     "WatermarkOutput",
     "WatermarkStrategy",
+    "aliases",
 ]

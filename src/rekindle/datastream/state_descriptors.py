@@ -7,6 +7,7 @@ from abc import ABC
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from rekindle.common.serializer import TypeSerializer
 from rekindle.common.typeinfo import TypeInformation, Types, infer_type_info
 from rekindle.datastream.state_ttl import StateTtlConfig
 from rekindle.errors import GraphError
@@ -33,6 +34,7 @@ class StateDescriptor(ABC):
         self.name = name
         self.type_info = type_info
         self._ttl_config: StateTtlConfig | None = None
+        self._serializer: TypeSerializer[Any] | None = None
 
     def get_name(self) -> str:
         """Return the state's name."""
@@ -41,6 +43,24 @@ class StateDescriptor(ABC):
     def get_type_info(self) -> TypeInformation:
         """Return the type of the state's values."""
         return self.type_info
+
+    def set_serializer(self, serializer: TypeSerializer[Any]) -> None:
+        """Let a serializer of your own write the state's values, in place of their type's encoding.
+
+        The checkpoint knows it by its name and version (`rekindle.common.TypeSerializer`). State that was saved without
+        it is read by the declared type. In a list state it writes each element, in a map state each value. It may be
+        called on another thread than the function, so it must not change itself.
+        """
+        self._serializer = self._checked_serializer(serializer)
+
+    def get_serializer(self) -> TypeSerializer[Any] | None:
+        """Return the serializer of the values, or None if their type's encoding is used."""
+        return self._serializer
+
+    def _checked_serializer(self, serializer: TypeSerializer[Any]) -> TypeSerializer[Any]:
+        if not isinstance(serializer, TypeSerializer):
+            raise GraphError(f"State '{self.name}': set_serializer takes a TypeSerializer, not {serializer!r}.")
+        return serializer
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
         """Let the state's values expire."""
@@ -56,7 +76,7 @@ class StateDescriptor(ABC):
         return (
             type(self) is type(other)
             and isinstance(other, StateDescriptor)
-            and (self.name, self.type_info) == (other.name, other.type_info)
+            and (self.name, self.type_info, self._serializer) == (other.name, other.type_info, other._serializer)
         )
 
     def __hash__(self) -> int:
@@ -100,6 +120,15 @@ class MapStateDescriptor(StateDescriptor):
         self.key_type_info = infer_type_info(key_type_info)
         self.value_type_info = infer_type_info(value_type_info)
         super().__init__(name, Types.MAP(self.key_type_info, self.value_type_info))
+        self._key_serializer: TypeSerializer[Any] | None = None
+
+    def set_key_serializer(self, serializer: TypeSerializer[Any]) -> None:
+        """Let a serializer of your own write the keys of the map; see `set_serializer` for its values."""
+        self._key_serializer = self._checked_serializer(serializer)
+
+    def get_key_serializer(self) -> TypeSerializer[Any] | None:
+        """Return the serializer of the map's keys, or None if their type's encoding is used."""
+        return self._key_serializer
 
 
 class ReducingStateDescriptor(StateDescriptor):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rekindle.common.typeinfo import TypeInformation
+from rekindle.datastream.state_descriptors import MapStateDescriptor
 from rekindle.datastream.windowing.operation import WindowOperation
 from rekindle.errors import GraphError
 from rekindle.graph.nodes import Chain, OperatorKind, OperatorNode, StreamEdge
@@ -45,10 +46,16 @@ def pickled_parts(nodes: Sequence[OperatorNode], edges: Sequence[StreamEdge], ch
             if pickle_reason(input_type) is not None:
                 parts.append(f"{side} elements buffered in '{node.name}' ({pickle_reason(input_type)})")
         for descriptor in node.options.get("broadcast_descriptors", ()):
-            state_reason = pickle_reason(descriptor.type_info)
+            state_reason = _broadcast_reason(descriptor)
             if state_reason is not None:
                 parts.append(f"broadcast state '{descriptor.name}' of '{node.name}' ({state_reason})")
     return parts
+
+
+def _broadcast_reason(descriptor: MapStateDescriptor) -> str | None:
+    """The reason why keys or values of a broadcast state are pickled; a user's serializer pickles nothing."""
+    keys = None if descriptor.get_key_serializer() is not None else pickle_reason(descriptor.key_type_info)
+    return keys or (None if descriptor.get_serializer() is not None else pickle_reason(descriptor.value_type_info))
 
 
 def refuse_pickled(parts: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ import msgspec
 from rekindle.errors import SerializationError
 from rekindle.runtime.key_bytes import owned_key
 from rekindle.runtime.key_hash import key_group
+from rekindle.runtime.state.evolution import evolved_keys
 from rekindle.runtime.state.spec import Codec
 from rekindle.serde.type_schema import encode_schema
 
@@ -54,8 +55,8 @@ class TimersOfGroup:
 
     __slots__ = ("event", "processing", "removed_event", "removed_processing")
 
-    def __init__(self, part: TimerPart, key_codec: Codec, namespace_codec: Codec) -> None:
-        keys = key_codec.decode_all(part.keys)
+    def __init__(self, part: TimerPart, key_codec: Codec, namespace_codec: Codec, allow_pickle: bool) -> None:
+        keys = key_codec.decode_all(evolved_keys(part.keys, part.key_schema, key_codec, allow_pickle))
         namespaces = namespace_codec.decode_all(part.namespaces)
 
         def timers(columns: TimerColumns) -> Iterator[Timer]:
@@ -83,9 +84,11 @@ def timer_part(group: int, data: bytes) -> TimerPart:
     return part
 
 
-def decode_timers(group: int, data: bytes, key_codec: Codec, namespace_codec: Codec) -> TimersOfGroup:
+def decode_timers(
+    group: int, data: bytes, key_codec: Codec, namespace_codec: Codec, *, allow_pickle: bool = False
+) -> TimersOfGroup:
     """Decode the timers of a part."""
-    return TimersOfGroup(timer_part(group, data), key_codec, namespace_codec)
+    return TimersOfGroup(timer_part(group, data), key_codec, namespace_codec, allow_pickle)
 
 
 class TimerLists(NamedTuple):

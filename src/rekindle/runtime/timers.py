@@ -214,6 +214,7 @@ class InternalTimers:
         self.processing = TimerQueue()
         self.key_groups = key_groups
         self._max_parallelism = max_parallelism
+        self._allow_pickle = allow_pickle
         self._key_codec = key_codec or value_codec_for(None, allow_pickle=allow_pickle)
         self._namespace_codec = namespace_codec or value_codec_for(None, allow_pickle=allow_pickle)
         # Bound methods: these are called per record.
@@ -283,7 +284,7 @@ class InternalTimers:
         for group, data in parts:
             if group not in self.key_groups:
                 continue
-            timers = decode_timers(group, data, self._key_codec, self._namespace_codec)
+            timers = decode_timers(group, data, self._key_codec, self._namespace_codec, allow_pickle=self._allow_pickle)
             for queue, added, removed in (
                 (self.event, timers.event, timers.removed_event),
                 (self.processing, timers.processing, timers.removed_processing),

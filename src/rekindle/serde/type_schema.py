@@ -104,6 +104,8 @@ class TypeSchema:
                 return f"{self.name} (version {self.version})"
             case "Ref" | "Other":
                 return self.name
+            case "Tagged":
+                return "Any"
             case "Row" if self.positional:
                 return f"Row<{', '.join(str(each.type) for each in self.fields)}>"
             case "Row":

@@ -14,7 +14,6 @@ from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_KEY, Row
 from rekindle.runtime.state.columns import Column
 from rekindle.runtime.state.keyed_state_format import StatePart
 from rekindle.snapshots.stored_state import ClassFreeCodec, StoredState, state_parts
-from rekindle.snapshots.stored_types import UNTYPED
 
 
 class _NoHandle(State):
@@ -52,9 +51,9 @@ class KeyedRows:
             yield from self._merged(group, [part for _, _, part in own])
 
     def _merged(self, group: int, parts: Sequence[StatePart]) -> Iterator[KeyedRow]:
-        keys = ClassFreeCodec(UNTYPED, self.allow_pickle, as_keys=True)
         rows: dict[Any, Row] = {}
         for place, state in enumerate(self.states):
+            keys = ClassFreeCodec(state.types.keys, self.allow_pickle, as_keys=True)
             column = Column(state.spec(self.allow_pickle), ROW_COLUMNS + 2 * place, _HANDLE)
             for row in rows.values():
                 row.extend((None, None))

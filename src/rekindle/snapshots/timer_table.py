@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from rekindle.checkpoint.load_checkpoint import LoadedCheckpoint
 from rekindle.checkpoint.manifest import KeyedPart, OperatorState
 from rekindle.checkpoint.read_state import read_parts
-from rekindle.runtime.timer_parts import TimersOfGroup, timer_part
+from rekindle.runtime.timer_parts import TimerPart, TimersOfGroup, timer_part
 from rekindle.snapshots.column_values import to_column
 from rekindle.snapshots.key_columns import KEY_GROUP, WINDOW, KeyColumns, is_windowed, split_by_groups
 from rekindle.snapshots.settle import settled
@@ -42,7 +42,6 @@ class TimerTable(Table):
         self._snapshot = snapshot
         self._options = options
         self._operator = operator
-        self._codec = ClassFreeCodec(UNTYPED, options.allow_pickle, as_keys=True)
         self._parts = in_order(part for subtask in operator.subtasks for part in subtask.timers)
         sample = list(islice(self.timers(self._parts), _SAMPLED))
         stored = self._stored_key()
@@ -68,13 +67,20 @@ class TimerTable(Table):
         for group, own in groupby(read, key=lambda each: each[0]):
             held: dict[StoredTimer, None] = {}
             for _, data in own:
-                decoded = TimersOfGroup(timer_part(group, data), self._codec, self._codec)
+                decoded = self._decoded(timer_part(group, data))
                 for domain, gone in ((EVENT, decoded.removed_event), (PROCESSING, decoded.removed_processing)):
                     for timer in gone:
                         held.pop(StoredTimer(group, domain, *timer), None)
                 for domain, added in ((EVENT, decoded.event), (PROCESSING, decoded.processing)):
                     held.update(dict.fromkeys(StoredTimer(group, domain, *timer) for timer in added))
             yield from held
+
+    def _decoded(self, part: TimerPart) -> TimersOfGroup:
+        allow_pickle = self._options.allow_pickle
+        keys, namespaces = (
+            ClassFreeCodec(stored, allow_pickle, as_keys=True) for stored in (key_type(part.key_schema), UNTYPED)
+        )
+        return TimersOfGroup(part, keys, namespaces, allow_pickle)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("_parts", "_operator")}

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from rekindle.testing.evolving import assert_evolves
 from rekindle.testing.in_process import InProcessJob
 from rekindle.testing.in_process_checkpoint import InProcessCheckpoint, StoredCheckpoint
 from rekindle.testing.manual_clock import ManualClock
 from rekindle.testing.survival import assert_survives
 
-__all__ = ["InProcessCheckpoint", "InProcessJob", "ManualClock", "StoredCheckpoint", "assert_survives"]
+__all__ = [
+    "InProcessCheckpoint",
+    "InProcessJob",
+    "ManualClock",
+    "StoredCheckpoint",
+    "assert_evolves",
+    "assert_survives",
+]

@@ -152,7 +152,7 @@ def refusal(program, checkpoint):
     ("function", "sentence"),
     [
         (OwnAsList(), "State 'seen' was saved as value state of"),
-        (OwnAsText(), "State 'seen', saved as value state of"),
+        (OwnAsText(), "State 'seen': each value was saved as"),
     ],
 )
 def test_another_kind_or_type_of_a_state_is_told_with_its_operator(function, sentence):

@@ -15,9 +15,12 @@ from tests.unit.runtime.checkpoint_programs import Gathered, every_kind_of_state
 # -- missing operators -------------------------------------------------------------------------------------------------
 
 
-def test_an_operator_that_is_gone_is_named_and_may_be_dropped():
+@pytest.mark.parametrize("section", ["state-recovery", "savepoint"])
+def test_an_operator_that_is_gone_is_named_and_may_be_dropped(section):
+    """By Flink's name for the setting, and by its older one."""
+
     def numbers(allow=False):
-        env = environment(**{"execution.state-recovery.ignore-unclaimed-state": str(allow)})
+        env = environment(**{f"execution.{section}.ignore-unclaimed-state": str(allow)})
         return env.from_collection([1, 2, 3], int)
 
     job = InProcessJob.of(numbers().key_by(lambda n: n, int).process(Gathered()).name("gathered"), max_records=1)

@@ -120,7 +120,7 @@ CASES: list[tuple[Any, Any, str, Any]] = [
     ),
     (Node, Node(1, Node(2)), "Dataclass<Node>", {"value": 1, "next": {"value": 2, "next": None}}),
     (TaggedUnionTypeInfo(str, int), TaggedUnion(False, None, 3), "TaggedUnion<String?, Long?>", 3),
-    (None, {"a": (1, Decimal(2))}, "Tagged", {"a": (1, Decimal(2))}),
+    (None, {"a": (1, Decimal(2))}, "Any", {"a": (1, Decimal(2))}),
 ]
 
 

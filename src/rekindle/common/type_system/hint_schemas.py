@@ -40,6 +40,7 @@ _CLASS_KINDS: Final[dict[type[mi.Type], str]] = {
     mi.NamedTupleType: "NamedTuple",
     mi.TypedDictType: "TypedDict",
 }
+_EMPTY: Final = (list, dict, set, frozenset, tuple, bytearray)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -79,8 +80,8 @@ def _schema(node: mi.Type, inside: tuple[type, ...]) -> TypeSchema:
     if isinstance(node, mi.CollectionType):
         return TypeSchema(_COLLECTIONS[kind], parts=(sub(node.item_type),))
     if isinstance(node, mi.LiteralType):
-        values = sorted(node.values, key=str)
-        return TypeSchema("Literal", symbols=tuple((str(value), value) for value in values))
+        symbols = sorted((str(value), value) for value in node.values if value is not None)
+        return TypeSchema("Literal", nullable=None in node.values, symbols=tuple(symbols))
     if isinstance(node, mi.EnumType):
         return _enum(node.cls)
     return _record(node, inside)
@@ -111,7 +112,7 @@ def _record(node: Any, inside: tuple[type, ...]) -> TypeSchema:
             field.encode_name,
             _schema(field.type, (*inside, cls)),
             optional=not field.required,
-            omitted=_default(field)() if omits and not field.required else None,
+            omitted=_default(field)() if omits and _may_be_omitted(field) else None,
             aliases=aliases.fields.get(field.name, ()),
             make_default=None if field.required else _default(field),
         )
@@ -122,6 +123,11 @@ def _record(node: Any, inside: tuple[type, ...]) -> TypeSchema:
     return TypeSchema(
         _CLASS_KINDS[type(node)], name, fields=fields, positional=positional, tag=tag, aliases=aliases.names
     )
+
+
+def _may_be_omitted(field: mi.Field) -> bool:
+    """Whether msgspec leaves the field out when it has its default: a constant, or a new empty collection."""
+    return field.default is not msgspec.NODEFAULT or field.default_factory in _EMPTY
 
 
 def _default(field: mi.Field) -> Callable[[], bytes]:

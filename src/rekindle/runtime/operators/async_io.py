@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import repeat
 from time import monotonic
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from rekindle.common.watermark_strategy import MAX_WATERMARK, MIN_WATERMARK, NO_TIMESTAMP
 from rekindle.datastream.functions import AsyncFunctionDescriptor, RuntimeContext
@@ -26,7 +26,9 @@ from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.roles import Cancellable, Timed
 from rekindle.runtime.operators.stateless import FunctionOperator
 from rekindle.runtime.snapshot import SnapshotContext
+from rekindle.runtime.state.evolution import evolved_elements
 from rekindle.serde import value_codec_for
+from rekindle.serde.type_schema import encode_schema
 
 #: How long an epoch waits until the calls for all of its elements have started. Longer than an epoch's target, so that
 #: the sources emit less; limited, so that a barrier passes: elements whose calls have not started are in flight too.
@@ -38,6 +40,7 @@ _IN_FLIGHT_STATE = "in-flight"
 _SUBTASKS_STATE = "in-flight-subtasks"
 # Kinds of entries in the snapshot: (kind, timestamp or watermark, record).
 _ELEMENT, _WATERMARK, _IDLE, _END = range(4)
+_Entry: TypeAlias = tuple[int, int, bytes]
 
 
 class AsyncWaitOperator(FunctionOperator, Timed, Cancellable):
@@ -58,7 +61,7 @@ class AsyncWaitOperator(FunctionOperator, Timed, Cancellable):
         self._descriptor = descriptor
         self._wake = wake
         self._isolate_input = isolator(input_type, context.settings.object_reuse)
-        self._restored: list[tuple[int, int, bytes]] = []
+        self._restored: list[_Entry] = []
         self._loop: EventLoopThread | None = None
         self._epoch_started = 0.0
         self._cancelled = False
@@ -76,7 +79,10 @@ class AsyncWaitOperator(FunctionOperator, Timed, Cancellable):
             reserved(ListStateDescriptor(_SUBTASKS_STATE, None))
         )
         super().initialize_state(restored_id)
-        self._restored, ended = list(self._in_flight.get()), dict(self._subtasks.get())
+        subtasks = self._subtasks.get()
+        ended = {subtask: flag for subtask, flag, *_ in subtasks}
+        schemas = {subtask: schema for subtask, _, *rest in subtasks for schema in rest}
+        self._restored = self._evolved(list(self._in_flight.get()), schemas)
         if len(ended) == self.node.parallelism:
             self._ended = ended[self.context.subtask]
         elif ended:
@@ -84,6 +90,19 @@ class AsyncWaitOperator(FunctionOperator, Timed, Cancellable):
 
     def _list(self, name: str) -> ListState[Any]:
         return self.context.operator_state.get_list_state(reserved(ListStateDescriptor(name, None)))
+
+    def _evolved(self, entries: list[_Entry], schemas: dict[int, bytes]) -> list[_Entry]:
+        """The entries with elements as this program's codec reads them; `schemas` are by subtask.
+
+        Older versions of Rekindle wrote none.
+        """
+        if not entries or not schemas:
+            return entries
+        schema = schemas.get(self.context.subtask, next(iter(schemas.values())))
+        elements = [data for kind, _, data in entries if kind == _ELEMENT]
+        allow_pickle = self.context.operator_state.allow_pickle
+        read = iter(evolved_elements("The elements in flight", elements, schema, self._codec, allow_pickle))
+        return [(kind, number, next(read) if kind == _ELEMENT else data) for kind, number, data in entries]
 
     def open(self) -> None:
         """Open the function on the loop's thread, inside the running loop, to which its clients then belong."""
@@ -120,7 +139,7 @@ class AsyncWaitOperator(FunctionOperator, Timed, Cancellable):
             self._on_loop(lambda: super(AsyncWaitOperator, self).snapshot_user_state(context))
         entries = [entry for item in self._runner.in_flight() for entry in self._entries(item)]
         self._in_flight.update(entries)
-        self._subtasks.update([(self.context.subtask, self._ended)])
+        self._subtasks.update([(self.context.subtask, self._ended, encode_schema(self._codec.schema))])
 
     def _notify_function(self, method: str, checkpoint_id: int) -> None:
         if callable(getattr(self.function, method, None)):
@@ -131,7 +150,7 @@ class AsyncWaitOperator(FunctionOperator, Timed, Cancellable):
         assert self._loop is not None, "open comes first"
         self._loop.call(call)
 
-    def _entries(self, item: Item) -> list[tuple[int, int, bytes]]:
+    def _entries(self, item: Item) -> list[_Entry]:
         if isinstance(item, Element):
             return [(_ELEMENT, item.timestamp, self._codec.encode(item.record))]
         entries = []
@@ -242,7 +261,7 @@ def _set_end(marks: Marks) -> None:
     marks.end = True
 
 
-def _rescaled(entries: list[tuple[int, int, bytes]], watermark: int, ended: bool) -> list[tuple[int, int, bytes]]:
+def _rescaled(entries: list[_Entry], watermark: int, ended: bool) -> list[_Entry]:
     """Return the elements of several subtasks, followed only by marks that hold for all of these subtasks (I6)."""
     elements = [entry for entry in entries if entry[0] == _ELEMENT]
     if ended:

@@ -12,6 +12,7 @@ from rekindle.errors import IncompatibleStateError, SerializationError
 from rekindle.runtime.immutability import all_immutable
 from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeSet, Row
 from rekindle.runtime.state.deferred_capture import SAMPLE_ROWS, Deferred, Overwritten, checked
+from rekindle.runtime.state.evolution import evolved, migrations
 from rekindle.runtime.state.keyed_state_format import (
     REPLACE,
     CapturedColumn,
@@ -191,8 +192,10 @@ class Column:
                 f"State '{spec.name}' was saved as {part.kind} state of {part.type_name}, but the program registers it "
                 f"as {spec.kind} state of {spec.type_name}: give the new one another name."
             )
+        migrations(spec, part, key_codec)  # refuses a type that cannot be read, by name
         load = {StateKind.LIST: self._load_lists, StateKind.MAP: self._load_maps}.get(spec.kind, self._load_values)
         try:
+            part = evolved(spec, part, key_codec)
             return load(part, group, rows, key_codec.decode_all(part.keys))
         except UNREADABLE as error:
             raise IncompatibleStateError(

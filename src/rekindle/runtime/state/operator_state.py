@@ -17,6 +17,7 @@ from rekindle.datastream.state import (
     StateDescriptor,
 )
 from rekindle.errors import IncompatibleStateError, StateAccessError
+from rekindle.runtime.state.evolution import evolved_entries, migrations
 from rekindle.runtime.state.keyed_state_format import decoded, encoded
 from rekindle.runtime.state.named_rows import shaped_list
 from rekindle.runtime.state.spec import UNREADABLE, StateSpec, list_spec, map_spec
@@ -171,8 +172,9 @@ class _Registered:
                 f"Operator state '{part.name}' was saved as {part.distribution} state, but the program registers it as "
                 f"{self.distribution} state: give the new one another name."
             )
+        migrations(self.spec, part, None)  # refuses a type that cannot be read, by name
         try:
-            self._decode(part)
+            self._decode(evolved_entries(self.spec, part))
         except UNREADABLE as error:
             raise IncompatibleStateError(
                 f"Operator state '{part.name}', saved as {part.distribution} state of {part.type_name}, cannot be read "
@@ -180,12 +182,11 @@ class _Registered:
                 "another name."
             ) from error
 
-    def _decode(self, part: OperatorStatePart) -> None:
+    def _decode(self, flat: list[bytes]) -> None:
         values, fields = self.spec.values, self.spec.fields
         if fields is None:
-            self.elements.update([decoded(data, values) for data in part.entries])
+            self.elements.add_all([decoded(data, values) for data in flat])
         else:
-            flat = part.entries
             for field, value in zip(flat[::2], flat[1::2], strict=True):
                 self.entries[decoded(field, fields)] = decoded(value, values)
 
@@ -197,7 +198,8 @@ class OperatorStateBackend(OperatorStateStore):
         self._subtask = subtask
         self._allow_pickle = allow_pickle
         self._states: dict[str, _Registered] = {}
-        self._unclaimed: dict[str, OperatorStatePart] = {}
+        # By name; several parts if subtasks wrote them under different schemas.
+        self._unclaimed: dict[str, list[OperatorStatePart]] = {}
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """A list whose elements are spread evenly over the subtasks on a rescale."""
@@ -232,7 +234,8 @@ class OperatorStateBackend(OperatorStateStore):
         """Encode all states."""
         carried = [
             part
-            for part in self._unclaimed.values()
+            for parts in self._unclaimed.values()
+            for part in parts
             # Every subtask has all elements of a union list: one subtask carries it along.
             if part.distribution is not Distribution.UNION or self._subtask == 0
         ]
@@ -241,7 +244,8 @@ class OperatorStateBackend(OperatorStateStore):
     def restore(self, data: bytes) -> None:
         """Restore this subtask's share (`redistribute.operator_share`); states are decoded when they are registered."""
         assert not self._states, "restore comes before registration"
-        self._unclaimed = {part.name: part for part in decode_operator_part(data)}
+        for part in decode_operator_part(data):
+            self._unclaimed.setdefault(part.name, []).append(part)
 
     def _register(
         self, spec_of: Callable[[DescriptorT, bool], StateSpec], descriptor: DescriptorT, distribution: Distribution
@@ -259,9 +263,8 @@ class OperatorStateBackend(OperatorStateStore):
                 distribution,
             )
         state = _Registered(spec, distribution)
-        part = self._unclaimed.get(spec.name)
-        if part is not None:
+        for part in self._unclaimed.get(spec.name, ()):
             state.load(part)
-            del self._unclaimed[spec.name]
+        self._unclaimed.pop(spec.name, None)
         self._states[spec.name] = state
         return state

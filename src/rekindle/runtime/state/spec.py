@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
+from rekindle.common.serializer import TypeSerializer
 from rekindle.common.type_system.type_information import Converter
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.datastream.state import (
@@ -21,6 +22,7 @@ from rekindle.datastream.state import (
 from rekindle.errors import RekindleError, StateAccessError
 from rekindle.runtime.immutability import type_is_immutable
 from rekindle.serde import value_codec_for
+from rekindle.serde.serializer_codec import SerializerCodec
 from rekindle.serde.type_schema import StateSchema, TypeSchema, encode_state_schema
 
 if TYPE_CHECKING:
@@ -99,6 +101,10 @@ class StateSpec:
     #: Converters that give rows in values, and in the keys of a map, their field names; None: they contain no rows.
     shape: Converter | None = None
     shape_field: Converter | None = None
+    #: Whether values of undeclared types may have been pickled.
+    allow_pickle: bool = False
+    #: Stored schema -> how it is read (`evolution.migrations`).
+    migrations: dict[bytes, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
     _stored: dict[TypeSchema | None, bytes] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     def stored_schema(self, keys: TypeSchema | None) -> bytes:
@@ -135,7 +141,7 @@ def list_spec(descriptor: ListStateDescriptor, allow_pickle: bool) -> StateSpec:
 
 def map_spec(descriptor: MapStateDescriptor, allow_pickle: bool) -> StateSpec:
     """The spec of a map state; also of broadcast state."""
-    fields = value_codec_for(descriptor.key_type_info, allow_pickle=allow_pickle)
+    fields = _codec(descriptor.key_type_info, descriptor.get_key_serializer(), allow_pickle)
     spec = _spec(descriptor, StateKind.MAP, descriptor.value_type_info, allow_pickle, fields)
     return replace(spec, shape_field=descriptor.key_type_info.shaper())
 
@@ -157,15 +163,23 @@ def _spec(
     allow_pickle: bool,
     fields: Codec | None = None,
 ) -> StateSpec:
-    values = value_codec_for(encoded, allow_pickle=allow_pickle)
+    serializer = descriptor.get_serializer()
+    values = _codec(encoded, serializer, allow_pickle)
     declared = descriptor.type_info
+    custom = [each.schema for each in (fields, values) if isinstance(each, SerializerCodec)]
     return StateSpec(
         descriptor.name,
         kind,
-        repr(declared),
-        declared.fingerprint(),
+        " by ".join(map(repr, (declared, *custom))),
+        " ".join([declared.fingerprint(), *map(repr, custom)]),
         values,
         fields,
         frozen=type_is_immutable(encoded),
         shape=encoded.shaper(),
+        allow_pickle=allow_pickle,
     )
+
+
+def _codec(encoded: TypeInformation, serializer: TypeSerializer[Any] | None, allow_pickle: bool) -> Codec:
+    declared = value_codec_for(encoded, allow_pickle=allow_pickle)
+    return declared if serializer is None else SerializerCodec(serializer, declared)

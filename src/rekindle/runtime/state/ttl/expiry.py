@@ -83,6 +83,11 @@ class TimedCodec:
         self._now_ms = now_ms
 
     @property
+    def untimed(self) -> Codec:
+        """The codec of the values without their timestamps."""
+        return self._values
+
+    @property
     def schema(self) -> TypeSchema:
         """The schema of the values, without their timestamps."""
         return self._values.schema
