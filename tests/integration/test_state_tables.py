@@ -6,14 +6,17 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from rekindle import state
+from rekindle.checkpoint import copy_checkpoint, list_checkpoints, verify_checkpoint
 from rekindle.checkpoint.load_checkpoint import load, locate
-from rekindle.common import Time, Types
+from rekindle.checkpoint.store.options import store_options
+from rekindle.common import Configuration, Time, Types
 from rekindle.datastream import CheckpointedFunction, KeyedBroadcastProcessFunction, KeyedProcessFunction, MapFunction
 from rekindle.datastream.state import (
     ListStateDescriptor,
@@ -24,10 +27,16 @@ from rekindle.datastream.state import (
 from rekindle.errors import CheckpointError, CheckpointNotFoundError, ConfigurationError, IncompatibleStateError
 from rekindle.state import OperatorIdentifier, OperatorTransformation, SavepointReader, SavepointWriter
 from rekindle.testing import InProcessJob, ManualClock, StoredCheckpoint
+from tests.compat.in_flight import CLOCK
+from tests.compat.in_flight import EXPECTED as IN_FLIGHT_EXPECTED
+from tests.compat.in_flight import interrupted as in_flight_interrupted
+from tests.compat.in_flight import program as in_flight_program
 from tests.compat.make_checkpoints import continued, interrupted, needed
 from tests.compat.program import MINUTE_MS, START_MS, Basket
 from tests.compat.test_kept_checkpoints import ARCHIVES, expected, unpacked
+from tests.compat.test_kept_in_flight import ARCHIVES as IN_FLIGHT
 from tests.environments import checkpointed
+from tests.s3_server import SECRET
 
 KEPT = pytest.mark.parametrize("archive", ARCHIVES, ids=lambda archive: f"{archive.parent.name} {archive.stem}")
 
@@ -524,3 +533,77 @@ def test_flinks_class_names_do_the_same(spark, tmp_path):
     assert results_from(renamed, [("a", 1)], uid="tallies") == [("a", 11, [("n1", 1)])]
     emptied = SavepointWriter.from_existing_savepoint(spark, renamed).remove_operator("tallies")
     assert state.read(emptied.write(str(tmp_path / "empty"))).operators().count() == 0
+
+
+# -- special places and keys -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Customer:
+    country: str
+    number: int
+
+
+class Visits(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.visits = runtime_context.get_state(ValueStateDescriptor("visits", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        self.visits.update((self.visits.value() or 0) + 1)
+        yield ctx.get_current_key(), self.visits.value()
+
+
+def visiting(records):
+    env = checkpointed(1).set_max_parallelism(8)
+    pairs = env.from_collection(records, PAIR).uid("pairs")
+    return pairs.key_by(lambda pair: Customer(*pair), Customer).process(Visits()).uid("visits")
+
+
+def test_keys_of_a_class_keep_their_key_group_through_its_column(spark, tmp_path):
+    running = InProcessJob.of(visiting([("fr", 1), ("de", 2), ("fr", 1), ("never", 0)]), ManualClock(0), max_records=3)
+    path = saved(running.checkpoint(savepoint=True), tmp_path)
+    running.kill()
+    snapshot = state.read(path)
+    visits = snapshot.keyed_state("visits")
+    assert dict(visits.dtypes)["key"] == "struct<country:string,number:bigint>"
+    more = visits.selectExpr("key_group", "key", "visits + 10 AS visits")
+    new = snapshot.write.remove("pairs").keyed_state("visits", more).save(str(tmp_path / "new"))
+    restored = InProcessJob.of(visiting([("fr", 1), ("de", 2)]), ManualClock(0), restore=StoredCheckpoint.at(new))
+    assert restored.run() == [(Customer("fr", 1), 13), (Customer("de", 2), 12)]
+    with pytest.raises(Exception, match="keep the column key_group"):
+        snapshot.write.keyed_state("visits", more.drop("key_group")).save(str(tmp_path / "other"))
+
+
+def test_an_operator_without_keyed_state_is_an_empty_table(spark, fresh):
+    snapshot = state.read(fresh)
+    assert snapshot.keyed_state("timers").collect() == []
+    assert snapshot.keyed_state("lists").count() == 0
+    assert snapshot.timers("lists").count() == 0
+
+
+@pytest.mark.parametrize("archive", IN_FLIGHT, ids=lambda archive: archive.parent.name)
+def test_checkpoints_with_records_in_flight_are_read_and_kept_by_a_new_savepoint(spark, archive, tmp_path):
+    snapshot = state.read(unpacked(archive, tmp_path))
+    in_flight = [row for row in snapshot.operators().collect() if row["in_flight"]]
+    assert in_flight
+    for operator in snapshot.operators().where("keyed").collect():
+        assert snapshot.keyed_state(operator["operator_id"]).columns[:2] == ["key_group", "key"]
+    new = snapshot.write.save(str(tmp_path / "new"))
+    job = InProcessJob.of(in_flight_program(2), CLOCK, restore=StoredCheckpoint.at(new))
+    assert sorted(in_flight_interrupted().results + job.run()) == IN_FLIGHT_EXPECTED
+
+
+def test_state_on_an_object_store_is_read_and_written_and_no_secret_is_in_the_plan(spark, fresh, s3):
+    url = f"{s3.new_bucket()}/state-tables"
+    configuration = Configuration.from_dict(s3.settings())
+    options = store_options(configuration)
+    copied = copy_checkpoint(fresh, f"{url}/copied", options)
+    snapshot = state.read(copied, configuration=configuration)
+    table = snapshot.keyed_state("every kind", ["value"])
+    assert {row["key"]: row["value"] for row in table.collect()} == {0: 63, 1: 70, 2: 57}
+    assert SECRET not in table._jdf.queryExecution().toString()
+    new = snapshot.write.keyed_state("every kind", table.selectExpr("key", "value + 1 AS value")).save(f"{url}/new")
+    again = state.read(new, configuration=configuration).keyed_state("every kind")
+    assert again.agg({"value": "sum"}).first()[0] == 63 + 70 + 57 + 3
+    assert verify_checkpoint(new, options) == []
+    assert {entry.folder for entry in list_checkpoints(url, options)} == {"copied", "new"}
