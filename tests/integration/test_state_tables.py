@@ -15,6 +15,7 @@ import pytest
 from rekindle import state
 from rekindle.checkpoint import copy_checkpoint, list_checkpoints, verify_checkpoint
 from rekindle.checkpoint.load_checkpoint import load, locate
+from rekindle.checkpoint.store.open_store import open_store
 from rekindle.checkpoint.store.options import store_options
 from rekindle.common import Configuration, Time, Types
 from rekindle.datastream import CheckpointedFunction, KeyedBroadcastProcessFunction, KeyedProcessFunction, MapFunction
@@ -24,7 +25,15 @@ from rekindle.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from rekindle.errors import CheckpointError, CheckpointNotFoundError, ConfigurationError, IncompatibleStateError
+from rekindle.errors import (
+    CheckpointError,
+    CheckpointNotFoundError,
+    ConfigurationError,
+    IncompatibleStateError,
+    StoreError,
+)
+from rekindle.spark import savepoint_builder
+from rekindle.spark.keyed_writing import write_rows
 from rekindle.state import OperatorIdentifier, OperatorTransformation, SavepointReader, SavepointWriter
 from rekindle.testing import InProcessJob, ManualClock, StoredCheckpoint
 from tests.compat.in_flight import CLOCK
@@ -514,6 +523,34 @@ def test_what_does_not_fit_is_refused_and_leaves_nothing(spark, tmp_path):
         snapshot.write.save(snapshot.path)
     with pytest.raises(IncompatibleStateError, match="no operator with the uid"):
         snapshot.write.remove("nobody")
+
+
+def writes_twice(df, plan, builder, target, kept):
+    """As if Spark had run a task twice."""
+    open_store(target.url).put(f"{target.folder}/1-99-op-0.state", b"of the try that did not count")
+    return write_rows(df, plan, builder, target, kept)
+
+
+def test_files_of_tasks_that_spark_ran_twice_are_removed(spark, tmp_path, monkeypatch):
+    snapshot = state.read(a_savepoint(tmp_path))
+    monkeypatch.setattr(savepoint_builder, "write_rows", writes_twice)
+    new = snapshot.write.keyed_state("counts", snapshot.keyed_state("counts")).save(str(tmp_path / "new"))
+    assert not list(Path(tmp_path, "new").glob("*-99-*"))
+    assert verify_checkpoint(new) == []
+
+
+def test_a_savepoint_that_cannot_be_completed_leaves_nothing(spark, tmp_path, monkeypatch):
+    snapshot = state.read(a_savepoint(tmp_path))
+    monkeypatch.setattr(savepoint_builder, "write_rows", writes_twice)
+
+    def fail(*_):
+        raise StoreError("no space left")
+
+    monkeypatch.setattr(savepoint_builder, "put_metadata", fail)
+    writer = snapshot.write.keyed_state("counts", snapshot.keyed_state("counts"))
+    with pytest.raises(StoreError, match="no space left"):
+        writer.save(str(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
 
 
 def test_flinks_class_names_do_the_same(spark, tmp_path):

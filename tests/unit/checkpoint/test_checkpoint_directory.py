@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rekindle.checkpoint import (
+    checkpoint_copy,
     copy_checkpoint,
     delete_checkpoint,
     delete_unneeded,
@@ -20,7 +21,7 @@ from rekindle.checkpoint.paths import checkpoint_folder
 from rekindle.checkpoint.statefile import read_blobs
 from rekindle.checkpoint.store.open_store import open_store
 from rekindle.checkpoint.timeline_notes import Beginning, note_beginning, note_stop
-from rekindle.errors import CheckpointError, CheckpointNotFoundError
+from rekindle.errors import CheckpointError, CheckpointNotFoundError, StoreError
 from tests.unit.checkpoint.samples import contents, published, take_over
 
 GROUPS = ((0, b"zero" * 5000), (1, b"one" * 5000))
@@ -144,6 +145,16 @@ class TestCopy:
         with pytest.raises(CheckpointError, match="checksum"):
             copy_checkpoint(directory.at(2), str(tmp_path / "kept"))
         assert list(tmp_path.rglob("kept/*")) == []
+
+    def test_a_copy_that_cannot_be_completed_leaves_nothing(self, directory, tmp_path, monkeypatch):
+        def fail(*_):
+            assert list((tmp_path / "kept").glob("*.state")), "the files are there before the manifest"
+            raise StoreError("no space left")
+
+        monkeypatch.setattr(checkpoint_copy, "put_metadata", fail)
+        with pytest.raises(StoreError, match="no space left"):
+            copy_checkpoint(directory.at(2), str(tmp_path / "kept"))
+        assert not (tmp_path / "kept").exists()
 
     def test_a_folder_with_files_is_refused(self, directory, tmp_path):
         (tmp_path / "kept").mkdir()

@@ -15,6 +15,7 @@ import pytest
 from rekindle.common import Instant, Row, Types
 from rekindle.common.typeinfo import infer_type_info
 from rekindle.errors import TypeMismatchError
+from rekindle.runtime.state.spec import StateKind
 from rekindle.serde import value_codec_for
 from rekindle.serde.class_free_decoding import PickledValue, class_free_decoder
 from rekindle.serde.tagged_codec import register_type
@@ -22,8 +23,9 @@ from rekindle.snapshots.column_values import from_column, python_key, to_column
 from rekindle.snapshots.fingerprint_parser import shape_of
 from rekindle.snapshots.settle import settled
 from rekindle.snapshots.shapes import UNKNOWN, Plain, PlainShape, described
-from rekindle.snapshots.stored_state import ClassFreeCodec
-from rekindle.snapshots.stored_types import UNTYPED, stored_type
+from rekindle.snapshots.state_columns import digest_of
+from rekindle.snapshots.stored_state import ClassFreeCodec, StoredState
+from rekindle.snapshots.stored_types import UNTYPED, StateTypes, stored_type
 
 
 class Status(enum.Enum):
@@ -193,3 +195,12 @@ def test_a_fingerprint_of_another_version_is_unknown(text):
 def test_a_union_with_null_is_its_other_type():
     assert shape_of("Long|Null") == PlainShape(Plain.LONG)
     assert shape_of("Long|String") == UNKNOWN
+
+
+def test_equal_state_has_equal_digests_whatever_its_times_and_the_order_of_a_map():
+    timed = StateTypes(UNTYPED, timed=True)
+    value = StoredState("last", StateKind.VALUE, "Long", "", b"", timed)
+    assert digest_of(value, (1, "a")) == digest_of(value, (2, "a")) != digest_of(value, (1, "b"))
+    entries = StoredState("seen", StateKind.MAP, "Map", "", b"", StateTypes(UNTYPED))
+    assert digest_of(entries, {"a": 1, "b": 2}) == digest_of(entries, {"b": 2, "a": 1}) != digest_of(entries, {"a": 1})
+    assert digest_of(entries, None) is None
