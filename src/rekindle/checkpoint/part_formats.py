@@ -87,6 +87,8 @@ class SourceState(msgspec.Struct, array_like=True, frozen=True):
     version: int = FORMAT_VERSION
     #: Chunks that a source function had collected and its chain had not processed (unaligned checkpoints).
     in_flight: list[bytes] = []
+    #: What the records of these chunks were written with (`type_schema.decode_schema`); older versions wrote none.
+    in_flight_schema: bytes = b""
 
     def encode(self) -> bytes:
         """Encode the state."""

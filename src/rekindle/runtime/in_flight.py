@@ -10,19 +10,30 @@ before the restore stay late (I6). The edge's partitioner sends each record to i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, zip_longest
 from typing import Any
 
 from rekindle.errors import IncompatibleStateError
 from rekindle.graph.nodes import JobPlan, Partitioning
-from rekindle.runtime.exchange.chunk import Chunk, Mark, decode_row, encode_body, encode_row, read_header, relabelled
+from rekindle.runtime.exchange.chunk import (
+    Chunk,
+    Mark,
+    decode_row,
+    encode_body,
+    encode_row,
+    read_header,
+    relabelled,
+    with_records,
+)
 from rekindle.runtime.exchange.inbox import Inbox, Waiting
 from rekindle.runtime.exchange.outbox import RowOutbox
 from rekindle.runtime.exchange.writers import EdgeWriter
+from rekindle.runtime.state.evolution import chunk_conversion
 from rekindle.runtime.task_position import valve_position
 from rekindle.runtime.watermarks import Channel, WatermarkValve
 from rekindle.serde import ChunkCodec, codec_for, tagged_dumps, tagged_loads
+from rekindle.serde.type_schema import encode_schema
 
 #: Over these edges no records stay in flight, as in Flink: a forward edge has one channel, a broadcast edge needs all.
 ALIGNED = frozenset({Partitioning.FORWARD, Partitioning.BROADCAST})
@@ -39,24 +50,48 @@ class SavedGroup:
     current: int
     channels: Mapping[str, Sequence[_ChannelState]]  # edge -> (channel, watermark, idle, ended)
     chunks: Sequence[tuple[str, int, bytes]]  # (edge, channel, row)
+    #: Edge -> schema of its records; older versions wrote none.
+    schemas: Mapping[str, bytes]
 
 
-def save(inbox: Inbox, live: WatermarkValve, names: Mapping[int, str]) -> bytes | None:
+def save(
+    inbox: Inbox, live: WatermarkValve, names: Mapping[int, str], codecs: Mapping[int, ChunkCodec]
+) -> bytes | None:
     """Encode the chunks that wait in an inbox, oldest channels first; None if no chunk waits."""
+    schemas = {names[edge]: encode_schema(codec.schema) for edge, codec in codecs.items()} if inbox.waiting else {}
     groups: list[Any] = []
     for _, chunks in groupby(inbox.waiting, key=lambda each: id(each.valve)):
         same = list(chunks)
         valve = same[0].valve
         rows = [(names[each.header.edge], each.channel[1], inbox.read(each)) for each in same]
-        groups.append([valve is live, *valve_position(valve, names), [list(row) for row in rows]])
+        groups.append([valve is live, *valve_position(valve, names), [list(row) for row in rows], schemas])
     return tagged_dumps(groups) if groups else None
 
 
 def load(data: bytes) -> list[SavedGroup]:
     """Decode the chunks that `save` encoded."""
     return [
-        SavedGroup(live, current, channels, [(edge, channel, row) for edge, channel, row in chunks])
-        for live, current, channels, chunks in tagged_loads(data)
+        SavedGroup(live, current, channels, [(edge, channel, row) for edge, channel, row in chunks], *schemas or [{}])
+        for live, current, channels, chunks, *schemas in tagged_loads(data)
+    ]
+
+
+def evolved(groups: Sequence[SavedGroup], codecs: Mapping[str, ChunkCodec]) -> list[SavedGroup]:
+    """The groups with records as the program's codecs read them, by the name of their edge."""
+    ways = {
+        (name, schema): chunk_conversion(f"The records in flight over '{name}'", schema, codecs[name])
+        for group in groups
+        for name, schema in group.schemas.items()
+        if name in codecs
+    }
+
+    def row(group: SavedGroup, name: str, chunk: bytes) -> bytes:
+        convert = ways.get((name, group.schemas.get(name, b"")))
+        return chunk if convert is None else with_records(chunk, convert)
+
+    return [
+        replace(group, chunks=[(name, channel, row(group, name, chunk)) for name, channel, chunk in group.chunks])
+        for group in groups
     ]
 
 

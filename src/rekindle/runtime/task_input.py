@@ -12,7 +12,7 @@ from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Chunk, Mark, d
 from rekindle.runtime.exchange.inbox import Inbox, Waiting
 from rekindle.runtime.exchange.outbox import RowOutbox
 from rekindle.runtime.exchange.writers import EdgeWriter
-from rekindle.runtime.in_flight import ALIGNED, InFlightRestore, load, save
+from rekindle.runtime.in_flight import ALIGNED, InFlightRestore, evolved, load, save
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.roles import TwoInputs
 from rekindle.runtime.watermarks import Channel, WatermarkValve
@@ -70,7 +70,7 @@ class TaskInput:
 
     def in_flight(self, names: Mapping[int, str]) -> bytes | None:
         """The records in flight, encoded for a checkpoint; edges are saved by name."""
-        return save(self.inbox, self.valve, names)
+        return save(self.inbox, self.valve, names, self._codecs)
 
     def restore_in_flight(
         self,
@@ -84,7 +84,8 @@ class TaskInput:
         """Put back what waited, of this subtask, or of all old ones if there are others now."""
         edges = {names[edge]: edge for edge in self._codecs}
         restore = InFlightRestore(plan, subtask, edges, self.valve, redistributor)
-        chunks = restore.chunks([load(data) for data in saved], rescaled)
+        codecs = {names[edge]: codec for edge, codec in self._codecs.items()}
+        chunks = restore.chunks([evolved(load(data), codecs) for data in saved], rescaled)
         self.inbox.keep(chunks)
         if chunks:
             self._feeding = chunks[0].valve

@@ -6,7 +6,7 @@ import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -58,6 +58,11 @@ class ChunkCodec(Protocol):
 
     name: str
 
+    @property
+    def schema(self) -> TypeSchema:
+        """The schema of the records, for chunks that wait in a checkpoint."""
+        ...
+
     def encode(self, records: list[Any]) -> bytes:
         """The records as one payload."""
         ...
@@ -84,8 +89,14 @@ class MsgpackChunkCodec:
 
     name = "msgpack"
 
+    @property
+    def schema(self) -> TypeSchema:
+        """The schema of the records, for chunks that wait in a checkpoint."""
+        return self._schema_of()
+
     def __init__(self, type_info: WireType) -> None:
         self._declared = str(type_info)
+        self._schema_of = type_info.schema
         self._to_wire = type_info.to_wire()
         self._from_wire = type_info.from_wire()
         exact = type_info.exact_class()
@@ -160,6 +171,7 @@ class PickleChunkCodec:
     """One pickled list of records: for streams without a declared type, between slots of one job."""
 
     name = "pickle"
+    schema: Final = TypeSchema("Other", "Any")
 
     def encode(self, records: list[Any]) -> bytes:
         """The records as one payload; SerializationError names the record that cannot be pickled."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -80,6 +80,25 @@ def _keeps_bytes(old: TypeSchema, new: TypeSchema, steps: list[_Step]) -> bool:
         return True
     # Fields that come last may be missing: their defaults are taken.
     return [step.source for step in steps[: len(old.fields)]] == list(old.fields)
+
+
+def dropped_fields(old: TypeSchema, new: TypeSchema, path: str = "") -> Iterator[str]:
+    """The paths of stored fields that the new schema does not have, under any name.
+
+    >>> one, two = FieldSchema("a", TypeSchema("Long")), FieldSchema("b", TypeSchema("Long"))
+    >>> list(dropped_fields(TypeSchema("Dataclass", fields=(one, two)), TypeSchema("Dataclass", fields=(two,))))
+    ['a']
+    """
+    for was, now in zip(old.parts, new.parts, strict=False):
+        yield from dropped_fields(was, now, f"{path}[]")
+    if old.kind == "Row" and (old.positional or new.positional):
+        sources: list[FieldSchema | None] = list(old.fields)
+    else:
+        sources = [_source(old, each) for each in new.fields]
+    for source, field in zip(sources, new.fields, strict=False):
+        if source is not None:
+            yield from dropped_fields(source.type, field.type, field_path(path, source.name))
+    yield from (field_path(path, each.name) for each in old.fields if each not in sources)
 
 
 def _map_writer(new: TypeSchema, steps: list[_Step]) -> Callable[[dict[str, Any]], dict[str, Any]]:

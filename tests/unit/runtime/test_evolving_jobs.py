@@ -22,6 +22,7 @@ from rekindle.datastream import (
 )
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
+from rekindle.errors import GraphError
 from rekindle.testing import assert_evolves
 
 NUMBERS = list(range(1, 13))
@@ -133,6 +134,27 @@ class TestAFunctionsOwnState:
             "Long, but the program declares String: declare the former type, or give the new one another name."
         )
 
+    def test_fields_that_are_dropped_are_told(self, caplog):
+        """A field that was renamed without an alias is lost: the log says which."""
+        assert_evolves(orders(Order1), orders(Order2))
+        told = [record.getMessage() for record in caplog.records if "are dropped" in record.getMessage()]
+        assert told
+        for sentence in told:
+            assert sentence.startswith("State 'sum': the values of its saved field 'note' are dropped")
+            assert sentence.endswith("if it was renamed, say so with @aliases(new_name='note').")
+
+    def test_the_state_of_a_rolling_reduce_evolves(self):
+        def program(cls):
+            return lambda env: (
+                env.from_collection(NUMBERS, int)
+                .map(lambda n: cls(amount=n), cls)
+                .key_by(one_key, int)
+                .reduce(plus)
+                .uid("sum")
+            )
+
+        assert assert_evolves(program(Order1), program(Order2))[-1] == Order2("EUR", ALL)
+
     def test_an_added_state_begins_empty(self):
         class Two(Sum):
             def open(self, runtime_context):
@@ -206,6 +228,20 @@ class Careless(Cents):
         return int(stream.read(1))
 
 
+class Counted(KeyedBroadcastProcessFunction):
+    """Keeps the last rule under the key 1."""
+
+    def __init__(self, rules: MapStateDescriptor) -> None:
+        self.rules = rules
+
+    def process_element(self, value, ctx):
+        yield ctx.get_broadcast_state(self.rules).get(1)
+
+    def process_broadcast_element(self, value, ctx):
+        ctx.get_broadcast_state(self.rules).put(1, value)
+        return ()
+
+
 class TestSerializers:
     def test_write_the_state(self):
         assert assert_evolves(sums(int, serializer=Cents()), sums(int, serializer=Cents()))[-1] == ALL
@@ -217,6 +253,24 @@ class TestSerializers:
             return keyed.process(Sum(None, abs, abs, Cents()), int).uid("sum")
 
         assert assert_evolves(program, program)[-1] == ALL
+
+    def test_broadcast_state_needs_no_pickle_either(self):
+        def program(*serializers):
+            def build(env):
+                env.get_configuration().set_string("state.pickle", "refuse")
+                descriptor = MapStateDescriptor("rules", None, None)
+                for set_serializer in (descriptor.set_serializer, descriptor.set_key_serializer)[: len(serializers)]:
+                    set_serializer(Cents())
+                rules = env.from_collection([5], int).broadcast(descriptor)
+                keyed = env.from_collection(NUMBERS, int).key_by(one_key, int)
+                return keyed.connect(rules).process(Counted(descriptor), int).uid("ruled")
+
+            return build
+
+        with pytest.raises(GraphError, match="broadcast state 'rules'"):
+            assert_evolves(program(Cents()), program(Cents()))
+        both = program(Cents(), Cents())
+        assert set(assert_evolves(both, both)) == {5}
 
     def test_a_newer_version_reads_the_older_one(self):
         old, new = sums(int, serializer=Cents()), sums(int, serializer=NewCents())

@@ -6,6 +6,7 @@ Functions turn the clock themselves, so that each record takes an exact time.
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 import pytest
 
@@ -414,3 +415,74 @@ def test_a_program_without_unaligned_checkpoints_goes_on_from_one():
     env = checkpointed(3, unaligned=True)
     env.get_checkpoint_config().disable_unaligned_checkpoints()
     assert sorted(checkpoint.results + job_of(counts(env), restore=checkpoint).run()) == EXPECTED
+
+
+# -- changed types -----------------------------------------------------------------------------------------------------
+
+
+class Numbered(NamedTuple):
+    number: int
+    label: str = "old"
+
+
+class Moved(NamedTuple):
+    """The same class in a later program: its fields are at other places."""
+
+    label: str = "new"
+    number: float = 0.0
+
+
+class Lettered(NamedTuple):
+    number: str = ""
+
+
+Moved.__qualname__ = Lettered.__qualname__ = "Numbered"
+
+
+class SlowNumber(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        CLOCK.advance(RECORD_MS)
+        yield value.number
+
+
+class Emits(WithOffsets):
+    def __init__(self, cls):
+        self.cls = cls
+
+    def run(self, ctx):
+        for number in range((ctx.restored_offset if ctx.restored_offset is not None else -1) + 1, COUNT):
+            ctx.collect(self.cls(number=number), offset=number)
+
+
+def over_an_exchange(cls, parallelism=2):
+    numbers = checkpointed(parallelism, unaligned=True).from_collection(list(range(COUNT)), Types.INT())
+    typed = numbers.map(lambda n: cls(number=n), cls)
+    return (
+        typed.key_by(lambda each: int(each.number) % KEYS, Types.INT()).process(SlowNumber()).name("slow").uid("slow")
+    )
+
+
+def in_a_source(cls, parallelism=1):
+    typed = checkpointed(parallelism, unaligned=True).add_source(Emits(cls), type_info=cls)
+    return typed.map(SlowMap(), cls).map(lambda each: each.number).name("slow")
+
+
+@pytest.mark.parametrize(
+    ("program", "after"), [(over_an_exchange, {}), (over_an_exchange, {"parallelism": 3}), (in_a_source, {})]
+)
+def test_records_in_flight_are_read_by_the_type_that_they_were_written_with(program, after):
+    job = job_of(program(Numbered))
+    if program is in_a_source:
+        (task,) = job.tasks.values()
+        task._head._thread.join(30)
+    found = job.epoch(FIT * RECORD_MS)
+    checkpoint = job.checkpoint(leave_after_ms=FIT * RECORD_MS)
+    found += checkpoint.results
+    assert job.in_flight
+    job.kill()
+    found += finish(job_of(program(Moved, **after), restore=checkpoint))
+    assert sorted(found) == list(range(COUNT))
+    with pytest.raises(OperatorFailure) as failure:
+        job_of(program(Lettered, **after), restore=checkpoint)
+    assert "in flight" in str(failure.value.__cause__)
+    assert "field 'number' was saved as Long, but the program declares String" in str(failure.value.__cause__)

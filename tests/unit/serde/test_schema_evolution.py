@@ -91,6 +91,10 @@ class V1:
         value: int
         next: V1.Node | None = None
 
+    class Tree(msgspec.Struct, array_like=True):
+        value: int
+        children: list[V1.Tree] = []
+
     @dataclass
     class Basket:
         orders: list[V1.Order]
@@ -144,13 +148,16 @@ class V2:
         next: V2.Node | None = None
         label: str = "new"
 
+    class Tree(msgspec.Struct, array_like=True):
+        children: list[V2.Tree] = []
+        value: float = 0.0
+
     @dataclass
     class Basket:
         orders: list[V2.Order]
         by_name: dict[str, V2.Order]
 
 
-V1.Node.__qualname__ = V2.Node.__qualname__ = "Node"
 for version in (V1, V2):
     for each in vars(version).values():
         if isinstance(each, type):
@@ -301,6 +308,8 @@ class TestRecords:
         old = V1.Node(1, V1.Node(2, V1.Node(3)))
         assert evolved(V1.Node, V2.Node, old) == [V2.Node(1.0, V2.Node(2.0, V2.Node(3.0)))]
         assert keeps_bytes(V1.Node, V1.Node)
+        tree = V1.Tree(1, [V1.Tree(2, [V1.Tree(3)])])
+        assert evolved(V1.Tree, V2.Tree, tree) == [V2.Tree([V2.Tree([V2.Tree([], 3.0)], 2.0)], 1.0)]
 
     def test_renamed_classes_and_fields_need_an_alias(self):
         @dataclass

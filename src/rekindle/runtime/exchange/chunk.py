@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -87,6 +88,16 @@ def rest_of(chunk: Chunk, header: ChunkHeader, records: int, marks: int, codec: 
     times = chunk.timestamps[records:] if chunk.timestamps is not None else None
     body = encode_body(chunk.records[records:], times, left, codec)
     return encode_row(header.edge, header.source, header.target, header.sequence, body)
+
+
+def with_records(row: bytes, convert: Callable[[bytes], bytes]) -> bytes:
+    """Return the same chunk with its encoded records converted."""
+    header = read_header(row)
+    if not header.records:
+        return row
+    columns = 8 * header.records if header.flags & _HAS_TIMESTAMPS else 0
+    start = _HEADER.size + header.marks * _MARK.size + columns
+    return row[:start] + convert(row[start:])
 
 
 def read_header(row: bytes) -> ChunkHeader:

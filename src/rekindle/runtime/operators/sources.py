@@ -12,7 +12,15 @@ from rekindle.checkpoint.part_formats import SourceState
 from rekindle.common.watermark_strategy import MAX_WATERMARK
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
-from rekindle.runtime.exchange.chunk import IDLE, WATERMARK, decode_row, encode_body, encode_row, read_header
+from rekindle.runtime.exchange.chunk import (
+    IDLE,
+    WATERMARK,
+    decode_row,
+    encode_body,
+    encode_row,
+    read_header,
+    with_records,
+)
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.roles import Cancellable, Positioned
@@ -20,8 +28,10 @@ from rekindle.runtime.operators.source_context import Buffered, BufferedSourceCo
 from rekindle.runtime.operators.split_offsets import SplitOffsets
 from rekindle.runtime.operators.stateless import FunctionOperator
 from rekindle.runtime.snapshot import SnapshotContext
+from rekindle.runtime.state.evolution import chunk_conversion
 from rekindle.runtime.task_input import Slices
 from rekindle.serde import codec_for
+from rekindle.serde.type_schema import encode_schema
 
 _LOG = logging.getLogger(__name__)
 #: The most records that pass through a chain as one batch: enough to amortise a call, few enough for the caches.
@@ -114,16 +124,22 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator, Cancellable):
         left, state = self._left_over, self._source_context.offsets.state()
         if not left.size():
             return state if state.splits or self.finished else None
-        body = encode_body(left.records, left.timestamps, left.marks, codec_for(self.node.output_type))
-        return SourceState(state.splits, in_flight=[encode_row(0, 0, 0, 0, body)])
+        codec = codec_for(self.node.output_type)
+        body = encode_body(left.records, left.timestamps, left.marks, codec)
+        return SourceState(
+            state.splits, in_flight=[encode_row(0, 0, 0, 0, body)], in_flight_schema=encode_schema(codec.schema)
+        )
 
     def restore_source(self, state: SourceState, finished: bool) -> None:
         """Restore the offsets. A source whose `run` had returned is not run again (I9)."""
         offsets = SplitOffsets.of(state, self.context.subtask, self.node.parallelism)
         self._source_context = BufferedSourceContext(self._wake, self.isolate, self._first_bound, offsets)
         self._run_returned = finished
-        for row in state.in_flight:
-            chunk = decode_row(row, read_header(row), codec_for(self.node.output_type))
+        codec = codec_for(self.node.output_type)
+        convert = chunk_conversion("The records in flight", state.in_flight_schema, codec)
+        for saved in state.in_flight:
+            row = saved if convert is None else with_records(saved, convert)
+            chunk = decode_row(row, read_header(row), codec)
             self._left_over.extend(Buffered.of(chunk.records, chunk.timestamps, chunk.marks))
 
     def seek(self, position: Any) -> None:

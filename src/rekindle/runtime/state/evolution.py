@@ -6,9 +6,10 @@ another come together under a third one. Parts of older versions have no schema:
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -18,10 +19,14 @@ from rekindle.errors import IncompatibleStateError
 from rekindle.runtime.state.keyed_state_format import NONE_VALUE, StatePart, list_operations, map_operations
 from rekindle.runtime.state.spec import Codec, StateKind, StateSpec
 from rekindle.runtime.state.ttl.expiry import TimedCodec, is_timed, reader
+from rekindle.serde.chunk_codecs import ChunkCodec
 from rekindle.serde.column_migration import Buffer, Migration, check_same_keys, column_migration
+from rekindle.serde.record_evolution import dropped_fields
 from rekindle.serde.schema_changes import SchemaChangeError
+from rekindle.serde.schema_evolution import conversion
 from rekindle.serde.type_schema import StateSchema, decode_schema, decode_state_schema, encode_state_schema
 
+_LOG: Final = logging.getLogger("rekindle.state")
 _encode = msgspec.msgpack.Encoder().encode
 _decode_timed = msgspec.msgpack.Decoder(tuple[Raw, Raw]).decode
 _decode_array = msgspec.msgpack.Decoder(list[Raw]).decode
@@ -60,11 +65,14 @@ def _migrations(spec: StateSpec, part: StatePart | OperatorStatePart, key_codec:
     values = spec.values.untimed if isinstance(spec.values, TimedCodec) else spec.values
     fields = spec.fields if stored.fields is not None else None
     subject = f"State '{spec.name}'"
-    return Migrations(
+    found = Migrations(
         _keys_migration(stored, key_codec, allow_pickle, f"{subject}: its key"),
         _migration(subject, stored.values, values, allow_pickle),
         _migration(f"{subject}, the keys of the map", stored.fields, fields, allow_pickle),
     )
+    if values.schema.kind != "Serializer":  # the declared type is only a help to get there
+        _warn_dropped(spec, stored)
+    return found
 
 
 def _keys_migration(stored: StateSchema, key_codec: Codec | None, allow_pickle: bool, subject: str) -> Migration:
@@ -86,24 +94,46 @@ def _migration(subject: str, old: Any, codec: Codec | None, allow_pickle: bool) 
         raise IncompatibleStateError(f"{subject}: {error}") from None
 
 
+def _warn_dropped(spec: StateSpec, stored: StateSchema) -> None:
+    for gone in dropped_fields(stored.values, spec.values.schema):
+        _LOG.warning(
+            "State '%s': the values of its saved field '%s' are dropped, because %s has no such field; if it was "
+            "renamed, say so with @aliases(new_name='%s').",
+            spec.name,
+            gone,
+            spec.type_name,
+            gone.rpartition(".")[2],
+        )
+
+
 # -- keyed state -------------------------------------------------------------------------------------------------------
 
 
 def reads_as_is(spec: StateSpec, part: StatePart, key_codec: Codec) -> bool:
     """Whether a part's bytes are what the spec's codecs would write: same schema, same codec, same use of timestamps.
 
+    Of a part without a schema, which an older version wrote, nobody knows.
+
     :raises IncompatibleStateError: when the program cannot read the part at all.
     """
-    return not migrations(spec, part, key_codec).needed and is_timed(part) is (spec.ttl is not None)
+    needed = migrations(spec, part, key_codec).needed
+    return bool(part.schema) and not needed and is_timed(part) is (spec.ttl is not None)
 
 
 def rewritten(spec: StateSpec, part: StatePart, key_codec: Codec) -> StatePart:
-    """A part decoded by the schema it was written with, and encoded anew by the spec's codecs, timestamps included."""
+    """A part decoded by the schema it was written with, and encoded anew by the spec's codecs, timestamps included.
+
+    Raises one of `spec.UNREADABLE` for a value that does not fit.
+    """
     if reads_as_is(spec, part, key_codec):
         return part
     evolved_part = evolved(spec, part, key_codec)
-    read = reader(spec, evolved_part)
-    operations = _with_columns(evolved_part, lambda data: spec.values.encode_all(read(data)), None)
+    read, fields = reader(spec, evolved_part), spec.fields
+    operations = _with_columns(
+        evolved_part,
+        lambda data: spec.values.encode_all(read(data)),
+        None if fields is None else lambda data: fields.encode_all(fields.decode_all(data)),
+    )
     schema = spec.stored_schema(key_codec.schema)
     return msgspec.structs.replace(evolved_part, fingerprint="", operations=operations, schema=schema)
 
@@ -178,6 +208,17 @@ def evolved_elements(
 ) -> list[bytes]:
     """Elements that `codec.encode` wrote under another schema, as the program's codec reads them."""
     return _evolved_each(elements, _migration(subject, decode_schema(schema), codec, allow_pickle))
+
+
+def chunk_conversion(subject: str, schema: bytes, codec: ChunkCodec) -> Migration:
+    """The way from the records of stored chunks to those that the program's codec reads; None: the same bytes."""
+    if not schema:
+        return None
+    try:
+        convert = conversion(decode_schema(schema), codec.schema)
+    except SchemaChangeError as error:
+        raise IncompatibleStateError(f"{subject}: {error}") from None
+    return None if convert is None else lambda data: _encode(list(map(convert, msgspec.msgpack.decode(data))))
 
 
 def _evolved_each(entries: list[bytes], migrate: Callable[[Buffer], bytes] | None) -> list[bytes]:
