@@ -17,7 +17,7 @@ from rekindle.common.time import Instant
 from rekindle.common.type_system.fields import instant_of
 from rekindle.common.types import Row, make_row
 from rekindle.errors import TypeMismatchError
-from rekindle.serde.class_free_decoding import ClassFields, EnumMember, FrozenMap, PickledValue
+from rekindle.serde.class_free_decoding import ClassFields, EnumMember, FrozenMap, PickledValue, frozen
 from rekindle.snapshots.shapes import (
     ElementsShape,
     EntriesShape,
@@ -89,11 +89,14 @@ def _fields_to_column(shape: FieldsShape) -> Convert:
 
         return by_name
     first = fields_before(shape, shape.form)
+    # A Struct that older code wrote may be shorter: its last fields had no values yet.
+    least = first if shape.class_name else first + len(parts)
 
     def by_position(value: Any) -> dict[str, Any]:
-        if not isinstance(value, list | tuple) or len(value) != first + len(parts):
+        if not isinstance(value, list | tuple) or not least <= len(value) <= first + len(parts):
             raise TypeError(f"it does not have {len(parts)} fields")
-        return {name: convert(each) for (name, convert), each in zip(parts, value[first:], strict=True)}
+        held = dict(zip(shape.names, value[first:], strict=False))
+        return {name: convert(held.get(name)) for name, convert in parts}
 
     return by_position
 
@@ -283,7 +286,7 @@ def _from_column(shape: Shape, tagged: bool) -> Convert:
             return lambda values: build([part(value) for value in values])
         case EntriesShape():
             key, item = (_nullable(_from_column(part, tagged)) for part in (shape.key, shape.value))
-            return lambda entries: {key(each): item(value) for each, value in entries}
+            return lambda entries: {frozen(key(each)): item(value) for each, value in entries}
         case PickledShape():
             return lambda data: PickledValue(bytes(data))
     return _from_json
