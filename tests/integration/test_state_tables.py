@@ -79,11 +79,13 @@ def fresh(tmp_path):
     return saved(taken, tmp_path / "fresh")
 
 
+def origin_name(archive):
+    return "fresh" if archive is None else f"{archive.parent.name} {archive.stem}"
+
+
 def each_origin(test):
     """The test reads checkpoints kept from before, and one that this version writes."""
-    return pytest.mark.parametrize("origin", [*ARCHIVES, None], ids=lambda each: f"{each.stem if each else 'fresh'}")(
-        test
-    )
+    return pytest.mark.parametrize("origin", [*ARCHIVES, None], ids=origin_name)(test)
 
 
 def path_of(origin, tmp_path, request):
