@@ -278,6 +278,8 @@ def _from_column(shape: Shape, tagged: bool) -> Convert:
         case PlainShape():
             if shape.kind is Plain.MEMBER:
                 return lambda name: EnumMember(shape.class_name, name, None)
+            if shape.symbols:
+                return lambda value: _symbol(value, shape.symbols)
             return (_FROM_PLAIN_TAGGED if tagged else _FROM_PLAIN).get(shape.kind, _same)
         case FieldsShape():
             return _fields_from_column(shape, tagged)
@@ -296,13 +298,21 @@ def _fields_from_column(shape: FieldsShape, tagged: bool) -> Convert:
     parts = [(name, _nullable(_from_column(part, tagged))) for name, part in shape.fields()]
 
     def values(column: Mapping[str, Any]) -> list[Any]:
+        for name in shape.required:
+            if column[name] is None:
+                raise ValueError(f"its field {name!r} is null, but its type is not optional")
         return [convert(column[name]) for name, convert in parts]
+
+    def by_name(column: Mapping[str, Any]) -> dict[str, Any]:
+        named = zip(names, values(column), strict=True)
+        # A field that has a default and cannot be None is left out: the program fills it in.
+        return {name: value for name, value in named if value is not None or name not in shape.optional}
 
     names = list(shape.names)
     match shape.form:
         case Form.MAP:
             tag = {} if shape.tag is None else dict([shape.tag])
-            return lambda column: tag | dict(zip(names, values(column), strict=True))
+            return lambda column: tag | by_name(column)
         case Form.INSTANCE:
             return lambda column: ClassFields(shape.class_name, tuple(zip(names, values(column), strict=True)))
         case Form.TAGGED_ROW:
@@ -315,6 +325,12 @@ def _fields_from_column(shape: FieldsShape, tagged: bool) -> Convert:
             return lambda column: tuple(values(column))
     before = [] if shape.tag is None else [shape.tag[1]]
     return lambda column: before + values(column)
+
+
+def _symbol(value: Any, symbols: tuple[str | int, ...]) -> Any:
+    if value not in symbols:
+        raise ValueError(f"it is none of {', '.join(map(repr, symbols))}")
+    return value
 
 
 def _in_utc(moment: dt.datetime) -> dt.datetime:

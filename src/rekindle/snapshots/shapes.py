@@ -53,10 +53,11 @@ class Form(StrEnum):
 
 @dataclass(frozen=True)
 class PlainShape:
-    """A value without parts; `class_name` is that of an Enum."""
+    """A value without parts; `class_name` is that of an Enum, `symbols` are the values of its members."""
 
     kind: Plain
     class_name: str = ""
+    symbols: tuple[str | int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,9 @@ class FieldsShape:
     tag: tuple[str, str | int] | None = None
     #: Fields that are not stored if they have this value, in msgpack.
     defaults: tuple[tuple[str, bytes], ...] = ()
+    #: Fields that cannot be None: of these, `optional` ones have a default in the program, `required` ones have none.
+    optional: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
 
     def fields(self) -> Iterator[tuple[str, Shape]]:
         """Name and shape of each field."""

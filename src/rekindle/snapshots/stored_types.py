@@ -107,10 +107,11 @@ def _shape(schema: TypeSchema) -> Shape:
 
 
 def _symbol(schema: TypeSchema) -> Shape:
-    kinds = {type(value) for _, value in schema.symbols}
-    if kinds == {str}:
-        return PlainShape(Plain.STRING)
-    return PlainShape(Plain.LONG) if kinds == {int} else JsonShape()
+    symbols = tuple(value for _, value in schema.symbols)
+    kinds = set(map(type, symbols))
+    if kinds not in ({str}, {int}):
+        return JsonShape()
+    return PlainShape(Plain.STRING if kinds == {str} else Plain.LONG, schema.name, symbols)
 
 
 def _fields(schema: TypeSchema, form: Form) -> FieldsShape:
@@ -121,4 +122,14 @@ def _fields(schema: TypeSchema, form: Form) -> FieldsShape:
         schema.name,
         schema.tag,
         tuple((field.name, field.omitted) for field in schema.fields if field.omitted is not None),
+        *_without_none(schema),
+    )
+
+
+def _without_none(schema: TypeSchema) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The optional and the required fields among those that cannot be None."""
+    strict = [field for field in schema.fields if not field.type.nullable and field.type.kind not in ("Ref", "Tagged")]
+    return (
+        tuple(field.name for field in strict if field.optional),
+        tuple(field.name for field in strict if not field.optional),
     )

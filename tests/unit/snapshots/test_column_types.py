@@ -189,6 +189,22 @@ def test_values_without_a_type_are_settled_by_themselves_and_stored_again(value,
     assert codec.decode(again) == value
 
 
+def test_a_field_with_a_default_may_be_null_in_a_column_and_others_only_if_they_are_optional():
+    codec = value_codec_for(infer_type_info(Order))
+    shape = stored_type(codec.schema).shape
+    column = {"id": 1, "status": "sent", "items": [], "tags": None}
+    stored = ClassFreeCodec(stored_type(codec.schema)).encode(from_column(shape)(column))
+    assert codec.decode(stored) == Order(1, Status.SENT, [], frozenset()), "the program's default"
+    with pytest.raises(TypeMismatchError, match="its field 'status' is null"):
+        from_column(shape)(column | {"status": None})
+
+
+def test_what_is_no_member_of_an_enum_is_not_written():
+    shape = stored_type(value_codec_for(infer_type_info(Status)).schema).shape
+    with pytest.raises(TypeMismatchError, match="it is none of 'paid', 'sent'"):
+        from_column(shape)("payed")
+
+
 def test_a_class_inside_itself_is_json_from_there_on():
     codec = value_codec_for(infer_type_info(Node))
     stored = stored_type(codec.schema)

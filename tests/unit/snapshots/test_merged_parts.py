@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rekindle.checkpoint.manifest import KeyedPart, Manifest, ManifestKind, OperatorState, PartKind, SubtaskState
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.common import Types
@@ -73,3 +75,44 @@ def test_deltas_change_values_lists_and_maps_and_remove_keys():
     assert rows(snapshot_of(keyed=full), TableName.KEYED_STATE, states=("value",), key=("b",)) == [
         (key_group("b", GROUPS), "b", 1)
     ]
+
+
+@dataclass(frozen=True)
+class Total:
+    count: int
+
+
+OldTotal = Total
+
+
+@dataclass(frozen=True)
+class Total:  # the next version of the program
+    count: float
+    currency: str = "EUR"
+    note: str | None = None
+
+
+def test_parts_before_and_after_a_change_of_the_type_are_one_table():
+    """A key that was not touched since has the fields that it was saved with."""
+    old = HashMapKeyedBackend(GROUPS, range(GROUPS), key_codec=TEXT)
+    total = old.value_state(ValueStateDescriptor("total", OldTotal))
+    for key in "ab":
+        old.set_current_key(key)
+        total.update(OldTotal(1))
+    full = [(each.key_group, each.encode()) for each in old.snapshot_whole(1)]
+    new = HashMapKeyedBackend(GROUPS, range(GROUPS), key_codec=TEXT)
+    new.restore(full)
+    total = new.value_state(ValueStateDescriptor("total", Total))
+    new.set_current_key("a")
+    total.update(Total(2.5, "CHF"))
+    delta = list(new.snapshot_delta(2, 1).encode())
+    parts = [
+        KeyedPart(group, kind, order, data)
+        for order, kind, own in ((1, PartKind.FULL, full), (2, PartKind.DELTA, delta))
+        for group, data in own
+    ]
+    found = {row[1]: row[2] for row in rows(snapshot_of(keyed=parts), TableName.KEYED_STATE)}
+    assert found == {
+        "a": {"count": 2.5, "currency": "CHF", "note": None},
+        "b": {"count": 1.0, "currency": None, "note": None},
+    }
