@@ -189,6 +189,10 @@ class StateWriter:
 
     def _keys(self, draft: OperatorDraft, table: KeyedTable | None, key_type: Any) -> StoredKeys | DeclaredKeys:
         most = draft.state.max_parallelism
+        if is_windowed(draft.state) and (table is None or key_type is not None):
+            raise IncompatibleStateError(
+                f"Operator '{draft.state.name}' has windows: only state that it has can be changed, without a key_type."
+            )
         if table is None or key_type is not None:
             return DeclaredKeys(None if key_type is None else infer_type_info(key_type), most)
         return StoredKeys(table.keys, table.hashed, most)
