@@ -325,6 +325,14 @@ def test_two_checkpoints_are_compared_key_by_key(spark, tmp_path):
     assert changes["comes"]["before"] is None
     assert changes["goes"]["after"] is None
     assert before.compare(before, "counts").count() == 0
+    columns = ("name", "added", "removed", "changed")
+    assert [tuple(row[column] for column in columns) for row in before.compare(after).collect()] == [
+        ("KEYED PROCESS", 1, 1, 1)
+    ]
+    emptied = state.read(after.write.remove("counts").save(str(tmp_path / "emptied")))
+    assert [row["removed"] for row in after.compare(emptied).collect()] == [3]
+    assert [row["added"] for row in emptied.compare(after).collect()] == [3]
+    assert emptied.compare(emptied).count() == 0
     running.kill()
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rekindle.snapshots.key_columns import KEY, KEY_GROUP, WINDOW
@@ -32,6 +33,26 @@ def changes(before: DataFrame, after: DataFrame) -> DataFrame:
         sf.when(is_old, _struct("old", old_states)).alias("before"),
         sf.when(is_new, _struct("new", new_states)).alias("after"),
     ).where(sf.size("states") > 0)
+
+
+def change_counts(operator_id: str, name: str, before: DataFrame | None, after: DataFrame | None) -> DataFrame:
+    """One row: the keys of an operator that were added, removed and changed; an operator may be on one side only."""
+    own = sf.lit(operator_id).alias("operator_id"), sf.lit(name).alias("name")
+    if before is not None and after is not None:
+        kinds = changes(before, after).select("change")
+    else:
+        rows, kind = (after, ADDED) if after is not None else (before, REMOVED)
+        assert rows is not None, "an operator of neither checkpoint"
+        kinds = rows.select(sf.lit(kind).alias("change"))
+    counts = [sf.count_if(sf.col("change") == kind).alias(kind) for kind in (ADDED, REMOVED, CHANGED)]
+    return kinds.agg(*counts).select(*own, ADDED, REMOVED, CHANGED)
+
+
+def union_of_counts(spark: SparkSession, counted: list[DataFrame]) -> DataFrame:
+    """The rows of all operators."""
+    if not counted:
+        return spark.createDataFrame([], "operator_id string, name string, added long, removed long, changed long")
+    return reduce(DataFrame.unionAll, counted)
 
 
 def _differing(old: list[str], new: list[str]) -> list[Column]:

@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
+from rekindle.checkpoint.manifest import OperatorState
 from rekindle.checkpoint.paths import url_of
 from rekindle.checkpoint.store.options import StoreOptions, options_for, store_options
 from rekindle.common.configuration import Configuration
 from rekindle.snapshots.find_snapshot import Snapshot, absolute, find_snapshot
 from rekindle.snapshots.tables import TableName
-from rekindle.spark.compare_state import changes
+from rekindle.spark.compare_state import change_counts, changes, union_of_counts
 from rekindle.spark.shape_types import spark_schema
 from rekindle.spark.shared_session import lease_session
 from rekindle.spark.state_source import FORMAT, STORE_PREFIX, StateDataSource, planned
@@ -124,16 +125,35 @@ class StateSnapshot:
         """A row per task: its watermark, and whether it is idle."""
         return self._table(TableName.WATERMARKS, operator)
 
-    def compare(self, later: StateSnapshot, operator: str, states: Sequence[str] | None = None) -> DataFrame:
+    def compare(
+        self, later: StateSnapshot, operator: str | None = None, states: Sequence[str] | None = None
+    ) -> DataFrame:
         """The keys of an operator that were added, removed or changed up to a later checkpoint.
 
-        Columns: change, key (and window), the names of the states that changed, the states before and after.
+        Columns: change, key (and window), the names of the states that changed, the states before and after. Without
+        an operator: a row per operator with keyed state, with the numbers of keys added, removed and changed.
         """
+        if operator is not None:
+            return changes(self._digests(operator, states), later._digests(operator, states))
+        names = {state.uid: state.name for each in (self, later) for state in each._keyed_operators()}
+        sides = [{state.uid for state in each._keyed_operators()} for each in (self, later)]
+        counted = []
+        for uid, name in names.items():
+            before, after = (
+                each._digests(uid) if uid in own else None for each, own in zip((self, later), sides, strict=True)
+            )
+            counted.append(change_counts(uid, name, before, after))
+        return union_of_counts(self._spark, counted)
+
+    def _digests(self, operator: str, states: Sequence[str] | None = None) -> DataFrame:
         options = {"digests": "true"}
         if states is not None:
             options["states"] = msgspec.json.encode(list(states)).decode()
-        before, after = (each._table(TableName.KEYED_STATE, operator, options) for each in (self, later))
-        return changes(before, after)
+        return self._table(TableName.KEYED_STATE, operator, options)
+
+    def _keyed_operators(self) -> list[OperatorState]:
+        operators = self._snapshot.manifest.operators
+        return [state for state in operators if any(subtask.keyed for subtask in state.subtasks)]
 
     # -- new savepoints ------------------------------------------------------------------------------------------------
 
