@@ -382,12 +382,14 @@ def test_keys_are_added_and_removed_by_rows(spark, tmp_path):
     ]
 
 
-def test_a_job_begins_with_state_from_a_dataframe(spark, tmp_path):
+@pytest.mark.parametrize("key_type", [Types.STRING(), None], ids=str)
+def test_a_job_begins_with_state_from_a_dataframe(spark, tmp_path, key_type):
+    """The type of a plain key may be left out, also where the program declares it."""
     columns = "word string, count bigint, seen map<string,bigint>"
     rows = spark.createDataFrame([("a", 10, {"old": 1}), ("b", 20, None)], columns)
     states = [ValueStateDescriptor("count", Types.LONG()), MapStateDescriptor("seen", Types.STRING(), Types.LONG())]
     writer = state.new_savepoint(max_parallelism=8)
-    writer.keyed_state("counts", rows, states, key="word", key_type=Types.STRING(), parallelism=3)
+    writer.keyed_state("counts", rows, states, key="word", key_type=key_type, parallelism=3)
     new = writer.save(str(tmp_path / "bootstrap"))
     assert results_from(new, [("a", 1), ("b", 2), ("c", 3)]) == [
         ("a", 11, [("n1", 1), ("old", 1)]),

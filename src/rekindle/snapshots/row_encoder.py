@@ -1,6 +1,6 @@
 """Encode rows of a DataFrame as keys and cells, each with its key group: the work of a Spark task that writes state.
 
-Plans are data that travels; `writers` and `encoder` make of them what does the work.
+Plans are data that travels; their methods `writer` and `encoder` make of it what does the work.
 """
 
 from __future__ import annotations
