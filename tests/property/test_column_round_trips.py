@@ -13,10 +13,11 @@ from hypothesis import given
 from rekindle.common import Types
 from rekindle.common.typeinfo import infer_type_info
 from rekindle.serde import value_codec_for
-from rekindle.snapshots.column_values import from_column, to_column
+from rekindle.snapshots.column_values import to_column
 from rekindle.snapshots.settle import settled
 from rekindle.snapshots.stored_state import ClassFreeCodec
 from rekindle.snapshots.stored_types import UNTYPED, stored_type
+from rekindle.snapshots.stored_values import from_column
 
 Typed = tuple[Any, st.SearchStrategy[Any]]
 

@@ -10,10 +10,11 @@ from rekindle.checkpoint.manifest import KeyedPart, OperatorState, blob_size
 from rekindle.checkpoint.parts import by_key_group
 from rekindle.errors import InvalidKeyError
 from rekindle.runtime.key_hash import key_group
-from rekindle.snapshots.column_values import from_column, python_key
+from rekindle.snapshots.column_values import python_key
 from rekindle.snapshots.settle import settled
 from rekindle.snapshots.shapes import LONG, UNKNOWN, ElementsShape, FieldsShape, JsonShape, Shape
 from rekindle.snapshots.stored_types import StoredType
+from rekindle.snapshots.stored_values import from_column
 from rekindle.snapshots.table import TableColumn
 
 KEY_GROUP: Final = "key_group"

@@ -20,13 +20,13 @@ from rekindle.common.typeinfo import TypeInformation
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor
 from rekindle.runtime.state.keyed_state_format import NONE_VALUE
 from rekindle.runtime.state.spec import list_spec, map_spec
-from rekindle.snapshots.column_values import from_column
 from rekindle.snapshots.find_snapshot import Snapshot
 from rekindle.snapshots.key_columns import KEY
 from rekindle.snapshots.operator_tables import SUBTASK, VALUE, part_types
 from rekindle.snapshots.shapes import Shape
 from rekindle.snapshots.stored_state import ClassFreeCodec
 from rekindle.snapshots.stored_types import StoredType
+from rekindle.snapshots.stored_values import from_column
 
 Encode = Callable[[Any], bytes]
 

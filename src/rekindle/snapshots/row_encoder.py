@@ -21,7 +21,6 @@ from rekindle.runtime.key_hash import key_group
 from rekindle.serde import value_codec_for
 from rekindle.serde.type_schema import TypeSchema
 from rekindle.snapshots.cells import CellWriter, StateHead, described_writer, stored_writer
-from rekindle.snapshots.column_values import from_column
 from rekindle.snapshots.group_parts import TimerCell
 from rekindle.snapshots.key_columns import KEY_GROUP, WINDOW, KeyColumns
 from rekindle.snapshots.keyed_table import column_name
@@ -29,6 +28,7 @@ from rekindle.snapshots.shapes import Shape
 from rekindle.snapshots.state_columns import StateColumn
 from rekindle.snapshots.stored_state import ClassFreeCodec
 from rekindle.snapshots.stored_types import UNTYPED
+from rekindle.snapshots.stored_values import from_column
 from rekindle.snapshots.timer_table import DOMAIN, EVENT, PROCESSING, TIME_MS
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rekindle.runtime.state.spec import StateKind
 from rekindle.serde.class_free_decoding import encode_canonically
-from rekindle.snapshots.column_values import Convert, from_column, to_column
+from rekindle.snapshots.column_values import Convert, to_column
 from rekindle.snapshots.settle import settled
 from rekindle.snapshots.shapes import (
     ElementsShape,
@@ -22,6 +22,7 @@ from rekindle.snapshots.shapes import (
     Shape,
 )
 from rekindle.snapshots.stored_state import StoredState
+from rekindle.snapshots.stored_values import from_column
 
 #: The fields of a value that is shown with its time.
 LAST_ACCESS: Final = "last_access_ms"

@@ -19,13 +19,14 @@ from rekindle.runtime.state.spec import StateKind
 from rekindle.serde import value_codec_for
 from rekindle.serde.class_free_decoding import PickledValue, class_free_decoder
 from rekindle.serde.tagged_codec import register_type
-from rekindle.snapshots.column_values import from_column, python_key, to_column
+from rekindle.snapshots.column_values import python_key, to_column
 from rekindle.snapshots.fingerprint_parser import shape_of
 from rekindle.snapshots.settle import settled
 from rekindle.snapshots.shapes import UNKNOWN, Plain, PlainShape, described
 from rekindle.snapshots.state_columns import digest_of
 from rekindle.snapshots.stored_state import ClassFreeCodec, StoredState
 from rekindle.snapshots.stored_types import UNTYPED, StateTypes, stored_type
+from rekindle.snapshots.stored_values import from_column
 
 
 class Status(enum.Enum):
