@@ -33,7 +33,6 @@ from rekindle.snapshots.shapes import (
 Convert = Callable[[Any], Any]
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_INT64: Final = 1 << 63
 
 
 # -- to columns --------------------------------------------------------------------------------------------------------
@@ -53,8 +52,8 @@ def to_column(shape: Shape) -> Convert:
             return convert(value)
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
             raise TypeMismatchError(
-                f"The stored value {value!r:.200} does not fit the column's type {described(shape)} ({error}): read "
-                "the table with untyped='json'."
+                f"The stored value {value!r:.200} does not fit the column's type {described(shape)} ({error}): "
+                "read it as JSON, with untyped='json', or with json=True if its type is declared."
             ) from None
 
     return lambda value: None if value is None else checked(value)

@@ -22,7 +22,9 @@ from rekindle.snapshots.shapes import (
     Shape,
 )
 from rekindle.snapshots.stored_state import StoredState
+from rekindle.snapshots.stored_types import StoredType
 from rekindle.snapshots.stored_values import from_column
+from rekindle.snapshots.table import ReadOptions
 
 #: The fields of a value that is shown with its time.
 LAST_ACCESS: Final = "last_access_ms"
@@ -75,15 +77,17 @@ class StateColumn:
         return from_column(self.field, self.state.types.fields.tagged)
 
 
-def state_column(state: StoredState, held: Iterable[Any], as_json: bool, with_times: bool) -> StateColumn:
+def state_column(state: StoredState, held: Iterable[Any], options: ReadOptions) -> StateColumn:
     """The column of a state, settled by the states of some keys."""
+
+    def shape(stored: StoredType, found: list[Any]) -> Shape:
+        as_json = options.all_as_json or (options.untyped_as_json and stored.tagged)
+        return JsonShape() if as_json else settled(stored.shape, found)
+
     values, fields = _samples(state, [each for each in held if each is not None])
-    value, field = state.types.values, state.types.fields
+    types = state.types
     return StateColumn(
-        state,
-        JsonShape() if as_json and value.tagged else settled(value.shape, values),
-        JsonShape() if as_json and field.tagged else settled(field.shape, fields),
-        with_times and state.types.timed,
+        state, shape(types.values, values), shape(types.fields, fields), options.access_times and types.timed
     )
 
 

@@ -28,6 +28,8 @@ class ReadOptions:
     key: tuple[Any] | None = None
     #: Show values whose type is not declared as JSON.
     untyped_as_json: bool = False
+    #: Show every keyed state as JSON.
+    all_as_json: bool = False
     #: Show when each value of state with a time to live was last accessed.
     access_times: bool = False
     #: Unpickle values that were pickled: only for checkpoints of a trusted origin, whose code may run.

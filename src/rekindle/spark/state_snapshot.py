@@ -87,16 +87,18 @@ class StateSnapshot:
         *,
         key: Any = None,
         untyped: str = "inferred",
+        json: bool = False,
         access_times: bool = False,
         splits: int | None = None,
     ) -> DataFrame:
         """A row per key, or per key and window, with a column for each state; lists are arrays, maps are maps.
 
         `key` reads one key, and only its key group; a tuple is a compound key. `untyped="json"` shows values without a
-        declared type as JSON instead of looking at some of them. `access_times` shows state with a time to live as
-        structs of the time of last access and the value. `splits` is the number of Spark tasks.
+        declared type as JSON instead of looking at some of them, `json` shows all states as JSON. `access_times` shows
+        state with a time to live as structs of the time of last access and the value. `splits` is the number of Spark
+        tasks.
         """
-        options: dict[str, Any] = {"untyped": untyped, "access_times": str(access_times).lower()}
+        options = {"untyped": untyped, "json": str(json).lower(), "access_times": str(access_times).lower()}
         if states is not None:
             options["states"] = msgspec.json.encode(list(states)).decode()
         if key is not None:

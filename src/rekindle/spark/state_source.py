@@ -28,7 +28,7 @@ _BATCH_ROWS: Final = 4096
 _KNOWN: Final = frozenset(
     {
         *("path", "checkpoint_id", "table", "operator", "state", "states", "key"),
-        *("untyped", "access_times", "allow_pickle", "digests", "splits"),
+        *("untyped", "json", "access_times", "allow_pickle", "digests", "splits"),
     }
 )
 _FLAGS: Final = {"true": True, "false": False}
@@ -119,6 +119,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         states=states,
         key=_key(given["key"]) if "key" in given else None,
         untyped_as_json=given.get("untyped") == "json",
+        all_as_json=_flag(given, "json"),
         access_times=_flag(given, "access_times"),
         allow_pickle=_flag(given, "allow_pickle"),
         digests=_flag(given, "digests"),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
+
+import pytest
 
 from rekindle.checkpoint.manifest import KeyedPart, Manifest, ManifestKind, OperatorState, PartKind, SubtaskState
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.common import Types
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from rekindle.errors import TypeMismatchError
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.timer_parts import CapturedTimers, TimerLists
@@ -90,6 +94,21 @@ class Total:  # the next version of the program
     count: float
     currency: str = "EUR"
     note: str | None = None
+
+
+def test_every_state_can_be_shown_as_json():
+    backend = HashMapKeyedBackend(GROUPS, range(GROUPS), key_codec=TEXT)
+    price = backend.value_state(ValueStateDescriptor("price", Types.BIG_DEC()))
+    seen = backend.map_state(MapStateDescriptor("seen", Types.STRING(), Types.LIST(Types.LONG())))
+    backend.set_current_key("a")
+    price.update(Decimal("0." + "1" * 40))
+    seen.put("x", [1, 2])
+    parts = [KeyedPart(each.key_group, PartKind.FULL, 1, each.encode()) for each in backend.snapshot_whole(1)]
+    with pytest.raises(TypeMismatchError, match="json=True"):
+        rows(snapshot_of(keyed=parts), TableName.KEYED_STATE)
+    ((_, _, shown, entries),) = rows(snapshot_of(keyed=parts), TableName.KEYED_STATE, all_as_json=True)
+    assert shown == f'"0.{"1" * 40}"'
+    assert entries == [('"x"', "[1,2]")]
 
 
 def test_parts_before_and_after_a_change_of_the_type_are_one_table():
