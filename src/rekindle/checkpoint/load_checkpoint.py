@@ -139,10 +139,13 @@ def _verified(store: Store, path: str, deep: bool) -> LoadedCheckpoint:
 
 
 def _check_files(store: Store, root: str, manifest: Manifest) -> None:
-    needed = manifest.files()
-    folders = {below(root, reference).rpartition("/")[0] for reference in needed}
-    sizes = {entry.path: entry.size for folder in folders for entry in store.list(folder)}
-    for reference, size in needed.items():
+    folders = {below(root, reference).rpartition("/")[0] for reference in manifest.files()}
+    check_files({entry.path: entry.size for folder in folders for entry in store.list(folder)}, root, manifest)
+
+
+def check_files(sizes: Mapping[str, int], root: str, manifest: Manifest) -> None:
+    """Raise CorruptCheckpointError if a file that the manifest needs is missing or too short, by the files' sizes."""
+    for reference, size in manifest.files().items():
         path = below(root, reference)
         if path not in sizes:
             raise CorruptCheckpointError(f"The state file {path} is missing.")

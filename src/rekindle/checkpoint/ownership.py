@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from rekindle.checkpoint.paths import new_timeline, owner_attempt, owner_path, owners_folder
+from rekindle.checkpoint.paths import claim_of, new_timeline, owner_attempt, owner_path, owners_folder
 from rekindle.checkpoint.store.port import Store, put_once
 from rekindle.errors import CheckpointError, MissingFileError, OwnershipLostError, StoreError
 
@@ -91,6 +91,21 @@ def newest_attempt(store: Store, job_name: str) -> int | None:
     """The number of the newest claim; None: there is no claim."""
     attempts = (owner_attempt(entry.path) for entry in store.list(owners_folder(job_name)))
     return max((attempt for attempt in attempts if attempt is not None), default=None)
+
+
+def newest_claims(store: Store) -> list[Claim]:
+    """The newest claim of each job in the store: of the driver that may be running."""
+    newest: dict[str, tuple[int, str]] = {}
+    for entry in store.list():
+        found = claim_of(entry.path)
+        if found is not None:
+            job, attempt = found
+            newest[job] = max(newest.get(job, (0, "")), (attempt, entry.path))
+    claims = []
+    for _, path in newest.values():
+        with contextlib.suppress(MissingFileError, msgspec.DecodeError):  # removed meanwhile, or of another version
+            claims.append(_decode(store.read(path)))
+    return claims
 
 
 def _put(store: Store, claim: Claim) -> bool:

@@ -118,6 +118,11 @@ def _written(writer: PartWriter, captured: OperatorSnapshotFutures, finished: bo
         has_in_flight=captured.has_in_flight,
         committables=[blob for _, blob in blobs.get("committables", ())],
     )
+    return measured(state)
+
+
+def measured(state: SubtaskState) -> SubtaskState:
+    """A state whose parts are all new, with the sizes that the manifest keeps."""
     size = sum(map(blob_size, state.blobs()))
     return msgspec.structs.replace(state, new_bytes=size, full_bytes=size, file_bytes=_file_bytes(state))
 

@@ -235,6 +235,17 @@ def owner_attempt(path: str) -> int | None:
     return int(name) if name.isdecimal() else None
 
 
+def claim_of(path: str) -> tuple[str, int] | None:
+    """The job's folder and the attempt of a claim's path; None if it is not a claim.
+
+    >>> claim_of("orders/owners/00000003"), claim_of("orders/00000001-0a1b2c3d/chk-7/_metadata")
+    (('orders', 3), None)
+    """
+    folder, _, name = path.rpartition("/")
+    job = folder.removesuffix(f"/{_OWNERS}")
+    return (job, int(name)) if job != folder and name.isdecimal() else None
+
+
 def is_partial(path: str) -> bool:
     """Whether this is a file that a crash left half written.
 

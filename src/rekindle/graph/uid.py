@@ -30,6 +30,15 @@ def uid_hash(*parts: str) -> str:
     return digest.hexdigest()
 
 
+def operator_id(uid: str) -> str:
+    """The id of an operator with this uid, by which checkpoints know it.
+
+    >>> operator_id("count") == operator_id("count"), len(operator_id("count"))
+    (True, 32)
+    """
+    return uid_hash("uid", uid)
+
+
 def assign_uids(transformations: Sequence[Transformation], auto_generate: bool = True) -> Mapping[int, str]:
     """The id of each operator by its number; operators must come after their inputs."""
     ids: dict[int, str] = {}
@@ -55,7 +64,7 @@ def assign_uids(transformations: Sequence[Transformation], auto_generate: bool =
 def _explicit(transformation: Transformation) -> str | None:
     if transformation.uid_hash is not None:
         return transformation.uid_hash
-    return None if transformation.uid is None else uid_hash("uid", transformation.uid)
+    return None if transformation.uid is None else operator_id(transformation.uid)
 
 
 def _place(transformation: Transformation, ids: Mapping[int, str]) -> tuple[str, ...]:

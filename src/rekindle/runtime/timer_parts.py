@@ -70,10 +70,8 @@ class TimersOfGroup:
         self.removed_processing = timers(part.removed_processing)
 
 
-def decode_timers(
-    group: int, data: bytes, key_codec: Codec, namespace_codec: Codec, *, allow_pickle: bool = False
-) -> TimersOfGroup:
-    """Decode the timers of a part; SerializationError if the bytes are damaged or have another format."""
+def timer_part(group: int, data: bytes) -> TimerPart:
+    """Decode a part; its keys and namespaces stay encoded. SerializationError if it is damaged or of another format."""
     try:
         part = _decode(data)
     except msgspec.DecodeError as error:
@@ -83,7 +81,14 @@ def decode_timers(
             f"The timers of key group {group} have format {part.version}; this version of Rekindle reads "
             f"{FORMAT_VERSION}: use the version that wrote it."
         )
-    return TimersOfGroup(part, key_codec, namespace_codec, allow_pickle)
+    return part
+
+
+def decode_timers(
+    group: int, data: bytes, key_codec: Codec, namespace_codec: Codec, *, allow_pickle: bool = False
+) -> TimersOfGroup:
+    """Decode the timers of a part."""
+    return TimersOfGroup(timer_part(group, data), key_codec, namespace_codec, allow_pickle)
 
 
 class TimerLists(NamedTuple):

@@ -3,7 +3,8 @@
 - `chunk_codecs`: one encoded list of records, msgpack with a declared type or pickle without; the hot path
 - `tagged_codec`: builtins, registered classes and rows, restored exactly, never with pickle (I20)
 - `state_value_codecs`: one state value, typed, tagged, or pickled where that is allowed
-- `type_schema`: the schema of a type as it lies in a checkpoint; `plain_values` reads values by it alone
+- `type_schema`: the schema of a type as it lies in a checkpoint; `class_free_decoding` reads values without
+  the classes of the program
 - `pickle_by_value`: functions and classes of the user's program, pickled for a slot
 """
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rekindle.serde.plain_values import fields_reader
 from rekindle.serde.schema_changes import Between, Conversion, SchemaChangeError, field_path
 from rekindle.serde.type_schema import FieldSchema, TypeSchema
 
@@ -40,7 +39,7 @@ def record_conversion(old: TypeSchema, new: TypeSchema, path: str, between: Betw
     steps = [_step(old, new, each, path, between) for each in new.fields]
     if _keeps_bytes(old, new, steps):
         return None
-    read = fields_reader(old)
+    read = _fields_reader(old)
     write = _array_writer(new, steps) if new.positional else _map_writer(new, steps)
     return lambda value: write(read(value))
 
@@ -149,10 +148,23 @@ def row_conversion(old: TypeSchema, new: TypeSchema, path: str, between: Between
     unchanged = sources == list(old.fields) and not any(step.convert for step in steps)
     if unchanged and old.positional == new.positional:
         return None
-    read, head = fields_reader(old), [None] if new.positional else []
+    read, head = _fields_reader(old), [None] if new.positional else []
 
     def convert(value: list[Any]) -> list[Any]:
         stored = read(value)
         return [value[0], *head, *(step.moved(stored)[1] for step in steps)]
 
     return convert
+
+
+def _fields_reader(schema: TypeSchema) -> Callable[[Any], dict[str, Any]]:
+    """The reader of the fields of a stored record or row, by name; their values stay as msgpack carries them."""
+    names = [each.name for each in schema.fields]
+    if schema.kind == "Row":
+        first = 2 if schema.positional else 1
+        return lambda wired: dict(zip(names, wired[first:], strict=True))
+    if schema.positional:
+        start = 0 if schema.tag is None else 1
+        # A Struct that older code wrote may be shorter: its last fields have defaults.
+        return lambda wired: dict(zip(names, wired[start:], strict=False))
+    return dict

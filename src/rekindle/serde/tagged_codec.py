@@ -225,12 +225,9 @@ def _children(obj: Any, known: Known) -> Iterator[tuple[str, Any]]:
 
 
 def decoder_for(
-    extra: dict[str, type], load_pickled: Callable[[bytes], Any] | None = None, *, without_classes: bool = False
+    extra: dict[str, type], load_pickled: Callable[[bytes], Any] | None = None
 ) -> msgspec.msgpack.Decoder[Any]:
-    """Make a decoder that also looks up classes in `extra`, and reads pickled values only with `load_pickled`.
-
-    `without_classes`: it reads an object as the dict of its fields, and an enum's member as its value.
-    """
+    """Make a decoder that also looks up classes in `extra`, and reads pickled values only with `load_pickled`."""
 
     def build_ext(code: int, payload: memoryview) -> Any:
         if code in _BUILD_BYTES:
@@ -240,8 +237,6 @@ def decoder_for(
         if code not in _BUILD_PARTS and code not in (_ENUM, _FIELDS):
             raise SerializationError(f"The tagged codec may not read extension {code}: pickle, or a newer version's.")
         parts = decoder.decode(payload)
-        if without_classes and code in (_ENUM, _FIELDS):
-            return parts[-1]
         if code == _ENUM:
             return _build_enum(_resolve(parts[0], extra), parts[1], parts[2])
         if code == _FIELDS:
