@@ -82,7 +82,8 @@ class WindowDriver:
         groups = key_group_range(node.max_parallelism, 1, 0)
         shape = windowed_shape(node, groups, allow_pickle=True)
         arguments = {"key_codec": shape.key_codec, "key_group_of": shape.key_group_of}
-        backend = BACKENDS[plan.settings.state_backend.name]
+        # The fast operators are for state in memory.
+        backend = BACKENDS[plan.settings.state_backend.name if general else "hashmap"]
         keyed = backend(shape.max_parallelism, groups, KeyedStateOptions(clock=self.clock), **arguments)
         timers = InternalTimers(node.max_parallelism, groups)
         self.metrics = TaskMetricGroup(self.clock, ())
@@ -102,7 +103,7 @@ class WindowDriver:
         own_copy: Callable[[Any], Any] = lambda value: pickle.loads(cloud_dumps(value))  # noqa: E731
         selectors = [selector_function(own_copy(selector)) for selector in node.key_selectors]
         operation = own_copy(node.function)
-        chosen = GeneralWindowOperator if general else window_operator_class(operation, keyed.prefetch is not None)
+        chosen = GeneralWindowOperator if general else window_operator_class(operation)
         self.operator: WindowOperator = chosen(node, context, operation, selectors[0])
         self.keyed, self.timers = keyed, timers
         self.events: list[Any] = []
@@ -161,7 +162,7 @@ class WindowDriver:
     def rows(self) -> int:
         """Return the number of rows with content after all empty rows are removed."""
         self.keyed.forget_changes()
-        return self.keyed.number_of_keys()
+        return sum(1 for _ in self.keyed.keys())
 
 
 class Snapshot:

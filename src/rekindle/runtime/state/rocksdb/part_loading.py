@@ -26,7 +26,7 @@ from rekindle.runtime.state.rocksdb.rocks_maps import StoredMaps
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
 from rekindle.runtime.state.rocksdb.stored_states import StoredState, packed
 from rekindle.runtime.state.spec import UNREADABLE, Codec, StateKind
-from rekindle.runtime.state.ttl.expiry import adopts
+from rekindle.runtime.state.ttl.expiry import TimedCodec, adopts
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(StatePart).decode
@@ -121,11 +121,24 @@ class PartLoader:
             migrations(spec, part, self._key_codec)  # refuses a type that cannot be read, by name
             try:
                 part = rewritten(spec, part, self._key_codec)
+                self._check_readable(part)
                 keys = self._key_codec.decode_all(part.keys)
                 apply(part, keys, list(map(canonical_bytes, keys)), merged)
             except UNREADABLE as error:
                 raise unreadable(spec, part, error) from error
         return dict(sorted(merged.items()))
+
+    def _check_readable(self, part: StatePart) -> None:
+        """Decode values that are not msgpack of their type: a class or a serializer may be gone, or have changed."""
+        values = self._state.spec.values
+        if getattr(values.untimed if isinstance(values, TimedCodec) else values, "name", "") == "msgpack":
+            return
+        column = part.operations
+        if part.kind is StateKind.LIST:
+            column = list_operations(part).elements
+        elif part.kind is StateKind.MAP:
+            column = map_operations(part).values
+        values.decode_all(column)
 
     def _values(self, part: StatePart, keys: list[Any], places: list[bytes], merged: dict[bytes, Any]) -> None:
         for key, place, element in zip(keys, places, self._state.elements.split(part.operations), strict=True):

@@ -192,7 +192,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         """Forget the marks of rows that leave the cache."""
         for row in rows:
             if row[ROW_GROUP] >= 0 and self._is_empty(row):
-                self._counts[row[ROW_GROUP]] -= 1
+                self._counts[row[ROW_GROUP]] = max(0, self._counts[row[ROW_GROUP]] - 1)
             row[ROW_COLUMNS + 1 :: 2] = [None] * ((len(row) - ROW_COLUMNS) // 2)
         if not changed:
             return
@@ -267,6 +267,8 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
             StatePlace(self.database, self._operator, len(self._states), place), self.key_groups, spec, self._key_codec
         )
         self._states[spec.name] = state
+        for row in self._cache.rows():  # somebody may hold these rows
+            row.extend((None, None))
         handle = handle_over(place)
         state.handle = handle
         try:
@@ -274,16 +276,9 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         except IncompatibleStateError as error:
             self._refused = error
             raise
-        self._widen_rows(state)
-        return handle
-
-    def _widen_rows(self, state: StoredState) -> None:
-        """Give the rows in memory the new column: somebody may hold them."""
         rows = list(self._cache.rows())
-        for row in rows:
-            row.extend((None, None))
-        if rows:
-            self._fill(state, rows, self.database.get_many([state.entry_key(row) for row in rows]))
+        self._fill(state, rows, self.database.get_many([state.entry_key(row) for row in rows]))
+        return handle
 
     def _load_restored(self, state: StoredState) -> None:
         loader = PartLoader(state, self.database, self._key_codec, self._key_group_of)
@@ -314,8 +309,10 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
     def with_every_key(self, cleanup: Callable[[], object]) -> None:
         """Register a cleanup that is called whenever a key is chosen."""
         if not isinstance(self.front, CleaningFront):
-            self._cache.clear()
-            self._cache.front = self.front = CleaningFront()
+            before, self.front = self.front, CleaningFront()
+            self.front.update(before)
+            before.clear()  # the current batch keeps it: it must find no rows there
+            self._cache.front = self.front
         self.front.cleanups.append(cleanup)
 
     # -- snapshots ----------------------------------------------------------------------------------------------------

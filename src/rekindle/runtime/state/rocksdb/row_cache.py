@@ -91,11 +91,3 @@ class RowCache:
 
     def __len__(self) -> int:
         return len(self.front) + len(self._old)
-
-    def clear(self) -> None:
-        """Write all rows back and drop them."""
-        leaving = [*self.front.values(), *self._old.values()]
-        self.front.clear()
-        self._old = {}
-        if leaving:
-            self._source.write_back(leaving, leave=True)

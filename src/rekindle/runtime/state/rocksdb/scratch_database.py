@@ -121,14 +121,20 @@ class ScratchDatabase:
     # -- ranges -------------------------------------------------------------------------------------------------------
 
     def view(self) -> Any:
-        """The database as it is now, for `scan`; later writes do not change it."""
-        return self._database.snapshot()
+        """The database as it is now, for one `scan` after the other; later writes do not change it.
 
-    def scan(self, prefix: bytes, view: Any = None, begin: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """The entries whose key begins so, in order, from `begin` on; as of the call of the first, or of the view."""
+        This is an iterator: the package's snapshots iterate over what is there now.
+        """
         try:
-            entries = (self._database if view is None else view).iter()
-            entries.seek(prefix if begin is None else begin)
+            return self._database.iter()
+        except Exception as error:
+            raise self._failed("be read", error) from error
+
+    def scan(self, prefix: bytes, view: Any = None) -> Iterator[tuple[bytes, bytes]]:
+        """The entries whose key begins so, in order, as of the first one, or of the view."""
+        entries = self.view() if view is None else view
+        try:
+            entries.seek(prefix)
             while entries.valid():
                 key = entries.key()
                 if not key.startswith(prefix):
