@@ -162,7 +162,7 @@ class WindowDriver:
     def rows(self) -> int:
         """Return the number of rows with content after all empty rows are removed."""
         self.keyed.forget_changes()
-        return sum(1 for _ in self.keyed.keys())
+        return len(list(self.keyed.keys()))
 
 
 class Snapshot:

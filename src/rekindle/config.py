@@ -315,11 +315,12 @@ MANAGED_MEMORY = _option(
     "With `rocksdb`: the memory of each slot for keyed state, that is decoded rows, RocksDB's caches and buffers, and "
     "changes that wait for the next checkpoint.",
 )
-ROCKSDB_LOCAL_DIRECTORY = _option(
+ROCKSDB_LOCAL_DIRECTORIES = _option(
     "state.backend.rocksdb.localdir",
-    optional(parse_string),
+    optional(parse_list),
     None,
-    "With `rocksdb`: a directory on the slots' hosts for its files, instead of the slot's own temporary directory.",
+    "With `rocksdb`: directories on the slots' hosts for its files, one of them for each slot; without any, the slot's "
+    "own temporary directory.",
 )
 STATE_PICKLE = _option(
     "state.pickle",

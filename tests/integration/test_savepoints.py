@@ -135,16 +135,21 @@ def test_a_savepoint_moved_elsewhere_restores_at_another_parallelism_while_its_j
     assert (moved / "_metadata").exists(), "savepoints belong to the user"
 
 
-@pytest.mark.parametrize("interval_ms", [300, None])
-def test_stopped_with_a_savepoint_and_continued(spark, tmp_path, interval_ms):
-    """Without drain: the results of both runs together are exactly the undisturbed result."""
-    running = Running(counts(with_savepoints(tmp_path, interval_ms=interval_ms)), "stopped")
+@pytest.mark.parametrize(
+    ("interval_ms", "backends"),
+    [(300, ("hashmap", "hashmap")), (None, ("hashmap", "rocksdb")), (300, ("rocksdb", "hashmap"))],
+)
+def test_stopped_with_a_savepoint_and_continued(spark, tmp_path, interval_ms, backends):
+    """Without drain, also in another backend: the results of both runs together are exactly the undisturbed result."""
+    before, after = ({"state.backend.type": backend} for backend in backends)
+    running = Running(counts(with_savepoints(tmp_path, interval_ms=interval_ms, **before)), "stopped")
     running.read(1000)
     path = running.client.stop_with_savepoint(False).result(DEADLINE_S)
     first = running.rest()
     assert running.client.get_job_status().result() is JobStatus.FINISHED
     assert all(count > 0 for _, count in first), "no timer fires"
-    env = with_savepoints(tmp_path, 1, interval_ms=interval_ms, **{"execution.state-recovery.path": path})
+    path = {"execution.state-recovery.path": path}
+    env = with_savepoints(tmp_path, 1, interval_ms=interval_ms, **path, **after)
     second = Running(counts(env), "stopped").rest()
     assert steps(first + second) == EXPECTED
     assert first

@@ -170,6 +170,8 @@ class EnvironmentSettings:
             raise GraphError(f"set_state_backend() takes a StateBackend, not {state_backend!r}.")
         self._state_backend = state_backend
         self._configuration.set(config.STATE_BACKEND, state_backend.name())
+        for option, value in state_backend.settings().items():
+            self._configuration.set(option, value)
         storage = state_backend.checkpoint_storage()
         if storage is not None:
             self._checkpoint_config.set_checkpoint_storage(storage)

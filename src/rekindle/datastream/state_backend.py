@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
+from rekindle import config
+from rekindle.config import ConfigOption
 from rekindle.datastream.checkpoint_storage import (
     CheckpointStorage,
     FileSystemCheckpointStorage,
     JobManagerCheckpointStorage,
 )
+from rekindle.datastream.validation import warn_no_effect
 from rekindle.errors import GraphError
 
 
@@ -22,6 +26,10 @@ class StateBackend:
     def checkpoint_storage(self) -> CheckpointStorage | None:
         """Return the checkpoint storage of this backend, or None to use the job's."""
         return None
+
+    def settings(self) -> dict[ConfigOption[Any], Any]:
+        """Return the settings of the job that were chosen with this backend."""
+        return {}
 
 
 class HashMapStateBackend(StateBackend):
@@ -54,10 +62,9 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     """
 
     def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
-        self._incremental = bool(enable_incremental_checkpointing)
+        self._incremental = enable_incremental_checkpointing
         self._db_storage_paths: list[str] | None = None
         self._predefined_options = PredefinedOptions.DEFAULT
-        self._options_factory: str | None = None
         self._transfer_threads = 4
 
     def name(self) -> str:
@@ -65,7 +72,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return "rocksdb"
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """Set local directories for the database files. Without any, a temporary directory is used."""
+        """Set local directories for the database files; each slot takes one. Without any, it is the slot's own."""
         if any(not isinstance(path, str) or not path for path in paths):
             raise GraphError(f"set_db_storage_paths takes directories, not {paths!r}.")
         self._db_storage_paths = list(paths) or None
@@ -75,24 +82,38 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return self._db_storage_paths
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Return whether a checkpoint uploads only new files."""
-        return self._incremental
+        """Return whether checkpoints write only changes, if that was chosen here; else the job's setting counts."""
+        return bool(self._incremental)
+
+    def settings(self) -> dict[ConfigOption[Any], Any]:
+        """Return the chosen directories, and whether checkpoints write only changes."""
+        chosen: dict[ConfigOption[Any], Any] = {}
+        if self._db_storage_paths is not None:
+            chosen[config.ROCKSDB_LOCAL_DIRECTORIES] = self._db_storage_paths
+        if self._incremental is not None:
+            chosen[config.CHECKPOINT_INCREMENTAL] = self._incremental
+        return chosen
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:
-        """Choose the settings for a kind of disk."""
+        """Keep the settings for a kind of disk. They have no effect here: memory alone decides RocksDB's settings."""
         self._predefined_options = options
+        if options is not PredefinedOptions.DEFAULT:
+            warn_no_effect("set_predefined_options()", "taskmanager.memory.managed.size decides RocksDB's settings")
 
     def get_predefined_options(self) -> PredefinedOptions:
         """Return the settings for a kind of disk."""
         return self._predefined_options
 
     def set_options(self, options_factory_class_name: str) -> None:
-        """Keep the name of a Java options factory. It has no effect here."""
-        self._options_factory = options_factory_class_name
+        """Refuse a Java options factory: it cannot be loaded."""
+        raise GraphError(
+            f"The options factory '{options_factory_class_name}' is a Java class, which cannot be loaded: leave out "
+            "set_options(), and set taskmanager.memory.managed.size."
+        )
 
     def get_options(self) -> str | None:
-        """Return the name of the Java options factory, or None."""
-        return self._options_factory
+        """Return None: there is no Java options factory."""
+        return None
 
     def get_number_of_transfer_threads(self) -> int:
         """Return the number of threads that upload and download files."""
@@ -103,6 +124,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         if number_of_transfering_threads < 1:
             raise GraphError(f"At least one thread must transfer files, not {number_of_transfering_threads}.")
         self._transfer_threads = number_of_transfering_threads
+        warn_no_effect("set_number_of_transfer_threads()", "one thread of each slot uploads its state")
 
 
 class CustomStateBackend(StateBackend):

@@ -21,8 +21,8 @@ class StateBackendSettings:
     name: str = "hashmap"
     #: The memory of a slot for keyed state that is on disk: decoded rows, RocksDB's caches and buffers.
     managed_bytes: int = 512 << 20
-    #: Where RocksDB's files lie; None: in the slot's own directory.
-    local_directory: str | None = None
+    #: Where RocksDB's files may lie; none: in the slot's own directory.
+    local_directories: tuple[str, ...] = ()
 
     @property
     def is_rocksdb(self) -> bool:
@@ -38,9 +38,8 @@ class StateBackendSettings:
                 "State backend 'rocksdb' needs the package rocksdict, which is not installed: run pip install "
                 "'rekindle[rocksdb]', or set state.backend.type: hashmap."
             )
-        return StateBackendSettings(
-            name, configuration.get(config.MANAGED_MEMORY), configuration.get(config.ROCKSDB_LOCAL_DIRECTORY)
-        )
+        directories = configuration.get(config.ROCKSDB_LOCAL_DIRECTORIES)
+        return StateBackendSettings(name, configuration.get(config.MANAGED_MEMORY), tuple(directories or ()))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,6 +29,8 @@ from rekindle.protocol import Lifeline, SlotEnded, SlotLaunch, encode
 from rekindle.system import how_it_ended
 from rekindle.wire import Connection, connect_tcp
 
+#: The file in a slot's directory with the folders elsewhere that are removed with it.
+_SCRATCH_FOLDERS = "scratch-folders"
 #: The environment variable with the pipe on which a new slot reports that it is ready.
 READY_DESCRIPTOR = "REKINDLE_READY_DESCRIPTOR"
 _ARMED = b"armed"
@@ -182,8 +184,22 @@ def _guard(launch: SlotLaunch, slot_pid: int, directory: str, report: int) -> No
     elif slot in ended:
         _tell_driver(lifeline, how_it_ended(_status_of(slot_pid)))
     status = _end_family(slot, slot_pid)
+    remove_scratch_folders(directory)
     shutil.rmtree(directory, ignore_errors=True)
     _exit_as(status)
+
+
+def note_scratch_folder(directory: str, folder: str) -> None:
+    """Let the guardian remove a folder outside of the slot's directory, too, when the slot has ended."""
+    with open(os.path.join(directory, _SCRATCH_FOLDERS), "a", encoding="utf-8") as notes:
+        notes.write(folder + "\n")
+
+
+def remove_scratch_folders(directory: str) -> None:
+    """Remove the folders that were noted in a slot's directory."""
+    with contextlib.suppress(OSError), open(os.path.join(directory, _SCRATCH_FOLDERS), encoding="utf-8") as notes:
+        for folder in notes.read().splitlines():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _become_guardian(report: int) -> None:

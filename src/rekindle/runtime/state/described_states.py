@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from rekindle.datastream.state import (
@@ -36,6 +37,9 @@ class _Registering(ExpiringRows, Protocol):
     _allow_pickle: bool
     _ttl_states: TtlStates
 
+    @property
+    def prefetch(self) -> Callable[[Iterable[Any]], None] | None: ...
+
 
 class DescribedStates:
     """The methods of a backend that hand out state by descriptor; the backend's `register` does the rest."""
@@ -44,28 +48,28 @@ class DescribedStates:
 
     def value_state(self: _Registering, descriptor: ValueStateDescriptor) -> ValueState[Any]:
         """The handle of a value state."""
-        spec, ttl = value_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        spec, ttl = value_spec(descriptor, self._allow_pickle), ttl_of(descriptor, self.prefetch is not None)
         if ttl is not None:
             return shaped_value(spec, self._ttl_states.value_state(spec, ttl))
         return shaped_value(spec, self.register(spec, lambda column: RowValueState(self, column)))
 
     def list_state(self: _Registering, descriptor: ListStateDescriptor) -> ListState[Any]:
         """The handle of a list state."""
-        spec, ttl = list_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        spec, ttl = list_spec(descriptor, self._allow_pickle), ttl_of(descriptor, self.prefetch is not None)
         if ttl is not None:
             return shaped_list(spec, self._ttl_states.list_state(spec, ttl))
         return shaped_list(spec, self.register(spec, self.list_handle))
 
     def map_state(self: _Registering, descriptor: MapStateDescriptor) -> MapState[Any, Any]:
         """The handle of a map state."""
-        spec, ttl = map_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        spec, ttl = map_spec(descriptor, self._allow_pickle), ttl_of(descriptor, self.prefetch is not None)
         if ttl is not None:
             return shaped_map(spec, self._ttl_states.map_state(spec, ttl))
         return shaped_map(spec, self.register(spec, self.map_handle))
 
     def reducing_state(self: _Registering, descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
         """The handle of a reducing state."""
-        spec, ttl = reducing_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        spec, ttl = reducing_spec(descriptor, self._allow_pickle), ttl_of(descriptor, self.prefetch is not None)
         reduce = shaped_reduce(spec.shape, descriptor.get_reduce_function().reduce)
         if ttl is not None:
             return shaped_reducing(spec, self._ttl_states.reducing_state(spec, ttl, reduce))
@@ -73,7 +77,7 @@ class DescribedStates:
 
     def aggregating_state(self: _Registering, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         """The handle of an aggregating state."""
-        spec, ttl = aggregating_spec(descriptor, self._allow_pickle), ttl_of(descriptor)
+        spec, ttl = aggregating_spec(descriptor, self._allow_pickle), ttl_of(descriptor, self.prefetch is not None)
         aggregate = shaped_aggregate(spec.shape, descriptor.get_agg_function())
         if ttl is not None:
             return self._ttl_states.aggregating_state(spec, ttl, aggregate)

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from rekindle.graph.settings import StateBackendSettings
+from rekindle.runtime.guardian import note_scratch_folder, remove_scratch_folders
 from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
@@ -34,7 +36,7 @@ class KeyedBackends:
     def __init__(self, settings: StateBackendSettings, folder: str, operators: int = 1) -> None:
         """`operators`: the number of keyed operators that share the slot's memory."""
         self._settings = settings
-        self._folder = Path(settings.local_directory or folder)
+        self._folder = folder
         self._operators = max(1, operators)
         self._made = 0
         self._database: ScratchDatabase | None = None
@@ -68,13 +70,24 @@ class KeyedBackends:
         shares = MemoryShares.of(self._settings.managed_bytes)
         with self._lock:
             if self._database is None:
-                self._database = ScratchDatabase(self._folder, shares)
+                self._database = ScratchDatabase(self._scratch_folder(), shares)
             self._made += 1
             return RocksPlace(
                 self._database, self._made, shares.row_bytes // self._operators, shares.log_bytes // self._operators
             )
 
+    def _scratch_folder(self) -> Path:
+        """The folder of the database: in the slot's directory, or in the one that the user chose."""
+        directories = self._settings.local_directories
+        if not directories:
+            return Path(self._folder)
+        name = uuid4()
+        scratch = Path(directories[name.int % len(directories)]) / f"rekindle-{name.hex}"
+        note_scratch_folder(self._folder, str(scratch))
+        return scratch
+
     def close(self) -> None:
         """Close the database and remove its files."""
         if self._database is not None:
             self._database.close()
+        remove_scratch_folders(self._folder)

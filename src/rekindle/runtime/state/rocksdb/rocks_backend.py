@@ -248,7 +248,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
 
     def number_of_keys(self) -> int:
         """About the number of keys."""
-        emptied = sum(row[ROW_GROUP] >= 0 and self._is_empty(row) for row in self._cache.rows())
+        emptied = len([row for row in self._cache.rows() if row[ROW_GROUP] >= 0 and self._is_empty(row)])
         return sum(self._counts.values()) - emptied
 
     def keys_per_group(self) -> dict[int, int]:

@@ -27,6 +27,8 @@ Timed = tuple[int, Any]
 
 #: The prefix of the fingerprint of state with timestamps, in parts without a schema.
 TIMED_FINGERPRINT: Final = "ttl:"
+# Entries that a sweep of state on disk checks at each access.
+_SWEPT_ENTRIES: Final = 2
 _STAMP: Final = Struct(">q")
 _encode = msgspec.msgpack.Encoder().encode
 _decode_columns = msgspec.msgpack.Decoder(tuple[list[int | None], Raw]).decode
@@ -34,7 +36,7 @@ _decode_columns = msgspec.msgpack.Decoder(tuple[list[int | None], Raw]).decode
 
 @dataclass(frozen=True)
 class TtlSettings:
-    """The settings of a `StateTtlConfig` for the backend in memory; RocksDB's compaction filter does not apply."""
+    """The settings of a `StateTtlConfig`."""
 
     ttl_ms: int
     #: Whether reading starts the time anew, too.
@@ -47,24 +49,25 @@ class TtlSettings:
     cleans_full_snapshots: bool
 
     @classmethod
-    def of(cls, config: StateTtlConfig) -> TtlSettings:
-        """The settings of an enabled configuration."""
+    def of(cls, config: StateTtlConfig, on_disk: bool = False) -> TtlSettings:
+        """The settings of an enabled configuration. State on disk is swept where Flink's RocksDB filters it."""
         strategies = config.get_cleanup_strategies()
         incremental = strategies.get_incremental_cleanup_strategy()
+        sweeps = on_disk and strategies.get_rocksdb_compact_filter_cleanup_strategy() is not None
         return cls(
             ttl_ms=config.get_ttl().to_milliseconds(),
             renews_on_read=config.get_update_type() is StateTtlConfig.UpdateType.OnReadAndWrite,
             returns_expired=config.get_state_visibility() is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp,
-            cleanup_size=incremental.get_cleanup_size() if incremental is not None else 0,
+            cleanup_size=incremental.get_cleanup_size() if incremental is not None else _SWEPT_ENTRIES * sweeps,
             cleans_with_every_key=incremental is not None and incremental.run_cleanup_for_every_record(),
             cleans_full_snapshots=strategies.in_full_snapshot(),
         )
 
 
-def ttl_of(descriptor: StateDescriptor) -> TtlSettings | None:
+def ttl_of(descriptor: StateDescriptor, on_disk: bool = False) -> TtlSettings | None:
     """The time to live of a descriptor; None if it has none or if it is disabled."""
     config = descriptor.get_ttl_config()
-    return TtlSettings.of(config) if config is not None and config.is_enabled() else None
+    return TtlSettings.of(config, on_disk) if config is not None and config.is_enabled() else None
 
 
 class TimedCodec:
