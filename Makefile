@@ -11,7 +11,7 @@ ARGS ?=
 BENCH ?= keyed_count
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test explore check format bench chaos servers lock clean
+.PHONY: help demo test long explore check format bench chaos servers lock clean
 
 help: ## this list
 	@echo "make <target> [ARGS=\"...\"] [PYTHON=/path/to/python3]"
@@ -22,6 +22,9 @@ demo: $(READY) ## a shop's order system is broken four times and loses nothing (
 
 test: check ## the checks, then every test: unit and docstrings first, then those that need Spark
 	@$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+long: $(READY) ## the long proofs, of which make test runs shorter forms (ten minutes)
+	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --long -m long $(ARGS)
 
 explore: $(READY) ## the property tests with new random examples, again and again, until one fails
 	@while $(PY) -m pytest -q -n 2 -m hypothesis --hypothesis-profile=explore tests $(ARGS); do :; done

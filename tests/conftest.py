@@ -46,8 +46,9 @@ hypothesis.settings.load_profile("rekindle")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--backend=rocksdb` runs the tests with RocksDB where they choose no backend."""
+    """`--backend=rocksdb` runs the tests with RocksDB where they choose no backend, `--long` the long proofs."""
     parser.addoption("--backend", choices=("hashmap", "rocksdb"), default="hashmap")
+    parser.addoption("--long", action="store_true", help="run the long proofs too (make long)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -58,11 +59,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(trylast=True)  # after Hypothesis has marked its tests
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests that need Spark or processes, and run them last: errors in plain code show within seconds.
 
     Of these, the tests that may take longest come first: else one worker has such a test left at the end.
     """
+    if not config.getoption("--long"):
+        longs = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=longs)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
     for item in items:
         if _needs_spark(item) or _needs_server(item):
             item.add_marker(pytest.mark.integration)

@@ -31,6 +31,7 @@ def run(cache: Path, *words: str) -> str:
     return ended.stdout
 
 
+@pytest.mark.long
 def test_an_archive_is_made_and_then_used(tmp_path: Path) -> None:
     assert run(tmp_path, "-c", SESSION).strip() == "[]"
     said = run(tmp_path, "-m", "rekindle.spark.class_archive")

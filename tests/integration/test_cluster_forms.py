@@ -56,6 +56,7 @@ def test_local() -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.long
 def test_local_cluster() -> None:
     run_orders("local-cluster[2,1,1024]")
 

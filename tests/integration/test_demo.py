@@ -48,6 +48,7 @@ def test_after_ctrl_c_nothing_is_left():
 # -- with servers; the whole show takes minutes, so its parts are driven here -----------------------------------
 
 
+@pytest.mark.long
 def test_a_killed_broker_gets_every_order_once_so_that_the_job_knows_the_ends_of_partitions(tmp_path):
     feed = Feed(orders=1500, rate=1500.0, splits=4)
     with ServersStage(Settings(directory=str(tmp_path)), feed) as stage:

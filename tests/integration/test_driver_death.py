@@ -112,6 +112,7 @@ def test_what_a_killed_driver_and_its_jvm_left_is_nobody_elses_to_read_and_goes_
 
 
 @pytest.mark.cluster
+@pytest.mark.long
 def test_a_killed_executor_and_then_a_killed_driver_of_a_cluster(tmp_path: Path) -> None:
     with endless(tmp_path, "local-cluster[2,1,1024]", "first", "second") as program:
         slots = wait_until_flowing(program, "first")

@@ -12,6 +12,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -198,12 +199,19 @@ def die_again_and_again(directory: Path, order: str, blows: list[Blow], last: st
 
 
 @pytest.fixture(scope="module")
-def driver_runs(tmp_path_factory: pytest.TempPathFactory, no_slot_left: None) -> DriverRuns:
+def driver_runs(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, no_slot_left: None
+) -> DriverRuns:
     order = f"job,rounds={DRIVER_ROUNDS},resume=latest"
-    return die_again_and_again(tmp_path_factory.mktemp("driver"), order, DRIVER_BLOWS)
+    blows = DRIVER_BLOWS if request.config.getoption("--long") else DRIVER_BLOWS[::3]
+    return die_again_and_again(tmp_path_factory.mktemp("driver"), order, blows)
 
 
-@pytest.mark.parametrize("blow", DRIVER_BLOWS, ids=str)
+def every_third_is_short(blows: list[Blow]) -> list[Any]:
+    return [pytest.param(blow, marks=[pytest.mark.long] if n % 3 else []) for n, blow in enumerate(blows)]
+
+
+@pytest.mark.parametrize("blow", every_third_is_short(DRIVER_BLOWS), ids=str)
 def test_the_driver_dies(driver_runs: DriverRuns, blow: Blow) -> None:
     """I14, I18: the lines committed until then are a part of the output, no line twice."""
     assert driver_runs.died[blow], "nobody died"
@@ -216,6 +224,7 @@ def test_in_the_end_the_resumed_program_has_committed_everything_once(driver_run
     assert driver_runs.output == expected(DRIVER_ROUNDS)
 
 
+@pytest.mark.long
 def test_the_driver_dies_with_its_final_checkpoint(tmp_path: Path) -> None:
     """I9: resumed from the final checkpoint a job reads nothing, and commits what is left."""
     runs = die_again_and_again(tmp_path, "job,resume=latest,rounds=1,interval=600000", FINAL_DRIVER_BLOWS)

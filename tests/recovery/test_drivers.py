@@ -90,6 +90,7 @@ def test_the_older_of_two_living_drivers_stops(tmp_path: Path) -> None:
     assert_each_once(tmp_path)
 
 
+@pytest.mark.long
 def test_a_driver_that_was_frozen_wakes_up_to_find_another_one(tmp_path: Path) -> None:
     """I14: all processes of the first driver are stopped while the second takes over; later they change nothing."""
     order = f"job,rounds=100000,until={tmp_path / 'go'},resume=latest"
@@ -124,7 +125,9 @@ def wait_until_it_stands(program: RunningProgram, sign: Path) -> None:
         Event().wait(0.01)
 
 
-@pytest.mark.parametrize(("point", "stops"), [("before-metadata:2", False), ("before-metadata", True)])
+@pytest.mark.parametrize(
+    ("point", "stops"), [pytest.param("before-metadata:2", False, marks=pytest.mark.long), ("before-metadata", True)]
+)
 def test_what_a_driver_publishes_after_its_successor_has_begun_does_not_count(
     tmp_path: Path, point: str, stops: bool
 ) -> None:

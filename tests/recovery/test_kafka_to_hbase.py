@@ -113,7 +113,9 @@ def await_checkpoints(driver: Driver, more: int = 3) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("keyed", [False, True], ids=["chained", "keyed"])
+@pytest.mark.parametrize(
+    "keyed", [pytest.param(False, marks=pytest.mark.long, id="chained"), pytest.param(True, id="keyed")]
+)
 def test_no_offset_is_committed_before_its_row_is_in_hbase(
     kafka: KafkaAccess, own_hbase: Any, tmp_path: Path, keyed: bool
 ) -> None:

@@ -80,7 +80,7 @@ def kill_a_slot(program: RunningProgram) -> None:
     ("program", "options"),
     [
         ("temperature_alarm", ["--readings", "30000", "--threshold", str(THRESHOLD)]),
-        ("count_per_key", ["--words", "30000"]),
+        pytest.param("count_per_key", ["--words", "30000"], marks=pytest.mark.long),
     ],
 )
 def test_an_example_that_is_killed_and_resumed_writes_each_result_once(
