@@ -23,7 +23,7 @@ demo: $(READY) ## a shop's order system is broken four times and loses nothing (
 test: check ## the checks, then every test: unit and docstrings first, then those that need Spark
 	@$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-long: $(READY) ## the long proofs, of which make test runs shorter forms (ten minutes)
+long: $(READY) ## the long proofs: more kills, more crash points, more forms of a cluster than make test has (ten minutes)
 	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --long -m long $(ARGS)
 
 explore: $(READY) ## the property tests with new random examples, again and again, until one fails
