@@ -53,7 +53,7 @@ class StandaloneCluster:
         """The number of registered workers."""
         try:
             return int(self.state()["aliveworkers"])
-        except OSError:
+        except (OSError, json.JSONDecodeError):  # at first the master has its page, but not yet the one in JSON
             return 0
 
 

@@ -19,6 +19,7 @@ from rekindle.datastream import (
     EmbeddedRocksDBStateBackend,
     FileSystemCheckpointStorage,
     JobManagerCheckpointStorage,
+    RocksDBStateBackend,
     StreamExecutionEnvironment,
 )
 from rekindle.errors import ConfigurationError, GraphError
@@ -123,9 +124,19 @@ def plan_of(env: StreamExecutionEnvironment) -> JobPlan:
         lambda: environment().set_state_backend(EmbeddedRocksDBStateBackend()),
     ],
 )
-def test_rocksdb_is_refused_when_the_job_is_built(env):
-    with pytest.raises(ConfigurationError, match=r"no RocksDB.*state\.backend\.type: hashmap"):
+def test_rocksdb_is_chosen_and_refused_without_its_package_when_the_job_is_built(env, monkeypatch):
+    assert plan_of(env()).settings.state_backend.is_rocksdb
+    monkeypatch.setattr("rekindle.graph.settings.find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match=r"rocksdict.*pip install.*state\.backend\.type: hashmap"):
         plan_of(env())
+
+
+def test_a_backend_sets_its_directories_and_whether_checkpoints_are_incremental():
+    backend = RocksDBStateBackend("file:///checkpoints", enable_incremental_checkpointing=False)
+    backend.set_db_storage_paths("/fast", "/faster")
+    settings = plan_of(environment().set_state_backend(backend)).settings
+    assert settings.state_backend.local_directories == ("/fast", "/faster")
+    assert not settings.checkpoint_incremental
 
 
 def test_the_largest_state_in_the_drivers_memory_is_a_setting():
