@@ -5,5 +5,5 @@
 - `row_cache`: decoded rows of keys seen lately; `rocks_backend`: the backend; `rocks_maps`, `rocks_lists`: entries of
   their own for maps and lists
 - `delta_log`: changes since the last completed snapshot; `whole_capture`: key groups read from the database
-- `part_loading`: restored parts go into the database key group by key group; `rocks_timers`: timers on disk
+- `stored_states`: a state in the database; `part_loading`: restored parts go there, key group by key group
 """

@@ -72,19 +72,10 @@ class PlainElements:
         return list(map(bytes, _split(column)))
 
 
-class TimedElements:
+class TimedElements(PlainElements):
     """Elements of a state with a time to live: the time of the last access, then the value."""
 
-    __slots__ = ("_codec",)
-
-    def __init__(self, codec: Codec) -> None:
-        self._codec = codec
-
-    def elements(self, values: list[Any]) -> list[bytes]:
-        return self.split(self._codec.encode_all(values))
-
-    def values(self, elements: Sequence[bytes]) -> list[Any]:
-        return self._codec.decode_all(self.column(elements))
+    __slots__ = ()
 
     def column(self, elements: Sequence[bytes]) -> Raw:
         stamps = [None if element == NIL else _STAMP.unpack_from(element)[0] for element in elements]

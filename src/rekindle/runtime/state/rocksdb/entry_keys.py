@@ -6,10 +6,7 @@ from struct import Struct
 from typing import Final
 
 _PLACE: Final = Struct(">HHH")
-_GROUP: Final = Struct(">HH")
 _INDEX: Final = Struct(">Q")
-#: Bytes before the key.
-PLACE_BYTES: Final = _PLACE.size
 
 
 def state_prefix(operator: int, key_group: int, state: int) -> bytes:
@@ -17,16 +14,6 @@ def state_prefix(operator: int, key_group: int, state: int) -> bytes:
     return _PLACE.pack(operator, key_group, state)
 
 
-def group_prefix(operator: int, key_group: int) -> bytes:
-    """The prefix of all entries of a key group."""
-    return _GROUP.pack(operator, key_group)
-
-
 def index_bytes(index: int) -> bytes:
     """The place of an element in a list."""
     return _INDEX.pack(index)
-
-
-def index_of(data: bytes) -> int:
-    """The place that `index_bytes` encoded."""
-    return int(_INDEX.unpack(data)[0])

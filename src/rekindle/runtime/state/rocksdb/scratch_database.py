@@ -114,10 +114,6 @@ class ScratchDatabase:
                 batch.put(key, value)
         return batch
 
-    def remove_prefix(self, prefix: bytes) -> None:
-        """Remove every entry whose key begins so."""
-        self.write([(key, None) for key, _ in self.scan(prefix)])
-
     # -- ranges -------------------------------------------------------------------------------------------------------
 
     def view(self) -> Any:
