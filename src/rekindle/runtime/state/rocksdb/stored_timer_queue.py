@@ -38,7 +38,7 @@ class _Round:
     time: int
     #: Near timers that have not fired yet, the last one first. Some may have been deleted.
     waiting: list[_Entry]
-    #: Far timers that were deleted in this round: if they are set again, they are in their old place.
+    #: Far timers that were deleted in this round, by position: if they are set again, they keep their place.
     deleted: dict[bytes, _Entry] = field(default_factory=dict)
 
 
@@ -81,15 +81,9 @@ class StoredTimerQueue:
         )
 
     def _register_while_firing(self, time: int, key: Any, namespace: Any) -> None:
-        position = timer_position(time, key, namespace)
-        timer = time, key, namespace
-        if position >= self._horizon:
-            if self._far.contains(timer):
-                return
-            if self._firing[time].deleted.pop(position, None) is not None:
-                self._flush_if(self._far.set(timer))
-                return
-        self._add_near(time, (key, namespace))
+        """Set a timer of the horizon's time while that fires: a new one comes in the next round, so it stays near."""
+        if not (self._is_far(time, key, namespace) and self._far.contains((time, key, namespace))):
+            self._add_near(time, (key, namespace))
 
     def _add_near(self, time: int, entry: _Entry) -> None:
         bucket = self._buckets.get(time)
