@@ -50,10 +50,10 @@ def _rocksdb(
 
 
 def _tiny_cache(
-    max_parallelism: int, key_groups: range, options: KeyedStateOptions | None = None, **more: Any
+    max_parallelism: int, key_groups: range, options: KeyedStateOptions | None = None, *, rows: int = 1, **more: Any
 ) -> RocksKeyedBackend:
     backend = RocksKeyedBackend(max_parallelism, key_groups, _place(0, 0), options or KeyedStateOptions(), **more)
-    backend._cache.least_rows = 1
+    backend._cache.least_rows = rows
     backend._cache.note_sizes([b""], 1)
     return backend
 
@@ -64,6 +64,8 @@ BACKENDS: dict[str, NewBackend] = {
     "rocksdb": _rocksdb,
     "rocksdb without cache": _tiny_cache,
 }
+#: The same for window operators, which hold a row while they load a few others.
+WINDOW_BACKENDS: dict[str, NewBackend] = BACKENDS | {"rocksdb without cache": partial(_tiny_cache, rows=4)}
 
 #: Nearly every timer is on disk: it goes there when it is set, alone, and comes back alone.
 TINY_LIMITS = TimerLimits(near=2, page=1, waiting=1, logged=1)

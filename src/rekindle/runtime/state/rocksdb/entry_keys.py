@@ -1,6 +1,6 @@
 """Where an entry lies in the database: operator, key group, state, key, and for maps and lists the place within it.
 
-Timers are not under their key groups: they are read in the order in which they fire.
+Timers and indexes are not under key groups: timers are read in the order in which they fire, indexes by key.
 """
 
 from __future__ import annotations
@@ -24,6 +24,6 @@ def index_bytes(index: int) -> bytes:
     return _INDEX.pack(index)
 
 
-def timers_prefix(operator: int, domain: int) -> bytes:
-    """The prefix of an operator's timers in one time domain."""
-    return _PLACE.pack(operator, _ALL_GROUPS, domain)
+def ungrouped_prefix(operator: int, number: int) -> bytes:
+    """The prefix of entries that are not under key groups: of one time domain, or of one index."""
+    return _PLACE.pack(operator, _ALL_GROUPS, number)

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from rekindle.runtime.state.rocksdb.entry_keys import timers_prefix
+from rekindle.runtime.state.rocksdb.entry_keys import ungrouped_prefix
 from rekindle.runtime.state.rocksdb.far_timers import FarTimers
 from rekindle.runtime.state.rocksdb.group_spill import GroupSpill
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
@@ -61,7 +61,7 @@ class StoredTimers(InternalTimers):
         self._use(*self._stored)
 
     def _queue(self, place: TimerPlace, domain: int) -> StoredTimerQueue:
-        prefix = timers_prefix(place.operator, domain)
+        prefix = ungrouped_prefix(place.operator, domain)
         far = FarTimers(place.database, prefix, self._entries, place.limits.waiting)
         return StoredTimerQueue(far, self._folder, self._entries, place.limits)
 
