@@ -8,15 +8,15 @@ leave the cache write their change into the open segment; above a limit it goes 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Protocol
-from uuid import uuid4
 
 import msgspec
 
-from rekindle.errors import RekindleError, StateBackendError
+from rekindle.errors import RekindleError
 from rekindle.runtime.state.keyed_state_format import CapturedState, StatePart
+from rekindle.runtime.state.rocksdb.group_spill import GroupSpill
 from rekindle.runtime.state.spec import Codec
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -32,48 +32,6 @@ class Operations(Protocol):
         """Encode them."""
 
 
-class _SpillFile:
-    """Encoded parts that wait on the local disk."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / f"delta-{uuid4().hex[:12]}"
-        self._places: dict[int, list[tuple[int, int]]] = {}
-        self._length = 0
-
-    def append(self, parts: Iterable[tuple[int, list[StatePart]]]) -> None:
-        """Add the parts of key groups."""
-        try:
-            with self._path.open("ab") as file:
-                for group, states in parts:
-                    data = _encode(states)
-                    file.write(data)
-                    self._places.setdefault(group, []).append((self._length, len(data)))
-                    self._length += len(data)
-        except OSError as error:
-            raise StateBackendError(f"Changes of state cannot be written to {self._path}: {error}.") from error
-
-    def groups(self) -> Iterable[int]:
-        """The key groups that have parts here."""
-        return self._places
-
-    def parts(self, group: int) -> Iterator[StatePart]:
-        """The parts of a key group, in order."""
-        places = self._places.get(group)
-        if not places:
-            return
-        try:
-            with self._path.open("rb") as file:
-                for offset, length in places:
-                    file.seek(offset)
-                    yield from _decode_parts(file.read(length))
-        except (OSError, msgspec.DecodeError) as error:
-            raise StateBackendError(f"Changes of state cannot be read from {self._path}: {error}.") from error
-
-    def remove(self) -> None:
-        """Remove the file."""
-        self._path.unlink(missing_ok=True)
-
-
 class Segment:
     """The changes between two cuts: first those of rows that left the cache, then those of the rows in it."""
 
@@ -83,7 +41,7 @@ class Segment:
         self._folder = folder
         self._key_codec = key_codec
         self._waiting: dict[tuple[int, int], Operations] = {}
-        self._file: _SpillFile | None = None
+        self._file: GroupSpill | None = None
         self._captured: dict[int, list[CapturedState]] = {}
         self._encoded: dict[int, list[StatePart]] = {}
         self._lock = threading.Lock()
@@ -101,9 +59,7 @@ class Segment:
     def add_part(self, group: int, part: StatePart) -> None:
         """Add encoded operations."""
         self.spill()
-        if self._file is None:
-            self._file = _SpillFile(self._folder)
-        self._file.append([(group, [part])])
+        self._spill_file().append([(group, _encode([part]))])
 
     def grow(self, operations: int, size: int) -> None:
         """Count what was added."""
@@ -113,18 +69,21 @@ class Segment:
         """Write what waits in memory to a file."""
         if not self._waiting:
             return
-        if self._file is None:
-            self._file = _SpillFile(self._folder)
-        self._file.append(self._parts_in_memory())
+        self._spill_file().append(self._parts_in_memory())
         self._waiting.clear()
         self.bytes = 0
 
-    def _parts_in_memory(self) -> Iterator[tuple[int, list[StatePart]]]:
+    def _spill_file(self) -> GroupSpill:
+        if self._file is None:
+            self._file = GroupSpill(self._folder, "Changes of state")
+        return self._file
+
+    def _parts_in_memory(self) -> Iterator[tuple[int, bytes]]:
         by_group: dict[int, list[Operations]] = {}
         for (group, _), operations in self._waiting.items():
             by_group.setdefault(group, []).append(operations)
         for group, each in by_group.items():
-            yield group, [operations.part() for operations in each]
+            yield group, _encode([operations.part() for operations in each])
 
     # -- once it is sealed --------------------------------------------------------------------------------------------
 
@@ -143,7 +102,7 @@ class Segment:
     def parts(self, group: int) -> list[StatePart]:
         """The operations of a key group, in order; on any thread."""
         with self._lock:
-            spilled = list(self._file.parts(group)) if self._file is not None else []
+            spilled = self._spilled_parts(group)
             if group not in self._encoded:
                 waiting = [each for (at, _), each in self._waiting.items() if at == group]
                 captured = self._captured.get(group, ())
@@ -153,6 +112,14 @@ class Segment:
                     del self._waiting[key]
                 self._captured.pop(group, None)
             return spilled + self._encoded[group]
+
+    def _spilled_parts(self, group: int) -> list[StatePart]:
+        if self._file is None:
+            return []
+        try:
+            return [part for piece in self._file.pieces(group) for part in _decode_parts(piece)]
+        except msgspec.DecodeError as error:
+            raise self._file.failed("read from", error) from error
 
     def drop(self) -> None:
         """Remove what it holds on the disk."""

@@ -24,11 +24,13 @@ from rekindle.runtime.state.described_states import DescribedStates
 from rekindle.runtime.state.inventory import Inventories
 from rekindle.runtime.state.keyed_state_format import CapturedState, GroupCapture
 from rekindle.runtime.state.rocksdb.delta_log import DeltaLog
+from rekindle.runtime.state.rocksdb.entry_keys import ungrouped_prefix
 from rekindle.runtime.state.rocksdb.part_loading import PartLoader, RestoredParts
 from rekindle.runtime.state.rocksdb.rocks_lists import RocksListState, StoredLists
 from rekindle.runtime.state.rocksdb.rocks_maps import RocksMapState, StoredMaps
 from rekindle.runtime.state.rocksdb.row_cache import RowCache
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
+from rekindle.runtime.state.rocksdb.stored_index import VALUE_BYTES, StoredIndex
 from rekindle.runtime.state.rocksdb.stored_states import StatePlace, StoredState, StoredValues
 from rekindle.runtime.state.rocksdb.whole_capture import LoggedDelta, ScannedGroup, keys_of
 from rekindle.runtime.state.spec import Codec, StateKind, StateSpec
@@ -40,6 +42,7 @@ StateT = TypeVar("StateT", bound=State)
 
 _DEFAULTS: Final = KeyedStateOptions()
 _SWEPT_ROWS: Final = 256
+_INDEX_SHARE: Final = 1 / 8
 _STORED: Final[dict[StateKind, type[StoredState]]] = {StateKind.LIST: StoredLists, StateKind.MAP: StoredMaps}
 
 
@@ -73,6 +76,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         self.generation = ChangeSet()
         self.database = place.database
         self._operator = place.operator
+        self._indexes = 0
         self._max_parallelism = max_parallelism
         self._key_group_of = key_group_of or self._plain_key_group
         self._allow_pickle = options.allow_pickle
@@ -289,6 +293,13 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
             whole = state.scanned(self.database.scan(state.prefix(group))) if loader.adopts(parts) else None
             if whole is not None and self._tracks:
                 self.log.open.add_part(group, whole)
+
+    def new_index(self) -> StoredIndex:
+        """An index by key, on disk; it takes its memory from the rows."""
+        prefix = ungrouped_prefix(self._operator, self._indexes)
+        self._indexes += 1
+        values = max(self._cache.least_rows, self._cache.lend(_INDEX_SHARE) // VALUE_BYTES)
+        return StoredIndex(self.database, prefix, value_codec_for(None, allow_pickle=False), values)
 
     def list_handle(self, column: int) -> RocksListState:
         """The handle of a list state over a column."""

@@ -126,11 +126,14 @@ class ScratchDatabase:
         except Exception as error:
             raise self._failed("be read", error) from error
 
-    def scan(self, prefix: bytes, view: Any = None) -> Iterator[tuple[bytes, bytes]]:
-        """The entries whose key begins so, in order, as of the first one, or of the view."""
+    def scan(self, prefix: bytes, view: Any = None, begin: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """The entries whose key begins so, in order, as of the first one, or of the view.
+
+        `begin`: where after the prefix to begin. Entries removed before it cost nothing then.
+        """
         entries = self.view() if view is None else view
         try:
-            entries.seek(prefix)
+            entries.seek(prefix + begin)
             while entries.valid():
                 key = entries.key()
                 if not key.startswith(prefix):
