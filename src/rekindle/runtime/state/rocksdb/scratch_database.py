@@ -20,6 +20,7 @@ _STALL_PAUSE_S: Final = 0.02
 _BLOCK_BYTES: Final = 8 << 10
 _METADATA_BLOCK_BYTES: Final = 4 << 10
 _BLOOM_BITS: Final = 10
+_LIVE_BYTES: Final = ("rocksdb.estimate-live-data-size", "rocksdb.cur-size-all-mem-tables")
 _MISSING: Final = (
     "State backend 'rocksdb' needs the package rocksdict, which is not installed: run pip install 'rekindle[rocksdb]', "
     "or leave out state.backend.type."
@@ -177,6 +178,14 @@ class ScratchDatabase:
     def folder(self) -> Path:
         """The folder of the database; other scratch files may lie in it."""
         return self._folder
+
+    def live_bytes(self) -> int:
+        """About the bytes of its entries, on the disk and in its write buffers."""
+        try:
+            sizes = [self._database.property_int_value(name) or 0 for name in _LIVE_BYTES]
+        except Exception as error:
+            raise self._failed("be read", error) from error
+        return sum(sizes)
 
     def close(self) -> None:
         """Close the database and remove its folder."""
