@@ -282,6 +282,8 @@ class Slot:
             self.send(Committed(committed.id, task.chain.id, task.subtask))
 
     def _notify_aborted(self, checkpoint_id: int) -> None:
+        if self._uploader is not None:
+            self._uploader.aborted(checkpoint_id)
         for thread in self._threads:
             self._notify(thread, partial(thread.task.notify_aborted, checkpoint_id))
 

@@ -16,6 +16,8 @@ from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
 #: An entry to write; None removes it.
 Write = tuple[bytes, bytes | None]
 
+#: How RocksDB's message ends when a write would have to wait; other messages have paths in them.
+_STALLED: Final = "Write stall"
 _STALL_PAUSE_S: Final = 0.02
 _BLOCK_BYTES: Final = 8 << 10
 _METADATA_BLOCK_BYTES: Final = 4 << 10
@@ -102,7 +104,7 @@ class ScratchDatabase:
                 self._database.write(self._batch(ordered), self._writing)
                 return
             except Exception as error:
-                if "stall" not in str(error).lower():
+                if not str(error).endswith(_STALLED):
                     raise self._failed("be written", error) from error
                 time.sleep(_STALL_PAUSE_S)  # compaction catches up; the failed batch has been consumed
 
