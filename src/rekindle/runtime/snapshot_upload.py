@@ -17,6 +17,7 @@ from rekindle.checkpoint.store.port import Store
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.protocol import CheckpointAcknowledged, CheckpointDeclined, CheckpointOrder, Message, Storage
 from rekindle.runtime.failure_report import own_traceback
+from rekindle.runtime.local_copies import LocalCopies
 from rekindle.runtime.snapshot import CapturedTask
 
 _LOG = logging.getLogger(__name__)
@@ -34,13 +35,21 @@ class Uploader:
     """Writes the snapshots of a slot's tasks, in order, and acknowledges or declines each to the driver."""
 
     def __init__(
-        self, storage: Storage, attempt: int, send: Callable[[Message], None], store_options: StoreOptions
+        self,
+        storage: Storage,
+        attempt: int,
+        send: Callable[[Message], None],
+        store_options: StoreOptions,
+        copies: LocalCopies | None = None,
     ) -> None:
         self._storage = storage
         self._attempt = attempt
         self._send = send
         self._store_options = store_options
+        self._copies = copies
         self.store: Store | None = open_configured(storage.url, store_options) if storage.url is not None else None
+        if self.store is not None and copies is not None:
+            self.store = copies.of(self.store)
         self._savepoints: tuple[str, Store] | None = None  # the store of the last savepoint
         self._waiting: deque[_Waiting] = deque()
         self._changed = threading.Condition()
@@ -100,6 +109,9 @@ class Uploader:
         started = monotonic()
         reach(CrashPoint.BEFORE_UPLOAD)
         written = snapshot.write(lambda operator: self._writer(snapshot.order, operator))
+        if self._copies is not None and snapshot.order.storage is None:
+            for operator in snapshot.operators:
+                self._copies.written(snapshot.order.id, operator.uid, operator.subtask, operator.files)
         reach(CrashPoint.AFTER_UPLOAD)
         answer = CheckpointAcknowledged(
             checkpoint=snapshot.order.id,
