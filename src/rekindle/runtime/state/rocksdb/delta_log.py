@@ -3,12 +3,15 @@
 A part is a log: a key may stand in it several times. So the changes of each cut stay as they were captured, in a
 segment, until a snapshot completes, and a delta is the segments since the completed one, one after the other. Rows that
 leave the cache write their change into the open segment; above a limit it goes to a file.
+
+While snapshots keep failing, segments pile up. Above the share of memory they go to files, and once they weigh more
+than the state itself they are dropped: their key groups are *forgotten*, and the next snapshot writes these whole.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -23,6 +26,8 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode_parts = msgspec.msgpack.Decoder(list[StatePart]).decode
 #: What an operation costs beside its bytes.
 _OPERATION_BYTES: Final = 120
+#: More segments than these cost more than key groups that are written whole.
+_MOST_SEGMENTS: Final = 128
 
 
 class Operations(Protocol):
@@ -101,17 +106,10 @@ class Segment:
 
     def parts(self, group: int) -> list[StatePart]:
         """The operations of a key group, in order; on any thread."""
+        self._encode(group)
         with self._lock:
             spilled = self._spilled_parts(group)
-            if group not in self._encoded:
-                waiting = [each for (at, _), each in self._waiting.items() if at == group]
-                captured = self._captured.get(group, ())
-                encoded = [operations.part() for operations in waiting]
-                self._encoded[group] = encoded + [state.encode(self._key_codec) for state in captured]
-                for key in [key for key in self._waiting if key[0] == group]:
-                    del self._waiting[key]
-                self._captured.pop(group, None)
-            return spilled + self._encoded[group]
+            return spilled + self._encoded.get(group, [])
 
     def _spilled_parts(self, group: int) -> list[StatePart]:
         if self._file is None:
@@ -121,20 +119,48 @@ class Segment:
         except msgspec.DecodeError as error:
             raise self._file.failed("read from", error) from error
 
-    def drop(self) -> None:
-        """Remove what it holds on the disk."""
-        if self._file is not None:
-            self._file.remove()
+    def _encode(self, group: int) -> None:
+        with self._lock:
+            waiting = [key for key in self._waiting if key[0] == group]
+            parts = [self._waiting[key].part() for key in waiting]
+            parts += [state.encode(self._key_codec) for state in self._captured.get(group, ())]
+            if parts:
+                self._encoded.setdefault(group, []).extend(parts)
+            for key in waiting:
+                del self._waiting[key]
+            self._captured.pop(group, None)
+
+    def encode(self) -> int:
+        """Encode what is not yet encoded; return the bytes in memory."""
+        for group in self.groups():
+            self._encode(group)
+        with self._lock:
+            return sum(len(part.keys) + len(part.operations) for parts in self._encoded.values() for part in parts)
+
+    def spill_encoded(self) -> None:
+        """Move the encoded operations to a file."""
+        with self._lock:
+            if any(self._encoded.values()):
+                self._spill_file().append((group, _encode(parts)) for group, parts in self._encoded.items())
+            self._encoded.clear()
+
+    @property
+    def bytes_on_disk(self) -> int:
+        """The length of its file."""
+        return self._file.length if self._file is not None else 0
 
 
 class DeltaLog:
     """The open segment, and the sealed ones of snapshots that are not completed."""
 
-    def __init__(self, folder: Path, key_codec: Codec, most_bytes: int) -> None:
+    def __init__(self, folder: Path, key_codec: Codec, most_bytes: int, state_bytes: Callable[[], int]) -> None:
+        """`most_bytes` are the log's share of memory, `state_bytes` tells about the size of the whole state."""
         self._folder = folder
         self._key_codec = key_codec
         self._most_bytes = most_bytes
+        self._state_bytes = state_bytes
         self._sealed: list[Segment] = []
+        self._forgotten: dict[int, int] = {}  # key group -> the newest snapshot whose changes were dropped
         self.open = Segment(folder, key_codec)
 
     def bound(self) -> None:
@@ -142,14 +168,33 @@ class DeltaLog:
         if self.open.bytes > self._most_bytes:
             self.open.spill()
 
-    def cut(
-        self, snapshot_id: int, since_completed_id: int | None, captured: dict[int, list[CapturedState]]
-    ) -> Sequence[Segment]:
-        """Seal the open segment; return all segments since the completed snapshot."""
+    def bound_sealed(self, since_completed_id: int | None) -> frozenset[int]:
+        """Bound what snapshots that did not complete have left; return the key groups that must be written whole.
+
+        Call it before `cut`.
+        """
         if since_completed_id is not None:
             self.completed(since_completed_id)
-        if self._sealed and (self._sealed[-1].snapshot_id or 0) >= snapshot_id:
-            raise RekindleError(f"Snapshot {snapshot_id} was asked for after snapshot {self._sealed[-1].snapshot_id}.")
+        in_memory = sum(segment.encode() for segment in self._sealed)
+        if in_memory > self._most_bytes:
+            for segment in self._sealed:
+                segment.spill_encoded()
+        size = sum(segment.bytes_on_disk for segment in self._sealed) + min(in_memory, self._most_bytes)
+        if len(self._sealed) >= _MOST_SEGMENTS or size > self._most_bytes + self._state_bytes():
+            self._drop_sealed()
+        return frozenset(self._forgotten)
+
+    def _drop_sealed(self) -> None:
+        for segment in self._sealed:  # oldest first
+            assert segment.snapshot_id is not None
+            self._forgotten.update(dict.fromkeys(segment.groups(), segment.snapshot_id))
+        self._sealed = []
+
+    def cut(self, snapshot_id: int, captured: dict[int, list[CapturedState]]) -> Sequence[Segment]:
+        """Seal the open segment; return the segments since the completed snapshot that are not dropped."""
+        newest = self._sealed[-1].snapshot_id or 0 if self._sealed else max(self._forgotten.values(), default=0)
+        if newest >= snapshot_id:
+            raise RekindleError(f"Snapshot {snapshot_id} was asked for after snapshot {newest}.")
         self.open.seal(snapshot_id, captured)
         self._sealed.append(self.open)
         self.open = Segment(self._folder, self._key_codec)
@@ -157,15 +202,10 @@ class DeltaLog:
 
     def completed(self, snapshot_id: int) -> None:
         """Drop the segments of a completed snapshot and of older ones."""
-        kept = [segment for segment in self._sealed if (segment.snapshot_id or 0) > snapshot_id]
-        for segment in self._sealed:
-            if segment not in kept:
-                segment.drop()
-        self._sealed = kept
+        self._sealed = [segment for segment in self._sealed if (segment.snapshot_id or 0) > snapshot_id]
+        self._forgotten = {group: newest for group, newest in self._forgotten.items() if newest > snapshot_id}
 
     def forget(self) -> None:
         """Drop all changes."""
-        for segment in (*self._sealed, self.open):
-            segment.drop()
-        self._sealed = []
+        self._sealed, self._forgotten = [], {}
         self.open = Segment(self._folder, self._key_codec)

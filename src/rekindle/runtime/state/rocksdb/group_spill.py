@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,34 +13,36 @@ from rekindle.errors import StateBackendError
 
 
 class GroupSpill:
-    """A file of pieces; `what` names them in errors. One thread appends, any thread reads."""
+    """A file of pieces; `what` names them in errors. One thread appends, any thread reads.
+
+    The file goes with its last user, who may be an upload.
+    """
 
     def __init__(self, folder: Path, what: str) -> None:
         self._path = folder / f"spill-{uuid4().hex[:12]}"
         self._what = what
         self._places: dict[int, list[tuple[int, int]]] = {}
-        self._length = 0
+        self.length = 0
         try:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError as error:
             raise self.failed("written to", error) from error
-        # A snapshot may still read the pieces after `remove`.
-        weakref.finalize(self, os.close, self._file)
+        weakref.finalize(self, _remove, self._path, self._file)
 
     def append(self, pieces: Iterable[tuple[int, bytes]]) -> None:
         """Add (key group, piece) pairs."""
         try:
             for group, data in pieces:
                 self._write(data)
-                self._places.setdefault(group, []).append((self._length, len(data)))
-                self._length += len(data)
+                self._places.setdefault(group, []).append((self.length, len(data)))
+                self.length += len(data)
         except OSError as error:
             raise self.failed("written to", error) from error
 
     def _write(self, data: bytes) -> None:
         written = 0
         while written < len(data):
-            written += os.pwrite(self._file, memoryview(data)[written:], self._length + written)
+            written += os.pwrite(self._file, memoryview(data)[written:], self.length + written)
 
     def groups(self) -> Iterable[int]:
         """The key groups that have pieces here."""
@@ -58,8 +61,13 @@ class GroupSpill:
 
     def failed(self, what: str, error: Exception) -> StateBackendError:
         """The error of a file that cannot be read or written."""
-        return StateBackendError(f"{self._what} cannot be {what} {self._path}: {error}.")
+        return StateBackendError(
+            f"{self._what} cannot be {what} {self._path}: {error}. Look at the space and the health of that disk, or "
+            "set state.backend.rocksdb.localdir to another one."
+        )
 
-    def remove(self) -> None:
-        """Remove the file; who reads it may go on."""
-        self._path.unlink(missing_ok=True)
+
+def _remove(path: Path, file: int) -> None:
+    os.close(file)
+    with suppress(OSError):
+        path.unlink()

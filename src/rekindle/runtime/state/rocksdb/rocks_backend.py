@@ -83,7 +83,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         self._key_codec = key_codec or value_codec_for(None, allow_pickle=options.allow_pickle)
         self._states: dict[str, StoredState] = {}
         self._tracks = options.track_changes
-        self.log = DeltaLog(place.database.folder, self._key_codec, place.log_bytes)
+        self.log = DeltaLog(place.database.folder, self._key_codec, place.log_bytes, self.database.live_bytes)
         self._cache = RowCache(self, place.row_bytes)
         self.front = self._cache.front
         self._counts: dict[int, int] = dict.fromkeys(key_groups, 0)
@@ -337,9 +337,9 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
     ) -> LoggedDelta:
         """Cut: capture the changes since the completed snapshot, and the key groups in `whole` as a whole."""
         self._check_restored()
-        groups = list(whole)
+        groups = sorted({*whole, *self.log.bound_sealed(since_completed_id)})
         rewritten = self._scanned(groups) if groups else []
-        segments = self.log.cut(snapshot_id, since_completed_id, self._captured())
+        segments = self.log.cut(snapshot_id, self._captured())
         self.generation = ChangeSet()
         return LoggedDelta(segments, rewritten)
 
@@ -347,7 +347,8 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         """Cut: capture everything, for a snapshot without a base."""
         captured = self.snapshot_aside(snapshot_id)
         if self._tracks:
-            self.log.cut(snapshot_id, None, self._captured())
+            self.log.bound_sealed(None)
+            self.log.cut(snapshot_id, self._captured())
             self.generation = ChangeSet()
         return captured
 

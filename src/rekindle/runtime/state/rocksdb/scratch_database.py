@@ -16,10 +16,13 @@ from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
 #: An entry to write; None removes it.
 Write = tuple[bytes, bytes | None]
 
+#: How RocksDB's message ends when a write would have to wait; other messages have paths in them.
+_STALLED: Final = "Write stall"
 _STALL_PAUSE_S: Final = 0.02
 _BLOCK_BYTES: Final = 8 << 10
 _METADATA_BLOCK_BYTES: Final = 4 << 10
 _BLOOM_BITS: Final = 10
+_LIVE_BYTES: Final = ("rocksdb.estimate-live-data-size", "rocksdb.cur-size-all-mem-tables")
 _MISSING: Final = (
     "State backend 'rocksdb' needs the package rocksdict, which is not installed: run pip install 'rekindle[rocksdb]', "
     "or leave out state.backend.type."
@@ -101,7 +104,7 @@ class ScratchDatabase:
                 self._database.write(self._batch(ordered), self._writing)
                 return
             except Exception as error:
-                if "stall" not in str(error).lower():
+                if not str(error).endswith(_STALLED):
                     raise self._failed("be written", error) from error
                 time.sleep(_STALL_PAUSE_S)  # compaction catches up; the failed batch has been consumed
 
@@ -180,6 +183,14 @@ class ScratchDatabase:
     def folder(self) -> Path:
         """The folder of the database; other scratch files may lie in it."""
         return self._folder
+
+    def live_bytes(self) -> int:
+        """About the bytes of its entries, on the disk and in its write buffers."""
+        try:
+            sizes = [self._database.property_int_value(name) or 0 for name in _LIVE_BYTES]
+        except Exception as error:
+            raise self._failed("be read", error) from error
+        return sum(sizes)
 
     def close(self) -> None:
         """Close the database and remove its folder."""

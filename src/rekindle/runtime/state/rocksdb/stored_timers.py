@@ -104,15 +104,12 @@ class WholeTimers:
     def encode(self) -> Iterator[tuple[int, bytes]]:
         """Encode (key group, part) pairs; may run on another thread while processing goes on."""
         file = GroupSpill(self._folder, "Timers of a snapshot")
-        try:
-            for domain, timers in enumerate(self._domains):
-                remaining = iter(timers)
-                while some := list(islice(remaining, _SORTED_TIMERS)):
-                    file.append(_pieces(domain, some))
-            for group in sorted({*file.groups(), *self._also}):
-                yield group, self._part(file, group)
-        finally:
-            file.remove()
+        for domain, timers in enumerate(self._domains):
+            remaining = iter(timers)
+            while some := list(islice(remaining, _SORTED_TIMERS)):
+                file.append(_pieces(domain, some))
+        for group in sorted({*file.groups(), *self._also}):
+            yield group, self._part(file, group)
 
     def _part(self, file: GroupSpill, group: int) -> bytes:
         kinds: tuple[list[RawTimer], ...] = ([], [], [], [])

@@ -7,7 +7,7 @@ the last change of a timer counts. Above a limit a segment goes to a file.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -93,12 +93,6 @@ class TimerSegment:
         """The changes so far, in memory and in the file; a timer counts once or more often."""
         return self._count
 
-    def drop(self) -> None:
-        """Remove what it holds on the disk."""
-        with self._lock:
-            if self._file is not None:
-                self._file.remove()
-
 
 class TimerLog:
     """The open segment, and the sealed ones of snapshots that are not completed.
@@ -145,7 +139,6 @@ class TimerLog:
 
     def completed(self, snapshot_id: int) -> None:
         """Drop the segments of a completed snapshot and of older ones."""
-        self._drop([segment for sealed, segment in self._sealed if sealed <= snapshot_id])
         self._sealed = [(sealed, segment) for sealed, segment in self._sealed if sealed > snapshot_id]
 
     def aborted(self, snapshot_id: int) -> None:
@@ -160,14 +153,9 @@ class TimerLog:
 
     def give_up(self) -> None:
         """Stop tracking, and drop all changes."""
-        self._drop([*(segment for _, segment in self._sealed), *([self.open] if self.open is not None else ())])
         self.open = None
         self._sealed.clear()
         self._known_since = None
-
-    def _drop(self, segments: Iterable[TimerSegment]) -> None:
-        for segment in segments:
-            segment.drop()
 
 
 def last_changes(segments: Sequence[TimerSegment], group: int) -> tuple[list[RawTimer], list[RawTimer]]:
