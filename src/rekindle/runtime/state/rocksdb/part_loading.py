@@ -6,7 +6,7 @@ sorted file. Elements are taken over as they are where the type is the one that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,11 +15,11 @@ import msgspec
 
 from rekindle.common.types import Row as RowKey
 from rekindle.errors import IncompatibleStateError, SerializationError, StateBackendError
-from rekindle.runtime.key_bytes import canonical_bytes
+from rekindle.runtime.key_bytes import canonical_all
 from rekindle.runtime.state.columns import check_kind, unreadable
 from rekindle.runtime.state.evolution import migrations, rewritten
 from rekindle.runtime.state.keyed_state_format import REPLACE, StatePart, decode_part, list_operations, map_operations
-from rekindle.runtime.state.rocksdb.element_codecs import NIL
+from rekindle.runtime.state.rocksdb.element_codecs import NIL, Element
 from rekindle.runtime.state.rocksdb.entry_keys import index_bytes
 from rekindle.runtime.state.rocksdb.rocks_lists import StoredLists, header_of
 from rekindle.runtime.state.rocksdb.rocks_maps import StoredMaps
@@ -31,6 +31,8 @@ from rekindle.runtime.state.ttl.expiry import TimedCodec, adopts
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(StatePart).decode
 
+#: The elements of keys.
+Keys = Sequence[Element]
 #: Entries of one state in one key group: (place after the state's prefix, value).
 Entries = Iterator[tuple[bytes, bytes]]
 
@@ -100,33 +102,33 @@ class PartLoader:
 
     def load(self, group: int, parts: list[StatePart]) -> int:
         """Load the parts of a key group; return the number of keys."""
-        merged = self._merged(parts)
-        self._check_key_groups(group, [key for key, _ in merged.values()])
-        prefix = self._state.prefix(group)
-        entries = self._entries(merged)
-        self._database.ingest((prefix + place, data) for place, data in entries)
+        prefix, merged = self._state.prefix(group), self._merged(group, parts)
+        self._database.ingest((prefix + place, data) for place, data in self._entries(merged))
         return len(merged)
 
     def adopts(self, parts: list[StatePart]) -> bool:
         """Whether the values have just got timestamps, so that the next delta has to write them."""
         return any(adopts(self._state.spec, part) for part in parts)
 
-    def _merged(self, parts: list[StatePart]) -> dict[bytes, tuple[Any, Any]]:
-        """Canonical key -> (key, what is held), in the order of the canonical keys."""
+    def _merged(self, group: int, parts: list[StatePart]) -> dict[bytes, tuple[Element, Any]]:
+        """Canonical key -> (the key's element, what is held)."""
         spec = self._state.spec
-        merged: dict[bytes, tuple[Any, Any]] = {}
+        merged: dict[bytes, tuple[Element, Any]] = {}
         apply = {StateKind.LIST: self._lists, StateKind.MAP: self._maps}.get(spec.kind, self._values)
         for part in parts:
             check_kind(spec, part)
             migrations(spec, part, self._key_codec)  # refuses a type that cannot be read, by name
+            is_known = bool(part.schema)  # else nobody knows whether the key's codec would write these bytes
             try:
                 part = rewritten(spec, part, self._key_codec)
                 self._check_readable(part)
                 keys = self._key_codec.decode_all(part.keys)
-                apply(part, keys, list(map(canonical_bytes, keys)), merged)
+                elements = self._state.keys.cut(part.keys) if is_known else self._state.keys.pieces(keys)
+                apply(part, elements, canonical_all(keys), merged)
             except UNREADABLE as error:
                 raise unreadable(spec, part, error) from error
-        return dict(sorted(merged.items()))
+            self._check_key_groups(group, keys)
+        return merged
 
     def _check_readable(self, part: StatePart) -> None:
         """Decode values that are not msgpack of their type: a class or a serializer may be gone, or have changed."""
@@ -140,14 +142,15 @@ class PartLoader:
             column = map_operations(part).values
         values.decode_all(column)
 
-    def _values(self, part: StatePart, keys: list[Any], places: list[bytes], merged: dict[bytes, Any]) -> None:
-        for key, place, element in zip(keys, places, self._state.elements.split(part.operations), strict=True):
-            if element == NIL:
-                merged.pop(place, None)
-            else:
-                merged[place] = key, element
+    def _values(self, part: StatePart, keys: Keys, places: list[bytes], merged: dict[bytes, Any]) -> None:
+        elements = self._state.elements.cut(part.operations)
+        merged.update(zip(places, zip(keys, elements, strict=True), strict=True))
+        if len(NIL) in set(map(len, elements)):
+            for place, element in zip(places, elements, strict=True):
+                if len(element) == len(NIL) and bytes(element) == NIL:
+                    merged.pop(place, None)
 
-    def _lists(self, part: StatePart, keys: list[Any], places: list[bytes], merged: dict[bytes, Any]) -> None:
+    def _lists(self, part: StatePart, keys: Keys, places: list[bytes], merged: dict[bytes, Any]) -> None:
         operations = list_operations(part)
         elements = self._state.elements.split(operations.elements)
         if len(elements) != sum(operations.lengths):
@@ -157,8 +160,9 @@ class PartLoader:
             _, held = merged.get(place, (key, []))
             held = [] if base == REPLACE else held
             if base != REPLACE and len(held) != base:
+                named = self._state.keys.values([key])[0]
                 raise SerializationError(
-                    f"a delta appends to {base} elements of key {key!r}, but there are {len(held)}"
+                    f"a delta appends to {base} elements of key {named!r}, but there are {len(held)}"
                 )
             held += elements[begin : begin + length]
             begin += length
@@ -167,12 +171,12 @@ class PartLoader:
             else:
                 merged.pop(place, None)
 
-    def _maps(self, part: StatePart, keys: list[Any], places: list[bytes], merged: dict[bytes, Any]) -> None:
+    def _maps(self, part: StatePart, keys: Keys, places: list[bytes], merged: dict[bytes, Any]) -> None:
         state = self._state
         assert isinstance(state, StoredMaps)
         operations = map_operations(part)
         encoded = state.fields.split(operations.fields)
-        fields = list(map(canonical_bytes, state.fields.values(encoded)))
+        fields = canonical_all(state.fields.values(encoded))
         values, removed = self._state.elements.split(operations.values), set(operations.removed)
         if not sum(operations.lengths) == len(fields) == len(values) + len(removed):
             raise SerializationError(f"{sum(operations.lengths)} entries were saved, but {len(fields)} are there")
@@ -191,20 +195,15 @@ class PartLoader:
             else:
                 merged.pop(place, None)
 
-    def _entries(self, merged: dict[bytes, tuple[Any, Any]]) -> Entries:
-        state = self._state
-        keys = state.keys.elements([key for key, _ in merged.values()])
-        for (place, (_, held)), key in zip(merged.items(), keys, strict=True):
-            if isinstance(state, StoredMaps):
-                yield place, key
-                for field in sorted(held):
-                    yield place + field, held[field]
-            elif isinstance(state, StoredLists):
-                yield place, header_of(key, len(held))
-                for index, element in enumerate(held):
-                    yield place + index_bytes(index), element
-            else:
-                yield place, packed(key, held)
+    def _entries(self, merged: dict[bytes, tuple[Element, Any]]) -> Entries:
+        """The entries in the order of their keys."""
+        places = sorted(merged)
+        held = map(merged.__getitem__, places)
+        if isinstance(self._state, StoredMaps):
+            return _map_entries(places, held)
+        if isinstance(self._state, StoredLists):
+            return _list_entries(places, held)
+        return zip(places, map(b"".join, held), strict=True)
 
     def _check_key_groups(self, group: int, keys: list[Any]) -> None:
         """Refuse a `Row` key that belongs to another key group now: it would never be found again."""
@@ -217,3 +216,17 @@ class PartLoader:
                     f"version had it; now it belongs to {home}. Key by a tuple and give the operator another uid, or "
                     "begin anew."
                 )
+
+
+def _map_entries(places: list[bytes], held: Iterable[tuple[Element, dict[bytes, bytes]]]) -> Entries:
+    for place, (key, fields) in zip(places, held, strict=True):
+        yield place, bytes(key)
+        for field in sorted(fields):
+            yield place + field, fields[field]
+
+
+def _list_entries(places: list[bytes], held: Iterable[tuple[Element, list[bytes]]]) -> Entries:
+    for place, (key, elements) in zip(places, held, strict=True):
+        yield place, header_of(bytes(key), len(elements))
+        for index, element in enumerate(elements):
+            yield place + index_bytes(index), element

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -16,6 +17,7 @@ from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
 #: An entry to write; None removes it.
 Write = tuple[bytes, bytes | None]
 
+_entry_key = itemgetter(0)
 _STALL_PAUSE_S: Final = 0.02
 _BLOCK_BYTES: Final = 8 << 10
 _METADATA_BLOCK_BYTES: Final = 4 << 10
@@ -95,7 +97,7 @@ class ScratchDatabase:
 
     def write(self, writes: Iterable[Write]) -> None:
         """Write and remove entries, in the order of their keys: that is faster."""
-        ordered = sorted(dict(writes).items())  # of two writes to one key the later one counts
+        ordered = sorted(writes, key=_entry_key)  # of two writes to one key the later one counts
         while ordered:
             try:
                 self._database.write(self._batch(ordered), self._writing)
