@@ -1,9 +1,10 @@
 """The state loop alone: one backend in this process, driven as an operator drives it, without Spark.
 
-    python -m benchmarks.large_state.state_loop --backend rocksdb --keys 5000000 --access zipf
+    python -m benchmarks.large_state.state_loop --backends hashmap rocksdb --keys 5000000 --access zipf
 
 It restores the keys from parts, reads and updates the state of one key per record, takes a delta from time to time, and
-prints one line of JSON. Times are processor time of all threads of this process, RocksDB's compaction included.
+prints one line of JSON. Two backends take turns, batch by batch, so that other work disturbs both alike. Times
+are processor time of all threads of this process, RocksDB's compaction included.
 """
 
 from __future__ import annotations
@@ -11,9 +12,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import resource
 import statistics
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -37,6 +36,8 @@ from rekindle.runtime.state.spec import value_spec
 from rekindle.serde import value_codec_for
 
 GROUPS = 128
+#: As in a slot.
+GC_THRESHOLDS = (50_000, 20, 10)
 CHUNK_RECORDS = 4000
 PAIR = Types.TUPLE([Types.LONG(), Types.STRING()])
 DESCRIPTOR = ValueStateDescriptor("profile", PAIR)
@@ -47,7 +48,7 @@ KEY_CODEC = value_codec_for(Types.STRING())
 class Loop:
     """What one process measures."""
 
-    backend: str
+    backends: list[str]
     keys: int
     access: Access
     budget_mb: int
@@ -55,21 +56,6 @@ class Loop:
     records: int
     warm_records: int
     deltas: int
-
-
-@dataclass
-class Measured:
-    """What it found; times in µs of processor time."""
-
-    restore_us_per_key: float
-    record_us: float
-    thread_us: float
-    delta_us_per_record: float
-    delta_bytes: int
-    changed_bytes: int
-    rss_mb: float
-    idle_mb: float
-    peak_mb: float
 
 
 def value_of(number: int, count: int, size: int) -> tuple[int, str]:
@@ -110,8 +96,8 @@ def read_parts(path: Path) -> Iterator[tuple[int, bytes]]:
             yield group, file.read(length)
 
 
-def created(loop: Loop, folder: str) -> tuple[KeyedBackends, KeyedStateBackend]:
-    settings = StateBackendSettings(loop.backend, loop.budget_mb << 20)
+def created(loop: Loop, backend: str, folder: str) -> tuple[KeyedBackends, KeyedStateBackend]:
+    settings = StateBackendSettings(backend, loop.budget_mb << 20)
     backends = KeyedBackends(settings, folder)
     shape = KeyedOperatorShape(GROUPS, range(GROUPS), KEY_CODEC)
     return backends, backends.create(shape, KeyedStateOptions(defer_reads=True))
@@ -129,11 +115,12 @@ def processed(keyed: KeyedStateBackend, state: Any, records: list[str]) -> None:
         update((held[0] + 1, held[1]))
 
 
-def records_of(loop: Loop, seed: int) -> Iterator[list[str]]:
-    """Batches of records; made outside of the measured time."""
-    drawn = map(key_text, numbers(loop.access, loop.keys, seed))
+def batches_of(loop: Loop, seed: int) -> Iterator[tuple[list[int], list[str]]]:
+    """Batches of key numbers and keys; made outside of the measured time."""
+    drawn = numbers(loop.access, loop.keys, seed)
     while True:
-        yield list(islice(drawn, CHUNK_RECORDS))
+        some = list(islice(drawn, CHUNK_RECORDS))
+        yield some, list(map(key_text, some))
 
 
 @dataclass
@@ -151,57 +138,91 @@ class Clocks:
         return result
 
 
-def ran(keyed: KeyedStateBackend, state: Any, batches: Iterator[list[str]], records: int, clocks: Clocks) -> set[str]:
-    """Process so many records; returns their keys."""
-    seen: set[str] = set()
-    for batch in islice(batches, records // CHUNK_RECORDS):
-        clocks.of(lambda batch=batch: processed(keyed, state, batch))
-        seen.update(batch)
-    return seen
+class Side:
+    """One backend under measurement."""
+
+    def __init__(self, loop: Loop, backend: str, folder: str) -> None:
+        self._backends, self.keyed = created(loop, backend, folder)
+        self.restoring, self.running, self.cutting = Clocks(), Clocks(), Clocks()
+        self.delta_bytes = 0
+        self._snapshots = 0
+        self.close = self._backends.close
+
+    def restore(self, path: Path) -> None:
+        """Load every key."""
+        self.restoring.of(lambda: self.keyed.restore(read_parts(path)))
+        self._state = self.restoring.of(lambda: self.keyed.value_state(DESCRIPTOR))
+
+    def run(self, records: list[str]) -> None:
+        """Process a batch."""
+        self.running.of(lambda: processed(self.keyed, self._state, records))
+
+    def cut(self) -> None:
+        """Take a delta, encode it, and call it complete."""
+        last = self._snapshots
+        self._snapshots += 1
+        delta = self.cutting.of(lambda: self.keyed.snapshot_delta(self._snapshots, last or None))
+        self.delta_bytes += self.cutting.of(lambda: sum(len(data) for _, data in delta.encode()))
+        self.keyed.snapshot_completed(self._snapshots)
+
+    def begin(self) -> None:
+        """End the warm-up: what was measured so far does not count."""
+        self.cut()
+        self.running, self.cutting, self.delta_bytes = Clocks(), Clocks(), 0
+
+    def figures(self, loop: Loop) -> dict[str, float]:
+        """The figures, in µs of processor time."""
+        return {
+            "restore_us_per_key": self.restoring.process_s / loop.keys * 1e6,
+            "record_us": self.running.process_s / loop.records * 1e6,
+            "thread_us": self.running.thread_s / loop.records * 1e6,
+            "delta_us_per_record": self.cutting.process_s / loop.records * 1e6,
+            "delta_bytes": self.delta_bytes,
+        }
 
 
-def measured(loop: Loop, path: Path) -> Measured:
-    """Restore, run, take deltas."""
+def measured(loop: Loop, path: Path) -> dict[str, Any]:
+    """Restore, run, take deltas; with two backends they take turns, batch by batch."""
+    gc.set_threshold(*GC_THRESHOLDS)
     gc.freeze()
-    process = psutil.Process()
-    idle_mb = process.memory_info().rss / 1e6
+    process, touched = psutil.Process(), bytearray(loop.keys)
     with tempfile.TemporaryDirectory(prefix="rekindle-loop-") as folder:
-        backends, keyed = created(loop, folder)
-        restoring, running, cutting = Clocks(), Clocks(), Clocks()
-        restoring.of(lambda: keyed.restore(read_parts(path)))
-        state = restoring.of(lambda: keyed.value_state(DESCRIPTOR))
-        batches = records_of(loop, 1)
-        ran(keyed, state, batches, loop.warm_records, Clocks())
-        keyed.snapshot_delta(1, None)
-        keyed.snapshot_completed(1)
-        delta_bytes = changed = 0
-        resident = []
-        for number in range(loop.deltas):
-            seen = ran(keyed, state, batches, loop.records // loop.deltas, running)
-            delta = cutting.of(lambda number=number: keyed.snapshot_delta(number + 2, number + 1))
-            delta_bytes += cutting.of(lambda delta=delta: sum(len(data) for _, data in delta.encode()))
-            keyed.snapshot_completed(number + 2)
-            changed += sum(map(len, seen)) + len(seen) * (loop.value_bytes + 1)
+        sides = {backend: Side(loop, backend, folder) for backend in loop.backends}
+        idle_mb = process.memory_info().rss / 1e6
+        for side in sides.values():
+            side.restore(path)
+        batches = batches_of(loop, 1)
+        _run(sides, batches, loop.warm_records, touched)
+        for side in sides.values():
+            side.begin()
+        changed, resident = 0, []
+        for _ in range(loop.deltas):
+            touched[:] = bytes(loop.keys)
+            _run(sides, batches, loop.records // loop.deltas, touched)
+            for side in sides.values():
+                side.cut()
+            changed += touched.count(1)
             resident.append(process.memory_info().rss / 1e6)
-        backends.close()
-    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    return Measured(
-        restore_us_per_key=restoring.process_s / loop.keys * 1e6,
-        record_us=running.process_s / loop.records * 1e6,
-        thread_us=running.thread_s / loop.records * 1e6,
-        delta_us_per_record=cutting.process_s / loop.records * 1e6,
-        delta_bytes=delta_bytes,
-        changed_bytes=changed,
-        rss_mb=statistics.median(resident),
-        idle_mb=idle_mb,
-        peak_mb=peak_mb,
-    )
+        found = {backend: side.figures(loop) for backend, side in sides.items()}
+        for side in sides.values():
+            side.close()
+    entry_bytes = len(KEY_CODEC.encode(key_text(0))) + loop.value_bytes + 1
+    memory = {"rss_mb": statistics.median(resident), "idle_mb": idle_mb, "changed_bytes": changed * entry_bytes}
+    return {**asdict(loop), **found, **memory}
+
+
+def _run(sides: dict[str, Side], batches: Any, records: int, touched: bytearray) -> None:
+    for drawn, keys in islice(batches, records // CHUNK_RECORDS):
+        for side in sides.values():
+            side.run(keys)
+        for number in drawn:
+            touched[number] = 1
 
 
 def main() -> None:
     """Measure one loop and print it as JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.large_state.state_loop")
-    parser.add_argument("--backend", choices=["hashmap", "rocksdb"], default="rocksdb")
+    parser.add_argument("--backends", nargs="+", choices=["hashmap", "rocksdb"], default=["rocksdb"])
     parser.add_argument("--keys", type=int, default=500_000)
     parser.add_argument("--access", type=Access, choices=list(Access), default=Access.ZIPF)
     parser.add_argument("--budget-mb", type=int, default=64)
@@ -216,8 +237,7 @@ def main() -> None:
     loop = Loop(**chosen)
     path = saved_parts(folder, loop.keys, loop.value_bytes)
     if not only_parts:
-        json.dump({**asdict(loop), **asdict(measured(loop, path))}, sys.stdout)
-        print()
+        print(json.dumps(measured(loop, path)))
 
 
 if __name__ == "__main__":

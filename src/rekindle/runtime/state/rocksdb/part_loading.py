@@ -7,6 +7,7 @@ sorted file. Elements are taken over as they are where the type is the one that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -23,7 +24,7 @@ from rekindle.runtime.state.rocksdb.element_codecs import NIL, Element
 from rekindle.runtime.state.rocksdb.entry_keys import index_bytes
 from rekindle.runtime.state.rocksdb.rocks_lists import StoredLists, header_of
 from rekindle.runtime.state.rocksdb.rocks_maps import StoredMaps
-from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
+from rekindle.runtime.state.rocksdb.scratch_database import Entries, ScratchDatabase
 from rekindle.runtime.state.rocksdb.stored_states import StoredState, packed
 from rekindle.runtime.state.spec import UNREADABLE, Codec, StateKind
 from rekindle.runtime.state.ttl.expiry import TimedCodec, adopts
@@ -33,8 +34,6 @@ _decode = msgspec.msgpack.Decoder(StatePart).decode
 
 #: The elements of keys.
 Keys = Sequence[Element]
-#: Entries of one state in one key group: (place after the state's prefix, value).
-Entries = Iterator[tuple[bytes, bytes]]
 
 
 class RestoredParts:
@@ -89,6 +88,16 @@ class RestoredParts:
         return StateBackendError(f"Restored state cannot be {what} in {self._path}: {error}.")
 
 
+@dataclass
+class Loaded:
+    """What was loaded."""
+
+    #: Key group -> the number of its keys.
+    keys: dict[int, int] = field(default_factory=dict)
+    #: Key groups whose values have just got timestamps, so that the next delta has to write them.
+    adopted: list[int] = field(default_factory=list)
+
+
 class PartLoader:
     """Loads the parts of one state into the database."""
 
@@ -100,15 +109,26 @@ class PartLoader:
         self._database = database
         self._key_group_of = key_group_of
 
-    def load(self, group: int, parts: list[StatePart]) -> int:
-        """Load the parts of a key group; return the number of keys."""
-        prefix, merged = self._state.prefix(group), self._merged(group, parts)
-        self._database.ingest((prefix + place, data) for place, data in self._entries(merged))
-        return len(merged)
+    def load(self, claimed: Iterable[tuple[int, list[StatePart]]]) -> Loaded:
+        """Load the parts of key groups."""
+        loaded = Loaded()
+        self._database.ingest_files(self._run(group, parts, loaded) for group, parts in claimed)
+        return loaded
 
-    def adopts(self, parts: list[StatePart]) -> bool:
-        """Whether the values have just got timestamps, so that the next delta has to write them."""
-        return any(adopts(self._state.spec, part) for part in parts)
+    def _run(self, group: int, parts: list[StatePart], loaded: Loaded) -> Entries:
+        merged = self._merged(group, parts)
+        loaded.keys[group] = len(merged)
+        if any(adopts(self._state.spec, part) for part in parts):
+            loaded.adopted.append(group)
+        places = sorted(merged)
+        # Bound to C functions: millions of entries go through here.
+        places_there = map(self._state.prefix(group).__add__, places)
+        held = map(merged.__getitem__, places)
+        if isinstance(self._state, StoredMaps):
+            return _map_entries(places_there, held)
+        if isinstance(self._state, StoredLists):
+            return _list_entries(places_there, held)
+        return zip(places_there, map(b"".join, held), strict=True)
 
     def _merged(self, group: int, parts: list[StatePart]) -> dict[bytes, tuple[Element, Any]]:
         """Canonical key -> (the key's element, what is held)."""
@@ -195,16 +215,6 @@ class PartLoader:
             else:
                 merged.pop(place, None)
 
-    def _entries(self, merged: dict[bytes, tuple[Element, Any]]) -> Entries:
-        """The entries in the order of their keys."""
-        places = sorted(merged)
-        held = map(merged.__getitem__, places)
-        if isinstance(self._state, StoredMaps):
-            return _map_entries(places, held)
-        if isinstance(self._state, StoredLists):
-            return _list_entries(places, held)
-        return zip(places, map(b"".join, held), strict=True)
-
     def _check_key_groups(self, group: int, keys: list[Any]) -> None:
         """Refuse a `Row` key that belongs to another key group now: it would never be found again."""
         if not keys or type(keys[0]) is not RowKey:
@@ -218,14 +228,14 @@ class PartLoader:
                 )
 
 
-def _map_entries(places: list[bytes], held: Iterable[tuple[Element, dict[bytes, bytes]]]) -> Entries:
+def _map_entries(places: Iterable[bytes], held: Iterable[tuple[Element, dict[bytes, bytes]]]) -> Entries:
     for place, (key, fields) in zip(places, held, strict=True):
         yield place, bytes(key)
-        for field in sorted(fields):
-            yield place + field, fields[field]
+        for name in sorted(fields):
+            yield place + name, fields[name]
 
 
-def _list_entries(places: list[bytes], held: Iterable[tuple[Element, list[bytes]]]) -> Entries:
+def _list_entries(places: Iterable[bytes], held: Iterable[tuple[Element, list[bytes]]]) -> Entries:
     for place, (key, elements) in zip(places, held, strict=True):
         yield place, header_of(bytes(key), len(elements))
         for index, element in enumerate(elements):

@@ -41,7 +41,7 @@ StateT = TypeVar("StateT", bound=State)
 _DEFAULTS: Final = KeyedStateOptions()
 _SWEPT_ROWS: Final = 256
 #: The open generation is rid of rows that have left the cache when they are such a part of the rows in it.
-_GONE_SHARE: Final = 16
+_GONE_SHARE: Final = 8
 _STORED: Final[dict[StateKind, type[StoredState]]] = {StateKind.LIST: StoredLists, StateKind.MAP: StoredMaps}
 
 
@@ -183,6 +183,9 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
 
     def _write(self, state: StoredState, rows: list[Row], leave: bool) -> None:
         logs = self.log.open if leave and self._tracks else None
+        if logs is not None:
+            generation, mark = self.generation, state.place + 1
+            self._gone += len([row for row in rows if row[mark] is generation])
         writes = state.write(rows, logs, self.generation)
         self._cache.note_sizes([value for _, value in writes], len(rows))
         self.database.write(writes)
@@ -204,7 +207,6 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
             mark = state.place + 1
             for row in rows:
                 row[mark] = None
-        self._gone += changed
         if self._gone * _GONE_SHARE > len(self._cache):
             self._forget_gone()
         self.log.bound()
@@ -300,12 +302,13 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
 
     def _load_restored(self, state: StoredState) -> None:
         loader = PartLoader(state, self.database, self._key_codec, self._key_group_of)
-        for group, parts in self._restored.claim(state.spec.name):
-            added = loader.load(group, parts)
+        loaded = loader.load(self._restored.claim(state.spec.name))
+        for group, added in loaded.keys.items():
             # About: keys that only a later state has are not counted.
             self._counts[group] = max(self._counts[group], added)
-            whole = state.scanned(self.database.scan(state.prefix(group))) if loader.adopts(parts) else None
-            if whole is not None and self._tracks:
+        for group in loaded.adopted if self._tracks else ():
+            whole = state.scanned(self.database.scan(state.prefix(group)))
+            if whole is not None:
                 self.log.open.add_part(group, whole)
 
     def list_handle(self, column: int) -> RocksListState:
