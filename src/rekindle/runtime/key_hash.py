@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 from zlib import crc32
 
@@ -50,6 +51,18 @@ def key_group(key: Any, max_parallelism: int) -> int:
     (True, True)
     """
     return key_hash(key) % max_parallelism
+
+
+def key_groups_of(keys: Sequence[Any], max_parallelism: int) -> list[int]:
+    """The key groups of many keys; quicker than one by one if all are text.
+
+    >>> key_groups_of(["a", "b"], 128) == [key_group("a", 128), key_group("b", 128)]
+    True
+    """
+    if set(map(type, keys)) == {str}:
+        with suppress(UnicodeEncodeError):  # lone surrogates
+            return [crc32(key.encode()) % max_parallelism for key in keys]
+    return [key_group(key, max_parallelism) for key in keys]
 
 
 class KeyRouter(dict[Any, T]):

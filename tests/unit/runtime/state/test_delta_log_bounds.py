@@ -90,7 +90,7 @@ def test_hundreds_of_aborted_checkpoints_leave_little_and_lose_nothing() -> None
     running.checkpoint()
     undisturbed.checkpoint()
     memory, disk, state, segments = abort_many(running)
-    assert 0 < disk
+    assert disk > 0
     assert memory <= LOG_BYTES + DELTA_BYTES
     assert disk <= LOG_BYTES + DELTA_BYTES + state < ABORTED * DELTA_BYTES // 4
     assert segments < ABORTED // 2

@@ -6,7 +6,8 @@ sorted file. Elements are taken over as they are where the type is the one that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,15 +16,15 @@ import msgspec
 
 from rekindle.common.types import Row as RowKey
 from rekindle.errors import IncompatibleStateError, SerializationError, StateBackendError
-from rekindle.runtime.key_bytes import canonical_bytes
+from rekindle.runtime.key_bytes import canonical_all
 from rekindle.runtime.state.columns import check_kind, unreadable
 from rekindle.runtime.state.evolution import migrations, rewritten
 from rekindle.runtime.state.keyed_state_format import REPLACE, StatePart, decode_part, list_operations, map_operations
-from rekindle.runtime.state.rocksdb.element_codecs import NIL
+from rekindle.runtime.state.rocksdb.element_codecs import NIL, Element
 from rekindle.runtime.state.rocksdb.entry_keys import index_bytes
 from rekindle.runtime.state.rocksdb.rocks_lists import StoredLists, header_of
 from rekindle.runtime.state.rocksdb.rocks_maps import StoredMaps
-from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
+from rekindle.runtime.state.rocksdb.scratch_database import Entries, ScratchDatabase
 from rekindle.runtime.state.rocksdb.stored_states import StoredState, packed
 from rekindle.runtime.state.spec import UNREADABLE, Codec, StateKind
 from rekindle.runtime.state.ttl.expiry import TimedCodec, adopts
@@ -31,8 +32,8 @@ from rekindle.runtime.state.ttl.expiry import TimedCodec, adopts
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(StatePart).decode
 
-#: Entries of one state in one key group: (place after the state's prefix, value).
-Entries = Iterator[tuple[bytes, bytes]]
+#: The elements of keys.
+Keys = Sequence[Element]
 
 
 class RestoredParts:
@@ -87,6 +88,16 @@ class RestoredParts:
         return StateBackendError(f"Restored state cannot be {what} in {self._path}: {error}.")
 
 
+@dataclass
+class Loaded:
+    """What was loaded."""
+
+    #: Key group -> the number of its keys.
+    keys: dict[int, int] = field(default_factory=dict)
+    #: Key groups whose values have just got timestamps, so that the next delta has to write them.
+    adopted: list[int] = field(default_factory=list)
+
+
 class PartLoader:
     """Loads the parts of one state into the database."""
 
@@ -98,35 +109,46 @@ class PartLoader:
         self._database = database
         self._key_group_of = key_group_of
 
-    def load(self, group: int, parts: list[StatePart]) -> int:
-        """Load the parts of a key group; return the number of keys."""
-        merged = self._merged(parts)
-        self._check_key_groups(group, [key for key, _ in merged.values()])
-        prefix = self._state.prefix(group)
-        entries = self._entries(merged)
-        self._database.ingest((prefix + place, data) for place, data in entries)
-        return len(merged)
+    def load(self, claimed: Iterable[tuple[int, list[StatePart]]]) -> Loaded:
+        """Load the parts of key groups."""
+        loaded = Loaded()
+        self._database.ingest_files(self._run(group, parts, loaded) for group, parts in claimed)
+        return loaded
 
-    def adopts(self, parts: list[StatePart]) -> bool:
-        """Whether the values have just got timestamps, so that the next delta has to write them."""
-        return any(adopts(self._state.spec, part) for part in parts)
+    def _run(self, group: int, parts: list[StatePart], loaded: Loaded) -> Entries:
+        merged = self._merged(group, parts)
+        loaded.keys[group] = len(merged)
+        if any(adopts(self._state.spec, part) for part in parts):
+            loaded.adopted.append(group)
+        places = sorted(merged)
+        # Bound to C functions: millions of entries go through here.
+        places_there = map(self._state.prefix(group).__add__, places)
+        held = map(merged.__getitem__, places)
+        if isinstance(self._state, StoredMaps):
+            return _map_entries(places_there, held)
+        if isinstance(self._state, StoredLists):
+            return _list_entries(places_there, held)
+        return zip(places_there, map(b"".join, held), strict=True)
 
-    def _merged(self, parts: list[StatePart]) -> dict[bytes, tuple[Any, Any]]:
-        """Canonical key -> (key, what is held), in the order of the canonical keys."""
+    def _merged(self, group: int, parts: list[StatePart]) -> dict[bytes, tuple[Element, Any]]:
+        """Canonical key -> (the key's element, what is held)."""
         spec = self._state.spec
-        merged: dict[bytes, tuple[Any, Any]] = {}
+        merged: dict[bytes, tuple[Element, Any]] = {}
         apply = {StateKind.LIST: self._lists, StateKind.MAP: self._maps}.get(spec.kind, self._values)
         for part in parts:
             check_kind(spec, part)
             migrations(spec, part, self._key_codec)  # refuses a type that cannot be read, by name
+            is_known = bool(part.schema)  # else nobody knows whether the key's codec would write these bytes
             try:
                 part = rewritten(spec, part, self._key_codec)
                 self._check_readable(part)
                 keys = self._key_codec.decode_all(part.keys)
-                apply(part, keys, list(map(canonical_bytes, keys)), merged)
+                elements = self._state.keys.cut(part.keys) if is_known else self._state.keys.pieces(keys)
+                apply(part, elements, canonical_all(keys), merged)
             except UNREADABLE as error:
                 raise unreadable(spec, part, error) from error
-        return dict(sorted(merged.items()))
+            self._check_key_groups(group, keys)
+        return merged
 
     def _check_readable(self, part: StatePart) -> None:
         """Decode values that are not msgpack of their type: a class or a serializer may be gone, or have changed."""
@@ -140,14 +162,15 @@ class PartLoader:
             column = map_operations(part).values
         values.decode_all(column)
 
-    def _values(self, part: StatePart, keys: list[Any], places: list[bytes], merged: dict[bytes, Any]) -> None:
-        for key, place, element in zip(keys, places, self._state.elements.split(part.operations), strict=True):
-            if element == NIL:
-                merged.pop(place, None)
-            else:
-                merged[place] = key, element
+    def _values(self, part: StatePart, keys: Keys, places: list[bytes], merged: dict[bytes, Any]) -> None:
+        elements = self._state.elements.cut(part.operations)
+        merged.update(zip(places, zip(keys, elements, strict=True), strict=True))
+        if len(NIL) in set(map(len, elements)):
+            for place, element in zip(places, elements, strict=True):
+                if len(element) == len(NIL) and bytes(element) == NIL:
+                    merged.pop(place, None)
 
-    def _lists(self, part: StatePart, keys: list[Any], places: list[bytes], merged: dict[bytes, Any]) -> None:
+    def _lists(self, part: StatePart, keys: Keys, places: list[bytes], merged: dict[bytes, Any]) -> None:
         operations = list_operations(part)
         elements = self._state.elements.split(operations.elements)
         if len(elements) != sum(operations.lengths):
@@ -157,8 +180,9 @@ class PartLoader:
             _, held = merged.get(place, (key, []))
             held = [] if base == REPLACE else held
             if base != REPLACE and len(held) != base:
+                named = self._state.keys.values([key])[0]
                 raise SerializationError(
-                    f"a delta appends to {base} elements of key {key!r}, but there are {len(held)}"
+                    f"a delta appends to {base} elements of key {named!r}, but there are {len(held)}"
                 )
             held += elements[begin : begin + length]
             begin += length
@@ -167,12 +191,12 @@ class PartLoader:
             else:
                 merged.pop(place, None)
 
-    def _maps(self, part: StatePart, keys: list[Any], places: list[bytes], merged: dict[bytes, Any]) -> None:
+    def _maps(self, part: StatePart, keys: Keys, places: list[bytes], merged: dict[bytes, Any]) -> None:
         state = self._state
         assert isinstance(state, StoredMaps)
         operations = map_operations(part)
         encoded = state.fields.split(operations.fields)
-        fields = list(map(canonical_bytes, state.fields.values(encoded)))
+        fields = canonical_all(state.fields.values(encoded))
         values, removed = self._state.elements.split(operations.values), set(operations.removed)
         if not sum(operations.lengths) == len(fields) == len(values) + len(removed):
             raise SerializationError(f"{sum(operations.lengths)} entries were saved, but {len(fields)} are there")
@@ -191,21 +215,6 @@ class PartLoader:
             else:
                 merged.pop(place, None)
 
-    def _entries(self, merged: dict[bytes, tuple[Any, Any]]) -> Entries:
-        state = self._state
-        keys = state.keys.elements([key for key, _ in merged.values()])
-        for (place, (_, held)), key in zip(merged.items(), keys, strict=True):
-            if isinstance(state, StoredMaps):
-                yield place, key
-                for field in sorted(held):
-                    yield place + field, held[field]
-            elif isinstance(state, StoredLists):
-                yield place, header_of(key, len(held))
-                for index, element in enumerate(held):
-                    yield place + index_bytes(index), element
-            else:
-                yield place, packed(key, held)
-
     def _check_key_groups(self, group: int, keys: list[Any]) -> None:
         """Refuse a `Row` key that belongs to another key group now: it would never be found again."""
         if not keys or type(keys[0]) is not RowKey:
@@ -217,3 +226,17 @@ class PartLoader:
                     f"version had it; now it belongs to {home}. Key by a tuple and give the operator another uid, or "
                     "begin anew."
                 )
+
+
+def _map_entries(places: Iterable[bytes], held: Iterable[tuple[Element, dict[bytes, bytes]]]) -> Entries:
+    for place, (key, fields) in zip(places, held, strict=True):
+        yield place, bytes(key)
+        for name in sorted(fields):
+            yield place + name, fields[name]
+
+
+def _list_entries(places: Iterable[bytes], held: Iterable[tuple[Element, list[bytes]]]) -> Entries:
+    for place, (key, elements) in zip(places, held, strict=True):
+        yield place, header_of(bytes(key), len(elements))
+        for index, element in enumerate(elements):
+            yield place + index_bytes(index), element

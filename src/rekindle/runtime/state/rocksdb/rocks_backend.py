@@ -15,8 +15,8 @@ from typing import Any, Final, TypeVar
 
 from rekindle.datastream.state import State
 from rekindle.errors import IncompatibleStateError, InvalidKeyError
-from rekindle.runtime.key_bytes import canonical_bytes, owned_key
-from rekindle.runtime.key_hash import key_group
+from rekindle.runtime.key_bytes import canonical_all, owned_keys
+from rekindle.runtime.key_hash import key_group, key_groups_of
 from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_GROUP, Change, ChangeSet, Row
 from rekindle.runtime.state.current_key import NO_KEY, CurrentKey
@@ -43,6 +43,8 @@ StateT = TypeVar("StateT", bound=State)
 _DEFAULTS: Final = KeyedStateOptions()
 _SWEPT_ROWS: Final = 256
 _INDEX_SHARE: Final = 1 / 8
+#: The open generation is rid of rows that have left the cache when they are such a part of the rows in it.
+_GONE_SHARE: Final = 8
 _STORED: Final[dict[StateKind, type[StoredState]]] = {StateKind.LIST: StoredLists, StateKind.MAP: StoredMaps}
 
 
@@ -87,6 +89,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         self._cache = RowCache(self, place.row_bytes)
         self.front = self._cache.front
         self._counts: dict[int, int] = dict.fromkeys(key_groups, 0)
+        self._gone = 0
         self._restored = RestoredParts(place.database.folder, key_groups)
         self._refused: IncompatibleStateError | None = None
         self._ttl_states = TtlStates(self, options.clock)
@@ -118,19 +121,23 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
     def read_rows(self, keys: Sequence[Any]) -> list[Row]:
         """Read the rows of keys from the database."""
         states = list(self._states.values())
-        width = 2 * len(states)
-        rows: list[Row] = []
-        wanted: list[bytes] = []
-        for key in keys:
-            group = self.owned_group(key)
-            rows.append([owned_key(key), ~group] + [None] * width)
-            encoded = canonical_bytes(key)
-            wanted += [state.prefix(group) + encoded for state in states]
+        blank = [None] * (2 * len(states))
+        groups, places = self._owned_groups(keys), canonical_all(keys)
+        rows: list[Row] = [[key, ~group, *blank] for key, group in zip(owned_keys(keys), groups, strict=True)]
+        wanted = [
+            prefix + place for state in states for prefix, place in zip(map(state.prefix, groups), places, strict=True)
+        ]
         found = self.database.get_many(wanted)
         self._cache.note_sizes(found, len(keys))
         for number, state in enumerate(states):
-            self._fill(state, rows, found[number :: len(states)])
+            self._fill(state, rows, found[number * len(rows) : (number + 1) * len(rows)])
         return rows
+
+    def _owned_groups(self, keys: Sequence[Any]) -> list[int]:
+        if self._key_group_of != self._plain_key_group:
+            return list(map(self.owned_group, keys))
+        groups = key_groups_of(keys, self._max_parallelism)
+        return groups if self._counts.keys() >= set(groups) else list(map(self.owned_group, keys))
 
     def _fill(self, state: StoredState, rows: list[Row], found: Sequence[bytes | None]) -> None:
         """Put the values of one state into rows that were just read."""
@@ -180,11 +187,13 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
 
     def _write(self, state: StoredState, rows: list[Row], leave: bool) -> None:
         logs = self.log.open if leave and self._tracks else None
+        if logs is not None:
+            generation, mark = self.generation, state.place + 1
+            self._gone += len([row for row in rows if row[mark] is generation])
         writes = state.write(rows, logs, self.generation)
         self._cache.note_sizes([value for _, value in writes], len(rows))
         self.database.write(writes)
-        for row in rows:
-            state.saved(row, leave)
+        state.saved(rows, leave)
 
     def save_large(self, row: Row, state: StoredState) -> None:
         """Write a map or list back that has grown large, and drop its entries in memory; the row stays."""
@@ -194,19 +203,31 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
 
     def _let_go(self, rows: list[Row], changed: int) -> None:
         """Forget the marks of rows that leave the cache."""
-        for row in rows:
-            if row[ROW_GROUP] >= 0 and self._is_empty(row):
-                self._counts[row[ROW_GROUP]] = max(0, self._counts[row[ROW_GROUP]] - 1)
-            row[ROW_COLUMNS + 1 :: 2] = [None] * ((len(row) - ROW_COLUMNS) // 2)
+        for row in self._emptied(rows):
+            self._counts[row[ROW_GROUP]] = max(0, self._counts[row[ROW_GROUP]] - 1)
         if not changed:
             return
+        for state in self._states.values():
+            mark = state.place + 1
+            for row in rows:
+                row[mark] = None
+        if self._gone * _GONE_SHARE > len(self._cache):
+            self._forget_gone()
+        self.log.bound()
+
+    def _forget_gone(self) -> None:
+        """Drop rows that have left the cache from the open generation, which would keep them in memory."""
+        self._gone = 0
         generation = self.generation
         for column, marked in generation.plain.items():
             generation.plain[column] = [row for row in marked if row[column] is generation]
-        self.log.bound()
 
-    def _is_empty(self, row: Row) -> bool:
-        return all(state.is_empty(row) for state in self._states.values())
+    def _emptied(self, rows: Iterable[Row]) -> list[Row]:
+        """Those of the rows that have had a value and have none now."""
+        left = [row for row in rows if row[ROW_GROUP] >= 0]
+        for state in self._states.values():
+            left = state.without_value(left)
+        return left
 
     def _save(self, groups: Iterable[int] | None = None) -> None:
         """Write changed rows of these key groups, which stay in the cache."""
@@ -252,8 +273,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
 
     def number_of_keys(self) -> int:
         """About the number of keys."""
-        emptied = len([row for row in self._cache.rows() if row[ROW_GROUP] >= 0 and self._is_empty(row)])
-        return sum(self._counts.values()) - emptied
+        return sum(self._counts.values()) - len(self._emptied(self._cache.rows()))
 
     def keys_per_group(self) -> dict[int, int]:
         """Key group -> about the number of its keys."""
@@ -286,12 +306,13 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
 
     def _load_restored(self, state: StoredState) -> None:
         loader = PartLoader(state, self.database, self._key_codec, self._key_group_of)
-        for group, parts in self._restored.claim(state.spec.name):
-            added = loader.load(group, parts)
+        loaded = loader.load(self._restored.claim(state.spec.name))
+        for group, added in loaded.keys.items():
             # About: keys that only a later state has are not counted.
             self._counts[group] = max(self._counts[group], added)
-            whole = state.scanned(self.database.scan(state.prefix(group))) if loader.adopts(parts) else None
-            if whole is not None and self._tracks:
+        for group in loaded.adopted if self._tracks else ():
+            whole = state.scanned(self.database.scan(state.prefix(group)))
+            if whole is not None:
                 self.log.open.add_part(group, whole)
 
     def new_index(self) -> StoredIndex:
@@ -367,6 +388,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         return [ScannedGroup(group, self.database, view, states, self._restored.carried(group)) for group in groups]
 
     def _captured(self) -> dict[int, list[CapturedState]]:
+        self._forget_gone()
         captured: defaultdict[int, list[CapturedState]] = defaultdict(list)
         generation = self.generation
         for state in self._states.values():

@@ -176,17 +176,17 @@ class StoredLists(StoredState):
         operations.add(key, held.base, elements)
         segment.grow(1 + len(elements), len(key) + sum(map(len, elements)))
 
-    def saved(self, row: Row, leave: bool) -> None:
-        held: ListElements | None = row[self.place]
-        if held is None:
-            return
-        held.saved, held.cleared = len(held), False
-        if leave:
-            held.changed_in = None
+    def saved(self, rows: Sequence[Row], leave: bool) -> None:
+        for row in rows:
+            held: ListElements | None = row[self.place]
+            if held is None:
+                continue
+            held.saved, held.cleared = len(held), False
+            if leave:
+                held.changed_in = None
 
-    def is_empty(self, row: Row) -> bool:
-        held: ListElements | None = row[self.place]
-        return held is None or not len(held)
+    def without_value(self, rows: Iterable[Row]) -> list[Row]:
+        return [row for row in rows if not row[self.place]]
 
     # -- snapshots ----------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ In memory a map keeps the entries that were used lately, and all of them if they
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from rekindle.runtime.state.keyed_state_format import (
     StatePart,
 )
 from rekindle.runtime.state.rocksdb.delta_log import Segment
-from rekindle.runtime.state.rocksdb.element_codecs import element_codec
+from rekindle.runtime.state.rocksdb.element_codecs import Element, element_codec
 from rekindle.runtime.state.rocksdb.scratch_database import Write
 from rekindle.runtime.state.rocksdb.stored_states import StatePlace, StoredState, packed, unpacked
 from rekindle.runtime.state.spec import Codec, StateSpec
@@ -226,10 +226,8 @@ class StoredMaps(StoredState):
 
     def decoded(self, stored: Sequence[bytes]) -> list[tuple[Any, Any]]:
         """Decode entries."""
-        pairs = list(map(unpacked, stored))
-        fields = self.fields.values([field for field, _ in pairs])
-        values = self.elements.values([value for _, value in pairs])
-        return list(zip(fields, values, strict=True))
+        fields, values = unpacked(stored)
+        return list(zip(self.fields.values(fields), self.elements.values(values), strict=True))
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -247,7 +245,7 @@ class StoredMaps(StoredState):
                 (held.header + canonical_bytes(field), None if value is None else packed(encoded, value))
                 for field, encoded, value in entries
             ]
-            writes.append((held.header, None if self.is_empty(row) else key))
+            writes.append((held.header, None if self._is_empty(row) else key))
         return writes
 
     def _entries(self, held: MapEntries) -> list[tuple[Any, bytes, bytes | None]]:
@@ -279,17 +277,21 @@ class StoredMaps(StoredState):
         operations.add(key, held.replaced_in is generation, now)
         segment.grow(1 + len(now), len(key) + sum(len(field) + len(value or b"") for field, value in now))
 
-    def saved(self, row: Row, leave: bool) -> None:
-        """Note that the database has the row's map."""
-        held: MapEntries | None = row[self.place]
-        if held is None:
-            return
-        held.cleared = False
-        if leave:
-            held.replaced_in = None
-            held.dirty = {}
+    def saved(self, rows: Sequence[Row], leave: bool) -> None:
+        """Note that the database has the rows' maps."""
+        for row in rows:
+            held: MapEntries | None = row[self.place]
+            if held is None:
+                continue
+            held.cleared = False
+            if leave:
+                held.replaced_in = None
+                held.dirty = {}
 
-    def is_empty(self, row: Row) -> bool:
+    def without_value(self, rows: Iterable[Row]) -> list[Row]:
+        return [row for row in rows if self._is_empty(row)]
+
+    def _is_empty(self, row: Row) -> bool:
         held: MapEntries | None = row[self.place]
         return held is None or (held.complete and all(value is _ABSENT for value in held.entries.values()))
 
@@ -326,18 +328,18 @@ class StoredMaps(StoredState):
     def scanned(self, entries: Iterator[tuple[bytes, bytes]]) -> StatePart | None:
         operations = LoggedMaps(self)
         for key, stored in self._maps(entries):
-            operations.add(key, True, stored)
+            operations.add(key, True, list(zip(*unpacked(stored), strict=True)))
         return operations.part() if operations.keys else None
 
     def scanned_keys(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[bytes]:
         return (key for key, _ in self._maps(entries))
 
-    def _maps(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, list[tuple[bytes, bytes]]]]:
-        """The maps that have entries: the key's element, and the elements of the entries."""
+    def _maps(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, list[bytes]]]:
+        """The maps that have entries: the key's element, and the entries."""
         header, key, stored = b"", b"", []
         for place, data in entries:
             if header and place.startswith(header):
-                stored.append(unpacked(data))
+                stored.append(data)
                 continue
             if stored:
                 yield key, stored
@@ -354,11 +356,11 @@ class LoggedMaps:
         self.keys: list[bytes] = []
         self._whole: list[bool] = []
         self._lengths: list[int] = []
-        self._fields: list[bytes] = []
+        self._fields: list[Element] = []
         self._removed: list[int] = []
-        self._values: list[bytes] = []
+        self._values: list[Element] = []
 
-    def add(self, key: bytes, whole: bool, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
+    def add(self, key: bytes, whole: bool, entries: Sequence[tuple[Element, Element | None]]) -> None:
         """Add the entries of one key, None for a removed one; `whole`: the map was empty before them."""
         self.keys.append(key)
         self._whole.append(whole)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -15,14 +17,19 @@ from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
 
 #: An entry to write; None removes it.
 Write = tuple[bytes, bytes | None]
+#: Entries with their keys.
+Entries = Iterable[tuple[bytes, bytes]]
 
 #: How RocksDB's message ends when a write would have to wait; other messages have paths in them.
 _STALLED: Final = "Write stall"
+_entry_key = itemgetter(0)
 _STALL_PAUSE_S: Final = 0.02
 _BLOCK_BYTES: Final = 8 << 10
 _METADATA_BLOCK_BYTES: Final = 4 << 10
 _BLOOM_BITS: Final = 10
 _LIVE_BYTES: Final = ("rocksdb.estimate-live-data-size", "rocksdb.cur-size-all-mem-tables")
+_READAHEAD_BYTES: Final = 2 << 20
+_FILES_AT_ONCE: Final = 64
 _MISSING: Final = (
     "State backend 'rocksdb' needs the package rocksdict, which is not installed: run pip install 'rekindle[rocksdb]', "
     "or leave out state.backend.type."
@@ -77,6 +84,8 @@ class ScratchDatabase:
         options.set_compression_type(package.DBCompressionType.none())
         options.set_level_compaction_dynamic_level_bytes(True)
         options.set_max_background_jobs(2)
+        # Compaction reads every input file through a buffer of its own, which no share counts.
+        options.set_compaction_readahead_size(min(_READAHEAD_BYTES, shares.write_buffer_bytes // 8))
         options.set_max_open_files(512)
         options.set_keep_log_file_num(1)
         return options
@@ -98,7 +107,7 @@ class ScratchDatabase:
 
     def write(self, writes: Iterable[Write]) -> None:
         """Write and remove entries, in the order of their keys: that is faster."""
-        ordered = sorted(dict(writes).items())  # of two writes to one key the later one counts
+        ordered = sorted(writes, key=_entry_key)  # of two writes to one key the later one counts
         while ordered:
             try:
                 self._database.write(self._batch(ordered), self._writing)
@@ -151,26 +160,51 @@ class ScratchDatabase:
         except Exception as error:
             raise self._failed("be read", error) from error
 
-    def ingest(self, entries: Iterable[tuple[bytes, bytes]]) -> int:
+    def ingest(self, entries: Entries) -> int:
         """Add new entries, whose keys ascend and are in no other entry, as a file; return their number."""
-        path = self._files / uuid4().hex
+        return self.ingest_files([entries])
+
+    def ingest_files(self, runs: Iterable[Entries]) -> int:
+        """The same for several runs of entries, each in a file of its own; one call takes several files."""
+        files: list[str] = []
+        count = 0
+        try:
+            for entries in runs:
+                files.append(str(self._files / uuid4().hex))
+                count += self._write_file(files[-1], entries)
+                if len(files) == _FILES_AT_ONCE:
+                    self._take_files(files)
+            self._take_files(files)
+        finally:
+            for file in files:
+                Path(file).unlink(missing_ok=True)
+        return count
+
+    def _write_file(self, file: str, entries: Entries) -> int:
         writer, count = self._package.SstFileWriter(self._options), 0
         try:
-            writer.open(str(path))
+            writer.open(file)
             for key, value in entries:
                 writer[key] = value
                 count += 1
             if count:
                 writer.finish()
-                self._database.ingest_external_file([str(path)], self._moving())
-        except StateBackendError:
-            raise
+            else:
+                Path(file).unlink()
         except Exception as error:
             raise self._failed("be written", error) from error
-        finally:
-            with suppress(OSError):
-                path.unlink()
         return count
+
+    def _take_files(self, files: list[str]) -> None:
+        there = [file for file in files if os.path.exists(file)]
+        try:
+            if there:
+                self._database.ingest_external_file(there, self._moving())
+        except Exception as error:
+            raise self._failed("be written", error) from error
+        for file in there:
+            Path(file).unlink(missing_ok=True)
+        files.clear()
 
     def _moving(self) -> Any:
         options = self._package.IngestExternalFileOptions()

@@ -3,45 +3,41 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from struct import Struct
+from itertools import islice
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
 
 from rekindle.datastream.state import State
-from rekindle.runtime.key_bytes import canonical_bytes
+from rekindle.runtime.key_bytes import canonical_all, canonical_bytes
 from rekindle.runtime.state.change_tracking import ROW_GROUP, ROW_KEY, ChangeSet, Row
 from rekindle.runtime.state.keyed_state_format import CapturedColumn, CapturedState, StatePart
 from rekindle.runtime.state.rocksdb.delta_log import Segment
-from rekindle.runtime.state.rocksdb.element_codecs import ElementCodec, element_codec
+from rekindle.runtime.state.rocksdb.element_codecs import Element, ElementCodec, cut, element_codec, joined
 from rekindle.runtime.state.rocksdb.entry_keys import state_prefix
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase, Write
 from rekindle.runtime.state.spec import Codec, StateSpec
 
-_LENGTH: Final = Struct(">I")
+_SCANNED_ENTRIES: Final = 1024
+_row_key = itemgetter(ROW_KEY)
 
 
-def packed(first: bytes, second: bytes) -> bytes:
+def packed(first: Element, second: Element) -> bytes:
     """Two elements as one value of the database.
 
-    >>> unpacked(packed(b"key", b"value"))
-    (b'key', b'value')
+    >>> list(map(bytes, unpacked([packed(b"\\x01", b"\\xa1k"), packed(b"\\x02", b"\\xc0")])[1]))
+    [b'\\xa1k', b'\\xc0']
     """
-    return _LENGTH.pack(len(first)) + first + second
+    return b"".join((first, second))
 
 
-def unpacked(data: bytes) -> tuple[bytes, bytes]:
-    """The elements that `packed` joined."""
-    middle = _LENGTH.size + _LENGTH.unpack_from(data)[0]
-    return data[_LENGTH.size : middle], data[middle:]
-
-
-def second_of(data: bytes) -> bytes:
-    """The second element that `packed` joined."""
-    return data[_LENGTH.size + _LENGTH.unpack_from(data)[0] :]
+def unpacked(entries: Sequence[bytes]) -> tuple[list[msgspec.Raw], list[msgspec.Raw]]:
+    """The first and the second elements that `packed` joined, of many values; they keep one copy of all alive."""
+    pieces = cut(joined(entries, values_in_each=2))
+    return pieces[::2], pieces[1::2]
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,13 @@ class StoredState(ABC):
         group = row[ROW_GROUP]
         return self._prefixes[group if group >= 0 else ~group] + canonical_bytes(row[ROW_KEY])
 
-    def part(self, keys: Sequence[bytes], operations: msgspec.Raw) -> StatePart:
+    def entry_keys(self, rows: Sequence[Row]) -> list[bytes]:
+        """Where the entries of rows that have a value lie."""
+        prefixes = self._prefixes
+        places = canonical_all(list(map(_row_key, rows)))
+        return [prefixes[row[ROW_GROUP]] + place for row, place in zip(rows, places, strict=True)]
+
+    def part(self, keys: Sequence[Element], operations: msgspec.Raw) -> StatePart:
         """A part of operations."""
         spec = self.spec
         return StatePart(spec.name, spec.kind, spec.type_name, "", self.keys.column(keys), operations, self._schema)
@@ -90,12 +92,13 @@ class StoredState(ABC):
     def write(self, rows: Sequence[Row], logs: Segment | None, generation: ChangeSet) -> list[Write]:
         """The entries to write for changed rows; changes of the open generation go into `logs`, if there is one."""
 
-    def saved(self, row: Row, leave: bool) -> None:
-        """Note that the database has the row's value; `leave`: the log has its change too."""
+    def saved(self, rows: Sequence[Row], leave: bool) -> None:
+        """Note that the database has the rows' values; `leave`: the log has their changes too."""
 
-    def is_empty(self, row: Row) -> bool:
-        """Whether a row that leaves the cache has no value in this state."""
-        return row[self.place] is None
+    def without_value(self, rows: Iterable[Row]) -> list[Row]:
+        """Those of the rows that have no value in this state."""
+        place = self.place
+        return [row for row in rows if row[place] is None]
 
     @abstractmethod
     def captured(self, rows: Sequence[Row], generation: ChangeSet) -> CapturedState | None:
@@ -106,7 +109,7 @@ class StoredState(ABC):
         """The whole state of a key group from its entries in the database; None if there is nothing."""
 
     @abstractmethod
-    def scanned_keys(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[bytes]:
+    def scanned_keys(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[Element]:
         """The elements of the keys that have a value."""
 
 
@@ -114,35 +117,39 @@ class StoredValues(StoredState):
     """A value-like state: one entry per key, with the key and the value."""
 
     def read(self, found: Sequence[tuple[Row, bytes]]) -> list[Any]:
-        return self.elements.values([second_of(data) for _, data in found])
+        return self.elements.values(unpacked([data for _, data in found])[1])
 
     def write(self, rows: Sequence[Row], logs: Segment | None, generation: ChangeSet) -> list[Write]:
-        place, mark = self.place, self.place + 1
-        keys = self.keys.elements([row[ROW_KEY] for row in rows])
-        values = self.elements.elements([row[place] for row in rows])
-        if logs is not None:
-            by_group: defaultdict[int, ValueOperations] = defaultdict(lambda: ValueOperations(self))
-            for row, key, value in zip(rows, keys, values, strict=True):
-                if row[mark] is generation:
-                    operations = by_group[row[ROW_GROUP]]
-                    operations.keys.append(key)
-                    operations.values.append(value)
-            for group, operations in by_group.items():
-                self._log(logs, group, operations)
-        return [
-            (self.entry_key(row), None if row[place] is None else packed(key, value))
-            for row, key, value in zip(rows, keys, values, strict=True)
-        ]
+        if logs is None:
+            return self._writes(rows, None)
+        mark = self.place + 1
+        # Logged elements are pieces of what is encoded together: nothing else may be in there.
+        before = [row for row in rows if row[mark] is not generation]
+        now = [row for row in rows if row[mark] is generation] if before else rows
+        return self._writes(before, None) + self._writes(now, logs)
 
-    def _log(self, segment: Segment, group: int, added: ValueOperations) -> None:
-        operations = segment.operations(group, self.number)
-        if operations is None:
-            segment.begin(group, self.number, added)
-        else:
-            assert isinstance(operations, ValueOperations)
-            operations.keys += added.keys
-            operations.values += added.values
-        segment.grow(len(added.keys), sum(map(len, added.keys)) + sum(map(len, added.values)))
+    def _writes(self, rows: Sequence[Row], logs: Segment | None) -> list[Write]:
+        place = self.place
+        keys = self.keys.pieces(list(map(_row_key, rows)))
+        held = [row[place] for row in rows]
+        values = self.elements.pieces(held)
+        if logs is not None:
+            self._log(logs, rows, keys, values)
+        entries: Iterable[bytes | None] = map(packed, keys, values)
+        if None in held:
+            entries = (entry if value is not None else None for entry, value in zip(entries, held, strict=True))
+        return list(zip(self.entry_keys(rows), entries, strict=True))
+
+    def _log(self, segment: Segment, rows: Sequence[Row], keys: Sequence[Element], values: Sequence[Element]) -> None:
+        for row, key, value in zip(rows, keys, values, strict=True):
+            operations = segment.operations(row[ROW_GROUP], self.number)
+            if operations is None:
+                operations = ValueOperations(self)
+                segment.begin(row[ROW_GROUP], self.number, operations)
+            assert type(operations) is ValueOperations
+            operations.keys.append(key)
+            operations.values.append(value)
+        segment.grow(len(rows), sum(map(len, keys)) + sum(map(len, values)))
 
     def captured(self, rows: Sequence[Row], generation: ChangeSet) -> CapturedState | None:
         place = self.place
@@ -150,13 +157,12 @@ class StoredValues(StoredState):
         return CapturedState(self.spec, [row[ROW_KEY] for row in rows], column)
 
     def scanned(self, entries: Iterator[tuple[bytes, bytes]]) -> StatePart | None:
-        pairs = [unpacked(data) for _, data in entries]
-        if not pairs:
-            return None
-        return self.part([key for key, _ in pairs], self.elements.column([value for _, value in pairs]))
+        keys, values = unpacked([data for _, data in entries])
+        return self.part(keys, self.elements.column(values)) if keys else None
 
-    def scanned_keys(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[bytes]:
-        return (unpacked(data)[0] for _, data in entries)
+    def scanned_keys(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[Element]:
+        while some := [data for _, data in islice(entries, _SCANNED_ENTRIES)]:
+            yield from unpacked(some)[0]
 
 
 class ValueOperations:
@@ -164,8 +170,8 @@ class ValueOperations:
 
     def __init__(self, state: StoredState) -> None:
         self._state = state
-        self.keys: list[bytes] = []
-        self.values: list[bytes] = []
+        self.keys: list[Element] = []
+        self.values: list[Element] = []
 
     def part(self) -> StatePart:
         """Encode them."""

@@ -82,18 +82,16 @@ class TimerEntries:
 
     def raw_entry(self, position: bytes, value: bytes) -> tuple[int, RawTimer]:
         """A timer from its entry in the database; with its key group."""
-        key, namespace = unpacked(value[_GROUP.size :])
-        return _GROUP.unpack_from(value)[0], RawTimer(position, key, namespace)
+        (key,), (namespace,) = unpacked([value[_GROUP.size :]])
+        return _GROUP.unpack_from(value)[0], RawTimer(position, bytes(key), bytes(namespace))
 
     def timers(self, entries: Sequence[tuple[bytes, bytes]]) -> list[Timer]:
         """Decode entries of the database."""
         if not entries:
             return []
-        pairs = [unpacked(value[_GROUP.size :]) for _, value in entries]
-        keys = self._keys.values([key for key, _ in pairs])
-        namespaces = self._namespaces.values([namespace for _, namespace in pairs])
+        keys, namespaces = unpacked([value[_GROUP.size :] for _, value in entries])
         times = (time_of(position) for position, _ in entries)
-        return list(zip(times, keys, namespaces, strict=True))
+        return list(zip(times, self._keys.values(keys), self._namespaces.values(namespaces), strict=True))
 
     def part(self, kinds: Sequence[Iterable[RawTimer]]) -> bytes:
         """A part with event, processing, removed event and removed processing timers of one key group."""
