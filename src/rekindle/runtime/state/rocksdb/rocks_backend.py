@@ -87,6 +87,8 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         self._refused: IncompatibleStateError | None = None
         self._ttl_states = TtlStates(self, options.clock)
         self._cleanups: list[Callable[[Iterable[Row]], None]] = []
+        #: The key groups that a sweep has still to visit since changed rows were last written for it.
+        self._to_sweep: set[int] = set()
 
     def _plain_key_group(self, key: Any) -> int:
         return key_group(key, self._max_parallelism)
@@ -232,6 +234,17 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
     def rows_of(self, key_group: int) -> Iterator[Row]:
         """The rows of a key group, read a few at a time."""
         self._save([key_group])
+        yield from self._written_rows(key_group)
+
+    def rows_to_sweep(self, key_group: int) -> Iterator[Row]:
+        """The rows of a key group, without those that came since a sweep over all key groups began."""
+        if key_group not in self._to_sweep:
+            self._save()  # once for all groups: it walks through the whole cache
+            self._to_sweep = set(self.key_groups)
+        self._to_sweep.remove(key_group)
+        yield from self._written_rows(key_group)
+
+    def _written_rows(self, key_group: int) -> Iterator[Row]:
         view = self.database.view()
         keys = dict.fromkeys(
             key for state in self._states.values() for key in keys_of(self.database, view, state, key_group)
