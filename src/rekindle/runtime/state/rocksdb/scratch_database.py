@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -20,10 +21,23 @@ _STALL_PAUSE_S: Final = 0.02
 _BLOCK_BYTES: Final = 8 << 10
 _METADATA_BLOCK_BYTES: Final = 4 << 10
 _BLOOM_BITS: Final = 10
+#: Fewer bytes than this are cheaper to write than to ingest as a file.
+_FILE_BYTES: Final = 128 << 10
 _MISSING: Final = (
     "State backend 'rocksdb' needs the package rocksdict, which is not installed: run pip install 'rekindle[rocksdb]', "
     "or leave out state.backend.type."
 )
+
+
+def _first_bytes(entries: Iterator[tuple[bytes, bytes]], size: int) -> list[tuple[bytes, bytes]]:
+    """Take entries until they have this size together."""
+    taken = []
+    for key, value in entries:
+        taken.append((key, value))
+        size -= len(key) + len(value)
+        if size <= 0:
+            break
+    return taken
 
 
 def rocksdict() -> Any:
@@ -146,7 +160,20 @@ class ScratchDatabase:
             raise self._failed("be read", error) from error
 
     def ingest(self, entries: Iterable[tuple[bytes, bytes]]) -> int:
-        """Add new entries, whose keys ascend and are in no other entry, as a file; return their number."""
+        """Add new entries, whose keys ascend and are in no other entry; return their number.
+
+        They are added as a file, if they are many: a file waits for the disk several times, whatever its size.
+        """
+        remaining = iter(entries)
+        first = _first_bytes(remaining, _FILE_BYTES)
+        try:
+            after = next(remaining)
+        except StopIteration:
+            self.write(first)
+            return len(first)
+        return self._ingest_file(chain(first, (after,), remaining))
+
+    def _ingest_file(self, entries: Iterable[tuple[bytes, bytes]]) -> int:
         path = self._files / uuid4().hex
         writer, count = self._package.SstFileWriter(self._options), 0
         try:
@@ -154,9 +181,8 @@ class ScratchDatabase:
             for key, value in entries:
                 writer[key] = value
                 count += 1
-            if count:
-                writer.finish()
-                self._database.ingest_external_file([str(path)], self._moving())
+            writer.finish()
+            self._database.ingest_external_file([str(path)], self._moving())
         except StateBackendError:
             raise
         except Exception as error:
