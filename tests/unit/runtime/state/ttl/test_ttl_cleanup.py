@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +14,7 @@ from rekindle.datastream.state import StateTtlConfig, ValueStateDescriptor
 from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.change_tracking import Row
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
-from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend
+from rekindle.runtime.state.rocksdb.row_cache import RowCache
 from rekindle.testing import InProcessJob, ManualClock
 from tests.environments import environment
 from tests.keyed_backends import BACKENDS
@@ -203,13 +203,13 @@ def test_nothing_is_looked_at_while_nothing_can_have_expired(monkeypatch: pytest
     assert job.held() == set()
 
 
-def test_a_sweep_on_disk_walks_through_the_cache_once_for_all_key_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_on_disk_writes_nothing_and_walks_through_the_cache_once(monkeypatch: pytest.MonkeyPatch) -> None:
     walks = []
-    save = RocksKeyedBackend._save
+    rows = RowCache.rows
 
-    def counted(backend: RocksKeyedBackend, groups: Iterable[int] | None = None) -> None:
-        walks.append(groups)
-        save(backend, groups)
+    def counted(cache: RowCache) -> Iterator[Row]:
+        walks.append(1)
+        return rows(cache)
 
     clock = ManualClock(START_MS)
     backend = BACKENDS["rocksdb"](128, range(128), KeyedStateOptions(clock=clock))
@@ -218,11 +218,13 @@ def test_a_sweep_on_disk_walks_through_the_cache_once_for_all_key_groups(monkeyp
         backend.set_current_key(key)
         state.update(key)
     clock.advance(TTL_MS)
-    monkeypatch.setattr(RocksKeyedBackend, "_save", counted)
-    backend.set_current_key(0)
-    assert state.value() is None
-    assert walks == [None]
-    assert not list(backend.keys()), "it has removed what the cache held"
+    with monkeypatch.context() as patch:
+        patch.setattr(RowCache, "rows", counted)
+        patch.setattr(backend.database, "write", None)
+        backend.set_current_key(0)
+        assert state.value() is None
+    assert walks == [1]
+    assert not list(backend.keys()), "it has removed what only the cache held"
 
 
 def test_the_order_of_cleanup_is_the_same_every_time() -> None:
