@@ -19,6 +19,7 @@ from typing import IO
 
 import psutil
 
+from rekindle.config import STATE_BACKEND
 from tests.slot_processes import SLOT_MODULE
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -165,7 +166,9 @@ def _python_path(program: str) -> str:
 
 
 def _named(program: str) -> list[str]:
-    return [os.fspath(PROGRAMS / program)] if program.endswith(".py") else ["-m", program]
+    words = [os.fspath(PROGRAMS / program)] if program.endswith(".py") else ["-m", program]
+    is_usual = STATE_BACKEND.default == "hashmap"
+    return words if is_usual else [os.fspath(REPOSITORY / "tests" / "on_backend.py"), STATE_BACKEND.default, *words]
 
 
 def seconds_until_gone(processes: list[psutil.Process], since: float, deadline_s: float) -> float:

@@ -20,7 +20,7 @@ from examples.orders.ends import Ends, ends
 from examples.orders.faults import FailAt, Fault
 from examples.orders.kafka_ends import kafka_source
 from examples.orders.purchases import LATE_PURCHASES, DescribeWindow, PurchaseTotals, SumPurchases, purchases_of
-from examples.orders.records import OrderEvent, OrderStatus, Purchase, StockMove, StockUpdate, UserPurchases
+from examples.orders.records import OrderEvent, Purchase, StockMove, StockUpdate, UserPurchases
 from examples.orders.settings import Feed, Settings, millis
 from examples.orders.source import OrderSource
 from examples.orders.stock import BACK_ORDERS, LOW_STOCK, KeepStock, moves_of
@@ -43,7 +43,7 @@ def environment(settings: Settings, **more: str) -> StreamExecutionEnvironment:
     keys = {
         "execution.checkpointing.dir": os.path.join(folder, "checkpoints"),
         "execution.checkpointing.savepoint-dir": os.path.join(folder, "savepoints"),
-        "state.backend.type": settings.state_backend,
+        **({"state.backend.type": settings.backend} if settings.backend else {}),
         **more,
     }
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(keys))
@@ -63,9 +63,18 @@ def environment(settings: Settings, **more: str) -> StreamExecutionEnvironment:
     return env
 
 
-def build(env: StreamExecutionEnvironment, settings: Settings, feed: Feed, faults: Sequence[Fault] = ()) -> None:
-    """Put the job into an environment. Operators with state have a uid, by which a restore finds their state."""
-    connect(order_events(env, settings, _source(settings, feed)), settings, ends(settings), faults)
+def build(
+    env: StreamExecutionEnvironment,
+    settings: Settings,
+    feed: Feed,
+    faults: Sequence[Fault] = (),
+    track: type[TrackOrders] = TrackOrders,
+) -> DataStream:
+    """Put the job into an environment. Operators with state have a uid, by which a restore finds their state.
+
+    Returns the statuses of orders, for further branches.
+    """
+    return connect(order_events(env, settings, _source(settings, feed)), settings, ends(settings), faults, track)
 
 
 def order_events(env: StreamExecutionEnvironment, settings: Settings, source: Source[OrderEvent]) -> DataStream:
@@ -84,16 +93,23 @@ def _source(settings: Settings, feed: Feed) -> Source[OrderEvent]:
     raise ValueError(f"There is no source called {settings.source!r}: use generator or kafka.")
 
 
-def connect(events: DataStream, settings: Settings, sinks: Ends, faults: Sequence[Fault] = ()) -> None:
-    """All five branches, from the events to the sinks."""
+def connect(
+    events: DataStream,
+    settings: Settings,
+    sinks: Ends,
+    faults: Sequence[Fault] = (),
+    track: type[TrackOrders] = TrackOrders,
+) -> DataStream:
+    """All five branches, from the events to the sinks; returns the statuses of orders."""
     unique = deduplicated(_failing(events, "deduplication", faults), settings, sinks)
     _write_batches(_failing(unique, "batches", faults), settings, sinks)
-    statuses = tracked(_failing(unique, "tracking", faults), settings, sinks)
+    statuses = tracked(_failing(unique, "tracking", faults), settings, sinks, track)
     steps = statuses.get_side_output(STEPS)
     purchases = steps.flat_map(purchases_of, Purchase).name("purchases")
     _sum_purchases(_failing(purchases, "purchases", faults), settings, sinks)
     moves = steps.flat_map(moves_of, StockMove).name("stock moves")
     _keep_stock(_failing(moves, "stock", faults), settings, sinks)
+    return statuses
 
 
 def deduplicated(events: DataStream, settings: Settings, sinks: Ends) -> DataStream:
@@ -105,11 +121,11 @@ def deduplicated(events: DataStream, settings: Settings, sinks: Ends) -> DataStr
     return unique
 
 
-def tracked(events: DataStream, settings: Settings, sinks: Ends) -> DataStream:
+def tracked(events: DataStream, settings: Settings, sinks: Ends, track: type[TrackOrders] = TrackOrders) -> DataStream:
     """Branch 2. The deduplication is keyed by order, so an order's events are at one subtask already."""
-    function = TrackOrders(millis(settings.order_retention_s), millis(settings.order_lifetime_s))
+    function = track(millis(settings.order_retention_s), millis(settings.order_lifetime_s))
     by_order = DataStreamUtils.reinterpret_as_keyed_stream(events, _order_id, Types.STRING())
-    statuses = by_order.process(function, OrderStatus)
+    statuses = by_order.process(function, track.status_type)
     statuses.name("track").uid("track")
     _write(statuses, sinks, "statuses")
     _write(statuses.get_side_output(REJECTED), sinks, "rejected")

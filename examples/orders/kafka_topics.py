@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from time import monotonic
 from typing import Any
 
@@ -24,10 +24,11 @@ _POLL_S = 0.1
 _AT_ONCE = 10_000
 
 
-def create_topics(client: dict[str, Any], settings: Settings, feed: Feed) -> None:
-    """Make the topics of orders and results that do not exist."""
+def create_topics(client: dict[str, Any], settings: Settings, feed: Feed, more: Sequence[str] = ()) -> None:
+    """Make the topics of orders and results that do not exist; `more` are further streams of results."""
     topics = [NewTopic(settings.source_topic, feed.splits)]
-    topics += [NewTopic(result_topic(settings, stream), RESULT_PARTITIONS, config=_KEPT) for stream in STREAMS]
+    names = [result_topic(settings, stream) for stream in (*STREAMS, *more)]
+    topics += [NewTopic(name, RESULT_PARTITIONS, config=_KEPT) for name in names]
     admin = AdminClient(client)  # it must live until it has answered
     for made in admin.create_topics(topics, request_timeout=_READ_S).values():
         try:

@@ -55,6 +55,11 @@ class OrderProducer:
         self._thread.start()
         return self
 
+    def send(self, count: int) -> None:
+        """Instead of `start`: send the next events now, and wait until the broker has them."""
+        self._send(self._reader.poll(count) or [])
+        self.wait()
+
     def hurry(self) -> None:
         """Send the rest as fast as it goes."""
         self._hurry.set()

@@ -54,7 +54,9 @@ class Settings:
     retain_checkpoints: bool = setting(True, "keep the last checkpoint when the job is cancelled")
     restart_attempts: int = setting(5, "restarts before the job fails", least=0)
     restart_delay_s: float = setting(30.0, "time between a failure and its restart", least=0)
-    state_backend: str = setting("hashmap", "where state lives while the job runs")
+    backend: str | None = setting(
+        None, "where state lives while the job runs: hashmap, rocksdb; none: where the configuration says"
+    )
 
     out_of_orderness_s: float = setting(5.0, "how late an event may come", least=0)
     window_s: float = setting(3600.0, "the length of the windows of purchases", least=0.001)

@@ -24,8 +24,8 @@ TRANSITIONS: dict[EventType, tuple[frozenset[Status], Status, str]] = {
 }
 
 
-def after(order: OrderStatus | None, event: OrderEvent) -> OrderStatus | str:
-    """The order after an event, or the reason why the event does not fit.
+def after(order: OrderStatus | None, event: OrderEvent, kind: type[OrderStatus] = OrderStatus) -> OrderStatus | str:
+    """The order after an event, or the reason why the event does not fit; a new order is of `kind`.
 
     >>> from examples.orders.records import EventType, OrderEvent
     >>> shipped = OrderEvent("o1", "u1", EventType.SHIPPED, 100, 0, "Books", (), 5)
@@ -39,7 +39,7 @@ def after(order: OrderStatus | None, event: OrderEvent) -> OrderStatus | str:
     step = event.event_type
     if step is EventType.CREATED:
         if order is None:
-            return OrderStatus(event.order_id, Status.CREATED, event.timestamp_ms)
+            return kind(event.order_id, Status.CREATED, event.timestamp_ms)
         return f"{step} does not follow {order.status}"
     if order is None:
         return f"{step} of an order that was not created"
@@ -56,6 +56,8 @@ class TrackOrders(InEventTimeOrder):
     """
 
     record_type = OrderEvent
+    #: The type of an order in state and in the results; a later version of the shop may have more fields.
+    status_type: type[OrderStatus] = OrderStatus
 
     def __init__(self, retention_ms: int, lifetime_ms: int) -> None:
         self._retention_ms = retention_ms
@@ -63,11 +65,12 @@ class TrackOrders(InEventTimeOrder):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         super().open(runtime_context)
-        self._order: ValueState[OrderStatus] = runtime_context.get_state(ValueStateDescriptor("order", OrderStatus))
+        order = ValueStateDescriptor("order", self.status_type)
+        self._order: ValueState[OrderStatus] = runtime_context.get_state(order)
 
     def apply(self, record: OrderEvent, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any]:
         before = self._order.value()
-        order = after(before, record)
+        order = after(before, record, self.status_type)
         if isinstance(order, str):
             return [(REJECTED, Rejected(record.order_id, record.event_type, record.timestamp_ms, order))]
         self._order.update(order)

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from rekindle.common import Types
+from rekindle.common import Configuration, Types
 from rekindle.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.testing import InProcessCheckpoint, InProcessJob, ManualClock
@@ -34,9 +34,10 @@ class SlowCount(KeyedProcessFunction):
         yield ctx.get_current_key(), self.count.value()
 
 
-def program(parallelism: int) -> DataStream:
+def program(parallelism: int, **settings: str) -> DataStream:
     """Counts per key."""
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+    configuration = Configuration.from_dict(settings)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(parallelism)
     env.enable_checkpointing(1000).get_checkpoint_config().enable_unaligned_checkpoints()
     numbers = env.from_collection(list(range(COUNT)), Types.INT()).uid("numbers")
     pairs = Types.TUPLE([Types.INT(), Types.INT()])

@@ -40,10 +40,12 @@ def interrupted(directory: str, *, savepoint: bool) -> tuple[list[object], InPro
         # Their threads were slower than the epochs: once more.
 
 
-def continued(checkpoint: InProcessCheckpoint | StoredCheckpoint, directory: str, parallelism: int = 1) -> list[str]:
+def continued(
+    checkpoint: InProcessCheckpoint | StoredCheckpoint, directory: str, parallelism: int = 1, **settings: str
+) -> list[str]:
     """What comes out of a job that goes on from there, and what its sinks have committed, as lines."""
     clock = ManualClock(START_MS + 100 * MINUTE_MS)
-    results = InProcessJob.of(job(directory, parallelism=parallelism), clock, restore=checkpoint).run()
+    results = InProcessJob.of(job(directory, parallelism=parallelism, **settings), clock, restore=checkpoint).run()
     return lines(results) + committed(directory)
 
 

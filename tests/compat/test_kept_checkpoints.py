@@ -1,6 +1,7 @@
 """A job goes on from checkpoints and savepoints that older versions wrote: a changed format fails here.
 
-`make_checkpoints.py` has written them. A new format gets a folder of its own, and the old ones stay.
+`make_checkpoints.py` has written them. A new format gets a folder of its own, and the old ones stay. They are read as
+tables in `tests/integration/test_state_tables.py`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tests.compat.program import START_MS, job
 
 KEPT = Path(__file__).parents[1] / "data" / "checkpoints"
 ARCHIVES = sorted(KEPT.glob("*/*.zip"))
+BACKENDS = ("hashmap", "rocksdb")
 #: The branches whose results depend on the clock, or on the number of subtasks.
 BY_CLOCK = ("timers", "expires")
 BY_SUBTASK = ("lists", "listed")
@@ -46,16 +48,19 @@ def test_both_kinds_are_kept():
 
 @pytest.mark.parametrize("archive", ARCHIVES, ids=lambda archive: f"{archive.parent.name} {archive.stem}")
 class TestKept:
-    def test_a_job_goes_on_from_it(self, archive, tmp_path):
+    @pytest.mark.parametrize("backend", BACKENDS)
+    def test_a_job_goes_on_from_it_on_either_backend(self, archive, backend, tmp_path):
         output = tmp_path / "output"
         output.mkdir()
-        assert continued(StoredCheckpoint.at(unpacked(archive, tmp_path)), str(output)) == expected(archive)
+        kept = StoredCheckpoint.at(unpacked(archive, tmp_path))
+        assert continued(kept, str(output), **{"state.backend.type": backend}) == expected(archive)
 
-    @pytest.mark.parametrize("parallelism", [2, 3])
-    def test_also_at_another_parallelism(self, archive, parallelism, tmp_path):
+    @pytest.mark.parametrize(("parallelism", "backend"), [(2, "hashmap"), (3, "hashmap"), (3, "rocksdb")])
+    def test_also_at_another_parallelism(self, archive, parallelism, backend, tmp_path):
         output = tmp_path / "output"
         output.mkdir()
-        found = continued(StoredCheckpoint.at(unpacked(archive, tmp_path)), str(output), parallelism)
+        kept = StoredCheckpoint.at(unpacked(archive, tmp_path))
+        found = continued(kept, str(output), parallelism, **{"state.backend.type": backend})
         assert without(found, *BY_SUBTASK) == without(expected(archive), *BY_SUBTASK)
 
     def test_it_holds_every_kind_of_state(self, archive, tmp_path):

@@ -13,13 +13,15 @@ from tests.compat.in_flight import CLOCK, COUNT, EXPECTED, interrupted, program
 ARCHIVES = sorted((Path(__file__).parents[1] / "data" / "in_flight").glob("*/*.zip"))
 
 
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 @pytest.mark.parametrize("archive", ARCHIVES, ids=lambda archive: archive.parent.name)
-def test_a_job_goes_on_from_it_at_any_parallelism(archive, parallelism, tmp_path):
+def test_a_job_goes_on_from_it_at_any_parallelism_on_either_backend(archive, parallelism, backend, tmp_path):
     with ZipFile(archive) as kept:
         kept.extractall(tmp_path)
     (metadata,) = tmp_path.rglob("_metadata")
-    job = InProcessJob.of(program(parallelism), CLOCK, restore=StoredCheckpoint.at(str(metadata.parent)))
+    stream = program(parallelism, **{"state.backend.type": backend})
+    job = InProcessJob.of(stream, CLOCK, restore=StoredCheckpoint.at(str(metadata.parent)))
     assert job.in_flight == COUNT - 6
     assert sorted(interrupted().results + job.run()) == EXPECTED
 

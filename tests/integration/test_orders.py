@@ -109,7 +109,8 @@ def test_one_that_fails_in_every_attempt_exhausts_the_restarts_and_ends_the_job_
 
 
 def test_a_slot_is_killed_twice(spark, tmp_path):
-    settings = settings_in(tmp_path, f"slot-{os.getpid()}")
+    """With state in RocksDB, which goes with its slot; the other tests have the default backend."""
+    settings = replace(settings_in(tmp_path, f"slot-{os.getpid()}"), backend="rocksdb")
     client = start(settings)
     for victim in (0, 1):
         wait_for_checkpoints(client, 1)

@@ -27,6 +27,7 @@ from examples.orders.show.program import VisibleRows
 from examples.orders.show.scene import Act, Checkpoint, Scene
 from examples.orders.show.screens import LiveScreen, PlainScreen, Screen, screen_for
 from rekindle.common import RestartStrategies
+from rekindle.config import STATE_BACKEND
 from rekindle.datastream import CheckpointingMode, ExternalizedCheckpointRetention
 from tests.orders.order_samples import LIVELY, job_in_process, shop
 
@@ -175,6 +176,14 @@ def test_a_terminal_shows_it_all_at_once():
     said = shown(screen, console)
     parts = ("a title", "something begins", "1.2 s", "from checkpoint 3", "another thing", "200 of 500", "2.5 MB")
     assert [part for part in parts if part not in said] == []
+
+
+def test_the_backend_is_an_option():
+    for words, chosen_type in (["--backend", "rocksdb"], "rocksdb"), (["--backend", "hashmap"], "hashmap"):
+        env = environment(chosen(Settings, parse_arguments(words)))
+        assert env.get_configuration().get(STATE_BACKEND) == chosen_type
+    configured = environment(Settings(), **{"state.backend.type": "rocksdb"})
+    assert configured.get_configuration().get(STATE_BACKEND) == "rocksdb"
 
 
 def test_paths_of_a_job(tmp_path: Path):

@@ -96,6 +96,9 @@ class KeyedStateBackend(ExpiringRows, Protocol):
     def keys_with(self, state_name: str) -> Iterator[Any]:
         """The keys that have a value in one registered state; the caller may change it on the way."""
 
+    def rows_of(self, key_group: int) -> Iterable[Row]:
+        """The rows of a key group; the caller may change them on the way."""
+
     def keys_per_group(self) -> dict[int, int]:
         """Key group -> number of its keys, with removed keys whose removal no snapshot has written yet."""
 

@@ -195,6 +195,9 @@ class HashMapKeyedBackend(DescribedStates, CurrentKey):
         """A new list of the rows of a key group."""
         return list(self._groups[key_group].values())
 
+    #: A sweep sees all rows.
+    rows_to_sweep = rows_of
+
     def before_full_snapshots(self, cleanup: Callable[[Iterable[Row]], None]) -> None:
         """Register a cleanup that is called with the rows of a key group before they are captured whole."""
         self._capture.cleanups.append(cleanup)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, TypeVar
 
 from rekindle.datastream.state import State
@@ -18,7 +18,7 @@ from rekindle.errors import IncompatibleStateError, InvalidKeyError
 from rekindle.runtime.key_bytes import canonical_all, owned_keys
 from rekindle.runtime.key_hash import key_group, key_groups_of
 from rekindle.runtime.state.backend import KeyedStateOptions
-from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_GROUP, Change, ChangeSet, Row
+from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_GROUP, ROW_KEY, Change, ChangeSet, Row
 from rekindle.runtime.state.current_key import NO_KEY, CurrentKey
 from rekindle.runtime.state.described_states import DescribedStates
 from rekindle.runtime.state.inventory import Inventories
@@ -94,6 +94,8 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         self._refused: IncompatibleStateError | None = None
         self._ttl_states = TtlStates(self, options.clock)
         self._cleanups: list[Callable[[Iterable[Row]], None]] = []
+        #: The keys that were in the cache when a sweep began, of the key groups that it has still to visit.
+        self._to_sweep: dict[int, list[Any]] = {}
 
     def _plain_key_group(self, key: Any) -> int:
         return key_group(key, self._max_parallelism)
@@ -257,10 +259,26 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
     def rows_of(self, key_group: int) -> Iterator[Row]:
         """The rows of a key group, read a few at a time."""
         self._save([key_group])
+        yield from self._rows_with((), key_group)
+
+    def rows_to_sweep(self, key_group: int) -> Iterator[Row]:
+        """The rows of a key group, without those that came since a sweep over all key groups began."""
+        if key_group not in self._to_sweep:
+            self._to_sweep = self._cached_keys()
+        yield from self._rows_with(self._to_sweep.pop(key_group), key_group)
+
+    def _cached_keys(self) -> dict[int, list[Any]]:
+        keys: dict[int, list[Any]] = {group: [] for group in self.key_groups}
+        for row in self._cache.rows():
+            if row[ROW_GROUP] >= 0:
+                keys[row[ROW_GROUP]].append(row[ROW_KEY])
+        return keys
+
+    def _rows_with(self, more: Iterable[Any], key_group: int) -> Iterator[Row]:
+        """The rows of the keys that the database holds of a key group, and of more keys."""
         view = self.database.view()
-        keys = dict.fromkeys(
-            key for state in self._states.values() for key in keys_of(self.database, view, state, key_group)
-        )
+        written = (key for state in self._states.values() for key in keys_of(self.database, view, state, key_group))
+        keys = dict.fromkeys(chain(more, written))
         remaining = iter(keys)
         while some := list(islice(remaining, _SWEPT_ROWS)):
             self.prefetch(some)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
@@ -30,10 +30,23 @@ _BLOOM_BITS: Final = 10
 _LIVE_BYTES: Final = ("rocksdb.estimate-live-data-size", "rocksdb.cur-size-all-mem-tables")
 _READAHEAD_BYTES: Final = 2 << 20
 _FILES_AT_ONCE: Final = 64
+#: Fewer bytes than this are cheaper to write than to ingest as a file.
+_FILE_BYTES: Final = 128 << 10
 _MISSING: Final = (
     "State backend 'rocksdb' needs the package rocksdict, which is not installed: run pip install 'rekindle[rocksdb]', "
     "or leave out state.backend.type."
 )
+
+
+def _first_bytes(entries: Iterator[tuple[bytes, bytes]], size: int) -> list[tuple[bytes, bytes]]:
+    """Take entries until they have this size together."""
+    taken = []
+    for key, value in entries:
+        taken.append((key, value))
+        size -= len(key) + len(value)
+        if size <= 0:
+            break
+    return taken
 
 
 def rocksdict() -> Any:
@@ -161,7 +174,10 @@ class ScratchDatabase:
             raise self._failed("be read", error) from error
 
     def ingest(self, entries: Entries) -> int:
-        """Add new entries, whose keys ascend and are in no other entry, as a file; return their number."""
+        """Add new entries, whose keys ascend and are in no other entry; return their number.
+
+        They are added as a file, if they are many: a file waits for the disk several times, whatever its size.
+        """
         return self.ingest_files([entries])
 
     def ingest_files(self, runs: Iterable[Entries]) -> int:
@@ -170,8 +186,15 @@ class ScratchDatabase:
         count = 0
         try:
             for entries in runs:
-                files.append(str(self._files / uuid4().hex))
-                count += self._write_file(files[-1], entries)
+                remaining = iter(entries)
+                first = _first_bytes(remaining, _FILE_BYTES)
+                after = next(remaining, None)
+                if after is None:
+                    self.write(first)
+                    count += len(first)
+                else:
+                    files.append(str(self._files / uuid4().hex))
+                    count += self._write_file(files[-1], chain(first, (after,), remaining))
                 if len(files) == _FILES_AT_ONCE:
                     self._take_files(files)
             self._take_files(files)
@@ -187,22 +210,20 @@ class ScratchDatabase:
             for key, value in entries:
                 writer[key] = value
                 count += 1
-            if count:
-                writer.finish()
-            else:
-                Path(file).unlink()
+            writer.finish()
+        except StateBackendError:
+            raise
         except Exception as error:
             raise self._failed("be written", error) from error
         return count
 
     def _take_files(self, files: list[str]) -> None:
-        there = [file for file in files if os.path.exists(file)]
         try:
-            if there:
-                self._database.ingest_external_file(there, self._moving())
+            if files:
+                self._database.ingest_external_file(files, self._moving())
         except Exception as error:
             raise self._failed("be written", error) from error
-        for file in there:
+        for file in files:
             Path(file).unlink(missing_ok=True)
         files.clear()
 

@@ -27,8 +27,8 @@ class SweptRows(Protocol):
     row: Row
     key_groups: range
 
-    def rows_of(self, key_group: int) -> Iterable[Row]:
-        """The rows of a key group; the caller may change them on the way."""
+    def rows_to_sweep(self, key_group: int) -> Iterable[Row]:
+        """The rows of a key group, which the caller may change; young ones may be missing."""
 
 
 class Expiry:
@@ -152,7 +152,7 @@ class IncrementalCleanup:
             empty = 0
             for group in rows.key_groups:
                 is_empty = True
-                for row in rows.rows_of(group):
+                for row in rows.rows_to_sweep(group):
                     is_empty = False
                     for _ in visit(row):
                         yield False

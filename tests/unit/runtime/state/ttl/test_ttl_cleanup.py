@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -11,10 +11,13 @@ import pytest
 from rekindle.common import Duration, Time, Types
 from rekindle.datastream import KeyedProcessFunction, RuntimeContext
 from rekindle.datastream.state import StateTtlConfig, ValueStateDescriptor
+from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.change_tracking import Row
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
-from rekindle.testing import InProcessJob
+from rekindle.runtime.state.rocksdb.row_cache import RowCache
+from rekindle.testing import InProcessJob, ManualClock
 from tests.environments import environment
+from tests.keyed_backends import BACKENDS
 from tests.unit.runtime.state.ttl.ttl_job import (
     GROUPS,
     KINDS,
@@ -22,6 +25,7 @@ from tests.unit.runtime.state.ttl.ttl_job import (
     TTL_MS,
     Job,
     Setting,
+    descriptor_of,
     expired_too,
     incrementally,
     list_with_ages,
@@ -177,13 +181,13 @@ def test_a_map_may_change_while_it_is_cleaned() -> None:
 
 def test_nothing_is_looked_at_while_nothing_can_have_expired(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
-    rows_of = HashMapKeyedBackend.rows_of
+    rows_to_sweep = HashMapKeyedBackend.rows_to_sweep
 
     def counted(backend: HashMapKeyedBackend, key_group: int) -> list[Row]:
         looks.append(key_group)
-        return rows_of(backend, key_group)
+        return rows_to_sweep(backend, key_group)
 
-    monkeypatch.setattr(HashMapKeyedBackend, "rows_of", counted)
+    monkeypatch.setattr(HashMapKeyedBackend, "rows_to_sweep", counted)
     job = Job("value", ttl(incrementally(1000))).at(1).write(1)
     job.after(3).at(2).write(2)
     assert len(looks) == GROUPS
@@ -197,6 +201,30 @@ def test_nothing_is_looked_at_while_nothing_can_have_expired(monkeypatch: pytest
     assert len(looks) == 2 * GROUPS, "the second value, written after 3 ms, is the next"
     job.after(1).read()
     assert job.held() == set()
+
+
+def test_a_sweep_on_disk_writes_nothing_and_walks_through_the_cache_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    walks = []
+    rows = RowCache.rows
+
+    def counted(cache: RowCache) -> Iterator[Row]:
+        walks.append(1)
+        return rows(cache)
+
+    clock = ManualClock(START_MS)
+    backend = BACKENDS["rocksdb"](128, range(128), KeyedStateOptions(clock=clock))
+    state = backend.value_state(descriptor_of("value", ttl(incrementally(1000))))
+    for key in range(100):
+        backend.set_current_key(key)
+        state.update(key)
+    clock.advance(TTL_MS)
+    with monkeypatch.context() as patch:
+        patch.setattr(RowCache, "rows", counted)
+        patch.setattr(backend.database, "write", None)
+        backend.set_current_key(0)
+        assert state.value() is None
+    assert walks == [1]
+    assert not list(backend.keys()), "it has removed what only the cache held"
 
 
 def test_the_order_of_cleanup_is_the_same_every_time() -> None:
