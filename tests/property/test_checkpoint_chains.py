@@ -1,7 +1,7 @@
 """After any writes, aborts, completions and losses, stored files restore the state at the cut, and stay bounded (I12).
 
-One subtask with keyed state and timers goes through real snapshots, files and manifests, with bounds so small that a
-few dozen steps reach all of them.
+One subtask with keyed state and timers, in memory or on disk, goes through real snapshots, files and manifests, with
+bounds so small that a few dozen steps reach all of them.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.snapshot import CaptureInput, capture_operator
 from rekindle.runtime.state import capture
 from rekindle.runtime.state.backend import KeyedStateOptions
-from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.inventory import Inventories
 from rekindle.runtime.state.operator_state import OperatorStateBackend
-from rekindle.runtime.timers import InternalTimers
+from tests.keyed_backends import BACKENDS, TIMERS
 
 GROUPS = 4
 KEYS = ["a", "b", "c", "d", "e", 1, 2, 3]
@@ -44,10 +43,10 @@ times = st.integers(0, 20)
 
 
 class Subtask:
-    def __init__(self) -> None:
-        self.keyed = HashMapKeyedBackend(GROUPS, range(GROUPS), KeyedStateOptions(defer_reads=True))
+    def __init__(self, kind: str) -> None:
+        self.keyed = BACKENDS[kind](GROUPS, range(GROUPS), KeyedStateOptions(defer_reads=True))
         self.keyed.inventories = Inventories(RULES)
-        self.timers = InternalTimers(GROUPS, range(GROUPS))
+        self.timers = TIMERS[kind](GROUPS, range(GROUPS))
         self.context = SimpleNamespace(
             keyed=self.keyed, timers=self.timers, operator_state=OperatorStateBackend(0), subtask=0
         )
@@ -82,6 +81,8 @@ class Subtask:
 
 
 class Chains(RuleBasedStateMachine):
+    kind = "hashmap"
+
     def __init__(self) -> None:
         super().__init__()
         # Even a single row is read after the cut.
@@ -91,7 +92,7 @@ class Chains(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.store = MemoryStore()
-        self.subtask = Subtask().restore(self.store, None)
+        self.subtask = Subtask(self.kind).restore(self.store, None)
         self.model: Model = {"value": {}, "list": {}, "timers": {}}
         self.last_id = 0
         self.completed: tuple[int, SubtaskState, Model] | None = None
@@ -183,7 +184,7 @@ class Chains(RuleBasedStateMachine):
         if notified:
             self.subtask.keyed.snapshot_completed(checkpoint[0])
             self.subtask.timers.snapshot_completed(checkpoint[0])
-        assert Subtask().restore(self.store, checkpoint[1]).content() == checkpoint[2]
+        assert Subtask(self.kind).restore(self.store, checkpoint[1]).content() == checkpoint[2]
 
     @precondition(lambda self: self.pending)
     @rule(place=st.integers(0, 2))
@@ -196,12 +197,12 @@ class Chains(RuleBasedStateMachine):
     def savepoint(self) -> None:
         order = self._order(savepoint=True)
         stored = self._written(order, self.subtask.take(order))
-        assert Subtask().restore(self.store, stored).content() == self.model
+        assert Subtask(self.kind).restore(self.store, stored).content() == self.model
 
     @rule()
     def crash(self) -> None:
         self.pending = []
-        self.subtask = Subtask().restore(self.store, self.completed[1] if self.completed else None)
+        self.subtask = Subtask(self.kind).restore(self.store, self.completed[1] if self.completed else None)
         self.model = copy.deepcopy(self.completed[2]) if self.completed else {"value": {}, "list": {}, "timers": {}}
         assert self.subtask.content() == self.model
 
@@ -230,3 +231,11 @@ class Chains(RuleBasedStateMachine):
 
 Chains.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
 TestChains = Chains.TestCase
+
+
+class ChainsOnDisk(Chains):
+    kind = "rocksdb without cache"
+
+
+ChainsOnDisk.TestCase.settings = settings(max_examples=25, stateful_step_count=50, deadline=None)
+TestChainsOnDisk = ChainsOnDisk.TestCase

@@ -196,15 +196,18 @@ class TimerQueue:
                     waiting.extend(_last_to_first(bucket))
                 else:
                     firing.pop()
-                    self._firing.discard(time)
-                    del self._buckets[time]
+                    self._leave(time, bucket)
         finally:
             for time, bucket, _ in firing:
-                self._firing.discard(time)
-                if bucket:
-                    heappush(self._heap, time)
-                else:
-                    del self._buckets[time]
+                self._leave(time, bucket)
+
+    def _leave(self, time: int, bucket: _Bucket) -> None:
+        """Leave a time that fired; if the handler of a timer failed, there may be timers left."""
+        self._firing.discard(time)
+        if bucket:
+            heappush(self._heap, time)
+        else:
+            del self._buckets[time]
 
     def drop_due(self, limit: int) -> None:
         """Remove the timers that are due at `limit`, without yielding them: the caller has handled them itself."""
