@@ -90,7 +90,7 @@ def test_every_point_is_reached_somewhere() -> None:
 
 
 #: Points of a restore and of a repeated commit: reached only after a failure.
-AFTER_A_FAILURE = ("RESTORE", "RECOMMIT")
+AFTER_A_FAILURE = ("RESTORE", "PART", "RECOMMIT")
 
 
 def order_of(blow: Blow) -> str:

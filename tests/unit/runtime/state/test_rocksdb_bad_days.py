@@ -10,6 +10,8 @@ import random
 import re
 import resource
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -275,25 +277,41 @@ def test_a_damaged_file_that_a_snapshot_meets_fails_the_checkpoint(tmp_path: Pat
 # -- a stalled write ---------------------------------------------------------------------------------------------------
 
 
+STALLED = """
+import sys, threading
+from pathlib import Path
+from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
+from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
+
+database = ScratchDatabase(Path(sys.argv[1]), MemoryShares.of(8 << 20))
+raw = database._database
+raw.set_options({"level0_file_num_compaction_trigger": "1000"})
+for number in range(3):
+    database.write([(b"%d" % number, b"x")])
+    raw.flush()
+raw.set_options({"level0_slowdown_writes_trigger": "1", "level0_stop_writes_trigger": "2"})
+print("stopped:", raw.property_int_value("rocksdb.is-write-stopped"), flush=True)
+written = threading.Event()
+threading.Thread(target=lambda: (database.write([(b"a", b"b")]), written.set()), daemon=True).start()
+for _ in range(50):
+    print("written" if written.wait(0.02) else "heartbeat", flush=True)
+raw.set_options({"level0_slowdown_writes_trigger": "1000", "level0_stop_writes_trigger": "1000"})
+written.wait()
+print(database.get(b"a"))
+database.close()
+"""
+
+
 def test_a_stalled_write_lets_heartbeats_through_and_goes_on(tmp_path: Path) -> None:
-    """RocksDB refuses writes while it has many files; a write that waited inside it would stop all threads."""
-    database = ScratchDatabase(tmp_path, MemoryShares.of(8 << 20))
-    raw = database._database
-    raw.set_options({"level0_file_num_compaction_trigger": "1000"})
-    for number in range(3):
-        database.write([(b"%d" % number, b"x")])
-        raw.flush()
-    raw.set_options({"level0_slowdown_writes_trigger": "1", "level0_stop_writes_trigger": "2"})
-    assert raw.property_int_value("rocksdb.is-write-stopped")
-    written = threading.Event()
-    writer = threading.Thread(target=lambda: (database.write([(b"a", b"b")]), written.set()), daemon=True)
-    writer.start()
-    for _ in range(50):  # heartbeats
-        assert not written.wait(0.02)
-    raw.set_options({"level0_slowdown_writes_trigger": "1000", "level0_stop_writes_trigger": "1000"})
-    writer.join(60)
-    assert (written.is_set(), database.get(b"a")) == (True, b"b")
-    database.close()
+    """RocksDB refuses writes while it has many files; a write that waited inside it would stop all threads.
+
+    In a process of its own: without the pause in Python it would stand still for ever.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", STALLED, str(tmp_path)], capture_output=True, text=True, timeout=240, check=True
+    )
+    assert done.stdout.splitlines() == ["stopped: 1", *["heartbeat"] * 50, "b'b'"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_whose_name_has_a_stall_in_it_does_not_look_like_a_stalled_write(tmp_path: Path) -> None:
