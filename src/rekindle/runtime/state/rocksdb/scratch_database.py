@@ -27,6 +27,7 @@ _METADATA_BLOCK_BYTES: Final = 4 << 10
 _BLOOM_BITS: Final = 10
 _READAHEAD_BYTES: Final = 2 << 20
 _FILES_AT_ONCE: Final = 64
+_LEVEL_BUFFERS: Final = 16
 _MISSING: Final = (
     "State backend 'rocksdb' needs the package rocksdict, which is not installed: run pip install 'rekindle[rocksdb]', "
     "or leave out state.backend.type."
@@ -80,6 +81,8 @@ class ScratchDatabase:
         options.set_max_write_buffer_number(shares.write_buffers)
         options.set_compression_type(package.DBCompressionType.none())
         options.set_level_compaction_dynamic_level_bytes(True)
+        # Else state that is small beside RocksDB's 256 MB is one level, which every few flushes rewrite whole.
+        options.set_max_bytes_for_level_base(_LEVEL_BUFFERS * shares.write_buffer_bytes)
         options.set_max_background_jobs(2)
         # Compaction reads every input file through a buffer of its own, which no share counts.
         options.set_compaction_readahead_size(min(_READAHEAD_BYTES, shares.write_buffer_bytes // 8))
