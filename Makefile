@@ -5,6 +5,7 @@ SHELL := /bin/sh
 PY := .venv/bin/python
 # The stamp's name holds the clone's path: an environment that was copied or moved elsewhere is made anew.
 READY := .venv/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
+ARCHIVE := .cache/rekindle/made
 # Arguments for the program of the target: make test ARGS="-k word_count"
 ARGS ?=
 # The benchmark to run: make bench BENCH=large_state ARGS=--quick
@@ -20,7 +21,8 @@ help: ## this list
 demo: $(READY) ## a shop's order system is broken four times and loses nothing (two minutes; ARGS=--servers: with Kafka and HBase)
 	@$(PY) -m examples.demo $(ARGS)
 
-test: check ## the checks, then every test: unit and docstrings first, then those that need Spark
+test: $(READY) ## the checks, then every test: unit and docstrings first, then those that need Spark
+	@$(MAKE) --no-print-directory --jobs 2 check $(ARCHIVE)
 	@$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 long: $(READY) ## the long proofs: more kills, more crash points, more forms of a cluster than make test has (ten minutes)
@@ -55,6 +57,12 @@ clean: ## remove all files that these targets made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .cache build dist
 	rm -rf spark-warehouse metastore_db derby.log
 	find src tests examples benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# An archive of Spark's classes: each JVM of the tests starts with two thirds of the processor time. Tests pass without.
+$(ARCHIVE): $(READY)
+	@rm -rf .cache/rekindle
+	@XDG_CACHE_HOME="$$(pwd)/.cache" $(PY) -m rekindle.spark.class_archive || echo "The tests run without a class archive."
+	@mkdir -p .cache/rekindle && touch $@
 
 $(READY): requirements.lock pyproject.toml tools/setup.sh
 	@PYTHON="$(PYTHON)" sh tools/setup.sh $@

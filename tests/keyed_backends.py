@@ -1,4 +1,4 @@
-"""Keyed backends for tests: in memory, in RocksDB, and in RocksDB with hardly any cache: every row leaves it."""
+"""Keyed backends and timers for tests: in memory, in RocksDB, and in RocksDB with hardly any cache: all leave it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import atexit
 import itertools
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
 from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend, RocksPlace
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
+from rekindle.runtime.state.rocksdb.stored_timers import StoredTimers, TimerPlace
+from rekindle.runtime.state.rocksdb.timer_shares import TimerLimits
+from rekindle.runtime.timers import InternalTimers
 
 NewBackend = Callable[..., Any]
 
@@ -22,7 +26,7 @@ _databases: list[ScratchDatabase] = []
 _MOST_OPERATORS = 1 << 16
 
 
-def _place(row_bytes: int, log_bytes: int) -> RocksPlace:
+def _database_and_number() -> tuple[ScratchDatabase, int]:
     """A place of its own in a database that all tests of the process share."""
     number = next(_operators) % _MOST_OPERATORS
     if number == 0:
@@ -30,7 +34,11 @@ def _place(row_bytes: int, log_bytes: int) -> RocksPlace:
         _databases.append(ScratchDatabase(Path(folder.name), MemoryShares.of(16 << 20)))
         atexit.register(folder.cleanup)
         atexit.register(_databases[-1].close)
-    return RocksPlace(_databases[-1], number, row_bytes, log_bytes)
+    return _databases[-1], number
+
+
+def _place(row_bytes: int, log_bytes: int) -> RocksPlace:
+    return RocksPlace(*_database_and_number(), row_bytes, log_bytes)
 
 
 def _rocksdb(
@@ -42,10 +50,10 @@ def _rocksdb(
 
 
 def _tiny_cache(
-    max_parallelism: int, key_groups: range, options: KeyedStateOptions | None = None, **more: Any
+    max_parallelism: int, key_groups: range, options: KeyedStateOptions | None = None, *, rows: int = 1, **more: Any
 ) -> RocksKeyedBackend:
     backend = RocksKeyedBackend(max_parallelism, key_groups, _place(0, 0), options or KeyedStateOptions(), **more)
-    backend._cache.least_rows = 1
+    backend._cache.least_rows = rows
     backend._cache.note_sizes([b""], 1)
     return backend
 
@@ -55,4 +63,22 @@ BACKENDS: dict[str, NewBackend] = {
     "hashmap": HashMapKeyedBackend,
     "rocksdb": _rocksdb,
     "rocksdb without cache": _tiny_cache,
+}
+#: The same for window operators, which hold a row while they load a few others.
+WINDOW_BACKENDS: dict[str, NewBackend] = BACKENDS | {"rocksdb without cache": partial(_tiny_cache, rows=4)}
+
+#: Nearly every timer is on disk: it goes there when it is set, alone, and comes back alone.
+TINY_LIMITS = TimerLimits(near=2, page=1, waiting=1, logged=1)
+
+
+def stored_timers(limits: TimerLimits, max_parallelism: int, key_groups: range, **more: Any) -> StoredTimers:
+    """Timers on disk with these limits."""
+    return StoredTimers(max_parallelism, key_groups, TimerPlace(*_database_and_number(), limits), **more)
+
+
+#: Name -> makes timers with the arguments of `InternalTimers`.
+TIMERS: dict[str, Callable[..., InternalTimers]] = {
+    "hashmap": InternalTimers,
+    "rocksdb": partial(stored_timers, TimerLimits.of(0)),
+    "rocksdb without cache": partial(stored_timers, TINY_LIMITS),
 }

@@ -21,11 +21,10 @@ from rekindle.runtime.operators.windows.window_operator import LATE_RECORDS_DROP
 from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.task_metrics import TaskMetricGroup
-from rekindle.runtime.timers import InternalTimers
 from rekindle.serde import cloud_dumps
 from rekindle.testing import ManualClock
 from tests.environments import environment
-from tests.keyed_backends import BACKENDS
+from tests.keyed_backends import TIMERS, WINDOW_BACKENDS
 from tests.whole_state import whole_parts
 
 
@@ -72,8 +71,10 @@ class WindowDriver:
         *,
         restore: Snapshot | None = None,
         general: bool = False,
+        backend: str | None = None,
         side_output: str | None = None,
     ) -> None:
+        """`backend`: where the state and the timers of the general operator are; by default where the job says."""
         plan = build_plan(stream._env._program("windows", stream._collect()))
         operator = stream._upstreams[0].transformation
         node = next(node for node in plan.nodes if node.function is operator.function)
@@ -83,9 +84,9 @@ class WindowDriver:
         shape = windowed_shape(node, groups, allow_pickle=True)
         arguments = {"key_codec": shape.key_codec, "key_group_of": shape.key_group_of}
         # The fast operators are for state in memory.
-        backend = BACKENDS[plan.settings.state_backend.name if general else "hashmap"]
-        keyed = backend(shape.max_parallelism, groups, KeyedStateOptions(clock=self.clock), **arguments)
-        timers = InternalTimers(node.max_parallelism, groups)
+        kind = (backend or plan.settings.state_backend.name) if general else "hashmap"
+        keyed = WINDOW_BACKENDS[kind](shape.max_parallelism, groups, KeyedStateOptions(clock=self.clock), **arguments)
+        timers = TIMERS[kind](node.max_parallelism, groups)
         self.metrics = TaskMetricGroup(self.clock, ())
         context = OperatorContext(
             node=node,

@@ -12,8 +12,9 @@ from benchmarks.connector_chaos.job import partition_of
 
 KEYS = 1000
 _PAUSE_S = 0.05
-#: Records per second of the last tenth.
-_LEAST_RATE = 60
+#: The records that remain are spread over at least so many seconds: when a kill takes longer than expected, they come
+#: slower and slower instead of ending.
+_LEAST_SPREAD_S = 60.0
 #: How long after its last record the feed counts as flowing.
 _FLOWING_S = 1.0
 _encode = msgspec.json.Encoder().encode
@@ -66,13 +67,12 @@ class Feed:
             if self._hurry.is_set():
                 self._produce(min(5000, self.total - self.sent))
             else:
-                self._produce(min(round(self._rate() * _PAUSE_S), self.total - self.sent))
+                self._produce(max(1, round(self._rate() * _PAUSE_S)))
                 self._hurry.wait(_PAUSE_S)
 
     def _rate(self) -> float:
-        """Records per second: the last tenth comes slowly, so that it waits for the last kill."""
-        spare = self.total - self.sent - self.total // 10
-        return max(_LEAST_RATE, spare / max(1.0, self._until - time.monotonic()))
+        """Records per second."""
+        return (self.total - self.sent) / max(_LEAST_SPREAD_S, self._until - time.monotonic())
 
     def _produce(self, count: int) -> None:
         for number in range(self.sent, self.sent + count):

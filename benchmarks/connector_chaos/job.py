@@ -1,8 +1,8 @@
 """The job that is killed: counts and sums per key what it reads from Kafka, and writes each step.
 
-    python -m benchmarks.connector_chaos.job BOOTSTRAP INPUT NAME OUTPUT DIRECTORY PARALLELISM [bounded]
+    python -m benchmarks.connector_chaos.job BOOTSTRAP INPUT NAME OUTPUTS DIRECTORY PARALLELISM [bounded]
 
-`OUTPUT` is JSON: the arguments of an `Output`.
+`OUTPUTS` is JSON: the arguments of each `Output`.
 
 All records of a key are in one partition, so that what is written for a key does not depend on how partitions
 interleave.
@@ -82,7 +82,7 @@ def environment(directory: str, parallelism: int) -> StreamExecutionEnvironment:
 
 
 def main(
-    bootstrap: str, source_topic: str, name: str, output: str, directory: str, parallelism: str, end: str = ""
+    bootstrap: str, source_topic: str, name: str, outputs: str, directory: str, parallelism: str, end: str = ""
 ) -> None:
     """Run the job: for ever, or to the present end of its input if it is `bounded`."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stdout)
@@ -99,7 +99,8 @@ def main(
     env = environment(directory, int(parallelism))
     stream = env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "numbers", RECORD).uid("numbers")
     steps = stream.key_by(lambda record: record[0], Types.LONG()).process(Sums(), STEP).uid("sums")
-    add_sink(steps, json.loads(output), name)
+    for arguments in json.loads(outputs):
+        add_sink(steps, arguments, name)
     env.execute(f"chaos {name}")
 
 

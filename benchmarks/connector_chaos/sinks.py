@@ -19,7 +19,7 @@ DELETE_EVERY = 3
 def add_sink(steps: DataStream, arguments: dict[str, Any], name: str) -> None:
     """Let the job write where the arguments of an `Output` say."""
     made = {"kafka": _kafka, "hbase": _hbase, "postgres": _postgres}[arguments["kind"]](arguments, name)
-    steps.sink_to(made).uid("steps")
+    steps.sink_to(made).uid(f"steps-{arguments['kind']}")
 
 
 def _kafka(arguments: dict[str, Any], name: str) -> Any:

@@ -301,6 +301,36 @@ RECOVERY_ALLOW_OLDER = _option(
     "Whether a job with a committing sink may start from an older checkpoint when the newest one is damaged; output "
     "that was committed since then is committed again.",
 )
+LOCAL_RECOVERY = _option(
+    "execution.state-recovery.from-local",
+    parse_bool,
+    False,
+    "Whether a slot that starts again on a host reads its state from the copies there; what is missing or damaged is "
+    "read from the store.",
+    "state.backend.local-recovery",
+)
+LOCAL_BACKUP = _option(
+    "execution.checkpointing.local-backup.enabled",
+    optional(parse_bool),
+    None,
+    "Whether slots keep copies of the state files of the last completed checkpoint on their hosts; as "
+    "`execution.state-recovery.from-local` if it is not set.",
+)
+LOCAL_BACKUP_DIRECTORIES = _option(
+    "execution.checkpointing.local-backup.dirs",
+    optional(parse_list),
+    None,
+    "Directories on the slots' hosts for local copies of state; without any, those of `io.tmp.dirs`.",
+    "taskmanager.state.local.root-dirs",
+)
+TEMPORARY_DIRECTORIES = _option(
+    "io.tmp.dirs",
+    optional(parse_list),
+    None,
+    "Directories on the slots' hosts for local copies of state and for RocksDB's files, where these have no setting "
+    "of their own; without any, the hosts' temporary directories.",
+    "taskmanager.tmp.dirs",
+)
 STATE_BACKEND = _option(
     "state.backend.type",
     one_of("hashmap", "rocksdb", filesystem="hashmap", jobmanager="hashmap"),
@@ -319,8 +349,8 @@ ROCKSDB_LOCAL_DIRECTORIES = _option(
     "state.backend.rocksdb.localdir",
     optional(parse_list),
     None,
-    "With `rocksdb`: directories on the slots' hosts for its files, one of them for each slot; without any, the slot's "
-    "own temporary directory.",
+    "With `rocksdb`: directories on the slots' hosts for its files, one of them for each slot; without any, those of "
+    "`io.tmp.dirs`, or the slot's own temporary directory.",
 )
 STATE_PICKLE = _option(
     "state.pickle",

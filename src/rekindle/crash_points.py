@@ -52,6 +52,8 @@ class CrashPoint(Enum):
     AFTER_SNAPSHOT = ("after-snapshot", "A task's synchronous part is over; the next epoch's input may come.")
     BEFORE_UPLOAD = ("before-upload", "A task's asynchronous part is about to write to the store.")
     AFTER_UPLOAD = ("after-upload", "A task's files are in the store; the driver does not know of them yet.")
+    BEFORE_GROUP = ("before-group", "An upload is about to encode a key group that it writes whole.")
+    AFTER_GROUP = ("after-group", "An upload has encoded a key group; its state file is not complete yet.")
     BEFORE_ACKNOWLEDGEMENT = ("before-acknowledgement", "A task is about to tell the driver where its snapshot is.")
     AFTER_ACKNOWLEDGEMENT = ("after-acknowledgement", "A task has told the driver where its snapshot is.")
     BEFORE_PUBLISH = ("before-publish", "Every subtask has acknowledged; `_metadata` is not written yet.")
@@ -64,6 +66,8 @@ class CrashPoint(Enum):
     AFTER_COMMIT = ("after-commit", "A task has committed; the driver does not know it.")
     BEFORE_RESTORE = ("before-restore", "A task is about to read its state from a checkpoint.")
     AFTER_RESTORE = ("after-restore", "A task has restored its state; it has processed no record yet.")
+    BEFORE_PART = ("before-part", "A task is about to take a part of its keyed state from a checkpoint.")
+    AFTER_PART = ("after-part", "A task has taken a part of its keyed state; others may follow.")
     BEFORE_RECOMMIT = ("before-recommit", "A sink is about to commit the restored committables again.")
     AFTER_RECOMMIT = ("after-recommit", "A sink has committed the restored committables again; no record came yet.")
 

@@ -410,6 +410,17 @@ DESTINATION = struct.Struct("<I")
 END_OF_STAGE = b""
 
 
+class CopiesPlace(msgspec.Struct, frozen=True):
+    """Local copies of state: the folder for them, and the driver's port for connections that live as long as the job.
+
+    The driver names a directory, or none; the process that starts the slot makes the job's folder in it.
+    """
+
+    folder: str
+    port: int
+    secret: bytes
+
+
 class SlotLaunch(msgspec.Struct, frozen=True):
     """The settings of a slot process until it connects; passed on its standard input, never on a command line."""
 
@@ -429,6 +440,7 @@ class SlotLaunch(msgspec.Struct, frozen=True):
     executor_pid: int | None = None
     directory: str = ""  # the slot's private directory: the process that starts it makes it, its guardian removes it
     tls: TlsFiles | None = None  # for its TCP connections; the files are on every host
+    copies: CopiesPlace | None = None  # None: no local copies of state
 
 
 def encode_launch(launch: SlotLaunch) -> bytes:

@@ -10,6 +10,7 @@ import pytest
 from pyarrow import fs
 
 from rekindle.checkpoint.store.arrow import ArrowStore
+from rekindle.checkpoint.store.copied_store import CopiedStore
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.store.objects import ObjectStore
@@ -29,6 +30,12 @@ class TestLocalStore(StoreContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Store:
         return LocalStore(tmp_path / "not yet there" / "checkpoints")
+
+
+class TestCopiedStore(StoreContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Store:
+        return CopiedStore(MemoryStore(), tmp_path)
 
 
 class TestS3Store(StoreContract):

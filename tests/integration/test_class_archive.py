@@ -24,7 +24,6 @@ SESSION = """if True:
 
 def run(cache: Path, *words: str) -> str:
     environment = os.environ | {"XDG_CACHE_HOME": os.fspath(cache), "PYTHONPATH": os.pathsep.join(sys.path[1:])}
-    environment.pop("SPARK_CONF_DIR", None)  # Java makes no archive where a folder with files is on the class path
     command = [sys.executable, *words]
     ended = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr

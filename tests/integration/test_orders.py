@@ -168,6 +168,7 @@ def test_an_executor_is_killed(tmp_path):
     assert_equal(orders.settings)
 
 
+@pytest.mark.long
 def test_the_driver_is_killed_and_the_program_run_again(tmp_path):
     orders = Orders(tmp_path / "shop", "driver", "local[2]")
     with orders.run() as program:
@@ -185,7 +186,9 @@ def test_the_driver_is_killed_and_the_program_run_again(tmp_path):
 # -- stopped on purpose -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("parallelisms", [(2, 2), (2, 3, 1)], ids=["resumed", "rescaled 2-3-1"])
+@pytest.mark.parametrize(
+    "parallelisms", [pytest.param((2, 2), marks=pytest.mark.long), (2, 3, 1)], ids=["resumed", "rescaled 2-3-1"]
+)
 def test_stopped_with_a_savepoint_and_resumed(spark, tmp_path, parallelisms):
     savepoint = None
     for place, parallelism in enumerate(parallelisms):

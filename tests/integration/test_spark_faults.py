@@ -16,16 +16,17 @@ from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import ClusterError
 from tests.running_program import RunningProgram
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 Scene = dict[str, Any]
+SCENES_DEADLINE_S = 500.0
 EVERY_KEY_50_TIMES = {"0": 50, "1": 50, "2": 50, "3": 50}
 
 
 @pytest.fixture(scope="module")
 def scenes() -> Iterator[dict[str, Scene]]:
     with RunningProgram("spark_faults.py") as program:
-        status = program.wait()
+        status = program.wait(SCENES_DEADLINE_S)
         told = [json.loads(line) for line in program.out]
         assert status == 0, "\n".join(program.errors)
         yield {each["scene"]: each for each in told}

@@ -113,6 +113,7 @@ def test_two_sessions_side_by_side_say_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.long
 def test_a_local_cluster_writes_nothing_into_the_installed_spark(tmp_path: Path) -> None:
     installed = Path(pyspark.__file__).parent
     process = start(tmp_path, "local-cluster[2,1,1024]")

@@ -1,6 +1,7 @@
 """Windows over random streams with late and out-of-order elements: the output equals that of a brute-force model.
 
-The fast operators and the general one run side by side, and hand their state over to each other at random cuts.
+The fast operators, the general one, and the general one on disk with nearly nothing in memory run side by side, and
+hand their state over to each other at random cuts.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from rekindle.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from tests.window_driver import WindowDriver, keyed_stream
+from tests.window_driver import Snapshot, WindowDriver, keyed_stream
 
 LATE = OutputTag("late")
 Window = tuple[int, int]
@@ -185,7 +186,7 @@ class Model:
 keys = st.sampled_from(["a", "b", "c"])
 elements = st.tuples(st.just("element"), keys, st.integers(-5, 60))
 watermarks = st.tuples(st.just("watermark"), st.integers(0, 15))
-hand_overs = st.tuples(st.just("hand over"), st.booleans())
+hand_overs = st.tuples(st.just("hand over"), st.integers(0, 2))
 actions = st.lists(st.one_of(elements, elements, elements, watermarks, hand_overs), max_size=60)
 aligned = st.one_of(
     st.builds(lambda size, offset: Aligned(size, size, offset % size), st.integers(1, 20), st.integers(0, 30)),
@@ -200,10 +201,8 @@ def run_against_model(windows: Aligned | Sessions, evaluation: int, late: int, s
     windowed = keyed_stream(None, key_type).window(windows.assigner()).allowed_lateness(late)
     stream = evaluate(windowed.side_output_late_data(LATE))
     stream.get_side_output(LATE)
-    fast = WindowDriver(stream, side_output="late")
-    general = WindowDriver(stream, side_output="late", general=True)
-    assert type(fast.operator) is not type(general.operator)
-    drivers = [fast, general]
+    drivers = new_drivers(stream)
+    assert type(drivers[0].operator) is not type(drivers[1].operator)
     model = Model(windows, late, shown)
     watermark = 0
     for number, step in enumerate([*steps, ("end",)]):
@@ -215,22 +214,27 @@ def run_against_model(windows: Aligned | Sessions, evaluation: int, late: int, s
                 watermark += advance
                 expected = model.watermark(watermark)
                 found = [driver.watermark(watermark) for driver in drivers]
-            case ("hand over", crosswise):
+            case ("hand over", places):
                 snapshots = [driver.snapshot() for driver in drivers]
-                if crosswise:
-                    snapshots.reverse()
-                drivers = [
-                    WindowDriver(stream, side_output="late", general=general, restore=snapshot)
-                    for general, snapshot in zip((False, True), snapshots, strict=True)
-                ]
+                drivers = new_drivers(stream, snapshots[places:] + snapshots[:places])
                 continue
             case _:
                 expected = model.watermark(MAX_WATERMARK)
                 found = [driver.watermark(MAX_WATERMARK) for driver in drivers]
-        assert found == [expected, expected], f"at step {number}: {step}"
+        assert found == [expected] * len(drivers), f"at step {number}: {step}"
     # The end of the input leaves nothing behind: neither rows nor timers.
-    assert [driver.rows() for driver in drivers] == [0, 0]
-    assert [len(driver.timers.event) for driver in drivers] == [0, 0]
+    assert [driver.rows() for driver in drivers] == [0] * len(drivers)
+    assert [len(driver.timers.event) for driver in drivers] == [0] * len(drivers)
+
+
+def new_drivers(stream: DataStream, restore: list[Snapshot | None] | None = None) -> list[WindowDriver]:
+    """The drivers that run side by side."""
+    kinds: list[dict[str, Any]] = [{}, {"general": True}, {"general": True, "backend": "rocksdb without cache"}]
+    snapshots = restore or [None] * len(kinds)
+    return [
+        WindowDriver(stream, side_output="late", restore=snapshot, **kind)
+        for kind, snapshot in zip(kinds, snapshots, strict=True)
+    ]
 
 
 @settings(max_examples=100, deadline=None)

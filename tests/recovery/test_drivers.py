@@ -43,6 +43,7 @@ def wait_for_commits(program: RunningProgram, directory: Path, more: int) -> Non
         Event().wait(0.01)
 
 
+@pytest.mark.long
 def test_a_killed_driver_is_resumed_from_latest(tmp_path: Path) -> None:
     """SIGKILL at a random moment, twice; the program, run again, ends with the output of an undisturbed run (I14)."""
     print(f"REKINDLE_TEST_SEED={SEED}")

@@ -9,7 +9,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,33 +112,20 @@ def await_checkpoints(driver: Driver, more: int = 3) -> None:
     wait_until(lambda: driver.completions >= seen + more, "checkpoints", DEADLINE_S)
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "keyed", [pytest.param(False, marks=pytest.mark.long, id="chained"), pytest.param(True, id="keyed")]
-)
-def test_no_offset_is_committed_before_its_row_is_in_hbase(
-    kafka: KafkaAccess, own_hbase: Any, tmp_path: Path, keyed: bool
+def assert_rows_come_before_offsets(
+    kafka: KafkaAccess, hbase: Any, scratch: Path, keyed: bool, kills: Sequence[Callable[[Driver], None]]
 ) -> None:
-    hbase = own_hbase()
+    """Watch Kafka and HBase while records flow and processes are killed one after the other."""
     name = f"rule-{uuid.uuid4().hex[:8]}"
     place = Place(kafka.bootstrap_servers, kafka.create_topic(name, PARTITIONS), name, hbase.address, name)
     hbase.create_table(name, "f")
-    chance = random.Random(7)
     observer = Observer(place, PARTITIONS)
-    with Feed(kafka, name) as feed, pipeline(place, keyed, tmp_path) as driver:
+    with Feed(kafka, name) as feed, pipeline(place, keyed, scratch) as driver:
         watch = Watch(observer)
         await_checkpoints(driver)
-        chance.choice(driver.slots()).kill()
-        await_checkpoints(driver)
-        hbase.kill_hbase()
-        hbase.restart_hbase()
-        await_checkpoints(driver)
-        driver.kill()
-        driver.start(3)
-        await_checkpoints(driver)
-        hbase.kill_thrift()
-        hbase.restart_thrift()
-        await_checkpoints(driver)
+        for kill in kills:
+            kill(driver)
+            await_checkpoints(driver)
         feed.stop()
         all_records = PARTITIONS * feed.sent
         wait_until(lambda: watch.broken or sum(observer.seen.values()) == all_records, "the last commit", DEADLINE_S)
@@ -154,6 +141,40 @@ def test_no_offset_is_committed_before_its_row_is_in_hbase(
         for partition in range(PARTITIONS)
         for number in range(feed.sent)
     }
+
+
+def kill_a_slot(driver: Driver) -> None:
+    random.Random(7).choice(driver.slots()).kill()
+
+
+def restart_with_three(driver: Driver) -> None:
+    driver.kill()
+    driver.start(3)
+
+
+@pytest.mark.timeout(600)
+def test_no_offset_is_committed_before_its_row_is_in_hbase(kafka: KafkaAccess, hbase: Any, tmp_path: Path) -> None:
+    assert_rows_come_before_offsets(kafka, hbase, tmp_path, True, [kill_a_slot, restart_with_three])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("keyed", [False, True], ids=["chained", "keyed"])
+def test_no_offset_is_committed_before_its_row_is_in_an_hbase_that_is_killed(
+    kafka: KafkaAccess, own_hbase: Any, tmp_path: Path, keyed: bool
+) -> None:
+    hbase = own_hbase()
+
+    def kill_hbase(driver: Driver) -> None:
+        hbase.kill_hbase()
+        hbase.restart_hbase()
+
+    def kill_thrift(driver: Driver) -> None:
+        hbase.kill_thrift()
+        hbase.restart_thrift()
+
+    kills = [kill_a_slot, kill_hbase, restart_with_three, kill_thrift]
+    assert_rows_come_before_offsets(kafka, hbase, tmp_path, keyed, kills)
 
 
 @pytest.mark.timeout(300)

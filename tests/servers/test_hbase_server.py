@@ -13,6 +13,7 @@ from tools.servers.waiting import accepts_connections
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 
+@pytest.mark.long
 def test_killed_servers_come_back_on_their_ports_with_all_rows(own_hbase: Callable[..., HBaseServer]) -> None:
     server = own_hbase()
     address, pids = server.address, (server.pid, server.thrift_pid)

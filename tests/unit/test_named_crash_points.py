@@ -115,8 +115,8 @@ def test_a_bad_name_in_the_environment_does_not_pass_silently():
 
 
 def test_there_is_one_before_and_one_after_each_step_with_a_sentence_each():
-    steps = ["beginning", "cut", "snapshot", "upload", "acknowledgement", "publish", "metadata", "notify", "commit"]
-    steps += ["restore", "recommit"]
+    steps = ["beginning", "cut", "snapshot", "upload", "group", "acknowledgement", "publish", "metadata", "notify"]
+    steps += ["commit", "restore", "part", "recommit"]
     assert [point.value for point in CrashPoint] == [f"{side}-{step}" for step in steps for side in ("before", "after")]
     assert len({point.sentence for point in CrashPoint}) == len(CrashPoint)
     assert all(point.sentence.endswith(".") for point in CrashPoint)

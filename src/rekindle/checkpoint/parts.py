@@ -50,8 +50,10 @@ class OperatorSnapshotFutures:
     name: str = ""
     #: The time that the synchronous part took.
     sync_ms: float = 0.0
-    #: Called with the written state before the driver hears of it.
-    on_written: Callable[[SubtaskState], None] = lambda state: None
+    #: Called with the written state before the driver hears of it; tells the files that the whole state consists of.
+    on_written: Callable[[SubtaskState], Iterable[str]] = lambda state: state.file_bytes
+    #: These files, once the state is written: those of the base checkpoint too.
+    files: frozenset[str] = frozenset()
     #: Whether the parts were read or dropped: they can be read once.
     used: bool = False
 
@@ -86,7 +88,7 @@ def write_subtask(writer: PartWriter, captured: OperatorSnapshotFutures, *, fini
     """
     try:
         state = _written(writer, captured, finished)
-        captured.on_written(state)
+        captured.files = frozenset(captured.on_written(state))
         return state
     finally:
         captured.cancel()  # free the parts, written or not

@@ -142,7 +142,8 @@ class Attempt:
         return tuple(SlotAddress(each.host, each.boot_id, each.unix_path, each.tcp_port) for each in hellos)
 
     def _launch(self, server: ControlServer, identity: ControlIdentity, slot: int) -> SlotLaunch:
-        settings = self._spec.settings
+        settings, lifelines = self._spec.settings, self._spec.lifelines
+        directories = self._spec.plan.settings.local_recovery.directories
         return SlotLaunch(
             job_id=identity.job_id,
             job_name=self._spec.plan.job_name,
@@ -158,6 +159,7 @@ class Attempt:
             loopback_only=settings.loopback_only,
             restarts=settings.restarts,
             tls=settings.tls,
+            copies=lifelines.place(directories, slot) if lifelines is not None else None,
         )
 
     def _deploy(self, server: ControlServer, basis: AttemptBasis) -> None:

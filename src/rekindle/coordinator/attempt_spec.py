@@ -8,6 +8,7 @@ from typing import Protocol
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.epoch_rules import EpochLimits, EpochSummary
+from rekindle.coordinator.job_lifelines import JobLifelines
 from rekindle.graph.nodes import JobPlan
 from rekindle.wire import TlsFiles
 
@@ -71,3 +72,5 @@ class AttemptSpec:
     cluster: Cluster
     observer: AttemptObserver
     receiver: Receiver
+    #: With local copies of state: connections that live as long as the job.
+    lifelines: JobLifelines | None = None

@@ -65,7 +65,7 @@ class ControlServer:
         self._closed = threading.Event()
         self.host = host
         with contextlib.ExitStack() as undo:
-            listener = undo.enter_context(_listen(host))
+            listener = undo.enter_context(listen(host))
             self.port: int = listener.getsockname()[1]
             self._reception = Reception(listener, identity.secret, self._serve, "control", identity.tls)
             undo.callback(self._reception.close)
@@ -179,7 +179,8 @@ class ControlServer:
                     connection.close()
 
 
-def _listen(host: str) -> socket.socket:
+def listen(host: str) -> socket.socket:
+    """Listen on any port of the driver's host."""
     try:
         return socket.create_server((host, 0))
     except OSError as error:

@@ -23,6 +23,7 @@ from rekindle.coordinator.checkpoints.requests import mapped
 from rekindle.coordinator.checkpoints.types import CheckpointKind
 from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.epoch_rules import EpochSummary
+from rekindle.coordinator.job_lifelines import JobLifelines
 from rekindle.coordinator.lifecycle import may_follow
 from rekindle.coordinator.restart import FailureHistory, GiveUp, RestartStrategy
 from rekindle.coordinator.results import ResultReceiver
@@ -112,6 +113,7 @@ class JobMaster:
         self._restarts = 0
         self._random = random.Random()
         self._attempt: Attempt | None = None
+        self._lifelines: JobLifelines | None = None
         self._future: Future[JobExecutionResult] = Future()
         self._accumulators: dict[str, Any] = {}
         self._metrics = LatestMetrics()
@@ -229,7 +231,8 @@ class JobMaster:
             self._move(JobStatus.FAILED)
         self._observer.on_ended()
         try:
-            for clean_up in (partial(self._checkpointing.job_ended, self._status), self._cluster.close):
+            job_ended = partial(self._checkpointing.job_ended, self._status)
+            for clean_up in (job_ended, self._end_lifelines, self._cluster.close):
                 try:
                     clean_up()
                 except Exception as late:
@@ -292,8 +295,8 @@ class JobMaster:
 
     def _run_attempt(self) -> None:
         self._metrics.clear()
-        attempt = Attempt(self._attempt_spec())
         self._cluster.prepare()
+        attempt = Attempt(self._attempt_spec())
         with self._lock:
             self._attempt = attempt
         if self._cancelled.is_set():
@@ -304,12 +307,25 @@ class JobMaster:
             self._accumulators = attempt.accumulators
             self._metrics.update(attempt.last_metrics)
 
+    def _end_lifelines(self) -> None:
+        if self._lifelines is not None:
+            self._lifelines.close()
+
     def _attempt_spec(self) -> AttemptSpec:
         spec = self._spec
+        if self._lifelines is None and spec.plan.settings.keeps_local_copies:
+            self._lifelines = JobLifelines(self._cluster.driver_host(), spec.settings.tls)
         settings = replace(spec.settings, restarts=self._restarts)
         self._restarts += 1
         return AttemptSpec(
-            spec.plan, spec.program, settings, spec.checkpointing, self._cluster, observer=self, receiver=self._receiver
+            spec.plan,
+            spec.program,
+            settings,
+            spec.checkpointing,
+            self._cluster,
+            observer=self,
+            receiver=self._receiver,
+            lifelines=self._lifelines,
         )
 
     def _move(self, status: JobStatus) -> None:

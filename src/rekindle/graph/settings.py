@@ -38,8 +38,35 @@ class StateBackendSettings:
                 "State backend 'rocksdb' needs the package rocksdict, which is not installed: run pip install "
                 "'rekindle[rocksdb]', or set state.backend.type: hashmap."
             )
-        directories = configuration.get(config.ROCKSDB_LOCAL_DIRECTORIES)
+        directories = configuration.get(config.ROCKSDB_LOCAL_DIRECTORIES) or configuration.get(
+            config.TEMPORARY_DIRECTORIES
+        )
         return StateBackendSettings(name, configuration.get(config.MANAGED_MEMORY), tuple(directories or ()))
+
+
+@dataclass(frozen=True)
+class LocalRecoverySettings:
+    """Copies of the last checkpoint's state files on the hosts of the slots.
+
+    >>> LocalRecoverySettings.of(Configuration.from_dict({"state.backend.local-recovery": "true"}))
+    LocalRecoverySettings(restores=True, keeps=True, directories=())
+    """
+
+    #: Whether a slot that starts again reads its state from the copies on its host.
+    restores: bool = False
+    #: Whether slots keep copies.
+    keeps: bool = False
+    #: Directories for the copies; none: the hosts' temporary directories.
+    directories: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(configuration: Configuration) -> LocalRecoverySettings:
+        """Read the settings from a configuration: copies are kept if they are wanted, unless it says otherwise."""
+        restores, keeps = configuration.get(config.LOCAL_RECOVERY), configuration.get(config.LOCAL_BACKUP)
+        directories = configuration.get(config.LOCAL_BACKUP_DIRECTORIES) or configuration.get(
+            config.TEMPORARY_DIRECTORIES
+        )
+        return LocalRecoverySettings(restores, restores if keeps is None else keeps, tuple(directories or ()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +134,7 @@ class JobSettings:
     state_backend: StateBackendSettings
 
     # -- recovery -----------------------------------------------------------------------------------------------------
+    local_recovery: LocalRecoverySettings
     #: Whether the job may start without state in the checkpoint that belongs to none of its operators.
     allow_non_restored_state: bool
     #: Whether an older checkpoint may replace a damaged one although a sink commits (I16).
@@ -123,6 +151,11 @@ class JobSettings:
     def checkpointed(self) -> bool:
         """Whether the job makes periodic checkpoints, and one at the end of its input."""
         return self.checkpoint_interval_ms > 0
+
+    @property
+    def keeps_local_copies(self) -> bool:
+        """Whether slots keep copies of the last checkpoint's state files on their hosts."""
+        return self.checkpointed and self.local_recovery.keeps
 
     @staticmethod
     def of(configuration: Configuration, *, batch: bool = False) -> JobSettings:
@@ -159,6 +192,7 @@ class JobSettings:
             checkpoint_max_memory_bytes=read(config.CHECKPOINT_MAX_MEMORY),
             savepoint_directory=read(config.SAVEPOINT_DIRECTORY),
             state_backend=StateBackendSettings.of(configuration),
+            local_recovery=LocalRecoverySettings.of(configuration),
             allow_non_restored_state=read(config.RECOVERY_IGNORE_UNCLAIMED),
             allow_older_checkpoint=read(config.RECOVERY_ALLOW_OLDER),
             resumes_latest=read(config.RECOVERY_PATH) == "latest",

@@ -78,7 +78,7 @@ class ChainBuilder:
                 shape = KeyedOperatorShape(node.max_parallelism, groups, key_codec)
                 options = KeyedStateOptions(allow_pickle, defer_reads=True)
             keyed = services.backends.create(shape, replace(options, clock=services.clock))
-            timers = InternalTimers(node.max_parallelism, groups, key_codec=key_codec, allow_pickle=allow_pickle)
+            timers = services.backends.create_timers(node.max_parallelism, groups, key_codec, allow_pickle=allow_pickle)
         context = OperatorContext(
             node=node,
             subtask=self.subtask,

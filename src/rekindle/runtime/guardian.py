@@ -26,6 +26,7 @@ from typing import NamedTuple, NoReturn
 
 from rekindle.errors import ClusterError
 from rekindle.protocol import Lifeline, SlotEnded, SlotLaunch, encode
+from rekindle.runtime.copies_keeper import keep_until_job_ends
 from rekindle.system import how_it_ended
 from rekindle.wire import Connection, connect_tcp
 
@@ -170,6 +171,7 @@ def _guard(launch: SlotLaunch, slot_pid: int, directory: str, report: int) -> No
     try:
         executor = _open_executor(launch.executor_pid) if launch.executor_pid is not None else None
         lifeline = _connect_lifeline(launch)
+        job = _connect_job(launch)
     except Exception as error:
         os.write(report, str(error).encode())
         os.close(report)
@@ -186,6 +188,9 @@ def _guard(launch: SlotLaunch, slot_pid: int, directory: str, report: int) -> No
     status = _end_family(slot, slot_pid)
     remove_scratch_folders(directory)
     shutil.rmtree(directory, ignore_errors=True)
+    if job is not None and launch.copies is not None:
+        lifeline.close()
+        keep_until_job_ends(launch.copies.folder, job)
     _exit_as(status)
 
 
@@ -227,14 +232,24 @@ def _open_executor(executor_pid: int) -> int:
 
 
 def _connect_lifeline(launch: SlotLaunch) -> Connection:
-    where = f"{launch.driver_host}:{launch.driver_port}"
-    try:
-        lifeline = connect_tcp(launch.driver_host, launch.driver_port, launch.secret, launch.tls)
-    except OSError as error:
-        raise ClusterError(f"Slot {launch.slot} cannot reach the driver at {where} ({error}).") from None
-    _detect_broken_network(lifeline, launch.heartbeat_timeout_ms)
+    lifeline = _connect(launch, launch.driver_port, launch.secret)
     lifeline.send(encode(Lifeline(launch.job_id, launch.attempt, launch.slot)))
     return lifeline
+
+
+def _connect_job(launch: SlotLaunch) -> Connection | None:
+    """The connection that ends with the job; None without local copies of state."""
+    return _connect(launch, launch.copies.port, launch.copies.secret) if launch.copies is not None else None
+
+
+def _connect(launch: SlotLaunch, port: int, secret: bytes) -> Connection:
+    try:
+        connection = connect_tcp(launch.driver_host, port, secret, launch.tls)
+    except OSError as error:
+        where = f"{launch.driver_host}:{port}"
+        raise ClusterError(f"Slot {launch.slot} cannot reach the driver at {where} ({error}).") from None
+    _detect_broken_network(connection, launch.heartbeat_timeout_ms)
+    return connection
 
 
 def _detect_broken_network(connection: Connection, timeout_ms: int) -> None:

@@ -14,16 +14,12 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import msgspec
-
 from rekindle import wire
 from rekindle.checkpoint.paths import timeline_of
-from rekindle.checkpoint.rescale import SubtaskShare
-from rekindle.checkpoint.store.memory import MemoryStore
-from rekindle.checkpoint.store.options import open_configured
 from rekindle.clock import SystemClock
 from rekindle.crash_points import CrashPoint, reach, this_is_slot
 from rekindle.datastream.connectors.split_codec import decode_splits
@@ -63,12 +59,14 @@ from rekindle.runtime.context import Accumulators, JobIdentity
 from rekindle.runtime.exchange.chunk import read_header
 from rekindle.runtime.failure_report import describe_failure, own_traceback, user_traceback
 from rekindle.runtime.guardian import start_guardian
+from rekindle.runtime.local_copies import LocalCopies
 from rekindle.runtime.log_capture import forward_output
 from rekindle.runtime.pump_server import PumpServer, StageAbortedError
+from rekindle.runtime.restored_slot import RestoredSlot
 from rekindle.runtime.snapshot import SnapshotDeclinedError
 from rekindle.runtime.snapshot_upload import Uploader
 from rekindle.runtime.state.keyed_backends import KeyedBackends
-from rekindle.runtime.task import EpochBudget, EpochOutcome, Task, TaskShare
+from rekindle.runtime.task import EpochBudget, EpochOutcome, Task
 from rekindle.runtime.task_thread import TaskThread
 from rekindle.runtime.unpack_files import place_files
 
@@ -77,7 +75,6 @@ _CANCELLED_CLOSE_S = 10.0
 # Records and state come in thousands and have no cycles: with Python's own thresholds (700, 10, 10) a slot spent a
 # third of its time in the garbage collector. A function that needs other thresholds sets them in open().
 _GC_THRESHOLDS = (50_000, 20, 10)
-_decode_restore = msgspec.msgpack.Decoder(SubtaskShare).decode
 
 
 class Slot:
@@ -93,6 +90,7 @@ class Slot:
         self._stages: dict[int, list[TaskThread]] = {}
         self._plan: JobPlan | None = None
         self._uploader: Uploader | None = None
+        self._copies = LocalCopies(Path(launch.copies.folder)) if launch.copies is not None else None
         self._ready_sent = threading.Event()
         self._failed = threading.Event()
         self._cancelled = False
@@ -159,23 +157,26 @@ class Slot:
         try:
             job = install(deploy.program, self._directory)
             if deploy.storage is not None:
-                self._uploader = Uploader(deploy.storage, self._launch.attempt, self.send, deploy.store_options)
+                self._uploader = Uploader(
+                    deploy.storage, self._launch.attempt, self.send, deploy.store_options, self._copies
+                )
             self._build(job, deploy)
         except BaseException as error:
             _LOG.exception("deployment failed")
             self._fail(None, error)
             return
-        restores = self._restores(deploy)
+        restored = self._restored(deploy)
         gc.collect()
         gc.set_threshold(*_GC_THRESHOLDS)
         gc.disable()  # a restore makes millions of objects that all stay
         opened = [
-            (thread, thread.submit(partial(_start_task, thread.task, restores, deploy))) for thread in self._threads
+            (thread, thread.submit(partial(_start_task, thread.task, restored, deploy))) for thread in self._threads
         ]
         succeeded = [self._succeeded(thread.task, future) for thread, future in opened]  # waits for all tasks
         gc.freeze()
         gc.enable()
         if all(succeeded):
+            restored.report()
             for thread in self._threads:
                 thread.watch()
             self.send(Deployed())
@@ -217,9 +218,9 @@ class Slot:
             if thread.task.subtask == added.subtask and thread.task.source_uid == added.uid:
                 self._notify(thread, partial(thread.task.add_splits, splits))
 
-    def _restores(self, deploy: Deploy) -> dict[tuple[str, int], SubtaskShare]:
-        found = [_decode_restore(data) for data in deploy.restores]
-        return {(each.uid, each.subtask): each for each in found}
+    def _restored(self, deploy: Deploy) -> RestoredSlot:
+        assert self._plan is not None
+        return RestoredSlot(deploy, self._copies if self._plan.settings.local_recovery.restores else None)
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -257,6 +258,8 @@ class Slot:
         self._uploader.put(snapshot, float(start_delay_ms), (monotonic() - started) * 1000)
 
     def _notify_completed(self, completed: CheckpointCompleted) -> None:
+        if self._copies is not None:
+            self._copies.completed(completed.id)
         for thread in self._threads:
             self._notify(thread, partial(self._commit, thread.task, completed))
 
@@ -282,6 +285,10 @@ class Slot:
             self.send(Committed(committed.id, task.chain.id, task.subtask))
 
     def _notify_aborted(self, checkpoint_id: int) -> None:
+        if self._uploader is not None:
+            self._uploader.aborted(checkpoint_id)
+        if self._copies is not None:
+            self._copies.aborted(checkpoint_id)
         for thread in self._threads:
             self._notify(thread, partial(thread.task.notify_aborted, checkpoint_id))
 
@@ -373,21 +380,11 @@ class Slot:
             self.send(describe_failure(task.name if task else "deployment", task, error))
 
 
-def _share_of(task: Task, restores: dict[tuple[str, int], SubtaskShare], deploy: Deploy) -> TaskShare | None:
-    """The task's share of the restored checkpoint; None: the job begins anew."""
-    if deploy.restored_id is None:
-        return None
-    url = deploy.restore_url
-    store = open_configured(url, deploy.store_options) if url is not None else MemoryStore()
-    own = {uid: restore for (uid, subtask), restore in restores.items() if subtask == task.subtask}
-    return TaskShare(store, deploy.restore_root, own)
-
-
-def _start_task(task: Task, restores: dict[tuple[str, int], SubtaskShare], deploy: Deploy) -> None:
+def _start_task(task: Task, restored: RestoredSlot, deploy: Deploy) -> None:
     """Start the task with its share and its splits; runs on the task's thread."""
     own = [each.splits for each in deploy.splits if (each.uid, each.subtask) == (task.source_uid, task.subtask)]
     splits = [split for data in own for split in decode_splits(data)]
-    task.start(_share_of(task, restores, deploy), deploy.restored_id, splits)
+    task.start(restored.share_of(task.subtask), deploy.restored_id, splits)
 
 
 def _close_task(task: Task) -> tuple[list[tuple[str, BaseException]], list[MetricReading]]:

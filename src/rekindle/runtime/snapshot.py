@@ -20,6 +20,7 @@ from rekindle.checkpoint.compaction import Rewrites
 from rekindle.checkpoint.part_formats import SourceState, TaskState
 from rekindle.checkpoint.parts import OperatorSnapshotFutures, write_subtask
 from rekindle.checkpoint.statefile import PartWriter
+from rekindle.crash_points import CrashPoint, reach
 from rekindle.datastream.functions import KeyedStateStore
 from rekindle.datastream.functions.checkpointed import StateInitializationContext, StateSnapshotContext
 from rekindle.datastream.functions.raw_state import KeyGroupStatePartitionStreamProvider, StatePartitionStreamProvider
@@ -269,7 +270,9 @@ def _encoded(groups: list[GroupCapture]) -> Iterator[tuple[int, bytes]]:
     groups.reverse()
     while groups:
         group = groups.pop()
+        reach(CrashPoint.BEFORE_GROUP)
         yield group.key_group, group.encode()
+        reach(CrashPoint.AFTER_GROUP)
 
 
 @dataclass(frozen=True)

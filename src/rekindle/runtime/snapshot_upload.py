@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
-from queue import SimpleQueue
 from time import monotonic
+from typing import NamedTuple
 
 from rekindle.checkpoint.parts import OperatorSnapshotFutures
 from rekindle.checkpoint.paths import StateFileName, savepoint_reference, shared_reference
@@ -16,45 +17,74 @@ from rekindle.checkpoint.store.port import Store
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.protocol import CheckpointAcknowledged, CheckpointDeclined, CheckpointOrder, Message, Storage
 from rekindle.runtime.failure_report import own_traceback
+from rekindle.runtime.local_copies import LocalCopies
 from rekindle.runtime.snapshot import CapturedTask
 
 _LOG = logging.getLogger(__name__)
+
+
+class _Waiting(NamedTuple):
+    """A snapshot that waits for its upload."""
+
+    snapshot: CapturedTask
+    start_delay_ms: float
+    sync_ms: float
 
 
 class Uploader:
     """Writes the snapshots of a slot's tasks, in order, and acknowledges or declines each to the driver."""
 
     def __init__(
-        self, storage: Storage, attempt: int, send: Callable[[Message], None], store_options: StoreOptions
+        self,
+        storage: Storage,
+        attempt: int,
+        send: Callable[[Message], None],
+        store_options: StoreOptions,
+        copies: LocalCopies | None = None,
     ) -> None:
         self._storage = storage
         self._attempt = attempt
         self._send = send
         self._store_options = store_options
+        self._copies = copies
         self.store: Store | None = open_configured(storage.url, store_options) if storage.url is not None else None
+        if self.store is not None and copies is not None:
+            self.store = copies.of(self.store)
         self._savepoints: tuple[str, Store] | None = None  # the store of the last savepoint
-        self._waiting: SimpleQueue[tuple[CapturedTask, float, float] | None] = SimpleQueue()
+        self._waiting: deque[_Waiting] = deque()
+        self._changed = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="snapshot upload", daemon=True)
         self._thread.start()
 
     def put(self, snapshot: CapturedTask, start_delay_ms: float, sync_ms: float) -> None:
         """Queue a snapshot; returns at once."""
-        self._waiting.put((snapshot, start_delay_ms, sync_ms))
+        with self._changed:
+            self._waiting.append(_Waiting(snapshot, start_delay_ms, sync_ms))
+            self._changed.notify()
+
+    def aborted(self, checkpoint_id: int) -> None:
+        """Drop the snapshots of an aborted checkpoint that wait: behind a slow store they would pile up in memory."""
+        with self._changed:
+            dropped = [each for each in self._waiting if each.snapshot.order.id == checkpoint_id]
+            self._waiting = deque(each for each in self._waiting if each.snapshot.order.id != checkpoint_id)
+        for each in dropped:
+            each.snapshot.cancel()
 
     def close(self, timeout_s: float) -> None:
         """Begin no other snapshot, and wait for the one that is being written: no file may appear after the driver has
         looked for leftover files.
         """
-        self._closed = True
-        self._waiting.put(None)
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        while (waiting := self._waiting.get()) is not None and not self._closed:
-            snapshot, start_delay_ms, sync_ms = waiting
+        while (waiting := self._next()) is not None:
+            snapshot = waiting.snapshot
             try:
-                self._send(self._write(snapshot, start_delay_ms, sync_ms))
+                self._send(self._write(*waiting))
             except Exception as error:
                 _LOG.warning("%s: snapshot %d failed: %s", snapshot.name, snapshot.order.id, error)
                 self._send(
@@ -69,10 +99,19 @@ class Uploader:
                 )
             reach(CrashPoint.AFTER_ACKNOWLEDGEMENT)
 
+    def _next(self) -> _Waiting | None:
+        """Wait for a snapshot; None when the uploader is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._waiting)
+            return None if self._closed else self._waiting.popleft()
+
     def _write(self, snapshot: CapturedTask, start_delay_ms: float, sync_ms: float) -> CheckpointAcknowledged:
         started = monotonic()
         reach(CrashPoint.BEFORE_UPLOAD)
         written = snapshot.write(lambda operator: self._writer(snapshot.order, operator))
+        if self._copies is not None and snapshot.order.storage is None:
+            for operator in snapshot.operators:
+                self._copies.written(snapshot.order.id, operator.uid, operator.subtask, operator.files)
         reach(CrashPoint.AFTER_UPLOAD)
         answer = CheckpointAcknowledged(
             checkpoint=snapshot.order.id,

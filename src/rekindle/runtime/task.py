@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
@@ -54,6 +54,14 @@ _FRAMES: Final = 1000
 def _allow_calls_through(operators: int) -> None:
     """Chained operators call each other: a long chain needs a deeper stack than Python allows at first."""
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES + _FRAMES_PER_OPERATOR * operators))
+
+
+def _one_by_one(parts: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """Parts of keyed state, as they are taken."""
+    for part in parts:
+        reach(CrashPoint.BEFORE_PART)
+        yield part
+        reach(CrashPoint.AFTER_PART)
 
 
 @dataclass(frozen=True)
@@ -173,7 +181,7 @@ class Task:
         context = operator.context
         context.has_restored_state = found.has_state
         if context.keyed is not None and context.timers is not None:
-            context.keyed.restore(read_parts(share.store, share.root, found.keyed))
+            context.keyed.restore(_one_by_one(read_parts(share.store, share.root, found.keyed)))
             context.keyed.inventories.restored(found)
             context.timers.restore(read_parts(share.store, share.root, found.timers))
         elif found.keyed or found.timers or found.raw_keyed:

@@ -19,6 +19,8 @@ from rekindle.runtime.state.spec import Codec
 from rekindle.serde.type_schema import encode_schema
 
 FORMAT_VERSION: Final = 2
+#: Bound on the kept changes: so many, plus twice the number of timers.
+CHANGES_ALLOWED: Final = 1 << 16
 
 # (time, key, namespace)
 Timer = tuple[int, Any, Any]

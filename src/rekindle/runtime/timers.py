@@ -8,35 +8,96 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import heapify, heappop, heappush
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from rekindle.common.watermark_strategy import MAX_WATERMARK
 from rekindle.runtime.key_bytes import canonical_bytes
 from rekindle.runtime.state.spec import Codec
-from rekindle.runtime.timer_parts import CapturedTimers, Timer, TimerChanges, TimerLists, decode_timers
+from rekindle.runtime.timer_parts import (
+    CHANGES_ALLOWED,
+    CapturedTimers,
+    Timer,
+    TimerChanges,
+    TimerLists,
+    decode_timers,
+)
 from rekindle.serde import value_codec_for
 
-__all__ = ["CapturedTimers", "InternalTimers", "Timer", "TimerQueue"]
+__all__ = ["CapturedTimers", "DomainTimers", "InternalTimers", "Timer", "TimerCapture", "TimerQueue"]
 
 _STALE_ALLOWED: Final = 64
-# Bound on the kept changes: so many, plus twice the number of timers.
-_CHANGES_ALLOWED: Final = 1 << 16
 
 # (key, namespace) in order of registration; the values mean nothing.
 _Bucket = dict[tuple[Any, Any], None]
 
 
-class TimerQueue:
-    """The timers of one domain: event time or processing time."""
+class TrackedChanges(Protocol):
+    """The changes of timers since the last completed snapshot."""
 
-    __slots__ = ("_buckets", "_heap", "_most_changes", "changes")
+    def completed(self, snapshot_id: int) -> None:
+        """Drop the changes of a completed snapshot and of older ones."""
+
+    def aborted(self, snapshot_id: int) -> None:
+        """Keep an aborted snapshot's changes for the next one."""
+
+
+class DomainTimers(Protocol):
+    """The timers of one domain: event time or processing time, in memory or on disk."""
+
+    @property
+    def changes(self) -> TrackedChanges:
+        """The changes since the last completed snapshot."""
+
+    def register(self, time: int, key: Any, namespace: Any = None) -> None:
+        """Set a timer; setting it again changes nothing."""
+
+    def delete(self, time: int, key: Any, namespace: Any = None) -> None:
+        """Remove a timer, if it is there."""
+
+    def next_time(self) -> int | None:
+        """The time of the first timer."""
+
+    def due(self, limit: int) -> Iterator[Timer]:
+        """Remove and yield the timers that are due at `limit`, by (time, key bytes)."""
+
+    def drop_due(self, limit: int) -> None:
+        """Remove the timers that are due at `limit`, without yielding them: the caller has handled them itself."""
+
+    def drain(self) -> Iterator[Timer]:
+        """Remove and yield all current timers, by (time, key bytes); timers that are set meanwhile are dropped."""
+
+    def all(self) -> Iterator[Timer]:
+        """Every timer, in no order."""
+
+    def load(self, timers: Iterable[Timer]) -> None:
+        """Set restored timers. Call `loaded` after the last of them, before any other method but `delete`."""
+
+    def loaded(self) -> None:
+        """Finish a restore: all timers are set; changes are tracked from here on."""
+
+    def __len__(self) -> int:
+        """The number of timers."""
+
+
+class TimerCapture(Protocol):
+    """Timers captured at a cut."""
+
+    def encode(self) -> Iterator[tuple[int, bytes]]:
+        """Encode (key group, part) pairs; may run on another thread while processing goes on."""
+
+
+class TimerQueue:
+    """The timers of one domain, in memory."""
+
+    __slots__ = ("_buckets", "_firing", "_heap", "_most_changes", "changes")
 
     def __init__(self) -> None:
         self.changes = TimerChanges()
-        self._most_changes = _CHANGES_ALLOWED
+        self._most_changes = CHANGES_ALLOWED
         self._buckets: dict[int, _Bucket] = {}
         # Every time in `_buckets` that is not firing right now, and stale times whose bucket is gone.
         self._heap: list[int] = []
+        self._firing: set[int] = set()
 
     def register(self, time: int, key: Any, namespace: Any = None) -> None:
         """Set a timer; setting it again changes nothing."""
@@ -77,7 +138,7 @@ class TimerQueue:
         del bucket[key, namespace]
         if self.changes.open is not None:
             self.changes.open[time, key, namespace] = None
-        if not bucket:
+        if not bucket and time not in self._firing:
             del self._buckets[time]
             if len(self._heap) > 2 * len(self._buckets) + _STALE_ALLOWED:
                 self._heap[:] = self._buckets
@@ -94,7 +155,8 @@ class TimerQueue:
         """Remove and yield the timers that are due at `limit`, by (time, key bytes).
 
         The handler of a timer may set and delete others meanwhile: a new timer that is due at `limit` too comes in this
-        round, and an earlier one comes before the rest of the current time.
+        round, one of the current time after the others of this time, and an earlier one before the rest of them. A
+        timer that is deleted and set again keeps its place.
         """
         buckets, heap, changes = self._buckets, self._heap, self.changes
         firing: list[tuple[int, _Bucket, list[tuple[Any, Any]]]] = []
@@ -118,6 +180,7 @@ class TimerQueue:
                     heappop(self._heap)
                     bucket = self._buckets[first]
                     firing.append((first, bucket, _last_to_first(bucket)))
+                    self._firing.add(first)
                 if not firing:
                     return
                 time, bucket, waiting = firing[-1]
@@ -133,12 +196,15 @@ class TimerQueue:
                     waiting.extend(_last_to_first(bucket))
                 else:
                     firing.pop()
-                    if self._buckets.get(time) is bucket:
-                        del self._buckets[time]
+                    self._firing.discard(time)
+                    del self._buckets[time]
         finally:
             for time, bucket, _ in firing:
-                if self._buckets.get(time) is bucket:
+                self._firing.discard(time)
+                if bucket:
                     heappush(self._heap, time)
+                else:
+                    del self._buckets[time]
 
     def drop_due(self, limit: int) -> None:
         """Remove the timers that are due at `limit`, without yielding them: the caller has handled them itself."""
@@ -180,7 +246,7 @@ class TimerQueue:
         return there, gone
 
     def _bound_changes(self, touched: int) -> None:
-        self._most_changes = 2 * len(self) + _CHANGES_ALLOWED
+        self._most_changes = 2 * len(self) + CHANGES_ALLOWED
         if touched > self._most_changes:
             self.changes.give_up()
 
@@ -210,18 +276,21 @@ class InternalTimers:
         allow_pickle: bool = True,
     ) -> None:
         """The codecs write keys and namespaces into snapshots: by default tagged."""
-        self.event = TimerQueue()
-        self.processing = TimerQueue()
         self.key_groups = key_groups
         self._max_parallelism = max_parallelism
         self._allow_pickle = allow_pickle
         self._key_codec = key_codec or value_codec_for(None, allow_pickle=allow_pickle)
         self._namespace_codec = namespace_codec or value_codec_for(None, allow_pickle=allow_pickle)
+        self._held = TimerQueue(), TimerQueue()
+        self._use(*self._held)
+
+    def _use(self, event: DomainTimers, processing: DomainTimers) -> None:
+        self.event, self.processing = event, processing
         # Bound methods: these are called per record.
-        self.register_event_time: Callable[..., None] = self.event.register
-        self.delete_event_time: Callable[..., None] = self.event.delete
-        self.register_processing_time: Callable[..., None] = self.processing.register
-        self.delete_processing_time: Callable[..., None] = self.processing.delete
+        self.register_event_time: Callable[..., None] = event.register
+        self.delete_event_time: Callable[..., None] = event.delete
+        self.register_processing_time: Callable[..., None] = processing.register
+        self.delete_processing_time: Callable[..., None] = processing.delete
 
     def advance_watermark(self, watermark: int) -> Iterator[Timer]:
         """Event-time timers at or before the watermark, in order, removed as they come."""
@@ -243,23 +312,22 @@ class InternalTimers:
         """Whether any timer is set."""
         return self.next_event_time() is not None or self.next_processing_time() is not None
 
-    def snapshot(self, also: Collection[int] = ()) -> CapturedTimers:
+    def snapshot(self, also: Collection[int] = ()) -> TimerCapture:
         """Capture all timers, without a cut; keys are immutable, so references are enough (I13)."""
         return self._captured(TimerLists(list(self.event.all()), list(self.processing.all())), also)
 
-    def snapshot_whole(self, snapshot_id: int, since_completed_id: int | None, also: Collection[int]) -> CapturedTimers:
+    def snapshot_whole(self, snapshot_id: int, since_completed_id: int | None, also: Collection[int]) -> TimerCapture:
         """Cut: capture all timers. `also` are key groups with stored timers: they get a part even if it is empty."""
-        for queue in (self.event, self.processing):
+        for queue in self._held:
             queue.changes.cut(snapshot_id, since_completed_id, whole=True)
         return self.snapshot(also)
 
-    def snapshot_delta(self, snapshot_id: int, since_completed_id: int) -> CapturedTimers | None:
+    def snapshot_delta(self, snapshot_id: int, since_completed_id: int) -> TimerCapture | None:
         """Cut: capture the changes since the completed snapshot; None, without a cut, if they are not known."""
-        queues = (self.event, self.processing)
-        if not all(queue.changes.reaches(since_completed_id) for queue in queues):
+        if not all(queue.changes.reaches(since_completed_id) for queue in self._held):
             return None
         (event, removed_event), (processing, removed_processing) = (
-            queue.split(queue.changes.cut(snapshot_id, since_completed_id, whole=False)) for queue in queues
+            queue.split(queue.changes.cut(snapshot_id, since_completed_id, whole=False)) for queue in self._held
         )
         return self._captured(TimerLists(event, processing, removed_event, removed_processing))
 

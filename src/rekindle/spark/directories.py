@@ -8,6 +8,7 @@ directories that killed processes left, without comparing process ids, which are
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -15,7 +16,7 @@ import stat
 import tempfile
 from dataclasses import dataclass
 
-_ALIVE_FILE = "alive"
+from rekindle.runtime.copies_keeper import ALIVE_FILE
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,24 @@ def make_directory(kind: str, name: str, parent: str) -> OwnDirectory:
     return OwnDirectory(path, _lock(path))
 
 
+def share_directory(kind: str, name: str, parent: str) -> OwnDirectory:
+    """Make or open a directory in `parent` that several processes use, after removing those that none uses."""
+    remove_abandoned(kind, parent)
+    path = os.path.join(parent, kind + name)
+    while True:
+        with contextlib.suppress(FileNotFoundError):  # somebody has just removed it
+            os.makedirs(path, mode=0o700, exist_ok=True)
+            if not _is_ours(os.stat(path, follow_symlinks=False)):
+                raise PermissionError(errno.EPERM, "it belongs to another user", path)
+            alive = os.open(os.path.join(path, ALIVE_FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(alive, fcntl.LOCK_SH)
+            if os.stat(os.path.join(path, ALIVE_FILE)).st_ino == os.fstat(alive).st_ino:
+                return OwnDirectory(path, alive)
+            os.close(alive)
+
+
 def _lock(directory: str) -> int:
-    path = os.path.join(directory, _ALIVE_FILE)
+    path = os.path.join(directory, ALIVE_FILE)
     alive = os.open(f"{path}.new", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(alive, fcntl.LOCK_EX)
     # It gets its name once it is locked: another process may be looking for abandoned directories right now.
@@ -64,6 +81,6 @@ def _is_ours(status: os.stat_result) -> bool:
 
 
 def _remove_if_abandoned(directory: str) -> None:
-    with contextlib.suppress(OSError), open(os.path.join(directory, _ALIVE_FILE), "rb") as alive:
+    with contextlib.suppress(OSError), open(os.path.join(directory, ALIVE_FILE), "rb") as alive:
         fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(directory, ignore_errors=True)

@@ -25,7 +25,7 @@ from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.protocol import SlotLaunch, decode_launch, encode_launch
 from rekindle.runtime.guardian import READY_DESCRIPTOR, SIGNALLED, ancestors, process_of, refuse_other_systems
 from rekindle.spark import internals
-from rekindle.spark.directories import OwnDirectory, make_directory
+from rekindle.spark.directories import make_directory, share_directory
 from rekindle.spark.shuffle import package_path
 from rekindle.spark.worker_daemon import superfluous_zips
 from rekindle.system import how_it_ended
@@ -36,6 +36,8 @@ _ASK_AGAIN_S = 0.05
 _READY_DEADLINE_S = 60.0
 _ENDING_DEADLINE_S = 10.0
 _DIRECTORY_KIND = "rekindle-slot-"
+#: A job's folder for local copies of state; slots of all its attempts use it.
+_COPIES_KIND = "rekindle-copies-"
 _LOG_FILE = "slot.log"
 #: A unix socket's path has at most 107 bytes, the slot's own file names included.
 _LONGEST_PARENT = 70
@@ -159,7 +161,8 @@ def spawn(launch: SlotLaunch, package: str | None) -> SpawnedSlot:
     own = make_directory(_DIRECTORY_KIND, str(launch.slot), _parent_directory())
     try:
         launch = msgspec.structs.replace(launch, executor_pid=executor_pid(), directory=own.path)
-        spawned = _start(launch, own, package)
+        with _copies_of(launch) as (launch, locks):
+            spawned = _start(launch, (own.lock, *locks), package)
     except BaseException:
         own.remove()
         raise
@@ -167,8 +170,24 @@ def spawn(launch: SlotLaunch, package: str | None) -> SpawnedSlot:
     return spawned
 
 
-def _start(launch: SlotLaunch, own: OwnDirectory, package: str | None) -> SpawnedSlot:
-    directory = own.path
+@contextlib.contextmanager
+def _copies_of(launch: SlotLaunch) -> Iterator[tuple[SlotLaunch, tuple[int, ...]]]:
+    """The launch with the job's folder for local copies on this host, and the lock that its slot inherits."""
+    if launch.copies is None:
+        yield launch, ()
+        return
+    parent = launch.copies.folder or tempfile.gettempdir()
+    os.makedirs(parent, exist_ok=True)
+    shared = share_directory(_COPIES_KIND, launch.job_id, parent)
+    try:
+        copies = msgspec.structs.replace(launch.copies, folder=shared.path)
+        yield msgspec.structs.replace(launch, copies=copies), (shared.lock,)
+    finally:
+        shared.release_lock()
+
+
+def _start(launch: SlotLaunch, locks: tuple[int, ...], package: str | None) -> SpawnedSlot:
+    directory = launch.directory
     ready_read, ready_write = os.pipe()
     with open(os.path.join(directory, _LOG_FILE), "wb") as log:
         process = subprocess.Popen(
@@ -178,7 +197,7 @@ def _start(launch: SlotLaunch, own: OwnDirectory, package: str | None) -> Spawne
             stderr=log,
             cwd=directory,
             env=slot_environment(package, ready_write),
-            pass_fds=(ready_write, own.lock),
+            pass_fds=(ready_write, *locks),
             start_new_session=True,
         )
     os.close(ready_write)

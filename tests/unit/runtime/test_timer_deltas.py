@@ -7,15 +7,27 @@ from typing import Any
 import pytest
 
 from rekindle.runtime import timers as timers_module
-from rekindle.runtime.timers import CapturedTimers, InternalTimers, Timer
+from rekindle.runtime.state.rocksdb import stored_timer_queue
+from rekindle.runtime.timers import InternalTimers, Timer, TimerCapture
+from tests.keyed_backends import TIMERS
 
 GROUPS = 16
 MAX = 2**63 - 1
 Parts = list[tuple[int, bytes]]
 
 
+#: What makes the timers of the running test.
+kinds: list[str] = ["hashmap"]
+
+
+@pytest.fixture(autouse=True, params=TIMERS)
+def kind(request: pytest.FixtureRequest) -> str:
+    kinds[:] = [request.param]
+    return kinds[0]
+
+
 def timers(parts: Parts | None = None) -> InternalTimers:
-    made = InternalTimers(GROUPS, range(GROUPS))
+    made = TIMERS[kinds[0]](GROUPS, range(GROUPS))
     if parts is not None:
         made.restore(parts)
     return made
@@ -39,7 +51,7 @@ def change(some: InternalTimers, number: int) -> None:
     list(some.advance_watermark(number))
 
 
-def delta(some: InternalTimers, snapshot_id: int, since: int) -> CapturedTimers:
+def delta(some: InternalTimers, snapshot_id: int, since: int) -> TimerCapture:
     found = some.snapshot_delta(snapshot_id, since)
     assert found is not None
     return found
@@ -122,14 +134,15 @@ def test_before_a_whole_snapshot_no_delta_is_possible_and_nothing_is_kept() -> N
 
 
 def test_more_changes_than_timers_are_given_up_until_the_next_whole_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timers_module, "_CHANGES_ALLOWED", 10)
+    for module in (timers_module, stored_timer_queue):
+        monkeypatch.setattr(module, "CHANGES_ALLOWED", 10)
     some = timers()
-    some.register_event_time(0, "stays")
+    some.register_event_time(1000, "stays")
     some.snapshot_whole(1, None, ())
     some.event._most_changes = 10
     for number in range(1, 100):
         some.register_event_time(number, "k")
-        some.delete_event_time(number, "k")
+        assert list(some.advance_watermark(number)) == [(number, "k", None)]
         assert some.event.changes.open is None or len(some.event.changes.open) <= 14
     assert some.snapshot_delta(2, 1) is None
     parts = list(some.snapshot_whole(3, 1, range(GROUPS)).encode())

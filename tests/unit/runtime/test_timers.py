@@ -1,4 +1,4 @@
-"""The timer service: order of firing, deletion, namespaces, snapshots."""
+"""The timer service, in memory and on disk: order of firing, deletion, namespaces, snapshots."""
 
 from __future__ import annotations
 
@@ -14,12 +14,23 @@ from rekindle.key_groups import key_group_range
 from rekindle.runtime.key_bytes import canonical_bytes
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.timers import InternalTimers, Timer
+from tests.keyed_backends import TIMERS
 
 MAX = 2**63 - 1
 
 
+#: What makes the timers of the running test.
+kinds: list[str] = ["hashmap"]
+
+
+@pytest.fixture(autouse=True, params=TIMERS)
+def kind(request: pytest.FixtureRequest) -> str:
+    kinds[:] = [request.param]
+    return kinds[0]
+
+
 def timers(groups: range = range(128)) -> InternalTimers:
-    return InternalTimers(128, groups)
+    return TIMERS[kinds[0]](128, groups)
 
 
 def plain(due: Iterator[Timer]) -> list[tuple[int, Any]]:

@@ -23,16 +23,16 @@ PARTIAL_SUFFIX: Final = ".part"
 OWNER_ONLY: Final = 0o600
 #: The one option of a directory (`options_for`): permissions of its files, in octal digits.
 PERMISSIONS: Final = "permissions"
+_FULL: Final = {errno.EDQUOT, errno.EFBIG, errno.ENOSPC}
 # Errors that may go away with time, or once an administrator has looked after the disk.
 _RETRYABLE: Final = {
+    *_FULL,
     errno.EAGAIN,
     errno.EBUSY,
-    errno.EDQUOT,
     errno.EIO,
     errno.EMFILE,
     errno.ENFILE,
     errno.ENOMEM,
-    errno.ENOSPC,
     errno.ESTALE,
     errno.ETIMEDOUT,
 }
@@ -174,8 +174,9 @@ class LocalStore:
                 f"The checkpoint directory {self.directory} cannot be written ({reason}): make it writable for this "
                 "user, or name another one."
             ) from error
+        advice = " Free space there, or name another directory." if error.errno in _FULL else ""
         raise StoreError(
-            f"Cannot {verb} '{path}' in {self.directory}: {reason}.", retryable=error.errno in _RETRYABLE
+            f"Cannot {verb} '{path}' in {self.directory}: {reason}.{advice}", retryable=error.errno in _RETRYABLE
         ) from error
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rekindle.common.typeinfo import TypeInformation, Types
-from rekindle.common.watermark_strategy import NO_TIMESTAMP
+from rekindle.common.watermark_strategy import MAX_WATERMARK, NO_TIMESTAMP
 from rekindle.datastream.functions import ProcessJoinFunction
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.datastream.state import ListStateDescriptor, MapState, MapStateDescriptor
@@ -195,9 +195,7 @@ class IntervalJoinOperator(KeyedOperator, TwoInputs):
 
     def _move_to_current_bounds(self) -> None:
         """Move elements that were saved with other bounds to the buckets and timers of the current bounds."""
-        queue = self.timers.event
-        for timer in list(queue.all()):
-            queue.delete(*timer)
+        self.timers.event.drop_due(MAX_WATERMARK)
         for side in self._sides:
             for key in list(self.keyed.keys_with(side.descriptor().name)):
                 self.keyed.set_current_key(key)

@@ -22,6 +22,7 @@ from rekindle.datastream.state import (
 )
 from rekindle.runtime.state.change_tracking import Row
 from rekindle.runtime.state.inventory import Inventories
+from rekindle.runtime.state.key_index import KeyIndex
 from rekindle.runtime.state.keyed_state_format import GroupCapture
 from rekindle.runtime.state.ttl.layer import ExpiringRows
 
@@ -115,6 +116,9 @@ class KeyedStateBackend(ExpiringRows, Protocol):
 
     def aggregating_state(self, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         """A handle, the same for the same name; holds what was restored under that name."""
+
+    def new_index(self) -> KeyIndex:
+        """An index by key, which lies where the state lies; no snapshot holds it."""
 
     # -- snapshots ----------------------------------------------------------------------------------------------------
 

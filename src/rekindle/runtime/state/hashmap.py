@@ -19,6 +19,7 @@ from rekindle.runtime.state.current_key import NO_KEY, CurrentKey
 from rekindle.runtime.state.described_states import DescribedStates
 from rekindle.runtime.state.handles import RowListState, RowMapState
 from rekindle.runtime.state.inventory import Inventories
+from rekindle.runtime.state.key_index import HeldIndex
 from rekindle.runtime.state.keyed_state_format import CapturedDelta, GroupCapture, StatePart, decode_part
 from rekindle.runtime.state.spec import Codec, StateSpec
 from rekindle.runtime.state.ttl.cleanup import CleaningFront
@@ -210,6 +211,10 @@ class HashMapKeyedBackend(DescribedStates, CurrentKey):
         rows = self._groups[group]
         assert row[ROW_KEY] not in rows, f"two rows for key {row[ROW_KEY]!r}"
         rows[row[ROW_KEY]] = row
+
+    def new_index(self) -> HeldIndex:
+        """An index by key, in memory."""
+        return HeldIndex()
 
     def list_handle(self, column: int) -> RowListState:
         """The handle of a list state over a column."""

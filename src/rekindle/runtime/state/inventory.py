@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from rekindle.checkpoint.compaction import RULES, Inventory, RewriteRules, Rewrites, due
 from rekindle.checkpoint.manifest import SubtaskState
@@ -35,12 +35,17 @@ class Inventories:
 
     def recorder(
         self, snapshot_id: int, base_id: int | None, keys: Mapping[int, int]
-    ) -> Callable[[SubtaskState], None]:
-        """The function that the uploading thread calls once the snapshot is written, before it acknowledges."""
+    ) -> Callable[[SubtaskState], Iterable[str]]:
+        """The function that the uploading thread calls once the snapshot is written, before it acknowledges.
+
+        It tells the files that the subtask's whole state consists of.
+        """
         base = self._base(base_id) if base_id is not None else None
 
-        def record(written: SubtaskState) -> None:
-            self._inventories[snapshot_id] = (base or Inventory()).after(written, keys, self._rules)
+        def record(written: SubtaskState) -> Iterable[str]:
+            inventory = (base or Inventory()).after(written, keys, self._rules)
+            self._inventories[snapshot_id] = inventory
+            return inventory.file_bytes
 
         return record
 

@@ -1,4 +1,4 @@
-"""Make the keyed backends of a slot's operators: all in memory, or all in the slot's RocksDB."""
+"""Make the keyed backends and timers of a slot's operators: all in memory, or all in the slot's RocksDB."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
 from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend, RocksPlace
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
+from rekindle.runtime.state.rocksdb.stored_timers import StoredTimers, TimerPlace
+from rekindle.runtime.state.rocksdb.timer_shares import TimerLimits
 from rekindle.runtime.state.spec import Codec
+from rekindle.runtime.timers import InternalTimers
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class KeyedBackends:
         self._settings = settings
         self._folder = folder
         self._operators = max(1, operators)
+        self._shares = MemoryShares.of(settings.managed_bytes)
         self._made = 0
         self._database: ScratchDatabase | None = None
         self._lock = threading.Lock()
@@ -66,15 +70,32 @@ class KeyedBackends:
             key_group_of=shape.key_group_of,
         )
 
+    def create_timers(
+        self, max_parallelism: int, key_groups: range, key_codec: Codec, *, allow_pickle: bool
+    ) -> InternalTimers:
+        """Make the timers of an operator."""
+        if not self.on_disk:
+            return InternalTimers(max_parallelism, key_groups, key_codec=key_codec, allow_pickle=allow_pickle)
+        return StoredTimers(
+            max_parallelism, key_groups, self._timer_place(), key_codec=key_codec, allow_pickle=allow_pickle
+        )
+
     def _place(self) -> RocksPlace:
-        shares = MemoryShares.of(self._settings.managed_bytes)
+        shares, operators = self._shares, self._operators
+        database, number = self._database_and_number()
+        return RocksPlace(database, number, shares.row_bytes // operators, shares.log_bytes // operators)
+
+    def _timer_place(self) -> TimerPlace:
+        database, number = self._database_and_number()
+        return TimerPlace(database, number, TimerLimits.of(self._shares.timer_bytes // self._operators))
+
+    def _database_and_number(self) -> tuple[ScratchDatabase, int]:
+        """The slot's database, and a number of which nobody else has entries in it."""
         with self._lock:
             if self._database is None:
-                self._database = ScratchDatabase(self._scratch_folder(), shares)
+                self._database = ScratchDatabase(self._scratch_folder(), self._shares)
             self._made += 1
-            return RocksPlace(
-                self._database, self._made, shares.row_bytes // self._operators, shares.log_bytes // self._operators
-            )
+            return self._database, self._made
 
     def _scratch_folder(self) -> Path:
         """The folder of the database: in the slot's directory, or in the one that the user chose."""

@@ -1,7 +1,8 @@
 """Merged windows of a key, and where their contents lie.
 
 The contents of merged windows stay in the row of one of them: its namespace is the *state namespace* of the merged
-window. A column of that row names the merged window. An index by key is kept in memory and rebuilt at a restore.
+window. A column of that row names the merged window. An index by key lies where the state lies, in memory or on disk;
+a restore builds it anew.
 """
 
 from __future__ import annotations
@@ -86,18 +87,21 @@ class MergingWindows:
         self._assigner: MergingWindowAssigner[Any, Any] = operator.operation.assigner
         self._pack, self._unpack = operator.namespaces.pack, operator.namespaces.unpack
         self._column = MergedWindowColumn(operator.keyed)
-        #: key -> window -> state namespace
-        self._windows: dict[Any, dict[Namespace, Namespace]] = {}
+        self._index = operator.keyed.new_index()
         for key, namespace, state, _ in self._column.restored():
-            self._windows.setdefault(key, {})[namespace] = state
+            self._index.put(key, self._windows_of(key) | {namespace: state})
+
+    def _windows_of(self, key: Any) -> dict[Namespace, Namespace]:
+        """The windows of a key, with their state namespaces."""
+        return self._index.get(key) or {}
 
     def state_of(self, key: Any, namespace: Namespace) -> Namespace | None:
         """Return the state namespace of a window; None if there is no such window."""
-        return self._windows.get(key, {}).get(namespace)
+        return self._windows_of(key).get(namespace)
 
     def add(self, key: Any, window: Any, on_merge: OnMerge) -> AddedWindow:
         """Merge a window with the windows of the key that it meets; return the resulting window."""
-        windows = self._windows.get(key, {})
+        windows = self._windows_of(key)
         merges = _Merges()
         self._assigner.merge_windows([*map(self._unpack, windows), window], merges)
         added = self._pack(window)
@@ -128,15 +132,16 @@ class MergingWindows:
         for old, _ in known:
             del windows[old]
         windows[namespace] = states[0]
-        operator = self._operator
-        target = operator.row_of(key, states[0])
+        self._index.put(key, windows)
+        operator, contents = self._operator, self._operator.contents
         for state in states[1:]:
             source = operator.row_of(key, state)
-            if operator.contents.present(source):
-                operator.contents.merge(target, operator.contents.raw(source))
-                operator.contents.clear(source)
+            if contents.present(source):
+                # Not kept from one window to the next: a backend on disk drops rows that were not asked for lately.
+                contents.merge(operator.row_of(key, states[0]), contents.raw(source))
+                contents.clear(source)
             self._column.set(source, None)
-        self._column.set(target, namespace)
+        self._column.set(operator.row_of(key, states[0]), namespace)
         return states[0]
 
     def _check_end(self, window: Any) -> None:
@@ -154,14 +159,14 @@ class MergingWindows:
 
     def persist(self, key: Any, added: AddedWindow) -> None:
         """Register a window that has got its first element."""
-        windows = self._windows.setdefault(key, {})
+        windows = self._windows_of(key)
         if added.namespace not in windows:
             windows[added.namespace] = added.state
+            self._index.put(key, windows)
             self._column.set(self._operator.row_of(key, added.state), added.namespace)
 
     def retire(self, key: Any, namespace: Namespace) -> None:
         """Remove a window."""
-        windows = self._windows[key]
+        windows = self._windows_of(key)
         self._column.set(self._operator.row_of(key, windows.pop(namespace)), None)
-        if not windows:
-            del self._windows[key]
+        self._index.put(key, windows or None)

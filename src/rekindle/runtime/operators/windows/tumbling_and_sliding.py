@@ -26,7 +26,7 @@ from rekindle.runtime.operators.windows.firing_order import Deadlines, in_firing
 from rekindle.runtime.operators.windows.namespaces import SHARED, Namespace
 from rekindle.runtime.operators.windows.window_operator import WindowOperator
 from rekindle.runtime.state.change_tracking import ROW_KEY, Row
-from rekindle.runtime.timers import TimerQueue
+from rekindle.runtime.timers import DomainTimers
 
 #: A range that contains no time.
 _NO_TIMES: Final = (MAX_WATERMARK, MIN_WATERMARK)
@@ -60,7 +60,7 @@ class AlignedWindowOperator(WindowOperator, PreparesSnapshot):
         self._size, self._slide, self._offset = assigner.size, assigner.slide, assigner.offset
         self.shares_elements = self._size > self._slide
         super().__init__(node, context, operation, selector)
-        self._queue: TimerQueue = self.timers.event if self.event_time else self.timers.processing
+        self._queue: DomainTimers = self.timers.event if self.event_time else self.timers.processing
         self._panes: dict[Namespace, Pane] = {}
         self._deadlines: Deadlines[Pane] = Deadlines()
         #: The panes of every time from `_low` to before `_high`; none of these panes has ended.

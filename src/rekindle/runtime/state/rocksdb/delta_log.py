@@ -3,26 +3,31 @@
 A part is a log: a key may stand in it several times. So the changes of each cut stay as they were captured, in a
 segment, until a snapshot completes, and a delta is the segments since the completed one, one after the other. Rows that
 leave the cache write their change into the open segment; above a limit it goes to a file.
+
+While snapshots keep failing, segments pile up. Above the share of memory they go to files, and once they weigh more
+than the state itself they are dropped: their key groups are *forgotten*, and the next snapshot writes these whole.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Protocol
-from uuid import uuid4
 
 import msgspec
 
-from rekindle.errors import RekindleError, StateBackendError
+from rekindle.errors import RekindleError
 from rekindle.runtime.state.keyed_state_format import CapturedState, StatePart
+from rekindle.runtime.state.rocksdb.group_spill import GroupSpill
 from rekindle.runtime.state.spec import Codec
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_parts = msgspec.msgpack.Decoder(list[StatePart]).decode
 #: What an operation costs beside its bytes.
 _OPERATION_BYTES: Final = 120
+#: More segments than these cost more than key groups that are written whole.
+_MOST_SEGMENTS: Final = 128
 
 
 class Operations(Protocol):
@@ -30,48 +35,6 @@ class Operations(Protocol):
 
     def part(self) -> StatePart:
         """Encode them."""
-
-
-class _SpillFile:
-    """Encoded parts that wait on the local disk."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / f"delta-{uuid4().hex[:12]}"
-        self._places: dict[int, list[tuple[int, int]]] = {}
-        self._length = 0
-
-    def append(self, parts: Iterable[tuple[int, list[StatePart]]]) -> None:
-        """Add the parts of key groups."""
-        try:
-            with self._path.open("ab") as file:
-                for group, states in parts:
-                    data = _encode(states)
-                    file.write(data)
-                    self._places.setdefault(group, []).append((self._length, len(data)))
-                    self._length += len(data)
-        except OSError as error:
-            raise StateBackendError(f"Changes of state cannot be written to {self._path}: {error}.") from error
-
-    def groups(self) -> Iterable[int]:
-        """The key groups that have parts here."""
-        return self._places
-
-    def parts(self, group: int) -> Iterator[StatePart]:
-        """The parts of a key group, in order."""
-        places = self._places.get(group)
-        if not places:
-            return
-        try:
-            with self._path.open("rb") as file:
-                for offset, length in places:
-                    file.seek(offset)
-                    yield from _decode_parts(file.read(length))
-        except (OSError, msgspec.DecodeError) as error:
-            raise StateBackendError(f"Changes of state cannot be read from {self._path}: {error}.") from error
-
-    def remove(self) -> None:
-        """Remove the file."""
-        self._path.unlink(missing_ok=True)
 
 
 class Segment:
@@ -83,7 +46,7 @@ class Segment:
         self._folder = folder
         self._key_codec = key_codec
         self._waiting: dict[tuple[int, int], Operations] = {}
-        self._file: _SpillFile | None = None
+        self._file: GroupSpill | None = None
         self._captured: dict[int, list[CapturedState]] = {}
         self._encoded: dict[int, list[StatePart]] = {}
         self._lock = threading.Lock()
@@ -101,9 +64,7 @@ class Segment:
     def add_part(self, group: int, part: StatePart) -> None:
         """Add encoded operations."""
         self.spill()
-        if self._file is None:
-            self._file = _SpillFile(self._folder)
-        self._file.append([(group, [part])])
+        self._spill_file().append([(group, _encode([part]))])
 
     def grow(self, operations: int, size: int) -> None:
         """Count what was added."""
@@ -113,18 +74,21 @@ class Segment:
         """Write what waits in memory to a file."""
         if not self._waiting:
             return
-        if self._file is None:
-            self._file = _SpillFile(self._folder)
-        self._file.append(self._parts_in_memory())
+        self._spill_file().append(self._parts_in_memory())
         self._waiting.clear()
         self.bytes = 0
 
-    def _parts_in_memory(self) -> Iterator[tuple[int, list[StatePart]]]:
+    def _spill_file(self) -> GroupSpill:
+        if self._file is None:
+            self._file = GroupSpill(self._folder, "Changes of state")
+        return self._file
+
+    def _parts_in_memory(self) -> Iterator[tuple[int, bytes]]:
         by_group: dict[int, list[Operations]] = {}
         for (group, _), operations in self._waiting.items():
             by_group.setdefault(group, []).append(operations)
         for group, each in by_group.items():
-            yield group, [operations.part() for operations in each]
+            yield group, _encode([operations.part() for operations in each])
 
     # -- once it is sealed --------------------------------------------------------------------------------------------
 
@@ -142,32 +106,61 @@ class Segment:
 
     def parts(self, group: int) -> list[StatePart]:
         """The operations of a key group, in order; on any thread."""
+        self._encode(group)
         with self._lock:
-            spilled = list(self._file.parts(group)) if self._file is not None else []
-            if group not in self._encoded:
-                waiting = [each for (at, _), each in self._waiting.items() if at == group]
-                captured = self._captured.get(group, ())
-                encoded = [operations.part() for operations in waiting]
-                self._encoded[group] = encoded + [state.encode(self._key_codec) for state in captured]
-                for key in [key for key in self._waiting if key[0] == group]:
-                    del self._waiting[key]
-                self._captured.pop(group, None)
-            return spilled + self._encoded[group]
+            spilled = self._spilled_parts(group)
+            return spilled + self._encoded.get(group, [])
 
-    def drop(self) -> None:
-        """Remove what it holds on the disk."""
-        if self._file is not None:
-            self._file.remove()
+    def _spilled_parts(self, group: int) -> list[StatePart]:
+        if self._file is None:
+            return []
+        try:
+            return [part for piece in self._file.pieces(group) for part in _decode_parts(piece)]
+        except msgspec.DecodeError as error:
+            raise self._file.failed("read from", error) from error
+
+    def _encode(self, group: int) -> None:
+        with self._lock:
+            waiting = [key for key in self._waiting if key[0] == group]
+            parts = [self._waiting[key].part() for key in waiting]
+            parts += [state.encode(self._key_codec) for state in self._captured.get(group, ())]
+            if parts:
+                self._encoded.setdefault(group, []).extend(parts)
+            for key in waiting:
+                del self._waiting[key]
+            self._captured.pop(group, None)
+
+    def encode(self) -> int:
+        """Encode what is not yet encoded; return the bytes in memory."""
+        for group in self.groups():
+            self._encode(group)
+        with self._lock:
+            return sum(len(part.keys) + len(part.operations) for parts in self._encoded.values() for part in parts)
+
+    def spill_encoded(self) -> None:
+        """Move the encoded operations to a file."""
+        with self._lock:
+            if any(self._encoded.values()):
+                self._spill_file().append((group, _encode(parts)) for group, parts in self._encoded.items())
+            self._encoded.clear()
+
+    @property
+    def bytes_on_disk(self) -> int:
+        """The length of its file."""
+        return self._file.length if self._file is not None else 0
 
 
 class DeltaLog:
     """The open segment, and the sealed ones of snapshots that are not completed."""
 
-    def __init__(self, folder: Path, key_codec: Codec, most_bytes: int) -> None:
+    def __init__(self, folder: Path, key_codec: Codec, most_bytes: int, state_bytes: Callable[[], int]) -> None:
+        """`most_bytes` are the log's share of memory, `state_bytes` tells about the size of the whole state."""
         self._folder = folder
         self._key_codec = key_codec
         self._most_bytes = most_bytes
+        self._state_bytes = state_bytes
         self._sealed: list[Segment] = []
+        self._forgotten: dict[int, int] = {}  # key group -> the newest snapshot whose changes were dropped
         self.open = Segment(folder, key_codec)
 
     def bound(self) -> None:
@@ -175,14 +168,33 @@ class DeltaLog:
         if self.open.bytes > self._most_bytes:
             self.open.spill()
 
-    def cut(
-        self, snapshot_id: int, since_completed_id: int | None, captured: dict[int, list[CapturedState]]
-    ) -> Sequence[Segment]:
-        """Seal the open segment; return all segments since the completed snapshot."""
+    def bound_sealed(self, since_completed_id: int | None) -> frozenset[int]:
+        """Bound what snapshots that did not complete have left; return the key groups that must be written whole.
+
+        Call it before `cut`.
+        """
         if since_completed_id is not None:
             self.completed(since_completed_id)
-        if self._sealed and (self._sealed[-1].snapshot_id or 0) >= snapshot_id:
-            raise RekindleError(f"Snapshot {snapshot_id} was asked for after snapshot {self._sealed[-1].snapshot_id}.")
+        in_memory = sum(segment.encode() for segment in self._sealed)
+        if in_memory > self._most_bytes:
+            for segment in self._sealed:
+                segment.spill_encoded()
+        size = sum(segment.bytes_on_disk for segment in self._sealed) + min(in_memory, self._most_bytes)
+        if len(self._sealed) >= _MOST_SEGMENTS or size > self._most_bytes + self._state_bytes():
+            self._drop_sealed()
+        return frozenset(self._forgotten)
+
+    def _drop_sealed(self) -> None:
+        for segment in self._sealed:  # oldest first
+            assert segment.snapshot_id is not None
+            self._forgotten.update(dict.fromkeys(segment.groups(), segment.snapshot_id))
+        self._sealed = []
+
+    def cut(self, snapshot_id: int, captured: dict[int, list[CapturedState]]) -> Sequence[Segment]:
+        """Seal the open segment; return the segments since the completed snapshot that are not dropped."""
+        newest = self._sealed[-1].snapshot_id or 0 if self._sealed else max(self._forgotten.values(), default=0)
+        if newest >= snapshot_id:
+            raise RekindleError(f"Snapshot {snapshot_id} was asked for after snapshot {newest}.")
         self.open.seal(snapshot_id, captured)
         self._sealed.append(self.open)
         self.open = Segment(self._folder, self._key_codec)
@@ -190,15 +202,10 @@ class DeltaLog:
 
     def completed(self, snapshot_id: int) -> None:
         """Drop the segments of a completed snapshot and of older ones."""
-        kept = [segment for segment in self._sealed if (segment.snapshot_id or 0) > snapshot_id]
-        for segment in self._sealed:
-            if segment not in kept:
-                segment.drop()
-        self._sealed = kept
+        self._sealed = [segment for segment in self._sealed if (segment.snapshot_id or 0) > snapshot_id]
+        self._forgotten = {group: newest for group, newest in self._forgotten.items() if newest > snapshot_id}
 
     def forget(self) -> None:
         """Drop all changes."""
-        for segment in (*self._sealed, self.open):
-            segment.drop()
-        self._sealed = []
+        self._sealed, self._forgotten = [], {}
         self.open = Segment(self._folder, self._key_codec)

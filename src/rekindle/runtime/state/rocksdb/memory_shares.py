@@ -1,4 +1,4 @@
-"""How a slot's memory for keyed state is divided: decoded rows, RocksDB's blocks and write buffers, deltas."""
+"""How a slot's memory for keyed state is divided: decoded rows, timers, RocksDB's blocks and write buffers, deltas."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ class MemoryShares:
 
     >>> shares = MemoryShares.of(64 << 20)
     >>> shares.row_bytes >> 20, shares.block_cache_bytes >> 20, shares.write_buffer_bytes >> 20, shares.log_bytes >> 20
-    (32, 16, 4, 4)
+    (28, 16, 4, 4)
     """
 
     #: Decoded rows, of all operators together.
     row_bytes: int
+    #: Timers that fire next and changes of timers, of all operators together.
+    timer_bytes: int
     block_cache_bytes: int
     write_buffer_bytes: int
     write_buffers: int
@@ -31,7 +33,8 @@ class MemoryShares:
         """Divide a budget; less than a few megabytes cannot be divided."""
         budget = max(budget_bytes, _LEAST_BYTES)
         return cls(
-            row_bytes=budget // 2,
+            row_bytes=budget * 7 // 16,
+            timer_bytes=budget // 16,
             block_cache_bytes=budget // 4,
             write_buffer_bytes=budget // 16,
             write_buffers=_WRITE_BUFFERS,

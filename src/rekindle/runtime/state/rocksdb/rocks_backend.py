@@ -24,11 +24,13 @@ from rekindle.runtime.state.described_states import DescribedStates
 from rekindle.runtime.state.inventory import Inventories
 from rekindle.runtime.state.keyed_state_format import CapturedState, GroupCapture
 from rekindle.runtime.state.rocksdb.delta_log import DeltaLog
+from rekindle.runtime.state.rocksdb.entry_keys import ungrouped_prefix
 from rekindle.runtime.state.rocksdb.part_loading import PartLoader, RestoredParts
 from rekindle.runtime.state.rocksdb.rocks_lists import RocksListState, StoredLists
 from rekindle.runtime.state.rocksdb.rocks_maps import RocksMapState, StoredMaps
 from rekindle.runtime.state.rocksdb.row_cache import RowCache
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
+from rekindle.runtime.state.rocksdb.stored_index import VALUE_BYTES, StoredIndex
 from rekindle.runtime.state.rocksdb.stored_states import StatePlace, StoredState, StoredValues
 from rekindle.runtime.state.rocksdb.whole_capture import LoggedDelta, ScannedGroup, keys_of
 from rekindle.runtime.state.spec import Codec, StateKind, StateSpec
@@ -40,6 +42,7 @@ StateT = TypeVar("StateT", bound=State)
 
 _DEFAULTS: Final = KeyedStateOptions()
 _SWEPT_ROWS: Final = 256
+_INDEX_SHARE: Final = 1 / 8
 #: The open generation is rid of rows that have left the cache when they are such a part of the rows in it.
 _GONE_SHARE: Final = 8
 _STORED: Final[dict[StateKind, type[StoredState]]] = {StateKind.LIST: StoredLists, StateKind.MAP: StoredMaps}
@@ -75,13 +78,14 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         self.generation = ChangeSet()
         self.database = place.database
         self._operator = place.operator
+        self._indexes = 0
         self._max_parallelism = max_parallelism
         self._key_group_of = key_group_of or self._plain_key_group
         self._allow_pickle = options.allow_pickle
         self._key_codec = key_codec or value_codec_for(None, allow_pickle=options.allow_pickle)
         self._states: dict[str, StoredState] = {}
         self._tracks = options.track_changes
-        self.log = DeltaLog(place.database.folder, self._key_codec, place.log_bytes)
+        self.log = DeltaLog(place.database.folder, self._key_codec, place.log_bytes, self.database.live_bytes)
         self._cache = RowCache(self, place.row_bytes)
         self.front = self._cache.front
         self._counts: dict[int, int] = dict.fromkeys(key_groups, 0)
@@ -311,6 +315,13 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
             if whole is not None:
                 self.log.open.add_part(group, whole)
 
+    def new_index(self) -> StoredIndex:
+        """An index by key, on disk; it takes its memory from the rows."""
+        prefix = ungrouped_prefix(self._operator, self._indexes)
+        self._indexes += 1
+        values = max(self._cache.least_rows, self._cache.lend(_INDEX_SHARE) // VALUE_BYTES)
+        return StoredIndex(self.database, prefix, value_codec_for(None, allow_pickle=False), values)
+
     def list_handle(self, column: int) -> RocksListState:
         """The handle of a list state over a column."""
         return RocksListState(self, column)
@@ -347,9 +358,9 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
     ) -> LoggedDelta:
         """Cut: capture the changes since the completed snapshot, and the key groups in `whole` as a whole."""
         self._check_restored()
-        groups = list(whole)
+        groups = sorted({*whole, *self.log.bound_sealed(since_completed_id)})
         rewritten = self._scanned(groups) if groups else []
-        segments = self.log.cut(snapshot_id, since_completed_id, self._captured())
+        segments = self.log.cut(snapshot_id, self._captured())
         self.generation = ChangeSet()
         return LoggedDelta(segments, rewritten)
 
@@ -357,7 +368,8 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         """Cut: capture everything, for a snapshot without a base."""
         captured = self.snapshot_aside(snapshot_id)
         if self._tracks:
-            self.log.cut(snapshot_id, None, self._captured())
+            self.log.bound_sealed(None)
+            self.log.cut(snapshot_id, self._captured())
             self.generation = ChangeSet()
         return captured
 

@@ -100,6 +100,13 @@ class RowCache:
         self._encoded_bytes += (mean - self._encoded_bytes) * min(1.0, rows / _SIZED_ROWS)
         self._half = self._rows_per_generation()
 
+    def lend(self, share: float) -> int:
+        """Give a share of the memory away; return its bytes."""
+        lent = int(self._most_bytes * share)
+        self._most_bytes -= lent
+        self._half = self._rows_per_generation()
+        return lent
+
     def rows(self) -> Iterator[Row]:
         """The rows in memory."""
         yield from self.front.values()

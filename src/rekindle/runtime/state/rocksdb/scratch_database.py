@@ -20,11 +20,14 @@ Write = tuple[bytes, bytes | None]
 #: Entries with their keys.
 Entries = Iterable[tuple[bytes, bytes]]
 
+#: How RocksDB's message ends when a write would have to wait; other messages have paths in them.
+_STALLED: Final = "Write stall"
 _entry_key = itemgetter(0)
 _STALL_PAUSE_S: Final = 0.02
 _BLOCK_BYTES: Final = 8 << 10
 _METADATA_BLOCK_BYTES: Final = 4 << 10
 _BLOOM_BITS: Final = 10
+_LIVE_BYTES: Final = ("rocksdb.estimate-live-data-size", "rocksdb.cur-size-all-mem-tables")
 _READAHEAD_BYTES: Final = 2 << 20
 _FILES_AT_ONCE: Final = 64
 _LEVEL_BUFFERS: Final = 16
@@ -113,7 +116,7 @@ class ScratchDatabase:
                 self._database.write(self._batch(ordered), self._writing)
                 return
             except Exception as error:
-                if "stall" not in str(error).lower():
+                if not str(error).endswith(_STALLED):
                     raise self._failed("be written", error) from error
                 time.sleep(_STALL_PAUSE_S)  # compaction catches up; the failed batch has been consumed
 
@@ -138,11 +141,14 @@ class ScratchDatabase:
         except Exception as error:
             raise self._failed("be read", error) from error
 
-    def scan(self, prefix: bytes, view: Any = None) -> Iterator[tuple[bytes, bytes]]:
-        """The entries whose key begins so, in order, as of the first one, or of the view."""
+    def scan(self, prefix: bytes, view: Any = None, begin: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """The entries whose key begins so, in order, as of the first one, or of the view.
+
+        `begin`: where after the prefix to begin. Entries removed before it cost nothing then.
+        """
         entries = self.view() if view is None else view
         try:
-            entries.seek(prefix)
+            entries.seek(prefix + begin)
             while entries.valid():
                 key = entries.key()
                 if not key.startswith(prefix):
@@ -214,6 +220,14 @@ class ScratchDatabase:
     def folder(self) -> Path:
         """The folder of the database; other scratch files may lie in it."""
         return self._folder
+
+    def live_bytes(self) -> int:
+        """About the bytes of its entries, on the disk and in its write buffers."""
+        try:
+            sizes = [self._database.property_int_value(name) or 0 for name in _LIVE_BYTES]
+        except Exception as error:
+            raise self._failed("be read", error) from error
+        return sum(sizes)
 
     def close(self) -> None:
         """Close the database and remove its folder."""
