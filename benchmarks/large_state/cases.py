@@ -85,7 +85,7 @@ def plan(most_keys: int, tight_mb: int, roomy_mb: int, records: int) -> Plan:
         "tight": LoopCase("state 10× the budget, Zipf", both, keys, Access.ZIPF, tight_mb, records),
         "alone": LoopCase("the same, RocksDB alone", ("rocksdb",), keys, Access.ZIPF, tight_mb, records),
         "uniform": LoopCase("state 10× the budget, uniform", both, keys, Access.UNIFORM, tight_mb, records // 2),
-        "hot": LoopCase("hot keys, all in the cache", both, keys // 5, Access.HOT, 2 * tight_mb, records),
+        "hot": LoopCase("hot keys, all in the cache", both, keys // 5, Access.HOT, max(64, tight_mb), records),
         "few_keys": LoopCase("few keys, an eighth cached", ("rocksdb",), FEW_KEYS, Access.ZIPF, 8, records),
         "many_keys": LoopCase("many keys, an eighth cached", ("rocksdb",), keys, Access.ZIPF, share_mb, records),
     }

@@ -32,6 +32,7 @@ _READAHEAD_BYTES: Final = 2 << 20
 _FILES_AT_ONCE: Final = 64
 #: Fewer bytes than this are cheaper to write than to ingest as a file.
 _FILE_BYTES: Final = 128 << 10
+_LEVEL_BUFFERS: Final = 16
 _MISSING: Final = (
     "State backend 'rocksdb' needs the package rocksdict, which is not installed: run pip install 'rekindle[rocksdb]', "
     "or leave out state.backend.type."
@@ -96,6 +97,8 @@ class ScratchDatabase:
         options.set_max_write_buffer_number(shares.write_buffers)
         options.set_compression_type(package.DBCompressionType.none())
         options.set_level_compaction_dynamic_level_bytes(True)
+        # Else state that is small beside RocksDB's 256 MB is one level, which every few flushes rewrite whole.
+        options.set_max_bytes_for_level_base(_LEVEL_BUFFERS * shares.write_buffer_bytes)
         options.set_max_background_jobs(2)
         # Compaction reads every input file through a buffer of its own, which no share counts.
         options.set_compaction_readahead_size(min(_READAHEAD_BYTES, shares.write_buffer_bytes // 8))
