@@ -112,6 +112,7 @@ def test_files_of_changes_go_when_their_snapshot_is_complete(database: ScratchDa
     assert captured is not None
     some.snapshot_completed(7)
     assert sum(len(data) for _, data in captured.encode()) > 0  # an upload that is under way goes on
+    del captured
     assert spilled(database) == []
 
 
