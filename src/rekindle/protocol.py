@@ -139,7 +139,10 @@ class Deployed(Message, frozen=True):
 
 
 class SlotHeartbeat(Message, frozen=True):
-    """The slot is alive."""
+    """The slot is alive: its resident memory, and the processor time that it has used so far."""
+
+    memory_bytes: int = 0
+    cpu_s: float = 0.0
 
 
 class Ready(Message, frozen=True):

@@ -9,6 +9,7 @@ from typing import TextIO
 
 from rekindle.clock import Clock
 from rekindle.coordinator.epoch_rules import EpochSummary
+from rekindle.coordinator.observer import JobObserver
 from rekindle.protocol import LogLine
 
 
@@ -36,7 +37,7 @@ _SANE_MS = 2**62
 _DAY_S = 86_400
 
 
-class Progress:
+class Progress(JobObserver):
     """Shows records in and out per second, the epoch, and the lag of the watermark."""
 
     def __init__(self, job_name: str, mode: str, clock: Clock, stream: TextIO | None = None) -> None:

@@ -10,20 +10,21 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from rekindle.common.checkpoint_statistics import CheckpointOverview
 from rekindle.common.job_execution_result import JobExecutionResult
 from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.attempt import Attempt
-from rekindle.coordinator.attempt_spec import AttemptObserver, AttemptSettings, AttemptSpec, PartitionedInput
+from rekindle.coordinator.attempt_spec import AttemptSettings, AttemptSpec, PartitionedInput
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.requests import mapped
 from rekindle.coordinator.checkpoints.types import CheckpointKind
 from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.coordinator.lifecycle import may_follow
+from rekindle.coordinator.observer import JobObserver, Observers
 from rekindle.coordinator.restart import FailureHistory, GiveUp, RestartStrategy
 from rekindle.coordinator.results import ResultReceiver
 from rekindle.errors import (
@@ -71,12 +72,6 @@ class JobSpec:
     decode_rows: Callable[[list[bytes]], list[Any]]
 
 
-class Observer(AttemptObserver, Protocol):
-    """Is called when an attempt starts, after each epoch, and once when the job ends; must not block."""
-
-    def on_ended(self) -> None: ...
-
-
 class LatestMetrics:
     """The latest reading of each metric of the current or last attempt; readable from any thread."""
 
@@ -98,10 +93,24 @@ class LatestMetrics:
         return list(self._readings.values())
 
 
-class JobMaster:
-    """Runs a job on its own thread. Implements `common.job_client.JobHandle` and `attempt_spec.AttemptObserver`."""
+class _AttemptWatch(JobObserver):
+    """What the job master itself has to know of its attempts."""
 
-    def __init__(self, spec: JobSpec, cluster: Cluster, observer: Observer) -> None:
+    def __init__(self, on_started: Callable[[], None], metrics: LatestMetrics) -> None:
+        self._on_started = on_started
+        self._metrics = metrics
+
+    def on_started(self) -> None:
+        self._on_started()
+
+    def on_epoch(self, summary: EpochSummary) -> None:
+        self._metrics.update(summary.metrics)
+
+
+class JobMaster:
+    """Runs a job on its own thread. Implements `common.job_client.JobHandle`."""
+
+    def __init__(self, spec: JobSpec, cluster: Cluster, observer: JobObserver) -> None:
         self._spec = spec
         self._checkpointing = spec.checkpointing
         self._cluster = cluster
@@ -120,6 +129,7 @@ class JobMaster:
         spec.checkpointing.on_cut = self._receiver.on_cut
         spec.checkpointing.on_completed = self._receiver.on_completed
         spec.checkpointing.requests.on_request = self._wake
+        spec.checkpointing.tracker.on_change = observer.on_checkpoint
         self._thread = threading.Thread(target=self._run, name=f"job master {spec.plan.job_name}", daemon=True)
 
     def start(self) -> JobMaster:
@@ -219,6 +229,7 @@ class JobMaster:
             error = self._run_attempts()
         except BaseException as unexpected:  # the job's future must be completed whatever happens
             error = unexpected
+            self._tell_failure(unexpected)
         if error is None:
             self._move(JobStatus.FINISHED)
         elif isinstance(error, JobCancelledError):
@@ -234,6 +245,7 @@ class JobMaster:
                     clean_up()
                 except Exception as late:
                     _LOG.warning("Job '%s': cleaning up failed: %s", self._spec.plan.job_name, late)
+            self._observer.on_over()
         finally:
             self._receiver.queue.end(error)
             if error is not None:
@@ -259,6 +271,7 @@ class JobMaster:
                     _LOG.info("Job '%s' failed while it was cancelled: %s", self._spec.plan.job_name, error)
                     return self._cancellation()
                 if _is_final(error):
+                    self._tell_failure(error)
                     return error
                 self._receiver.drop_held()
                 self._checkpointing.failed(str(error))
@@ -266,8 +279,10 @@ class JobMaster:
                 if isinstance(decision, GiveUp):
                     if history.restarts:
                         error.add_note(decision.reason)
+                    self._tell_failure(error)
                     return error
                 history = decision.history
+                self._observer.on_failure(error, decision.delay_ms)
                 name = self._spec.plan.job_name
                 _LOG.warning("Job '%s' failed, restart in %d ms: %s", name, decision.delay_ms, error)
                 self._move(JobStatus.RESTARTING)
@@ -275,6 +290,11 @@ class JobMaster:
                     return self._cancellation()
             except BaseException as error:
                 return error
+
+    def _tell_failure(self, error: BaseException) -> None:
+        """Tell of a failure after which the job ends; a cancellation is none."""
+        if not isinstance(error, JobCancelledError):
+            self._observer.on_failure(error, None)
 
     def _cancellation(self) -> JobCancelledError:
         return JobCancelledError(f"Job '{self._spec.plan.job_name}' was cancelled.")
@@ -286,7 +306,9 @@ class JobMaster:
             self._checkpointing.failed(str(damage))
             self._checkpointing.go_back(damage)
         except RekindleError as refusal:
+            self._tell_failure(refusal)
             return refusal
+        self._observer.on_failure(damage, 0)
         self._move(JobStatus.RESTARTING)
         return None
 
@@ -303,28 +325,25 @@ class JobMaster:
         finally:
             self._accumulators = attempt.accumulators
             self._metrics.update(attempt.last_metrics)
+            self._observer.on_results(self._accumulators, attempt.last_metrics)
 
     def _attempt_spec(self) -> AttemptSpec:
         spec = self._spec
         settings = replace(spec.settings, restarts=self._restarts)
         self._restarts += 1
+        own = _AttemptWatch(partial(self._move, JobStatus.RUNNING), self._metrics)
         return AttemptSpec(
-            spec.plan, spec.program, settings, spec.checkpointing, self._cluster, observer=self, receiver=self._receiver
+            spec.plan,
+            spec.program,
+            settings,
+            spec.checkpointing,
+            self._cluster,
+            observer=Observers(own, self._observer),
+            receiver=self._receiver,
         )
 
     def _move(self, status: JobStatus) -> None:
         assert may_follow(self._status, status), f"{self._status} -> {status}"
         _LOG.info("Job '%s' (%s): %s", self._spec.plan.job_name, self.job_id, status.name)
         self._status = status
-
-    # -- observer of the attempt --------------------------------------------------------------------------------------
-
-    def on_started(self) -> None:
-        """Every function of the attempt is open."""
-        self._move(JobStatus.RUNNING)
-        self._observer.on_started()
-
-    def on_epoch(self, summary: EpochSummary) -> None:
-        """An epoch counted."""
-        self._metrics.update(summary.metrics)
-        self._observer.on_epoch(summary)
+        self._observer.on_status(status)

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
-from time import monotonic
+from time import monotonic, process_time
 from typing import Any
 
 import msgspec
@@ -71,6 +71,7 @@ from rekindle.runtime.state.keyed_backends import KeyedBackends
 from rekindle.runtime.task import EpochBudget, EpochOutcome, Task, TaskShare
 from rekindle.runtime.task_thread import TaskThread
 from rekindle.runtime.unpack_files import place_files
+from rekindle.system import resident_bytes
 
 _LOG = logging.getLogger("rekindle.slot")
 _CANCELLED_CLOSE_S = 10.0
@@ -150,8 +151,9 @@ class Slot:
 
     def _send_heartbeats(self) -> None:
         pause = threading.Event()
+        self.send(SlotHeartbeat(resident_bytes(), process_time()))
         while not pause.wait(self._launch.heartbeat_interval_ms / 1000):
-            self.send(SlotHeartbeat())
+            self.send(SlotHeartbeat(resident_bytes(), process_time()))
 
     # -- life of the tasks --------------------------------------------------------------------------------------------
 

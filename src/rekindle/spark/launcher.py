@@ -14,7 +14,8 @@ from rekindle.coordinator.attempt_spec import AttemptSettings, PartitionedInput
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.console import Progress
 from rekindle.coordinator.epoch_rules import EpochLimits
-from rekindle.coordinator.job import JobMaster, JobSpec, Observer
+from rekindle.coordinator.job import JobMaster, JobSpec
+from rekindle.coordinator.observer import JobObserver
 from rekindle.coordinator.restart import restart_strategy
 from rekindle.datastream.transformations import Program, Transformation, with_inputs
 from rekindle.errors import ClusterError
@@ -41,7 +42,7 @@ __all__ = ["dataframe_type", "explain", "launch", "materialize", "plan_json", "t
 _LARGEST_CACHE_BYTES = 1 << 30
 
 
-def launch(program: Program, observer: Observer | None = None) -> JobMaster:
+def launch(program: Program, observer: JobObserver | None = None) -> JobMaster:
     """Start a program; returns the handle behind `JobClient`."""
     return _launch(program, observer, keep_rows=False)
 
@@ -101,7 +102,7 @@ class CollectedRows:
         return decode_row(row, read_header(row), codec_for(self._type_info)).records
 
 
-def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> JobMaster:
+def _launch(program: Program, observer: JobObserver | None, keep_rows: bool) -> JobMaster:
     # A job that cannot be built, or whose checkpoint cannot be found, fails before Spark is started.
     tls = tls_files(program.configuration.get)
     storage = JobStorage.of(build_plan(program), program.configuration)
