@@ -47,15 +47,17 @@ class JobHandle(Protocol):
         """Makes a checkpoint now; the future has its id."""
         ...
 
-    def trigger_savepoint(self, directory: str | None = None) -> Future[str]:
-        """Makes a savepoint; the future has its path."""
+    def trigger_savepoint(self, directory: str | None = None, format_type: str | None = None) -> Future[str]:
+        """Makes a savepoint; the future has its path. `format_type` is only shown, with its statistics."""
         ...
 
-    def stop_with_savepoint(self, drain: bool, directory: str | None = None) -> Future[str]:
+    def stop_with_savepoint(
+        self, drain: bool, directory: str | None = None, format_type: str | None = None
+    ) -> Future[str]:
         """Ends the job with a savepoint; the future has its path."""
         ...
 
-    def cancel_with_savepoint(self, directory: str | None = None) -> Future[str]:
+    def cancel_with_savepoint(self, directory: str | None = None, format_type: str | None = None) -> Future[str]:
         """Makes a savepoint and cancels the job; the future has its path."""
         ...
 

@@ -46,6 +46,8 @@ class Progress(JobObserver):
         live = mode == "live" or (mode == "auto" and self._stream.isatty())
         self._mode = "off" if mode == "off" else "live" if live else "plain"
         self._clock = clock
+        #: Where the job is shown.
+        self.link: str | None = None
         self._started: float | None = None
         self._since = monotonic()
         self._epochs = 0
@@ -54,9 +56,11 @@ class Progress(JobObserver):
 
     def on_started(self) -> None:
         """Begin to measure: functions are open, the first epoch follows."""
-        self._started = self._since = monotonic()
-        if self._mode == "plain":
-            self._write(f"{self._job_name}: running\n")
+        first, self._started = self._started is None, monotonic()
+        self._since = self._started
+        link = f", {self.link}" if self.link is not None and first else ""
+        if self._mode == "plain" or (self._mode == "live" and link):
+            self._write(f"{self._job_name}: running{link}\n")
 
     def on_epoch(self, summary: EpochSummary) -> None:
         """Count an epoch's records, and show the progress line when it is due."""

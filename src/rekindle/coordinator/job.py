@@ -187,19 +187,24 @@ class JobMaster:
         future = self._checkpointing.requests.ask(CheckpointKind.CHECKPOINT)
         return mapped(future, lambda checkpoint: checkpoint.id)
 
-    def trigger_savepoint(self, directory: str | None = None) -> Future[str]:
-        """Make a savepoint below `directory` or the configured one; its path, when it is complete. The job goes on."""
-        future = self._checkpointing.requests.ask(CheckpointKind.SAVEPOINT, directory)
+    def trigger_savepoint(self, directory: str | None = None, format_type: str | None = None) -> Future[str]:
+        """Make a savepoint below `directory` or the configured one; its path, when it is complete. The job goes on.
+
+        `format_type` is Flink's name for a format: it is kept with the statistics, there is one format here.
+        """
+        future = self._checkpointing.requests.ask(CheckpointKind.SAVEPOINT, directory, format_type=format_type)
         return mapped(future, lambda savepoint: savepoint.location)
 
-    def stop_with_savepoint(self, drain: bool, directory: str | None = None) -> Future[str]:
+    def stop_with_savepoint(
+        self, drain: bool, directory: str | None = None, format_type: str | None = None
+    ) -> Future[str]:
         """End the job with a savepoint (I17); its path, when everything is committed and the job has ended."""
-        future = self._checkpointing.requests.ask(CheckpointKind.STOP, directory, drain)
+        future = self._checkpointing.requests.ask(CheckpointKind.STOP, directory, drain, format_type)
         return self._at_the_end(mapped(future, lambda savepoint: savepoint.location), lambda: None)
 
-    def cancel_with_savepoint(self, directory: str | None = None) -> Future[str]:
+    def cancel_with_savepoint(self, directory: str | None = None, format_type: str | None = None) -> Future[str]:
         """Make a savepoint, then cancel; its path, when the job has ended. Without a savepoint the job goes on."""
-        return self._at_the_end(self.trigger_savepoint(directory), self.cancel)
+        return self._at_the_end(self.trigger_savepoint(directory, format_type), self.cancel)
 
     def _at_the_end(self, savepoint: Future[str], on_success: Callable[[], object]) -> Future[str]:
         """The path of a savepoint, done when the job has ended; the savepoint's error at once."""

@@ -57,7 +57,11 @@ class Observers(JobObserver):
     """Tells several observers, in order."""
 
     def __init__(self, *observers: JobObserver) -> None:
-        self._all = observers
+        self._all = list(observers)
+
+    def add(self, observer: JobObserver) -> None:
+        """Tell one more, before the job starts."""
+        self._all.append(observer)
 
     def on_status(self, status: JobStatus) -> None:
         for each in self._all:

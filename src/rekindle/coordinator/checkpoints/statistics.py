@@ -216,7 +216,9 @@ class CheckpointTracker:
         self._vertices = {chain.id: plan.nodes[chain.head].uid for chain in plan.chains if plan.has_tasks(chain)}
         self._names = {node.uid: node.name for node in plan.nodes}
         parallelism = {chain.id: chain.parallelism for chain in plan.chains}
-        self._recorder = CheckpointRecorder({uid: parallelism[chain] for chain, uid in self._vertices.items()})
+        self._recorder = CheckpointRecorder(
+            {uid: parallelism[chain] for chain, uid in self._vertices.items()}, plan.settings.checkpoint_history
+        )
 
     def overview(self) -> CheckpointOverview:
         """The statistics as of now."""
