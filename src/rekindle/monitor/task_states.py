@@ -31,8 +31,8 @@ class TaskStates:
     >>> states.attempt_entered(AttemptState.ACQUIRING, 5)
     >>> states.attempt_entered(AttemptState.RUNNING, 7)
     >>> states.finished((0, 1), 9)
-    >>> states.failed((0, 0), 10)
-    >>> states.attempt_entered(AttemptState.FAILED, 11)
+    >>> states.attempt_entered(AttemptState.FAILED, 10)
+    >>> states.failed((0, 0), 11)
     >>> states.status(0, 0), states.status(0, 1), states.entered(0, 1)
     ('FAILED', 'FINISHED', {'CREATED': 5, 'SCHEDULED': 5, 'RUNNING': 7, 'FINISHED': 9})
     """
@@ -55,8 +55,11 @@ class TaskStates:
         self._enter(subtask, "FINISHED", now_ms)
 
     def failed(self, subtask: Subtask, now_ms: int) -> None:
-        """A subtask has failed."""
-        if subtask in self._entered and self._status[subtask] not in ENDED_TASK_STATES:
+        """A subtask was the cause of a failure; the attempt, and so its subtasks, may have ended before that is told."""
+        if subtask in self._entered and self._status[subtask] != "FINISHED":
+            for state in ("CANCELING", "CANCELED"):
+                self._entered[subtask].pop(state, None)
+            self._status[subtask] = "RUNNING"
             self._enter(subtask, "FAILED", now_ms)
 
     def status(self, chain: int, index: int) -> str:
