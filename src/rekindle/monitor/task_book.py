@@ -117,8 +117,8 @@ class TaskBook:
                     uid=self._plan.nodes[node].uid,
                     records_in=int(sum(each.value for each in into)),
                     records_out=int(sum(each.value for each in out)),
-                    in_per_s=sum(each.per_s(now_s, RATE_SPAN_S) for each in into),
-                    out_per_s=sum(each.per_s(now_s, RATE_SPAN_S) for each in out),
+                    in_per_s=sum((each.per_s(now_s, RATE_SPAN_S) for each in into), 0.0),
+                    out_per_s=sum((each.per_s(now_s, RATE_SPAN_S) for each in out), 0.0),
                 )
             )
         return figures
@@ -136,7 +136,7 @@ class TaskBook:
             replace(
                 view,
                 records=int(sum(each.value for each in totals.get(edge, ()))),
-                per_s=sum(each.per_s(now_s, RATE_SPAN_S) for each in totals.get(edge, ())),
+                per_s=sum((each.per_s(now_s, RATE_SPAN_S) for each in totals.get(edge, ())), 0.0),
             )
             for edge, view in edges.items()
         ]

@@ -23,13 +23,13 @@ class RunningTotal:
     >>> total.add(10, now_s=2.0)
     >>> total.add(30, now_s=4.0)
     >>> total.value, total.per_s(4.0, span_s=60), total.per_s(8.0, span_s=5)
-    (40, 10.0, 6.0)
+    (40.0, 10.0, 6.0)
     """
 
     __slots__ = ("_samples", "value")
 
     def __init__(self, started_s: float) -> None:
-        self.value: float = 0
+        self.value = 0.0
         self._samples: deque[tuple[float, float]] = deque(
             [(started_s, 0)], maxlen=int(RATE_SPAN_S / _SAMPLE_EVERY_S) + 2
         )

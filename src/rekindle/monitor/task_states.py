@@ -55,7 +55,7 @@ class TaskStates:
         self._enter(subtask, "FINISHED", now_ms)
 
     def failed(self, subtask: Subtask, now_ms: int) -> None:
-        """A subtask was the cause of a failure; the attempt, and so its subtasks, may have ended before that is told."""
+        """A subtask was the cause of a failure; the attempt, and so the subtask, may have ended before that is told."""
         if subtask in self._entered and self._status[subtask] != "FINISHED":
             for state in ("CANCELING", "CANCELED"):
                 self._entered[subtask].pop(state, None)
