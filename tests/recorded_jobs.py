@@ -170,4 +170,7 @@ class FakeHandle:
         return []
 
     def checkpoint_statistics(self) -> Any:
-        raise NotImplementedError
+        return None
+
+    def web_url(self) -> str | None:
+        return None

@@ -65,6 +65,10 @@ class JobHandle(Protocol):
         """The statistics of the checkpoints so far."""
         ...
 
+    def web_url(self) -> str | None:
+        """Where the job is shown; None: nowhere."""
+        ...
+
 
 class JobClient:
     """A job that was started with `execute_async`."""
@@ -127,6 +131,10 @@ class JobClient:
     def get_checkpoint_statistics(self) -> CheckpointOverview:
         """Statistics of the checkpoints so far: counts, sizes and times, per checkpoint, task, subtask and operator."""
         return self._handle.checkpoint_statistics()
+
+    def get_web_interface_url(self) -> str | None:
+        """The address of the REST API and its page, with the token if there is one; None: the job is not shown."""
+        return self._handle.web_url()
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         """The future of the job's result or error, complete when the job is over."""

@@ -124,6 +124,8 @@ class JobMaster:
         self._future: Future[JobExecutionResult] = Future()
         self._accumulators: dict[str, Any] = {}
         self._metrics = LatestMetrics()
+        #: Where the job is shown.
+        self.link: str | None = None
         self._receiver = ResultReceiver(spec.decode_rows, hold_back=spec.checkpointing.enabled)
         self._receiver.queue.on_room = self._wake
         spec.checkpointing.on_cut = self._receiver.on_cut
@@ -179,6 +181,10 @@ class JobMaster:
     def checkpoint_statistics(self) -> CheckpointOverview:
         """The statistics of the job's checkpoints."""
         return self._checkpointing.tracker.overview()
+
+    def web_url(self) -> str | None:
+        """Where the job is shown; None: nowhere."""
+        return self.link
 
     # -- requested checkpoints ----------------------------------------------------------------------------------------
 

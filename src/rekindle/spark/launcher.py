@@ -176,7 +176,7 @@ def watched(
         observers.add(HistoryWriter(recorder, storage.store, plan.job_name, configuration.get(config.HISTORY_RUNS)))
     master = JobMaster(spec, cluster, observers)
     for attached in attach_all(MonitoredJob(recorder, master, configuration, storage.options)):
-        progress.link = attached.link or progress.link
+        master.link = progress.link = attached.link or master.link
         if attached.observer is not None:
             observers.add(attached.observer)
     return master
