@@ -217,7 +217,8 @@ class CheckpointTracker:
         self._names = {node.uid: node.name for node in plan.nodes}
         parallelism = {chain.id: chain.parallelism for chain in plan.chains}
         self._recorder = CheckpointRecorder(
-            {uid: parallelism[chain] for chain, uid in self._vertices.items()}, plan.settings.checkpoint_history
+            {uid: parallelism[chain] for chain, uid in self._vertices.items()},
+            plan.settings.checkpoint_statistics_retained,
         )
 
     def overview(self) -> CheckpointOverview:
