@@ -142,8 +142,8 @@ class FakeHandle:
         done.set_result(None)
         return done
 
-    def trigger_checkpoint(self) -> Future[int]:
-        self.asked.append(("checkpoint",))
+    def trigger_checkpoint(self, full: bool = False) -> Future[int]:
+        self.asked.append(("checkpoint", full))
         return self.outcome
 
     def trigger_savepoint(self, directory: str | None = None, format_type: str | None = None) -> Future[str]:

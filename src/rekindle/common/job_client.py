@@ -43,8 +43,8 @@ class JobHandle(Protocol):
         """The last readings of the functions' metrics."""
         ...
 
-    def trigger_checkpoint(self) -> Future[int]:
-        """Makes a checkpoint now; the future has its id."""
+    def trigger_checkpoint(self, full: bool = False) -> Future[int]:
+        """Makes a checkpoint now, with all state if `full`; the future has its id."""
         ...
 
     def trigger_savepoint(self, directory: str | None = None, format_type: str | None = None) -> Future[str]:

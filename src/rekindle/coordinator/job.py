@@ -188,9 +188,9 @@ class JobMaster:
 
     # -- requested checkpoints ----------------------------------------------------------------------------------------
 
-    def trigger_checkpoint(self) -> Future[int]:
-        """Make a checkpoint now; its id, when it is complete."""
-        future = self._checkpointing.requests.ask(CheckpointKind.CHECKPOINT)
+    def trigger_checkpoint(self, full: bool = False) -> Future[int]:
+        """Make a checkpoint now; its id, when it is complete. `full`: write all state, not only what has changed."""
+        future = self._checkpointing.requests.ask(CheckpointKind.CHECKPOINT, full=full)
         return mapped(future, lambda checkpoint: checkpoint.id)
 
     def trigger_savepoint(self, directory: str | None = None, format_type: str | None = None) -> Future[str]:

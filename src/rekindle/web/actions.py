@@ -58,9 +58,10 @@ def stop(asked: Asked) -> Json:
 
 
 def trigger_checkpoint(asked: Asked) -> Json:
-    """`POST /jobs/:jobid/checkpoints`. The job decides by itself how much of its state is written."""
+    """`POST /jobs/:jobid/checkpoints`."""
     body = asked.decoded(CheckpointTriggerRequestBody)
-    return _started(asked, "checkpoint", body.triggerId, lambda handle: handle.trigger_checkpoint())
+    full = body.checkpointType == "FULL"
+    return _started(asked, "checkpoint", body.triggerId, lambda handle: handle.trigger_checkpoint(full))
 
 
 def checkpoint_status(asked: Asked) -> Json:
