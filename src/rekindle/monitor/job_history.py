@@ -24,6 +24,8 @@ from rekindle.monitor.job_view import JobView
 from rekindle.monitor.view_codec import decode_view, encode_view
 
 _LOG = logging.getLogger("rekindle.history")
+#: The last lines of each slot that are kept.
+_LOG_LINES = 50
 #: The pause before the first write, so that a short job writes once, and between two writes.
 _FIRST_PAUSE_S = 1.0
 _PAUSE_S = 10.0
@@ -82,7 +84,7 @@ class HistoryWriter(JobObserver):
             pause_s = _PAUSE_S
 
     def _write(self, *, is_first: bool) -> str:
-        view = self._recorder.view()
+        view = self._recorder.view(log_lines=_LOG_LINES)
         path = history_path(self._job_name, view.started_ms, view.job_id)
         self._store.put(path, encode_view(view))
         if is_first:

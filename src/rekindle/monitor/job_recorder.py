@@ -9,6 +9,7 @@ from typing import Any
 
 from rekindle.clock import Clock
 from rekindle.common.checkpoint_statistics import CheckpointOverview, CheckpointStatistics, CheckpointStatus
+from rekindle.common.configuration import shown
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.coordinator.lifecycle import AttemptState
@@ -47,6 +48,8 @@ class JobRecorder(JobObserver):
         self._restart_strategy = restart_strategy
         self._vertices, self._edges = vertices_of(plan), edges_of(plan)
         self._config = checkpoint_config_of(plan)
+        parameters = plan.settings.global_job_parameters
+        self._parameters = {str(name): shown(str(name), str(value)) for name, value in parameters.items()}
         self._started_ms = clock.wall_ms()
         self._status = JobStatus.CREATED.name
         self._entered_ms: dict[str, int] = {_FIRST: self._started_ms, self._status: self._started_ms}
@@ -54,7 +57,7 @@ class JobRecorder(JobObserver):
         self._ended_ms = -1
         self._attempt, self._restarts = 0, 0
         self._tasks = TaskBook(plan, clock)
-        self._slots = SlotBook()
+        self._slots = SlotBook(plan.slots)
         self._failures = FailureBook(plan, failures, self._slots.id_of)
         self._epochs: deque[EpochView] = deque(maxlen=_EPOCHS)
         self._points: deque[CheckpointPoint] = deque(maxlen=_POINTS)
@@ -138,8 +141,8 @@ class JobRecorder(JobObserver):
         """Whether the job is over."""
         return self._ended_ms >= 0
 
-    def view(self, *, with_logs: bool = True) -> JobView:
-        """The job as of now; safe from any thread."""
+    def view(self, *, log_lines: int = 0) -> JobView:
+        """The job as of now, with the last lines of each slot; safe from any thread."""
         checkpoints = self.checkpoints()
         with self._lock:
             return JobView(
@@ -155,13 +158,13 @@ class JobRecorder(JobObserver):
                 parallelism=max((chain.parallelism for chain in self._plan.chains), default=1),
                 object_reuse=self._plan.settings.object_reuse,
                 restart_strategy=self._restart_strategy,
-                parameters={str(name): str(value) for name, value in self._parameters().items()},
+                parameters=self._parameters,
                 checkpoint_config=self._config,
                 vertices=self._tasks.vertices(self._vertices),
                 edges=self._tasks.edges(self._edges),
                 attempt=self._attempt,
                 restarts=self._restarts,
-                slots=self._slots.views(with_logs=with_logs),
+                slots=self._slots.views(log_lines),
                 checkpoints=checkpoints,
                 checkpoint_trend=list(self._points),
                 failures=self._failures.views(),
@@ -173,9 +176,6 @@ class JobRecorder(JobObserver):
                 accumulators=self._accumulators,
                 spark_url=self.spark_url,
             )
-
-    def _parameters(self) -> dict[str, str]:
-        return dict(self._plan.settings.global_job_parameters)
 
 
 def _epoch(summary: EpochSummary, now_ms: int) -> EpochView:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rekindle.monitor.job_view import LogLineView, SlotView
 from rekindle.protocol import LogLine, SlotHeartbeat, SlotHello
 
-#: The lines that are kept of each slot, and the characters of a line.
-_LINES = 500
+#: The lines that are kept of all slots together, of a slot at most and at least, and the characters of a line.
+_ALL_LINES, _MOST_LINES, _LEAST_LINES = 5_000, 500, 50
 _CHARACTERS = 2_000
 
 
@@ -19,15 +19,16 @@ class _Slot:
     hello: SlotHello
     started_ms: int
     last_heartbeat_ms: int
+    log: deque[LogLineView]
     memory_bytes: int = 0
     cpu_s: float = 0.0
-    log: deque[LogLineView] = field(default_factory=lambda: deque(maxlen=_LINES))
 
 
 class SlotBook:
     """What the slots have told. Not thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, slots: int) -> None:
+        self._lines = min(_MOST_LINES, max(_LEAST_LINES, _ALL_LINES // max(1, slots)))
         self._slots: dict[int, _Slot] = {}
         #: What slots of a new attempt have told before all of them were connected.
         self._early: dict[int, deque[LogLineView]] = {}
@@ -35,7 +36,7 @@ class SlotBook:
 
     def connected(self, hellos: Sequence[SlotHello], now_ms: int) -> None:
         """The slots of a new attempt have connected."""
-        self._slots = {each.slot: _Slot(each, now_ms, now_ms) for each in hellos}
+        self._slots = {each.slot: _Slot(each, now_ms, now_ms, deque(maxlen=self._lines)) for each in hellos}
         for slot, lines in self._early.items():
             if slot in self._slots:
                 self._slots[slot].log.extend(lines)
@@ -60,7 +61,7 @@ class SlotBook:
         text = line.text if len(line.text) <= _CHARACTERS else line.text[:_CHARACTERS] + "…"
         view = LogLineView(at_ms=now_ms, stream=line.stream, source=line.source, text=text, level=line.level)
         known = self._slots.get(slot)
-        log = known.log if known is not None else self._early.setdefault(slot, deque(maxlen=_LINES))
+        log = known.log if known is not None else self._early.setdefault(slot, deque(maxlen=self._lines))
         log.append(view)
 
     def id_of(self, slot: int) -> tuple[str, str] | None:
@@ -68,8 +69,8 @@ class SlotBook:
         known = self._slots.get(slot)
         return None if known is None else (_id(known.hello), known.hello.host)
 
-    def views(self, *, with_logs: bool) -> list[SlotView]:
-        """The slots as data."""
+    def views(self, log_lines: int) -> list[SlotView]:
+        """The slots as data, each with its last lines."""
         return [
             SlotView(
                 index=index,
@@ -80,7 +81,7 @@ class SlotBook:
                 last_heartbeat_ms=each.last_heartbeat_ms,
                 memory_bytes=each.memory_bytes,
                 cpu_s=each.cpu_s,
-                log=list(each.log) if with_logs else [],
+                log=list(each.log)[-log_lines:] if log_lines else [],
             )
             for index, each in sorted(self._slots.items())
         ]

@@ -3,9 +3,10 @@
 It reads the views of `rekindle.monitor` and acts through `JobHandle`; nothing below knows of it. The packages of the
 extra `web` are imported when the first client comes.
 
-- `attach`: the entry point, called for every job; `rest_settings`, `port_ranges`: its settings
-- `rest_server`, `listener`: sockets, threads; `application`: the requests' way; `guard`: who may ask
-- `endpoints`: what can be asked; `openapi`: the same for machines; `request_values`: what was asked
+- `attach`: the entry point, called for every job; `rest_settings`, `span_settings`: its settings
+- `rest_server`, `listener`: sockets and threads; `application`: the way of a request; `access_rules`, `guard`: who may
+  ask; `allowed_directories`: where requests may write
+- `endpoints`: what can be asked; `openapi`: the same for machines; `asked`: what was asked; `actions`: what acts
 - `job_answers`, `vertex_answers`, `checkpoint_answers`, `failure_answers`, `slot_answers`, `cluster_answers`: Flink's
   answers, functions of a view; `live_answers`: our own
 - `metric_values`, `metric_answers`, `prometheus_text`: metrics; `spans`: OpenTelemetry

@@ -82,10 +82,10 @@ class Asked:
         value = self.path[name]
         return int(value) if _NUMBER.fullmatch(value) else bad_path_value(name, value)
 
-    def job(self, *, with_logs: bool = False, name: str = "jobid") -> JobView:
+    def job(self, *, name: str = "jobid") -> JobView:
         """The job in the path."""
         job_id = self.hex_id(name)
-        view = self.jobs.view(job_id, with_logs=with_logs)
+        view = self.jobs.view(job_id)
         if view is None:
             raise RequestError(404, f"Job {job_id} not found")
         return view
@@ -114,10 +114,10 @@ class Asked:
             raise RequestError(404, f"Could not find checkpointing statistics for checkpoint {checkpoint_id}.")
         return checkpoint
 
-    def slot(self, *, with_logs: bool = False) -> tuple[JobView, SlotView]:
+    def slot(self, *, log_lines: int = 0) -> tuple[JobView, SlotView]:
         """The slot in the path, and the job that it belongs to."""
         slot_id = self.path["taskmanagerid"]
-        for view in self.jobs.views(with_logs=with_logs):
+        for view in self.jobs.views(log_lines=log_lines):
             for slot in view.slots:
                 if slot.id == slot_id:
                     return view, slot

@@ -74,7 +74,7 @@ def _is_wanted(job: MonitoredJob) -> bool:
 
 
 def _running(job: MonitoredJob) -> RunningJob:
-    view = job.recorder.view(with_logs=False)
+    view = job.recorder.view()
     places = (view.checkpoint_config.directory, view.checkpoint_config.savepoint_directory)
     allowed = job.configuration.get(config.REST_DIRECTORIES) or []
     return RunningJob(

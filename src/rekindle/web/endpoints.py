@@ -26,6 +26,8 @@ from rekindle.web.metric_values import Values, job_metrics, slot_metrics
 from rekindle.web.request_errors import RequestError
 
 Handler = Callable[[Asked], Any]
+#: The most lines of a slot that are shown.
+_LOG_LINES = 1000
 
 
 @dataclass(frozen=True)
@@ -146,22 +148,22 @@ def _slots_metrics(asked: Asked) -> list[Json]:
 
 
 def _log_list(asked: Asked) -> Json:
-    return slot_answers.log_list(asked.slot(with_logs=True)[1])
+    return slot_answers.log_list(asked.slot(log_lines=_LOG_LINES)[1])
 
 
 def _log_file(asked: Asked) -> PlainText:
     name = asked.path["filename"]
     if name not in (slot_answers.LOG, slot_answers.STDOUT):
         raise RequestError(404, f"The file {name} does not exist on the TaskExecutor.")
-    return PlainText(slot_answers.log_text(asked.slot(with_logs=True)[1], name))
+    return PlainText(slot_answers.log_text(asked.slot(log_lines=_LOG_LINES)[1], name))
 
 
 def _log(asked: Asked) -> PlainText:
-    return PlainText(slot_answers.log_text(asked.slot(with_logs=True)[1], slot_answers.LOG))
+    return PlainText(slot_answers.log_text(asked.slot(log_lines=_LOG_LINES)[1], slot_answers.LOG))
 
 
 def _stdout(asked: Asked) -> PlainText:
-    return PlainText(slot_answers.log_text(asked.slot(with_logs=True)[1], slot_answers.STDOUT))
+    return PlainText(slot_answers.log_text(asked.slot(log_lines=_LOG_LINES)[1], slot_answers.STDOUT))
 
 
 def _driver_metrics(asked: Asked) -> list[Json]:

@@ -10,7 +10,7 @@ import select
 import socket
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rekindle.errors import ConfigurationError
 from rekindle.system import refusal
@@ -113,4 +113,24 @@ class Listener:
 
     async def _until_stopped(self, server: uvicorn.Server) -> None:
         self._loop = asyncio.get_running_loop()
-        await server.serve(sockets=[self._socket])
+        sweeping = self._loop.create_task(close_silent(server, _IDLE_S))
+        try:
+            await server.serve(sockets=[self._socket])
+        finally:
+            sweeping.cancel()
+
+
+async def close_silent(server: uvicorn.Server, idle_s: float) -> None:
+    """Close connections on which no request has come within a time: else those of slow clients use up the limit.
+
+    uvicorn closes a connection by itself only if it is silent after an answer.
+    """
+    since: dict[Any, float] = {}
+    while True:
+        now = asyncio.get_running_loop().time()
+        waiting = [each for each in server.server_state.connections if getattr(each, "cycle", None) is None]
+        since = {each: since.get(each, now) for each in waiting}
+        for each, began in since.items():
+            if now - began > idle_s and each.transport is not None:
+                each.transport.close()
+        await asyncio.sleep(idle_s / 3)

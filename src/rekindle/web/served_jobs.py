@@ -12,7 +12,9 @@ from rekindle.monitor.job_recorder import JobRecorder
 from rekindle.monitor.job_view import JobView
 
 #: How many jobs that are over are shown, the newest ones.
-_ENDED_JOBS = 50
+_ENDED_JOBS = 20
+#: The last lines of each slot that are kept of them.
+_LOG_LINES = 50
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class ServedJobs:
 
     def ended(self, job: RunningJob) -> None:
         """Keep only the last view of a job."""
-        view = job.recorder.view()
+        view = job.recorder.view(log_lines=_LOG_LINES)
         with self._lock:
             self._running.pop(view.job_id, None)
             self._ended[view.job_id] = view
@@ -64,17 +66,17 @@ class ServedJobs:
         with self._lock:
             return self._running.get(job_id)
 
-    def view(self, job_id: str, *, with_logs: bool = False) -> JobView | None:
+    def view(self, job_id: str, *, log_lines: int = 0) -> JobView | None:
         """A job as of now; None: it is not known."""
         with self._lock:
             running, ended = self._running.get(job_id), self._ended.get(job_id)
-        return running.recorder.view(with_logs=with_logs) if running is not None else ended
+        return running.recorder.view(log_lines=log_lines) if running is not None else ended
 
-    def views(self, *, with_logs: bool = False) -> list[JobView]:
+    def views(self, *, log_lines: int = 0) -> list[JobView]:
         """All jobs as of now, running ones first."""
         with self._lock:
             running, ended = list(self._running.values()), list(self._ended.values())
-        return [job.recorder.view(with_logs=with_logs) for job in running] + ended
+        return [job.recorder.view(log_lines=log_lines) for job in running] + ended
 
     def versions(self) -> dict[str, int]:
         """A number for each running job that changes when the job does, and one for the list of jobs under ''."""

@@ -64,15 +64,15 @@ class SpanReporter(JobObserver):
 
     def on_attempt(self, number: int, state: AttemptState) -> None:
         if state is AttemptState.ACQUIRING and self._began_ms is None:
-            self._began_ms = self._recorder.view(with_logs=False).taken_ms
+            self._began_ms = self._recorder.view().taken_ms
 
     def on_failure(self, error: BaseException, restart_in_ms: int | None) -> None:
-        self._began_ms = self._recorder.view(with_logs=False).taken_ms
+        self._began_ms = self._recorder.view().taken_ms
         self._cause = f"{type(error).__name__}: {error}"
 
     def on_status(self, status: JobStatus) -> None:
         if status is JobStatus.RUNNING and self._began_ms is not None:
-            view = self._recorder.view(with_logs=False)
+            view = self._recorder.view()
             restored = view.checkpoints.latest_restored
             attributes: dict[str, str | int] = {
                 "attempt": view.attempt,

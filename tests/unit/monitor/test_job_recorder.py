@@ -7,7 +7,7 @@ import pytest
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.lifecycle import AttemptState
 from rekindle.monitor.job_view import JobView, SubtaskView
-from tests.recorded_jobs import START_MS, RecordedJob
+from tests.recorded_jobs import START_MS, RecordedJob, plan_of_three_tasks
 
 
 def subtask(view: JobView, task: str, index: int = 0) -> SubtaskView:
@@ -118,7 +118,7 @@ def test_everything_is_bounded():
         job.log(0, f"line {number} " + "x" * 10_000)
         job.checkpoint(number)
         job.fail()
-    view = job.recorder.view()
+    view = job.recorder.view(log_lines=1000)
     assert (len(view.epochs), view.epochs[-1].epoch) == (300, 699)
     assert len(view.slots[0].log) == 500
     assert view.slots[0].log[-1].text.startswith("line 699")
@@ -146,6 +146,12 @@ def test_the_version_changes_with_what_a_page_shows():
     assert versions == sorted(set(versions))
     job.log(0, "a line")
     assert job.recorder.version == versions[-1]
+
+
+def test_secret_parameters_are_hidden():
+    parameters = {"pipeline.global-job-parameters": "shop:north,db.password:hunter2"}
+    view = RecordedJob(plan_of_three_tasks(**parameters)).recorder.view()
+    assert view.parameters == {"shop": "north", "db.password": "******"}
 
 
 def test_an_attempt_that_ended_stands_still():

@@ -14,6 +14,7 @@ import pytest
 from rekindle.common import Configuration
 from rekindle.common.job_status import JobStatus
 from rekindle.errors import ConfigurationError
+from rekindle.web import listener
 from rekindle.web.endpoints import ENDPOINTS
 from rekindle.web.event_stream import MOST_CLIENTS
 from rekindle.web.rest_server import RestServer
@@ -230,6 +231,20 @@ def test_slow_clients_hold_nobody(served: Served):
     assert served.client.get("/overview")["jobs-running"] == 1
     for each in stuck:
         each.close()
+
+
+def test_connections_on_which_nothing_comes_are_closed(tmp_path, monkeypatch):
+    monkeypatch.setattr(listener, "_IDLE_S", 0.2)
+    served = serve(tmp_path)
+    silent = socket.create_connection(("127.0.0.1", served.server.port), timeout=DEADLINE_S)
+    half = socket.create_connection(("127.0.0.1", served.server.port), timeout=DEADLINE_S)
+    half.sendall(b"GET /v1/over")
+    page = Listening(served.server.port, "/v1/events")
+    assert silent.recv(1) == b""
+    assert half.recv(1) == b""
+    wait_until(lambda: page.events("job"), "a page that listens is not silent", DEADLINE_S)
+    page.close()
+    served.server.close()
 
 
 def test_a_large_body_is_refused(served: Served):
