@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rekindle.common.checkpoint_statistics import CheckpointStatistics
@@ -11,6 +12,8 @@ from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.coordinator.lifecycle import AttemptState
 from rekindle.metrics import MetricReading
 from rekindle.protocol import LogLine, SlotHeartbeat, SlotHello
+
+_LOG = logging.getLogger("rekindle.job")
 
 
 class JobObserver:
@@ -54,59 +57,58 @@ class JobObserver:
 
 
 class Observers(JobObserver):
-    """Tells several observers, in order."""
+    """Tells several observers, in order. An error of one that was added later is logged, and it is told no more."""
 
     def __init__(self, *observers: JobObserver) -> None:
-        self._all = list(observers)
+        self._trusted = observers
+        self._added: list[JobObserver] = []
 
     def add(self, observer: JobObserver) -> None:
-        """Tell one more, before the job starts."""
-        self._all.append(observer)
+        """Tell one more, before the job starts; whatever it does, the job goes on."""
+        self._added.append(observer)
+
+    def _tell(self, tell: Callable[[JobObserver], None]) -> None:
+        for each in self._trusted:
+            tell(each)
+        for each in list(self._added):
+            try:
+                tell(each)
+            except Exception:
+                self._added.remove(each)
+                _LOG.exception("%s failed and watches the job no more.", type(each).__name__)
 
     def on_status(self, status: JobStatus) -> None:
-        for each in self._all:
-            each.on_status(status)
+        self._tell(lambda each: each.on_status(status))
 
     def on_attempt(self, number: int, state: AttemptState) -> None:
-        for each in self._all:
-            each.on_attempt(number, state)
+        self._tell(lambda each: each.on_attempt(number, state))
 
     def on_slots(self, slots: Sequence[SlotHello]) -> None:
-        for each in self._all:
-            each.on_slots(slots)
+        self._tell(lambda each: each.on_slots(slots))
 
     def on_started(self) -> None:
-        for each in self._all:
-            each.on_started()
+        self._tell(lambda each: each.on_started())
 
     def on_epoch(self, summary: EpochSummary) -> None:
-        for each in self._all:
-            each.on_epoch(summary)
+        self._tell(lambda each: each.on_epoch(summary))
 
     def on_log(self, slot: int, line: LogLine) -> None:
-        for each in self._all:
-            each.on_log(slot, line)
+        self._tell(lambda each: each.on_log(slot, line))
 
     def on_heartbeat(self, slot: int, heartbeat: SlotHeartbeat) -> None:
-        for each in self._all:
-            each.on_heartbeat(slot, heartbeat)
+        self._tell(lambda each: each.on_heartbeat(slot, heartbeat))
 
     def on_checkpoint(self, checkpoint: CheckpointStatistics) -> None:
-        for each in self._all:
-            each.on_checkpoint(checkpoint)
+        self._tell(lambda each: each.on_checkpoint(checkpoint))
 
     def on_failure(self, error: BaseException, restart_in_ms: int | None) -> None:
-        for each in self._all:
-            each.on_failure(error, restart_in_ms)
+        self._tell(lambda each: each.on_failure(error, restart_in_ms))
 
     def on_results(self, accumulators: dict[str, Any], metrics: Sequence[MetricReading]) -> None:
-        for each in self._all:
-            each.on_results(accumulators, metrics)
+        self._tell(lambda each: each.on_results(accumulators, metrics))
 
     def on_ended(self) -> None:
-        for each in self._all:
-            each.on_ended()
+        self._tell(lambda each: each.on_ended())
 
     def on_over(self) -> None:
-        for each in self._all:
-            each.on_over()
+        self._tell(lambda each: each.on_over())

@@ -25,6 +25,8 @@ class TaskBook:
         self._states = TaskStates((chain.id, index) for chain in plan.chains for index in range(chain.parallelism))
         self._ended_s: float | None = None
         self._sender = {edge.id: plan.chain_of(edge.source).id for edge in plan.edges}
+        #: Edges whose records come from Spark's own tasks: only those who receive them count them.
+        self._from_frames = {edge.id for edge in plan.edges if not plan.has_tasks(plan.chain_of(edge.source))}
         self._into = {node.id: [edge.id for edge in plan.edges if edge.target == node.id] for node in plan.nodes}
         self._out_of = {node.id: [edge.id for edge in plan.edges if edge.source == node.id] for node in plan.nodes}
         self._reset()
@@ -66,8 +68,14 @@ class TaskBook:
                 if task.finished:
                     self._states.finished((task.chain, task.subtask), now_ms)
             for count in report.sent:
-                self._pass(count.edge, count.source, count.records, now_s)
-                self._figures[self._sender[count.edge], count.source].records_out.add(count.records, now_s)
+                self._sent(count.edge, count.source, count.records, now_s)
+            for count in report.received:
+                if count.edge in self._from_frames:
+                    self._sent(count.edge, 0, count.records, now_s)
+
+    def _sent(self, edge: int, subtask: int, records: int, now_s: float) -> None:
+        self._pass(edge, subtask, records, now_s)
+        self._figures[self._sender[edge], subtask].records_out.add(records, now_s)
 
     def _task(self, task: TaskReport, waited_ms: float, now_s: float) -> None:
         figures = self._figures[task.chain, task.subtask]

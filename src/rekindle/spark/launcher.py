@@ -171,7 +171,8 @@ def watched(
     )
     recorder.checkpoints, recorder.spark_url = spec.checkpointing.tracker.overview, spark_url
     progress = Progress(plan.job_name, configuration.get(config.PROGRESS), clock)
-    observers = Observers(recorder, other or progress)
+    observers = Observers(other or progress)
+    observers.add(recorder)
     if configuration.get(config.HISTORY_ENABLED) and not storage.in_memory:
         observers.add(HistoryWriter(recorder, storage.store, plan.job_name, configuration.get(config.HISTORY_RUNS)))
     master = JobMaster(spec, cluster, observers)
