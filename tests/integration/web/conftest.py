@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rekindle.coordinator.job import JobMaster
-from rekindle.datastream import MapFunction, RuntimeContext, SourceFunction
+from rekindle.datastream import MapFunction, RuntimeContext, SinkFunction, SourceFunction
 from tests.environments import checkpointed, environment
 from tests.local_cluster import launch_locally
 from tests.rest_client import RestClient
@@ -40,7 +40,7 @@ class Numbers(SourceFunction):
 
 
 class FailsOnce(MapFunction):
-    """Fails at a record in the first attempt, or in every one; prints, and counts what it sees."""
+    """Fails at a record in the first attempt, or in every one; counts what it sees."""
 
     def __init__(self, at: int, always: bool = False) -> None:
         self._at, self._always = at, always
@@ -57,9 +57,14 @@ class FailsOnce(MapFunction):
         self._seen.inc()
         self._lengths.update(len(str(value)))
         self._rate.mark_event()
-        if value % 50 == 0:
-            print(f"at {value}")
         return value
+
+
+class Discard(SinkFunction):
+    """Takes every record and keeps none."""
+
+    def invoke(self, value: int, context: Any) -> None:
+        """Nothing to do."""
 
 
 @dataclass
@@ -89,7 +94,7 @@ def pipeline(env: Any, mapper: MapFunction, name: str) -> Any:
     numbers = env.add_source(Numbers()).name("numbers").uid("numbers")
     numbers.key_by(lambda n: n % 4, key_type=int).map(mapper).name("check").uid("check").disable_chaining().filter(
         lambda n: True
-    ).name("keep").print()
+    ).name("keep").add_sink(Discard())
     return env._program(name)
 
 
@@ -108,7 +113,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
         pipeline(checkpointed(1, 300, directory=directory, **SERVER), FailsOnce(-1), "cancel-me")
     )
     bounded = environment(1, **SERVER)
-    bounded.from_collection([1, 2, 3], int).map(lambda n: n).print()
+    bounded.from_collection([1, 2, 3], int).map(lambda n: n).add_sink(Discard())
     finished = launch_locally(bounded._program("no-cp"))
     (server,) = [each for each in attach._servers.values() if each.settings.ports == (0,)]
     client = RestClient(server.url)

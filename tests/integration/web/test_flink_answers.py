@@ -13,6 +13,7 @@ from tests.integration.web.conftest import DEADLINE_S, Shown
 from tests.json_shapes import differences
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.timeout(300)  # four jobs start at once for the first test
 GOLDEN = Path(__file__).resolve().parents[2] / "data" / "flink_rest"
 #: Files without a meaning here, with the reason.
 LEFT_OUT = {
