@@ -15,6 +15,7 @@ from typing import Any
 from benchmarks.keyed_count.workload import BLOCK_RECORDS, Mark, block, report, steady
 from rekindle.common import Configuration, Types, WatermarkStrategy
 from rekindle.coordinator.epoch_rules import EpochSummary
+from rekindle.coordinator.observer import JobObserver
 from rekindle.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import (
     Batch,
@@ -91,7 +92,7 @@ class Count(KeyedProcessFunction):
         yield ctx.get_current_key(), self._count.value()
 
 
-class Marks:
+class Marks(JobObserver):
     """Records the time and the number of processed records at the end of each epoch."""
 
     def __init__(self) -> None:
@@ -102,9 +103,6 @@ class Marks:
 
     def on_epoch(self, summary: EpochSummary) -> None:
         self.marks.append(Mark(time.monotonic(), self.marks[-1].records + summary.records_in))
-
-    def on_ended(self) -> None:
-        """Nothing to do."""
 
 
 def main() -> None:

@@ -49,6 +49,8 @@ PREFIX_OPTIONS: dict[str, str] = {
     "pipeline.global-job-parameters.": "One of the job's own parameters.",
     "rekindle.store.s3.": "A setting of obstore for s3:// stores that has no key of its own, by obstore's name for it.",
     "rekindle.store.gs.": "A setting of obstore for gs:// stores, by obstore's name for it.",
+    "metrics.reporter.": "A setting of a reporter of metrics: <name>.factory.class, <name>.port and others.",
+    "traces.reporter.": "A setting of a reporter of spans: <name>.factory.class, <name>.exporter.endpoint and others.",
 }
 #: Prefixes of object store settings that have no key of their own.
 S3_STORE_PREFIX, GS_STORE_PREFIX = "rekindle.store.s3.", "rekindle.store.gs."
@@ -491,6 +493,84 @@ PROGRESS = _option(
     one_of("auto", "plain", "live", "off"),
     "auto",
     "How progress is shown: a live line on a terminal, plain lines elsewhere, or not at all.",
+)
+HISTORY_ENABLED = _option(
+    "rekindle.history.enabled",
+    parse_bool,
+    True,
+    "Whether statistics, failures and the plan are kept beside the checkpoints, for `rekindle history`.",
+)
+HISTORY_RUNS = _option(
+    "rekindle.history.runs", at_least(1), 20, "How many runs of a job have their history kept; older ones are deleted."
+)
+EXCEPTION_HISTORY = _option(
+    "web.exception-history-size", at_least(1), 16, "How many failures of a job are kept, the newest ones."
+)
+CHECKPOINT_HISTORY = _option(
+    "web.checkpoints.history", at_least(1), 10, "How many checkpoints are kept with all their details, the newest ones."
+)
+REST_ENABLED = _option(
+    "rekindle.rest.enabled",
+    one_of("auto", "true", "false"),
+    "auto",
+    "Whether the driver serves the REST API and its page; auto: if the extra `web` is installed.",
+)
+REST_PORT = _option(
+    "rest.port", at_least(0), 8081, "The port of the REST API; unset, the next free one from 8081 on; 0: any free one."
+)
+REST_BIND_PORT = _option(
+    "rest.bind-port",
+    optional(parse_string),
+    None,
+    "The ports, of which the REST API takes the first free one: a list with ranges (8081,8090-8099); unset: the port.",
+)
+REST_ADDRESS = _option(
+    "rest.address",
+    optional(parse_string),
+    None,
+    "The address at which others reach the REST API, as it is printed; unset: the one that it listens on.",
+)
+REST_BIND_ADDRESS = _option(
+    "rest.bind-address",
+    parse_string,
+    "127.0.0.1",
+    "The address on which the REST API and the metrics listen; on any but loopback a token is required.",
+)
+REST_TOKEN = _option(
+    "rekindle.rest.token",
+    optional(parse_string),
+    None,
+    "The token without which nothing is answered; auto: a new one; unset: none on loopback, elsewhere a new one.",
+)
+REST_DIRECTORIES = _option(
+    "rekindle.rest.directories",
+    optional(parse_list),
+    None,
+    "Directories into which a request may write savepoints, beside those of the job's checkpoints and savepoints.",
+)
+REST_STORE_DURATION = _option(
+    "rest.async.store-duration",
+    parse_duration,
+    timedelta(minutes=5),
+    "How long the outcome of a savepoint or checkpoint can be asked for by its request's id.",
+)
+WEB_REFRESH_INTERVAL = _option(
+    "web.refresh-interval", parse_duration, timedelta(seconds=3), "How often a page asks for news."
+)
+WEB_CANCEL = _option(
+    "web.cancel.enable", parse_bool, True, "Whether requests may stop and cancel jobs; savepoints are always allowed."
+)
+METRIC_REPORTERS = _option(
+    "metrics.reporters",
+    optional(parse_list),
+    None,
+    "The names of the reporters of metrics that are used; unset: all that have settings.",
+)
+TRACE_REPORTERS = _option(
+    "traces.reporters",
+    optional(parse_list),
+    None,
+    "The names of the reporters of spans that are used; unset: all that have settings.",
 )
 DRIVER_HOST = _option(
     "rekindle.driver.host",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 
 class RekindleError(Exception):
     """Base of every error that Rekindle raises on purpose."""
@@ -67,8 +69,26 @@ class ConnectorError(RekindleError):
     """The system that a source reads or a sink writes is missing, damaged, full or refuses; the message names it."""
 
 
+@dataclass(frozen=True)
+class FailureOrigin:
+    """Where a job failed: the subtask, the operator, the record if it is known, and the user's own traceback."""
+
+    task: str
+    operator: str
+    subtask: int
+    traceback: str
+    #: The exception's type and message, the last lines of its traceback.
+    summary: str
+    record: str | None = None
+
+
 class JobExecutionError(RekindleError):
     """The job failed. The message starts with the user's own traceback when user code was the cause."""
+
+    def __init__(self, message: str, *, origin: FailureOrigin | None = None) -> None:
+        super().__init__(message)
+        #: Where it failed, if a task did.
+        self.origin = origin
 
 
 class JobCancelledError(RekindleError):

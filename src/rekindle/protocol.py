@@ -139,7 +139,10 @@ class Deployed(Message, frozen=True):
 
 
 class SlotHeartbeat(Message, frozen=True):
-    """The slot is alive."""
+    """The slot is alive: its resident memory, and the processor time that it has used so far."""
+
+    memory_bytes: int = 0
+    cpu_s: float = 0.0
 
 
 class Ready(Message, frozen=True):
@@ -171,6 +174,10 @@ class TaskReport(msgspec.Struct, frozen=True, array_like=True):
     metrics: list[MetricReading] = []
     #: The watermark of its source by alignment group; a source that holds nobody back is left out.
     aligned: dict[str, int] = {}
+    #: Records handed on over each edge inside the chain.
+    passed: dict[int, int] = {}
+    #: The watermark of its input, that is of its first operator.
+    input_watermark: int = -(2**63)
 
 
 class StageReport(Message, frozen=True):

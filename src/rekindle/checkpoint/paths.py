@@ -6,6 +6,7 @@
     <directory>/<job name>/<timeline>/chk-<n>/_metadata            a checkpoint, complete when this is there
     <directory>/<job name>/<timeline>/chk-<n>/_stopped             the savepoint that the job was stopped with
     <directory>/<job name>/<timeline>/shared/<n>-<attempt>-<operator>-<subtask>.state
+    <directory>/<job name>/_history/<time>-<job id>.json           what people saw of a run of the job, when it is over
     <directory>/savepoint-<job id>-<random>/_metadata              a savepoint, with its state files beside it
 
 A manifest names state files relative to its root: the timeline's folder, or the savepoint's.
@@ -27,6 +28,7 @@ STOPPED: Final = "_stopped"
 BEGUN: Final = "_begun"
 COMPLETED: Final = "_completed"
 _SHARED: Final = "shared"
+_HISTORY: Final = "_history"
 _OWNERS: Final = "owners"
 _ATTEMPT_DIGITS: Final = 8
 _LONGEST_NAME: Final = 100
@@ -218,6 +220,30 @@ def new_savepoint_folder(job_id: str) -> str:
 def owners_folder(job_name: str) -> str:
     """The folder of the claims of a job's drivers."""
     return f"{job_folder(job_name)}/{_OWNERS}"
+
+
+def history_folder(job_name: str) -> str:
+    """The folder of the histories of a job's runs."""
+    return f"{job_folder(job_name)}/{_HISTORY}"
+
+
+def history_path(job_name: str, started_ms: int, job_id: str) -> str:
+    """The path of a run's history; runs sort by their start.
+
+    >>> history_path("orders", 1794771135275, "0a1b2c3d" * 4)
+    'orders/_history/1794771135275-0a1b2c3d0a1b2c3d0a1b2c3d0a1b2c3d.json'
+    """
+    return f"{history_folder(job_name)}/{started_ms:013d}-{job_id}.json"
+
+
+def is_history(path: str) -> bool:
+    """Whether a path is the history of a run.
+
+    >>> is_history("orders/_history/1794771135275-0a1b2c3d.json"), is_history("orders/owners/00000003")
+    (True, False)
+    """
+    folder, _, name = path.rpartition("/")
+    return folder.rpartition("/")[2] == _HISTORY and name.endswith(".json")
 
 
 def owner_path(job_name: str, attempt: int) -> str:

@@ -197,12 +197,17 @@ class Configuration:
 
     def __str__(self) -> str:
         """The settings as text, without the values of secret keys."""
-        return "{" + ", ".join(f"{key}={_shown(key, value)}" for key, value in self.to_dict().items()) + "}"
+        return "{" + ", ".join(f"{key}={shown(key, value)}" for key, value in self.to_dict().items()) + "}"
 
     __repr__ = __str__
 
 
-def _shown(key: str, value: str) -> str:
+def shown(key: str, value: str) -> str:
+    """A value as it may be shown: that of a secret key is hidden.
+
+    >>> shown("parallelism.default", "2"), shown("s3.secret-key", "abc")
+    ('2', '******')
+    """
     return _HIDDEN if any(word in key.lower() for word in _SENSITIVE) else value
 
 

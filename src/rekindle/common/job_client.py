@@ -43,24 +43,30 @@ class JobHandle(Protocol):
         """The last readings of the functions' metrics."""
         ...
 
-    def trigger_checkpoint(self) -> Future[int]:
-        """Makes a checkpoint now; the future has its id."""
+    def trigger_checkpoint(self, full: bool = False) -> Future[int]:
+        """Makes a checkpoint now, with all state if `full`; the future has its id."""
         ...
 
-    def trigger_savepoint(self, directory: str | None = None) -> Future[str]:
-        """Makes a savepoint; the future has its path."""
+    def trigger_savepoint(self, directory: str | None = None, format_type: str | None = None) -> Future[str]:
+        """Makes a savepoint; the future has its path. `format_type` is only shown, with its statistics."""
         ...
 
-    def stop_with_savepoint(self, drain: bool, directory: str | None = None) -> Future[str]:
+    def stop_with_savepoint(
+        self, drain: bool, directory: str | None = None, format_type: str | None = None
+    ) -> Future[str]:
         """Ends the job with a savepoint; the future has its path."""
         ...
 
-    def cancel_with_savepoint(self, directory: str | None = None) -> Future[str]:
+    def cancel_with_savepoint(self, directory: str | None = None, format_type: str | None = None) -> Future[str]:
         """Makes a savepoint and cancels the job; the future has its path."""
         ...
 
     def checkpoint_statistics(self) -> CheckpointOverview:
         """The statistics of the checkpoints so far."""
+        ...
+
+    def web_url(self) -> str | None:
+        """Where the job is shown; None: nowhere."""
         ...
 
 
@@ -125,6 +131,10 @@ class JobClient:
     def get_checkpoint_statistics(self) -> CheckpointOverview:
         """Statistics of the checkpoints so far: counts, sizes and times, per checkpoint, task, subtask and operator."""
         return self._handle.checkpoint_statistics()
+
+    def get_web_interface_url(self) -> str | None:
+        """The address of the REST API and its page, with the token if there is one; None: the job is not shown."""
+        return self._handle.web_url()
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         """The future of the job's result or error, complete when the job is over."""

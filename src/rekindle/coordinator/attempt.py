@@ -38,8 +38,9 @@ class Attempt:
 
     def __init__(self, spec: AttemptSpec) -> None:
         self.state = AttemptState.CREATED
+        self._number = 0  # until the attempt is claimed
         self._spec = spec
-        self._inbox = SlotInbox(spec.plan.job_name, self._cancel_epoch)
+        self._inbox = SlotInbox(spec.plan.job_name, self._cancel_epoch, spec.observer)
         self._server: ControlServer | None = None
         self._canceller: threading.Thread | None = None
         self.accumulators: dict[str, Any] = {}
@@ -59,9 +60,11 @@ class Attempt:
     def _enter(self, state: AttemptState) -> None:
         assert state in ATTEMPT_TRANSITIONS[self.state], f"attempt: {self.state} -> {state}"
         self.state = state
+        self._spec.observer.on_attempt(self._number, state)
 
     def _acquire_and_run(self, dataframes: list[PartitionedInput]) -> None:
         basis = self._spec.checkpointing.begin_attempt()
+        self._number = basis.attempt
         with ExitStack() as acquired:
             acquired.callback(self._join_canceller)
             identity = self._identity(basis)
@@ -139,6 +142,7 @@ class Attempt:
         hellos = self._inbox.await_hellos(
             identity.slots, self._spec.settings.slot_start_timeout_s, lambda: server.trouble
         )
+        self._spec.observer.on_slots(hellos)
         return tuple(SlotAddress(each.host, each.boot_id, each.unix_path, each.tcp_port) for each in hellos)
 
     def _launch(self, server: ControlServer, identity: ControlIdentity, slot: int) -> SlotLaunch:

@@ -7,8 +7,9 @@ from typing import Protocol
 
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.cluster import Cluster
-from rekindle.coordinator.epoch_rules import EpochLimits, EpochSummary
+from rekindle.coordinator.epoch_rules import EpochLimits
 from rekindle.coordinator.job_lifelines import JobLifelines
+from rekindle.coordinator.observer import JobObserver
 from rekindle.graph.nodes import JobPlan
 from rekindle.wire import TlsFiles
 
@@ -30,13 +31,6 @@ class AttemptSettings:
     leave_after_ms: float | None = field(default=None, kw_only=True)
     #: The certificate and keys with which TCP connections are encrypted.
     tls: TlsFiles | None = field(default=None, kw_only=True)
-
-
-class AttemptObserver(Protocol):
-    """Is called when an attempt starts and after each of its epochs; must not block."""
-
-    def on_started(self) -> None: ...
-    def on_epoch(self, summary: EpochSummary) -> None: ...
 
 
 class Receiver(Protocol):
@@ -70,7 +64,7 @@ class AttemptSpec:
     settings: AttemptSettings
     checkpointing: CheckpointDriver
     cluster: Cluster
-    observer: AttemptObserver
+    observer: JobObserver
     receiver: Receiver
     #: With local copies of state: connections that live as long as the job.
     lifelines: JobLifelines | None = None

@@ -9,6 +9,7 @@ from typing import TextIO
 
 from rekindle.clock import Clock
 from rekindle.coordinator.epoch_rules import EpochSummary
+from rekindle.coordinator.observer import JobObserver
 from rekindle.protocol import LogLine
 
 
@@ -36,7 +37,7 @@ _SANE_MS = 2**62
 _DAY_S = 86_400
 
 
-class Progress:
+class Progress(JobObserver):
     """Shows records in and out per second, the epoch, and the lag of the watermark."""
 
     def __init__(self, job_name: str, mode: str, clock: Clock, stream: TextIO | None = None) -> None:
@@ -45,6 +46,8 @@ class Progress:
         live = mode == "live" or (mode == "auto" and self._stream.isatty())
         self._mode = "off" if mode == "off" else "live" if live else "plain"
         self._clock = clock
+        #: Where the job is shown.
+        self.link: str | None = None
         self._started: float | None = None
         self._since = monotonic()
         self._epochs = 0
@@ -53,9 +56,11 @@ class Progress:
 
     def on_started(self) -> None:
         """Begin to measure: functions are open, the first epoch follows."""
-        self._started = self._since = monotonic()
-        if self._mode == "plain":
-            self._write(f"{self._job_name}: running\n")
+        first, self._started = self._started is None, monotonic()
+        self._since = self._started
+        link = f", {self.link}" if self.link is not None and first else ""
+        if self._mode == "plain" or (self._mode == "live" and link):
+            self._write(f"{self._job_name}: running{link}\n")
 
     def on_epoch(self, summary: EpochSummary) -> None:
         """Count an epoch's records, and show the progress line when it is due."""

@@ -17,7 +17,6 @@ from rekindle.protocol import (
     Lifeline,
     Message,
     SlotEnded,
-    SlotHeartbeat,
     SlotHello,
     SlotMessage,
     decode_from_slot,
@@ -144,8 +143,7 @@ class ControlServer:
             while True:
                 message = decode_from_slot(connection.receive())
                 self._last_seen[slot] = monotonic()
-                if not isinstance(message, SlotHeartbeat):
-                    self._on_message(slot, message)
+                self._on_message(slot, message)
         except Exception as error:  # a reader that ended silently would leave the job waiting for ever
             if not isinstance(error, wire.ConnectionClosedError):
                 why = f"its control connection failed ({error})"

@@ -120,6 +120,8 @@ class EpochSummary:
     metrics: Sequence[MetricReading] = ()
     #: The lowest watermark of each alignment group.
     aligned: Mapping[str, int] = field(default_factory=dict)
+    #: What the slots reported, stage by stage.
+    reports: Sequence[StageReport] = ()
 
 
 def summarised(plan: JobPlan, epoch: int, duration_ms: float, reports: Sequence[StageReport]) -> EpochSummary:
@@ -146,6 +148,7 @@ def summarised(plan: JobPlan, epoch: int, duration_ms: float, reports: Sequence[
         in_flight=sum(task.in_flight for task in tasks),
         metrics=[reading for task in tasks for reading in task.metrics],
         aligned=lowest_by_group(task.aligned for task in tasks),
+        reports=reports,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rekindle.errors import (
     CorruptCheckpointError,
+    FailureOrigin,
     IncompatibleStateError,
     JobExecutionError,
     RekindleError,
@@ -30,7 +31,10 @@ def task_failed(job_name: str, failed: TaskFailed) -> RekindleError:
     where = f"operator '{failed.operator}', subtask {failed.subtask + 1} (task '{failed.task}')"
     record = f", at record {failed.record}" if failed.record is not None else ""
     traceback = with_own_paths(failed.traceback.rstrip())
-    return JobExecutionError(f"{traceback}\n\nJob '{job_name}' failed in {where}{record}.")
+    origin = FailureOrigin(
+        failed.task, failed.operator, failed.subtask, traceback, with_own_paths(failed.summary), failed.record
+    )
+    return JobExecutionError(f"{traceback}\n\nJob '{job_name}' failed in {where}{record}.", origin=origin)
 
 
 def slot_lost(job_name: str, slot: int, hello: SlotHello | None, why: str) -> SlotLostError:

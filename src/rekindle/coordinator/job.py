@@ -10,14 +10,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from rekindle.common.checkpoint_statistics import CheckpointOverview
 from rekindle.common.job_execution_result import JobExecutionResult
 from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.attempt import Attempt
-from rekindle.coordinator.attempt_spec import AttemptObserver, AttemptSettings, AttemptSpec, PartitionedInput
+from rekindle.coordinator.attempt_spec import AttemptSettings, AttemptSpec, PartitionedInput
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.requests import mapped
 from rekindle.coordinator.checkpoints.types import CheckpointKind
@@ -25,6 +25,7 @@ from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.coordinator.job_lifelines import JobLifelines
 from rekindle.coordinator.lifecycle import may_follow
+from rekindle.coordinator.observer import JobObserver, Observers
 from rekindle.coordinator.restart import FailureHistory, GiveUp, RestartStrategy
 from rekindle.coordinator.results import ResultReceiver
 from rekindle.errors import (
@@ -72,12 +73,6 @@ class JobSpec:
     decode_rows: Callable[[list[bytes]], list[Any]]
 
 
-class Observer(AttemptObserver, Protocol):
-    """Is called when an attempt starts, after each epoch, and once when the job ends; must not block."""
-
-    def on_ended(self) -> None: ...
-
-
 class LatestMetrics:
     """The latest reading of each metric of the current or last attempt; readable from any thread."""
 
@@ -99,10 +94,24 @@ class LatestMetrics:
         return list(self._readings.values())
 
 
-class JobMaster:
-    """Runs a job on its own thread. Implements `common.job_client.JobHandle` and `attempt_spec.AttemptObserver`."""
+class _AttemptWatch(JobObserver):
+    """What the job master itself has to know of its attempts."""
 
-    def __init__(self, spec: JobSpec, cluster: Cluster, observer: Observer) -> None:
+    def __init__(self, on_started: Callable[[], None], metrics: LatestMetrics) -> None:
+        self._on_started = on_started
+        self._metrics = metrics
+
+    def on_started(self) -> None:
+        self._on_started()
+
+    def on_epoch(self, summary: EpochSummary) -> None:
+        self._metrics.update(summary.metrics)
+
+
+class JobMaster:
+    """Runs a job on its own thread. Implements `common.job_client.JobHandle`."""
+
+    def __init__(self, spec: JobSpec, cluster: Cluster, observer: JobObserver) -> None:
         self._spec = spec
         self._checkpointing = spec.checkpointing
         self._cluster = cluster
@@ -117,11 +126,14 @@ class JobMaster:
         self._future: Future[JobExecutionResult] = Future()
         self._accumulators: dict[str, Any] = {}
         self._metrics = LatestMetrics()
+        #: Where the job is shown.
+        self.link: str | None = None
         self._receiver = ResultReceiver(spec.decode_rows, hold_back=spec.checkpointing.enabled)
         self._receiver.queue.on_room = self._wake
         spec.checkpointing.on_cut = self._receiver.on_cut
         spec.checkpointing.on_completed = self._receiver.on_completed
         spec.checkpointing.requests.on_request = self._wake
+        spec.checkpointing.tracker.on_change = observer.on_checkpoint
         self._thread = threading.Thread(target=self._run, name=f"job master {spec.plan.job_name}", daemon=True)
 
     def start(self) -> JobMaster:
@@ -172,26 +184,35 @@ class JobMaster:
         """The statistics of the job's checkpoints."""
         return self._checkpointing.tracker.overview()
 
+    def web_url(self) -> str | None:
+        """Where the job is shown; None: nowhere."""
+        return self.link
+
     # -- requested checkpoints ----------------------------------------------------------------------------------------
 
-    def trigger_checkpoint(self) -> Future[int]:
-        """Make a checkpoint now; its id, when it is complete."""
-        future = self._checkpointing.requests.ask(CheckpointKind.CHECKPOINT)
+    def trigger_checkpoint(self, full: bool = False) -> Future[int]:
+        """Make a checkpoint now; its id, when it is complete. `full`: write all state, not only what has changed."""
+        future = self._checkpointing.requests.ask(CheckpointKind.CHECKPOINT, full=full)
         return mapped(future, lambda checkpoint: checkpoint.id)
 
-    def trigger_savepoint(self, directory: str | None = None) -> Future[str]:
-        """Make a savepoint below `directory` or the configured one; its path, when it is complete. The job goes on."""
-        future = self._checkpointing.requests.ask(CheckpointKind.SAVEPOINT, directory)
+    def trigger_savepoint(self, directory: str | None = None, format_type: str | None = None) -> Future[str]:
+        """Make a savepoint below `directory` or the configured one; its path, when it is complete. The job goes on.
+
+        `format_type` is Flink's name for a format: it is kept with the statistics, there is one format here.
+        """
+        future = self._checkpointing.requests.ask(CheckpointKind.SAVEPOINT, directory, format_type=format_type)
         return mapped(future, lambda savepoint: savepoint.location)
 
-    def stop_with_savepoint(self, drain: bool, directory: str | None = None) -> Future[str]:
+    def stop_with_savepoint(
+        self, drain: bool, directory: str | None = None, format_type: str | None = None
+    ) -> Future[str]:
         """End the job with a savepoint (I17); its path, when everything is committed and the job has ended."""
-        future = self._checkpointing.requests.ask(CheckpointKind.STOP, directory, drain)
+        future = self._checkpointing.requests.ask(CheckpointKind.STOP, directory, drain, format_type)
         return self._at_the_end(mapped(future, lambda savepoint: savepoint.location), lambda: None)
 
-    def cancel_with_savepoint(self, directory: str | None = None) -> Future[str]:
+    def cancel_with_savepoint(self, directory: str | None = None, format_type: str | None = None) -> Future[str]:
         """Make a savepoint, then cancel; its path, when the job has ended. Without a savepoint the job goes on."""
-        return self._at_the_end(self.trigger_savepoint(directory), self.cancel)
+        return self._at_the_end(self.trigger_savepoint(directory, format_type), self.cancel)
 
     def _at_the_end(self, savepoint: Future[str], on_success: Callable[[], object]) -> Future[str]:
         """The path of a savepoint, done when the job has ended; the savepoint's error at once."""
@@ -221,6 +242,7 @@ class JobMaster:
             error = self._run_attempts()
         except BaseException as unexpected:  # the job's future must be completed whatever happens
             error = unexpected
+            self._tell_failure(unexpected)
         if error is None:
             self._move(JobStatus.FINISHED)
         elif isinstance(error, JobCancelledError):
@@ -237,6 +259,7 @@ class JobMaster:
                     clean_up()
                 except Exception as late:
                     _LOG.warning("Job '%s': cleaning up failed: %s", self._spec.plan.job_name, late)
+            self._observer.on_over()
         finally:
             self._receiver.queue.end(error)
             if error is not None:
@@ -262,6 +285,7 @@ class JobMaster:
                     _LOG.info("Job '%s' failed while it was cancelled: %s", self._spec.plan.job_name, error)
                     return self._cancellation()
                 if _is_final(error):
+                    self._tell_failure(error)
                     return error
                 self._receiver.drop_held()
                 self._checkpointing.failed(str(error))
@@ -269,8 +293,10 @@ class JobMaster:
                 if isinstance(decision, GiveUp):
                     if history.restarts:
                         error.add_note(decision.reason)
+                    self._tell_failure(error)
                     return error
                 history = decision.history
+                self._observer.on_failure(error, decision.delay_ms)
                 name = self._spec.plan.job_name
                 _LOG.warning("Job '%s' failed, restart in %d ms: %s", name, decision.delay_ms, error)
                 self._move(JobStatus.RESTARTING)
@@ -278,6 +304,11 @@ class JobMaster:
                     return self._cancellation()
             except BaseException as error:
                 return error
+
+    def _tell_failure(self, error: BaseException) -> None:
+        """Tell of a failure after which the job ends; a cancellation is none."""
+        if not isinstance(error, JobCancelledError):
+            self._observer.on_failure(error, None)
 
     def _cancellation(self) -> JobCancelledError:
         return JobCancelledError(f"Job '{self._spec.plan.job_name}' was cancelled.")
@@ -289,7 +320,9 @@ class JobMaster:
             self._checkpointing.failed(str(damage))
             self._checkpointing.go_back(damage)
         except RekindleError as refusal:
+            self._tell_failure(refusal)
             return refusal
+        self._observer.on_failure(damage, 0)
         self._move(JobStatus.RESTARTING)
         return None
 
@@ -306,6 +339,7 @@ class JobMaster:
         finally:
             self._accumulators = attempt.accumulators
             self._metrics.update(attempt.last_metrics)
+            self._observer.on_results(self._accumulators, attempt.last_metrics)
 
     def _end_lifelines(self) -> None:
         if self._lifelines is not None:
@@ -317,13 +351,14 @@ class JobMaster:
             self._lifelines = JobLifelines(self._cluster.driver_host(), spec.settings.tls)
         settings = replace(spec.settings, restarts=self._restarts)
         self._restarts += 1
+        own = _AttemptWatch(partial(self._move, JobStatus.RUNNING), self._metrics)
         return AttemptSpec(
             spec.plan,
             spec.program,
             settings,
             spec.checkpointing,
             self._cluster,
-            observer=self,
+            observer=Observers(own, self._observer),
             receiver=self._receiver,
             lifelines=self._lifelines,
         )
@@ -332,15 +367,4 @@ class JobMaster:
         assert may_follow(self._status, status), f"{self._status} -> {status}"
         _LOG.info("Job '%s' (%s): %s", self._spec.plan.job_name, self.job_id, status.name)
         self._status = status
-
-    # -- observer of the attempt --------------------------------------------------------------------------------------
-
-    def on_started(self) -> None:
-        """Every function of the attempt is open."""
-        self._move(JobStatus.RUNNING)
-        self._observer.on_started()
-
-    def on_epoch(self, summary: EpochSummary) -> None:
-        """An epoch counted."""
-        self._metrics.update(summary.metrics)
-        self._observer.on_epoch(summary)
+        self._observer.on_status(status)

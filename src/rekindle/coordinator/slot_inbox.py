@@ -9,6 +9,7 @@ from time import monotonic
 from rekindle.coordinator.checkpoints.types import CheckpointMessage
 from rekindle.coordinator.console import write_log_line
 from rekindle.coordinator.failure_messages import close_failed, output_closed, slot_lost, task_failed
+from rekindle.coordinator.observer import JobObserver
 from rekindle.errors import ClusterError, JobCancelledError, RekindleError
 from rekindle.protocol import (
     CheckpointAcknowledged,
@@ -19,6 +20,7 @@ from rekindle.protocol import (
     LogLine,
     Ready,
     SinksCommitted,
+    SlotHeartbeat,
     SlotHello,
     SlotMessage,
     StageReport,
@@ -35,8 +37,9 @@ class SlotInbox:
     `on_failure` is called once, on a reader's thread, as soon as there is a failure; it must not block.
     """
 
-    def __init__(self, job_name: str, on_failure: Callable[[], None]) -> None:
+    def __init__(self, job_name: str, on_failure: Callable[[], None], observer: JobObserver | None = None) -> None:
         self._job_name = job_name
+        self._observer = observer or JobObserver()
         self._on_failure = on_failure
         self._changed = threading.Condition()  # guards everything below
         self._changes = 0
@@ -56,7 +59,11 @@ class SlotInbox:
     def on_message(self, slot: int, message: SlotMessage) -> None:
         """Put in a slot's message."""
         if isinstance(message, LogLine):
+            self._observer.on_log(slot, message)
             self._write(message)
+            return
+        if isinstance(message, SlotHeartbeat):
+            self._observer.on_heartbeat(slot, message)
             return
         with self._changed:
             match message:

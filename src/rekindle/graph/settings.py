@@ -128,6 +128,8 @@ class JobSettings:
     checkpoint_directory: str | None
     #: Whether a checkpoint writes only the state that changed since an earlier one.
     checkpoint_incremental: bool
+    #: How many checkpoints have their statistics kept.
+    checkpoint_statistics_retained: int
     #: The largest state of one subtask in a checkpoint in the driver's memory.
     checkpoint_max_memory_bytes: int
     savepoint_directory: str | None
@@ -189,6 +191,7 @@ class JobSettings:
             checkpoint_retention=checkpoints.get_externalized_checkpoint_retention(),
             checkpoint_directory=read(config.CHECKPOINT_DIRECTORY),
             checkpoint_incremental=read(config.CHECKPOINT_INCREMENTAL),
+            checkpoint_statistics_retained=read(config.CHECKPOINT_HISTORY),
             checkpoint_max_memory_bytes=read(config.CHECKPOINT_MAX_MEMORY),
             savepoint_directory=read(config.SAVEPOINT_DIRECTORY),
             state_backend=StateBackendSettings.of(configuration),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from time import monotonic
+from time import monotonic, process_time
 from typing import Any
 
 from rekindle import wire
@@ -69,6 +69,7 @@ from rekindle.runtime.state.keyed_backends import KeyedBackends
 from rekindle.runtime.task import EpochBudget, EpochOutcome, Task
 from rekindle.runtime.task_thread import TaskThread
 from rekindle.runtime.unpack_files import place_files
+from rekindle.system import resident_bytes
 
 _LOG = logging.getLogger("rekindle.slot")
 _CANCELLED_CLOSE_S = 10.0
@@ -148,8 +149,9 @@ class Slot:
 
     def _send_heartbeats(self) -> None:
         pause = threading.Event()
+        self.send(SlotHeartbeat(resident_bytes(), process_time()))
         while not pause.wait(self._launch.heartbeat_interval_ms / 1000):
-            self.send(SlotHeartbeat())
+            self.send(SlotHeartbeat(resident_bytes(), process_time()))
 
     # -- life of the tasks --------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from rekindle.runtime.exchange.writers import (
     EdgeWriter,
 )
 from rekindle.runtime.operators.base import Operator
+from rekindle.runtime.operators.output import CountedConsumer
 from rekindle.runtime.operators.reader_source import ReaderSourceOperator
 from rekindle.runtime.operators.roles import (
     Committing,
@@ -118,6 +119,7 @@ class Task:
         self.inbox = Inbox(buffer_bytes, services.directory)
         self.outbox = Outbox(buffer_bytes, services.directory)
         self._writers: list[EdgeWriter] = []
+        self._counted: dict[int, CountedConsumer] = {}  # by edge, those inside the chain
         self._builder = ChainBuilder(plan, chain, subtask, services, self.outbox)
         self._operators = {node_id: self._builder.operator(node_id) for node_id in chain.nodes}
         self._roles = OperatorRoles(list(self._operators.values()))
@@ -141,7 +143,8 @@ class Task:
                 continue
             output = self._operators[edge.source].output
             if edge.target in self._operators and self._plan.chained(edge):
-                output.add(self._operators[edge.target], edge.tag)
+                counted = self._counted[edge.id] = CountedConsumer(self._operators[edge.target])
+                output.add(counted, edge.tag)
             else:
                 writer = self._builder.writer(edge)
                 self._writers.append(writer)
@@ -436,8 +439,17 @@ class Task:
             in_flight=self.records_in_flight(),
             metrics=self.metrics.read_if_due(last=self.finished),
             aligned=self._head.aligned() if isinstance(self._head, ReaderSourceOperator) else {},
+            passed=self._passed(),
+            input_watermark=self._head.current_watermark,
         )
         return EpochOutcome(report, sent, received, self._has_backlog() or bool(self.inbox.waiting))
+
+    def _passed(self) -> dict[int, int]:
+        """The records handed on over each edge inside the chain in this epoch."""
+        passed = {edge: counted.records for edge, counted in self._counted.items() if counted.records}
+        for counted in self._counted.values():
+            counted.records = 0
+        return passed
 
     def _records_sunk(self) -> int:
         return sum(operator.records_sunk for operator in self._operators.values())

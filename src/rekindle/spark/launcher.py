@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from rekindle import config
 from rekindle.clock import SystemClock
+from rekindle.common.configuration import Configuration
 from rekindle.common.job_id import JobID
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.coordinator.attempt_spec import AttemptSettings, PartitionedInput
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
+from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.console import Progress
 from rekindle.coordinator.epoch_rules import EpochLimits
-from rekindle.coordinator.job import JobMaster, JobSpec, Observer
+from rekindle.coordinator.job import JobMaster, JobSpec
+from rekindle.coordinator.observer import JobObserver, Observers
 from rekindle.coordinator.restart import restart_strategy
 from rekindle.datastream.transformations import Program, Transformation, with_inputs
 from rekindle.errors import ClusterError
@@ -23,6 +27,10 @@ from rekindle.graph.explain import explain as explain_plan
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.graph.plan_json import plan_json as plan_as_json
 from rekindle.graph.shipping import ship
+from rekindle.monitor.job_history import HistoryWriter
+from rekindle.monitor.job_recorder import JobRecorder
+from rekindle.monitor.monitored_job import MonitoredJob, attach_all
+from rekindle.monitor.restart_text import describe_restart
 from rekindle.runtime.cached_rows import CachedRowsSource
 from rekindle.runtime.exchange.chunk import decode_row, read_header
 from rekindle.serde import codec_for
@@ -41,7 +49,7 @@ __all__ = ["dataframe_type", "explain", "launch", "materialize", "plan_json", "t
 _LARGEST_CACHE_BYTES = 1 << 30
 
 
-def launch(program: Program, observer: Observer | None = None) -> JobMaster:
+def launch(program: Program, observer: JobObserver | None = None) -> JobMaster:
     """Start a program; returns the handle behind `JobClient`."""
     return _launch(program, observer, keep_rows=False)
 
@@ -101,7 +109,7 @@ class CollectedRows:
         return decode_row(row, read_header(row), codec_for(self._type_info)).records
 
 
-def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> JobMaster:
+def _launch(program: Program, observer: JobObserver | None, keep_rows: bool) -> JobMaster:
     # A job that cannot be built, or whose checkpoint cannot be found, fails before Spark is started.
     tls = tls_files(program.configuration.get)
     storage = JobStorage.of(build_plan(program), program.configuration)
@@ -114,25 +122,65 @@ def _launch(program: Program, observer: Observer | None, keep_rows: bool) -> Job
         if transformation.kind is OperatorKind.SOURCE_DATAFRAME:
             transformation.options["partitions"] = frames[transformation.options["dataframe"]].partitions
     plan = build_plan(program, cores, stored_max)
-    shipped = ship(plan, program)
     inputs = {
         node.id: frames[node.options["dataframe"]] for node in plan.nodes if node.kind is OperatorKind.SOURCE_DATAFRAME
     }
     feeds = {node: DataFrameFeed(source, DataFrameChunks.of(plan, node)) for node, source in inputs.items()}
-    job_id = JobID()
     cluster = SparkCluster(lease, program.configuration, feeds, partial(lease_session, program.configuration))
-    spec = JobSpec(
+    partitions = {node: source.partitions for node, source in inputs.items()}
+    settings = attempt_settings(plan, cluster.is_on_this_machine, tls)
+    spec = job_spec(program, plan, storage, settings, partitions, keep_rows=keep_rows)
+    return watched(spec, cluster, program.configuration, storage, observer, cluster.page_url).start()
+
+
+def job_spec(
+    program: Program,
+    plan: JobPlan,
+    storage: JobStorage,
+    settings: AttemptSettings,
+    partitions: Mapping[int, int] | None = None,
+    *,
+    keep_rows: bool = False,
+) -> JobSpec:
+    """Everything that a job master needs to run a plan, whatever its cluster. `partitions`: those of DataFrames."""
+    job_id = JobID()
+    return JobSpec(
         job_id=job_id,
         plan=plan,
-        program=shipped,
-        settings=_attempt_settings(plan, cluster.is_on_this_machine, tls),
+        program=ship(plan, program),
+        settings=settings,
         checkpointing=_checkpointing(plan, storage, str(job_id)),
         restart=restart_strategy(program.restart_strategy, program.configuration, plan.settings.checkpointed),
-        dataframes=lambda: [PartitionedInput(node, list(range(source.partitions))) for node, source in inputs.items()],
+        dataframes=lambda: [PartitionedInput(node, list(range(count))) for node, count in (partitions or {}).items()],
         decode_rows=list if keep_rows else _RowDecoder(plan),
     )
-    progress = observer or Progress(plan.job_name, program.configuration.get(config.PROGRESS), SystemClock())
-    return JobMaster(spec, cluster, progress).start()
+
+
+def watched(
+    spec: JobSpec,
+    cluster: Cluster,
+    configuration: Configuration,
+    storage: JobStorage,
+    other: JobObserver | None = None,
+    spark_url: str | None = None,
+) -> JobMaster:
+    """The job master with its observers: the progress line or another one, the read model, the history, the page."""
+    plan, clock = spec.plan, SystemClock()
+    recorder = JobRecorder(
+        str(spec.job_id), plan, clock, describe_restart(spec.restart), configuration.get(config.EXCEPTION_HISTORY)
+    )
+    recorder.checkpoints, recorder.spark_url = spec.checkpointing.tracker.overview, spark_url
+    progress = Progress(plan.job_name, configuration.get(config.PROGRESS), clock)
+    observers = Observers(other or progress)
+    observers.add(recorder)
+    if configuration.get(config.HISTORY_ENABLED) and not storage.in_memory:
+        observers.add(HistoryWriter(recorder, storage.store, plan.job_name, configuration.get(config.HISTORY_RUNS)))
+    master = JobMaster(spec, cluster, observers)
+    for attached in attach_all(MonitoredJob(recorder, master, configuration, storage.options)):
+        master.link = progress.link = attached.link or master.link
+        if attached.observer is not None:
+            observers.add(attached.observer)
+    return master
 
 
 def _checkpointing(plan: JobPlan, storage: JobStorage, job_id: str) -> CheckpointDriver:
@@ -162,7 +210,8 @@ class _RowDecoder:
         ]
 
 
-def _attempt_settings(plan: JobPlan, loopback_only: bool, tls: TlsFiles | None) -> AttemptSettings:
+def attempt_settings(plan: JobPlan, loopback_only: bool, tls: TlsFiles | None = None) -> AttemptSettings:
+    """The times and limits of a plan's attempts."""
     settings = plan.settings
     buffer_timeout_ms, target_ms = settings.buffer_timeout_ms, settings.epoch_target_ms
     limits = EpochLimits(

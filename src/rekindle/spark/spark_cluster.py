@@ -107,6 +107,11 @@ class SparkCluster:
         return self._sc.getConf().get("spark.driver.host") or _LOOPBACK
 
     @property
+    def page_url(self) -> str | None:
+        """Where Spark's own page is; None if it has none."""
+        return self._sc.uiWebUrl
+
+    @property
     def is_on_this_machine(self) -> bool:
         """Whether slots listen on loopback only."""
         return is_on_this_machine(master_of(self._sc))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rekindle.coordinator.observer import JobObserver
 from rekindle.errors import ClusterError
 
 
@@ -27,12 +28,5 @@ class Nowhere:
         """Nothing was taken."""
 
 
-class Silent:
-    def on_started(self):
-        """Do nothing."""
-
-    def on_epoch(self, summary):
-        """Do nothing."""
-
-    def on_ended(self):
-        """Do nothing."""
+class Silent(JobObserver):
+    """Watches a job and does nothing."""

@@ -61,6 +61,16 @@ def test_one_line_that_is_written_again_on_a_terminal(seconds):
     assert text.endswith("orders: 120,000 records in, 1,200 out, 3 epochs, 12.0 s\n")
 
 
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()], ids=["file", "terminal"])
+def test_the_link_to_the_job_is_printed_once(seconds, stream):
+    line = Progress("orders", "auto", ManualClock(10_000), stream)
+    line.link = "http://127.0.0.1:8081/?token=abc"
+    line.on_started()
+    line.on_started()
+    assert stream.getvalue().count("orders: running, http://127.0.0.1:8081/?token=abc\n") == 1
+    assert stream.getvalue().count("token") == 1
+
+
 def test_progress_that_is_off_writes_nothing(seconds):
     assert run("off", Terminal(), seconds) == ""
 

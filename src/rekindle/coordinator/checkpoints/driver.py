@@ -304,7 +304,8 @@ class CheckpointDriver:
                 reason = CheckpointFailureReason.IO_EXCEPTION
                 self._apply(self.ledger.abort(trigger.id, reason, str(error), _now_ms()))
                 return None
-        incremental = self.enabled and self.plan.settings.checkpoint_incremental and not trigger.kind.is_savepoint
+        full = trigger.kind.is_savepoint or (trigger.request is not None and trigger.request.full)
+        incremental = self.enabled and self.plan.settings.checkpoint_incremental and not full
         base_id = trigger.base_id if incremental else None
         self._bases[trigger.id] = base_id
         kind, at_ms = flink_type(trigger.kind), trigger.timestamp_ms

@@ -26,11 +26,16 @@ class CheckpointRequests:
         self.on_request: Callable[[], None] = lambda: None
 
     def ask(
-        self, kind: CheckpointKind, directory: str | None = None, drain: bool = False
+        self,
+        kind: CheckpointKind,
+        directory: str | None = None,
+        drain: bool = False,
+        format_type: str | None = None,
+        full: bool = False,
     ) -> Future[CompletedCheckpoint]:
         """Request a checkpoint; the future fails with a `CheckpointError` that says why there is none."""
         future: Future[CompletedCheckpoint] = Future()
-        request = CheckpointRequest(uuid.uuid4().hex, kind, directory, drain=drain)
+        request = CheckpointRequest(uuid.uuid4().hex, kind, directory, format_type, drain, full)
         with self._lock:
             if self._closed is not None:
                 future.set_exception(CheckpointError(self._closed))

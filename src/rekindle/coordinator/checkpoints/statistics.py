@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -72,7 +72,7 @@ class CheckpointRecorder:
     """Records the statistics of a job's checkpoints; bounded. Not thread-safe.
 
     >>> recorder = CheckpointRecorder({"vertex": 1})
-    >>> recorder.triggered(1, CheckpointKind.CHECKPOINT, now_ms=100, wall_ms=5000)
+    >>> _ = recorder.triggered(1, CheckpointKind.CHECKPOINT, now_ms=100, wall_ms=5000)
     >>> recorder.acknowledged(1, "vertex", SubtaskSnapshot(0, state_size=70, checkpointed_size=7), now_ms=130)
     >>> recorder.completed(1, "file:/chk-1").state_size
     70
@@ -95,16 +95,16 @@ class CheckpointRecorder:
 
     def triggered(
         self, checkpoint_id: int, kind: CheckpointKind, now_ms: float, wall_ms: int, savepoint_format: str | None = None
-    ) -> None:
+    ) -> CheckpointStatistics:
         """A checkpoint was triggered."""
         tasks = tuple(TaskStatistics(vertex, (None,) * count) for vertex, count in self._parallelism.items())
         self._started_ms[checkpoint_id] = now_ms
-        self._keep(
-            CheckpointStatistics(
-                checkpoint_id, flink_type(kind), CheckpointStatus.IN_PROGRESS, wall_ms, tasks, savepoint_format
-            )
+        triggered = CheckpointStatistics(
+            checkpoint_id, flink_type(kind), CheckpointStatus.IN_PROGRESS, wall_ms, tasks, savepoint_format
         )
+        self._keep(triggered)
         self._count(total=1, in_progress=1)
+        return triggered
 
     def acknowledged(self, checkpoint_id: int, vertex_id: str, snapshot: SubtaskSnapshot, now_ms: float) -> None:
         """A subtask has acknowledged; ignored unless the checkpoint is in progress."""
@@ -133,7 +133,7 @@ class CheckpointRecorder:
             running.add(value)
         return checkpoint
 
-    def failed(self, checkpoint_id: int, message: str, now_ms: float) -> None:
+    def failed(self, checkpoint_id: int, message: str, now_ms: float) -> CheckpointStatistics:
         """A checkpoint was aborted."""
         checkpoint = self._in_progress[checkpoint_id]
         failed = replace(
@@ -144,6 +144,7 @@ class CheckpointRecorder:
         )
         self._update_latest("failed", self._end(failed))
         self._count(in_progress=-1, failed=1)
+        return failed
 
     def restored(self, checkpoint_id: int, is_savepoint: bool, external_path: str | None, wall_ms: int) -> None:
         """An attempt has restored this checkpoint."""
@@ -210,10 +211,15 @@ class CheckpointTracker:
 
     def __init__(self, plan: JobPlan) -> None:
         self._lock = threading.Lock()
+        #: Called with a checkpoint that was triggered, has completed or has failed, on the job master's thread.
+        self.on_change: Callable[[CheckpointStatistics], None] = lambda checkpoint: None
         self._vertices = {chain.id: plan.nodes[chain.head].uid for chain in plan.chains if plan.has_tasks(chain)}
         self._names = {node.uid: node.name for node in plan.nodes}
         parallelism = {chain.id: chain.parallelism for chain in plan.chains}
-        self._recorder = CheckpointRecorder({uid: parallelism[chain] for chain, uid in self._vertices.items()})
+        self._recorder = CheckpointRecorder(
+            {uid: parallelism[chain] for chain, uid in self._vertices.items()},
+            plan.settings.checkpoint_statistics_retained,
+        )
 
     def overview(self) -> CheckpointOverview:
         """The statistics as of now."""
@@ -224,7 +230,8 @@ class CheckpointTracker:
         """A checkpoint was triggered."""
         format_type = trigger.request.format_type if trigger.request is not None else None
         with self._lock:
-            self._recorder.triggered(trigger.id, trigger.kind, now_ms, trigger.timestamp_ms, format_type)
+            triggered = self._recorder.triggered(trigger.id, trigger.kind, now_ms, trigger.timestamp_ms, format_type)
+        self.on_change(triggered)
 
     def acknowledged(self, subtask: AcknowledgedSubtask, now_ms: float) -> None:
         """A subtask has acknowledged."""
@@ -255,12 +262,15 @@ class CheckpointTracker:
     def completed(self, checkpoint: CompletedCheckpoint, external_path: str | None) -> CheckpointStatistics:
         """A checkpoint is published. `external_path`: the path from which a job restores it."""
         with self._lock:
-            return self._recorder.completed(checkpoint.id, external_path)
+            completed = self._recorder.completed(checkpoint.id, external_path)
+        self.on_change(completed)
+        return completed
 
     def aborted(self, aborted: Aborted, now_ms: float) -> None:
         """A checkpoint was aborted."""
         with self._lock:
-            self._recorder.failed(aborted.id, aborted.reason.sentence(aborted.message), now_ms)
+            failed = self._recorder.failed(aborted.id, aborted.reason.sentence(aborted.message), now_ms)
+        self.on_change(failed)
 
     def restored(self, checkpoint: CompletedCheckpoint, external_path: str | None, wall_ms: int) -> None:
         """An attempt has restored this checkpoint."""

@@ -105,6 +105,7 @@ class CheckpointRequest:
     location: str | None = None  # savepoints: the directory to write into
     format_type: str | None = None  # savepoints: CANONICAL or NATIVE
     drain: bool = False  # STOP: end event time and finish the operators first
+    full: bool = False  # CHECKPOINT: write all state, not only what has changed
 
     def refused(self, reason: CheckpointFailureReason, message: str = "") -> Answer:
         """The answer that there is no checkpoint, and why."""

@@ -59,6 +59,25 @@ def _emit_to(
     last.emit(records, timestamps)
 
 
+class CountedConsumer:
+    """An operator of the same chain, with the number of records that were handed to it over one edge."""
+
+    __slots__ = ("_emit", "consumer", "emit_end", "emit_idle", "emit_watermark", "records")
+
+    def __init__(self, consumer: Consumer) -> None:
+        self.consumer = consumer
+        self.records = 0
+        self._emit = consumer.emit
+        self.emit_watermark = consumer.emit_watermark
+        self.emit_idle = consumer.emit_idle
+        self.emit_end = consumer.emit_end
+
+    def emit(self, records: list[Any], timestamps: list[int] | None) -> None:
+        """Count a batch and hand it on."""
+        self.records += len(records)
+        self._emit(records, timestamps)
+
+
 class Output:
     """The outputs of an operator: the main output and the tagged ones, each with any number of consumers."""
 
@@ -81,7 +100,8 @@ class Output:
 
     def only_consumer(self) -> Consumer | None:
         """Return the consumer of the main output if there is one alone."""
-        return self._consumers[0] if len(self._consumers) == 1 else None
+        only = self._consumers[0] if len(self._consumers) == 1 else None
+        return only.consumer if isinstance(only, CountedConsumer) else only
 
     def _emit_all(self, records: list[Any], timestamps: list[int] | None) -> None:
         _emit_to(self._consumers, self._isolate, records, timestamps)

@@ -83,6 +83,13 @@ def test_the_log_names_triggered_and_completed_checkpoints(driver, caplog):
     assert re.fullmatch(r"Savepoint 2 is at file://.*/savepoints/savepoint-000000-\w+\.", said[4])
 
 
+def test_a_checkpoint_that_is_to_be_full_is_based_on_none(tmp_path):
+    driver = Driver(tmp_path / "checkpoints")
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
+    driver.checkpointing.requests.ask(CheckpointKind.CHECKPOINT, full=True)
+    assert driver.cut().base_id is None
+
+
 @pytest.mark.parametrize("incremental", [True, False])
 def test_a_checkpoint_is_based_on_the_last_one_only_if_incremental(tmp_path, incremental):
     """I12: otherwise each one is written whole."""

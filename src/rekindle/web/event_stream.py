@@ -1,0 +1,78 @@
+"""Server-sent events for pages: the list of jobs and each job, when they change, at most once a second.
+
+A client that reads slowly holds its own connection only: it gets the newest state when it has read the last one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from rekindle.web.job_answers import jobs_overview
+from rekindle.web.json_responses import encoded
+from rekindle.web.live_answers import live
+from rekindle.web.served_jobs import ServedJobs
+
+#: How often a page hears of changes, and the longest silence: proxies close connections that say nothing.
+_EVERY_S = 1.0
+_SILENCE_S = 15.0
+#: How many epochs and checkpoints an event has; a page asks for all of them once.
+_MOST = 20
+#: The most pages that hear of events at a time.
+MOST_CLIENTS = 32
+
+
+class EventStreams:
+    """The streams of a server; bounded."""
+
+    def __init__(self, jobs: ServedJobs) -> None:
+        self._jobs = jobs
+        self.clients = 0
+        self.closing = asyncio.Event()
+
+    def has_room(self) -> bool:
+        """Whether another page may listen."""
+        return self.clients < MOST_CLIENTS
+
+    async def events(self, job_id: str | None) -> AsyncIterator[bytes]:
+        """The events about one job, or about all; the first come at once."""
+        self.clients += 1
+        try:
+            seen: dict[str, int] = {}
+            silent_s = 0.0
+            while not self.closing.is_set():
+                versions = self._jobs.versions()
+                changed = [each for each, version in versions.items() if seen.get(each) != version]
+                gone = seen.keys() - versions.keys()
+                seen = versions
+                for event in self._about([*changed, *gone], job_id):
+                    yield event
+                    silent_s = 0.0
+                silent_s += _EVERY_S
+                if silent_s > _SILENCE_S:
+                    silent_s = 0.0
+                    yield b": still here\n\n"
+                await self._pause()
+        finally:
+            self.clients -= 1
+
+    def _about(self, changed: list[str], only: str | None) -> list[bytes]:
+        events = []
+        if "" in changed:
+            events.append(_event("jobs", jobs_overview(self._jobs.views())))
+        for job_id in changed:
+            wanted = bool(job_id) and only in (None, job_id)
+            view = self._jobs.view(job_id) if wanted else None
+            if view is not None:
+                events.append(_event("job", live(view, _MOST)))
+        return events
+
+    async def _pause(self) -> None:
+        try:
+            await asyncio.wait_for(self.closing.wait(), _EVERY_S)
+        except TimeoutError:
+            return
+
+
+def _event(name: str, value: object) -> bytes:
+    return b"event: " + name.encode() + b"\ndata: " + encoded(value) + b"\n\n"

@@ -1,0 +1,57 @@
+"""Answers about the failures of a job: Flink's, and ours with the failing record."""
+
+from __future__ import annotations
+
+from rekindle.monitor.job_view import FailureView, JobView
+from rekindle.web.flink_values import Json
+
+#: How many exceptions Flink answers unless the request says another number.
+DEFAULT_EXCEPTIONS = 20
+
+
+def exceptions(view: JobView, most: int = DEFAULT_EXCEPTIONS) -> Json:
+    """`/jobs/:jobid/exceptions`."""
+    return {
+        "exceptionHistory": {
+            "entries": [_entry(each) for each in view.failures[:most]],
+            "truncated": view.failure_count > min(most, len(view.failures)),
+        }
+    }
+
+
+def _entry(failure: FailureView) -> Json:
+    entry: Json = {
+        "exceptionName": failure.name,
+        "stacktrace": failure.message,
+        "timestamp": failure.at_ms,
+        "failureLabels": {},
+    }
+    if failure.task is not None:
+        entry["taskName"] = f"{failure.task} - execution #{failure.restarts}"
+    if failure.slot is not None:
+        entry |= {"endpoint": failure.host or "", "taskManagerId": failure.slot}
+    return entry | {"concurrentExceptions": []}
+
+
+def failures(view: JobView) -> Json:
+    """`/jobs/:jobid/failures`: the same with operator, subtask, record, and what followed."""
+    return {
+        "count": view.failure_count,
+        "restarts": view.restarts,
+        "failures": [
+            {
+                "timestamp": each.at_ms,
+                "exception": each.name,
+                "message": each.message,
+                "attempt": each.attempt,
+                "task": each.task,
+                "vertex": each.vertex,
+                "operator": each.operator,
+                "subtask": each.subtask,
+                "record": each.record,
+                "slot": each.slot,
+                "restart-in": each.restart_in_ms,
+            }
+            for each in view.failures
+        ],
+    }
