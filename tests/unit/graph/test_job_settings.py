@@ -25,7 +25,7 @@ from rekindle.datastream import (
 from rekindle.errors import ConfigurationError, GraphError
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import JobPlan
-from rekindle.graph.settings import JobSettings
+from rekindle.graph.settings import JobSettings, LocalRecoverySettings
 from tests.environments import environment
 
 SOURCES = Path(rekindle.__file__).parent
@@ -137,6 +137,45 @@ def test_a_backend_sets_its_directories_and_whether_checkpoints_are_incremental(
     settings = plan_of(environment().set_state_backend(backend)).settings
     assert settings.state_backend.local_directories == ("/fast", "/faster")
     assert not settings.checkpoint_incremental
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, LocalRecoverySettings()),
+        ({"execution.state-recovery.from-local": "true"}, LocalRecoverySettings(True, True)),
+        (
+            {"state.backend.local-recovery": "true", "taskmanager.state.local.root-dirs": "/a,/b", "io.tmp.dirs": "/c"},
+            LocalRecoverySettings(True, True, ("/a", "/b")),
+        ),
+        (
+            {"execution.checkpointing.local-backup.enabled": "true", "io.tmp.dirs": "/c"},
+            LocalRecoverySettings(False, True, ("/c",)),
+        ),
+        (
+            {
+                "execution.state-recovery.from-local": "true",
+                "execution.checkpointing.local-backup.enabled": "false",
+                "execution.checkpointing.local-backup.dirs": "/d",
+            },
+            LocalRecoverySettings(True, False, ("/d",)),
+        ),
+    ],
+)
+def test_local_recovery_has_flinks_keys(keys: dict[str, str], expected: LocalRecoverySettings):
+    settings = JobSettings.of(Configuration.from_dict({"execution.checkpointing.interval": "3 s", **keys}))
+    assert settings.local_recovery == expected
+    assert settings.keeps_local_copies == expected.keeps
+
+
+def test_without_checkpoints_there_are_no_local_copies():
+    assert not JobSettings.of(Configuration.from_dict({"state.backend.local-recovery": "true"})).keeps_local_copies
+
+
+def test_rocksdb_uses_the_temporary_directories_unless_it_has_its_own():
+    one, two = {"io.tmp.dirs": "/a;/b"}, {"io.tmp.dirs": "/a", "state.backend.rocksdb.localdir": "/c"}
+    found = [JobSettings.of(Configuration.from_dict(keys)).state_backend.local_directories for keys in (one, two)]
+    assert found == [("/a", "/b"), ("/c",)]
 
 
 def test_the_largest_state_in_the_drivers_memory_is_a_setting():

@@ -6,10 +6,11 @@ sorted file. Elements are taken over as they are where the type is the one that 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from uuid import uuid4
 
 import msgspec
@@ -37,10 +38,14 @@ Keys = Sequence[Element]
 
 
 class RestoredParts:
-    """The parts that no state has claimed yet, in a file on the local disk."""
+    """The parts that no state has claimed yet, in a file on the local disk.
+
+    When all are claimed, the file loses its name; snapshots that were cut before can still read it.
+    """
 
     def __init__(self, folder: Path, key_groups: range) -> None:
         self._path = folder / f"restored-{uuid4().hex[:12]}"
+        self._file: BinaryIO | None = None
         self._key_groups = key_groups
         self._places: dict[str, dict[int, list[tuple[int, int]]]] = {}
 
@@ -56,31 +61,37 @@ class RestoredParts:
                         places = self._places.setdefault(part.name, {}).setdefault(group, [])
                         places.append((length, len(encoded)))
                         length += len(encoded)
+            self._file = self._path.open("rb", buffering=0)
         except OSError as error:
             raise self._failed("written", error) from error
+        self._remove_if_claimed()
+
+    def _remove_if_claimed(self) -> None:
+        if not self._places:
+            self._path.unlink(missing_ok=True)
+            self._file = None
 
     def names(self) -> list[str]:
         """The states that are not claimed."""
         return list(self._places)
 
     def carried(self, group: int) -> Iterator[StatePart]:
-        """The parts of unclaimed states in a key group, read when they are asked for."""
-        for groups in list(self._places.values()):
-            yield from self._read(groups.get(group, ()))
+        """The parts in a key group of the states that are unclaimed now, read when they are asked for."""
+        return self._read(self._file, [place for groups in self._places.values() for place in groups.get(group, ())])
 
     def claim(self, name: str) -> Iterator[tuple[int, list[StatePart]]]:
         """The parts of a state, by key group; afterwards nobody else gets them."""
         groups = self._places.get(name, {})
         for group, places in groups.items():
-            yield group, list(self._read(places))
-        self._places.pop(name, None)
+            yield group, list(self._read(self._file, places))
+        if self._places.pop(name, None) is not None:
+            self._remove_if_claimed()
 
-    def _read(self, places: Iterable[tuple[int, int]]) -> Iterator[StatePart]:
+    def _read(self, file: BinaryIO | None, places: Iterable[tuple[int, int]]) -> Iterator[StatePart]:
         try:
-            with self._path.open("rb") as file:
-                for offset, length in places:
-                    file.seek(offset)
-                    yield _decode(file.read(length))
+            for offset, length in places:
+                assert file is not None, "parts without a file"
+                yield _decode(os.pread(file.fileno(), length, offset))
         except (OSError, msgspec.DecodeError) as error:
             raise self._failed("read", error) from error
 

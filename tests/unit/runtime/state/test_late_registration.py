@@ -1,0 +1,73 @@
+"""A state that is registered after a cut: the snapshot holds its restored values, and no file stays for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rekindle.common import Types
+from rekindle.datastream.state import ValueStateDescriptor
+from rekindle.runtime.state.backend import KeyedStateOptions
+from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
+from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend, RocksPlace
+from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
+
+EARLY, LATE = (ValueStateDescriptor(name, Types.LONG()) for name in ("early", "late"))
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[ScratchDatabase]:
+    opened = ScratchDatabase(tmp_path, MemoryShares.of(8 << 20))
+    yield opened
+    opened.close()
+
+
+def backend(database: ScratchDatabase, operator: int) -> RocksKeyedBackend:
+    return RocksKeyedBackend(4, range(4), RocksPlace(database, operator, 1 << 20, 1 << 20), KeyedStateOptions())
+
+
+def snapshot(keyed: RocksKeyedBackend) -> list[tuple[int, bytes]]:
+    return [(group.key_group, group.encode()) for group in keyed.snapshot_aside(1)]
+
+
+def values(parts: list[tuple[int, bytes]], database: ScratchDatabase, operator: int) -> list[tuple[int | None, ...]]:
+    keyed = backend(database, operator)
+    keyed.restore(parts)
+    early, late = keyed.value_state(EARLY), keyed.value_state(LATE)
+    found = []
+    for key in range(20):
+        keyed.row = keyed.load_row(key)
+        found.append((early.value(), late.value()))
+    return found
+
+
+def saved(database: ScratchDatabase) -> list[tuple[int, bytes]]:
+    keyed = backend(database, 1)
+    early, late = keyed.value_state(EARLY), keyed.value_state(LATE)
+    for key in range(20):
+        keyed.row = keyed.load_row(key)
+        early.update(key)
+        late.update(-key)
+    return snapshot(keyed)
+
+
+def test_a_state_that_is_registered_between_cut_and_upload_is_in_the_snapshot(database: ScratchDatabase) -> None:
+    keyed = backend(database, 2)
+    keyed.restore(saved(database))
+    keyed.value_state(EARLY)
+    captured = keyed.snapshot_aside(2)
+    keyed.value_state(LATE)
+    parts = [(group.key_group, group.encode()) for group in captured]
+    assert values(parts, database, 3) == [(key, -key) for key in range(20)]
+
+
+def test_restored_parts_leave_the_disk_when_all_are_claimed(database: ScratchDatabase) -> None:
+    keyed = backend(database, 2)
+    keyed.restore(saved(database))
+    left = [len(list(database.folder.glob("restored-*")))]
+    for descriptor in (EARLY, LATE):
+        keyed.value_state(descriptor)
+        left.append(len(list(database.folder.glob("restored-*"))))
+    assert left == [1, 1, 0]
