@@ -89,6 +89,9 @@ class KeyedStateBackend(ExpiringRows, Protocol):
 
     # -- keys and states ----------------------------------------------------------------------------------------------
 
+    def rows_of(self, key_group: int) -> Iterable[Row]:
+        """The rows of a key group; the caller may change them on the way."""
+
     def keys(self) -> Iterator[Any]:
         """The keys that have state, by key group; the caller may change the state of a key on the way."""
 
