@@ -14,11 +14,12 @@ from rekindle.checkpoint.paths import url_of
 from rekindle.checkpoint.store.options import StoreOptions, options_for, store_options
 from rekindle.common.configuration import Configuration
 from rekindle.snapshots.find_snapshot import Snapshot, absolute, find_snapshot
+from rekindle.snapshots.table import ListedTable
 from rekindle.snapshots.tables import TableName
 from rekindle.spark.compare_state import change_counts, changes, union_of_counts
 from rekindle.spark.shape_types import spark_schema
 from rekindle.spark.shared_session import lease_session
-from rekindle.spark.state_source import FORMAT, STORE_PREFIX, StateDataSource, planned
+from rekindle.spark.state_source import FORMAT, STORE_PREFIX, StateDataSource, arrow_table, planned
 from rekindle.spark.state_writer import StateWriter
 
 
@@ -30,7 +31,7 @@ def session_of(spark: SparkSession | None, configuration: Configuration) -> Spar
 
 
 class StateSnapshot:
-    """The state of a checkpoint or savepoint, as DataFrames that Spark reads when they are used.
+    """The state of a checkpoint or savepoint, as DataFrames. Spark reads keyed state and timers when they are used.
 
     Operators are named by their uid, or by their name if only one has it.
     """
@@ -171,7 +172,11 @@ class StateSnapshot:
         store = {STORE_PREFIX + key: value for key, value in options_for(self.path, self._options).items()}
         options |= store | dict(more or {})
         # Planned here, so that errors are ours and not Spark's.
-        schema = spark_schema(planned(options).columns)
+        table = planned(options)
+        schema = spark_schema(table.columns)
+        if isinstance(table, ListedTable):
+            # Its rows are here already: a Python data source would start three workers to read them once more.
+            return self._spark.createDataFrame(arrow_table(table), schema)
         return self._spark.read.format(FORMAT).schema(schema).options(**options).load()
 
     def __repr__(self) -> str:

@@ -77,12 +77,22 @@ class StateTableReader(DataSourceReader):
         """The rows of a split, as Arrow batches."""
         if partition.value is None:  # Spark's stand-in for no partitions
             return
-        schema = arrow_columns(self._table.columns)
-        rows = self._table.rows(partition.value)
-        while batch := list(islice(rows, _BATCH_ROWS)):
-            columns = zip(*batch, strict=True)
-            arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        yield from arrow_batches(self._table, partition.value)
+
+
+def arrow_batches(table: Table, split: Any) -> Iterator[Any]:
+    """The rows of a split, some thousand at a time."""
+    schema, rows = arrow_columns(table.columns), table.rows(split)
+    while batch := list(islice(rows, _BATCH_ROWS)):
+        columns = zip(*batch, strict=True)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def arrow_table(table: Table) -> Any:
+    """A whole table as Arrow's, in this process: for small ones."""
+    batches = [batch for split in table.splits() for batch in arrow_batches(table, split)]
+    return pa.Table.from_batches(batches, arrow_columns(table.columns))
 
 
 def planned(options: Mapping[str, str]) -> Table:

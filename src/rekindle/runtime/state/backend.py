@@ -90,14 +90,14 @@ class KeyedStateBackend(ExpiringRows, Protocol):
 
     # -- keys and states ----------------------------------------------------------------------------------------------
 
+    def rows_of(self, key_group: int) -> Iterable[Row]:
+        """The rows of a key group; the caller may change them on the way."""
+
     def keys(self) -> Iterator[Any]:
         """The keys that have state, by key group; the caller may change the state of a key on the way."""
 
     def keys_with(self, state_name: str) -> Iterator[Any]:
         """The keys that have a value in one registered state; the caller may change it on the way."""
-
-    def rows_of(self, key_group: int) -> Iterable[Row]:
-        """The rows of a key group; the caller may change them on the way."""
 
     def keys_per_group(self) -> dict[int, int]:
         """Key group -> number of its keys, with removed keys whose removal no snapshot has written yet."""
