@@ -15,6 +15,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")])
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+#: A page runs several jobs; on a busy machine each takes its time.
+PAGE_TIMEOUT_S = 400
 #: Flags of fences that name a server.
 SERVERS = ("kafka", "hbase", "postgres")
 NAMED_PATH = re.compile(r"`((?:src|tests|docs|tools|examples|benchmarks)/[\w./-]*\w/?)`")
@@ -64,6 +66,7 @@ def server_of(page: Path) -> str | None:
 RUNNING = [page for page in PAGES if any(snippet.runs for snippet in snippets_of(page))]
 
 
+@pytest.mark.timeout(PAGE_TIMEOUT_S)
 @pytest.mark.parametrize("page", [page for page in RUNNING if server_of(page) is None], ids=name_of)
 def test_snippets_run(page: Path, spark: Any) -> None:
     run_snippets(page, {})
