@@ -2,8 +2,8 @@
 
 Young rows are in the backend's `front`, so that a key that is there costs one `dict.get`. When they fill half of the
 cache, they become old: those that were old before, and so were asked for again, apart from the others. Old rows leave
-in the order in which they became old. A row that somebody has got from here stays the row of its key until at least an
-eighth of the cache was loaded anew.
+in the order in which they became old. A row that somebody has got from here stays the row of its key until at least a
+third of the cache was asked for after it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ _SIZED_ROWS: Final = 1 << 12
 _LEAVING_ROWS: Final = 1 << 10
 #: The most of the cache that old rows take that were asked for again.
 _AGAIN_SHARE: Final = 0.6
-#: Of the old rows that were asked for once, at least this part of the cache stays: somebody may hold the newest.
-_ONCE_SHARE: Final = 0.125
 
 
 class RowSource(Protocol):
@@ -113,9 +111,8 @@ class RowCache:
                 return  # a batch is larger than the cache: its rows leave when they are old
 
     def _leave(self, most: int) -> int:
-        leaving, spare = self._again, len(self._once) - int(2 * self._half * _ONCE_SHARE)
-        if spare > 0 and len(self._again) <= 2 * self._half * _AGAIN_SHARE:
-            leaving, most = self._once, min(most, spare)
+        many = len(self._again) > 2 * self._half * _AGAIN_SHARE
+        leaving = self._again if many or not self._once else self._once
         keys = list(islice(leaving, most))
         self._source.write_back(list(map(leaving.__getitem__, keys)), leave=True)
         for key in keys:
