@@ -1,7 +1,7 @@
 """Large keyed state: the synchronous parts of its checkpoints, the size of an increment, the time of a restore.
 
-    python -m benchmarks.large_state                # 10 million keys, about 1 GB: some ten minutes, 10 GB of memory
-    python -m benchmarks.large_state --quick        # 200,000 keys: shows that it works, in less than a minute
+    python -m benchmarks.large_state.checkpoints            # 10 million keys, about 1 GB: ten minutes, 10 GB of memory
+    python -m benchmarks.large_state.checkpoints --quick    # 200,000 keys: shows that it works, in less than a minute
 
 A job of two slots on Spark fills its state, one tuple of a number and a text per key, and then changes 1 % of the keys,
 chosen at random, between two checkpoints. Then come a savepoint, which writes everything and so shows the cost of a
@@ -329,7 +329,9 @@ def shown(workload: Workload, figures: Figures) -> Table:
 
 def main() -> None:
     """Run the benchmark and print one table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.large_state", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.large_state.checkpoints", description=__doc__.partition("\n")[0]
+    )
     parser.add_argument("--keys", type=int, default=10_000_000)
     parser.add_argument("--text-bytes", type=int, default=78, help="size of the text in each value")
     parser.add_argument("--interval-seconds", type=float, default=10.0, help="between two checkpoints")

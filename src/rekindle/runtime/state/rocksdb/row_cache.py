@@ -1,8 +1,9 @@
-"""Decoded rows of keys seen lately, in two generations: a row that is not asked for during one of them leaves.
+"""Decoded rows of keys seen lately: a row that was asked for once leaves before one that was asked for again.
 
-The young generation is the backend's `front`, so that a key that is there costs one `dict.get`. When it is full, it
-becomes the old one, and the rows of the old one leave, some at a time while the young one grows. A row that somebody
-has got from here stays the row of its key until at least half of the cache was loaded anew.
+Young rows are in the backend's `front`, so that a key that is there costs one `dict.get`. When they fill half of the
+cache, they become old: those that were old before, and so were asked for again, apart from the others. Old rows leave
+in the order in which they became old. A row that somebody has got from here stays the row of its key until at least a
+third of the cache was asked for after it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ _LEAST_ROWS: Final = 1 << 10
 _SIZED_ROWS: Final = 1 << 12
 #: So many rows leave at once: enough for a batch of writes, few enough for their encoded forms to be small.
 _LEAVING_ROWS: Final = 1 << 10
+#: The most of the cache that old rows take that were asked for again.
+_AGAIN_SHARE: Final = 0.6
 
 
 class RowSource(Protocol):
@@ -38,80 +41,102 @@ class RowCache:
 
     def __init__(self, source: RowSource, most_bytes: int) -> None:
         self.front: dict[Any, Row] = {}
-        self._old: dict[Any, Row] = {}
-        self._leaving: dict[Any, Row] = {}
+        self._once: dict[Any, Row] = {}
+        self._again: dict[Any, Row] = {}
+        #: The keys in `front` whose rows were old before.
+        self._proven: set[Any] = set()
         self._source = source
         self._most_bytes = most_bytes
-        #: So many rows are in each generation even if they are large.
+        #: So many rows are young, and as many old, even if they are large.
         self.least_rows = _LEAST_ROWS
         self._encoded_bytes = 0.0  # per row, a moving average
-        self._half = self._rows_per_generation()
+        self._half = self._most_young_rows()
 
-    def _rows_per_generation(self) -> int:
+    def _most_young_rows(self) -> int:
         row_bytes = _ROW_BYTES + _BYTES_PER_ENCODED * self._encoded_bytes
         return max(self.least_rows, int(self._most_bytes / row_bytes / 2))
 
     def load(self, key: Any) -> Row:
         """The row of a key that is not in `front`; puts it there."""
-        row = self._old.pop(key, None) or self._leaving.pop(key, None)
+        row = self._recalled(key)
         if row is None:
             row = dict.get(self.front, key)  # the caller may have bound the `get` of an older `front`
             if row is not None:
                 return row
             (row,) = self._source.read_rows([key])
+        if len(self.front) >= self._half:
+            self._age()
         self.front[key] = row
         self._bound()
         return row
 
     def prefetch(self, keys: Iterable[Any]) -> None:
-        """Read the rows of keys that are not in memory, in one call."""
-        front, old, leaving = self.front, self._old, self._leaving
-        missing = [key for key in keys if key not in front]
+        """Read the rows of keys that are not in memory, in one call; afterwards all are in `front`."""
+        front, wanted = self.front, list(keys)
+        missing = [key for key in wanted if key not in front]
         if len(missing) < 2:
             return
-        for key in missing:
-            row = old.pop(key, None) or leaving.pop(key, None)
-            if row is not None:
-                front[key] = row
-        unread = [key for key in missing if key not in front][: self._half]
+        if len(front) + len(missing) > self._half:
+            self._age()
+            missing = wanted
+        recalled = {key: row for key in missing if (row := self._recalled(key)) is not None}
+        front.update(recalled)
+        unread = [key for key in missing if key not in recalled][: self._half]
         if unread:
             front.update(zip(unread, self._source.read_rows(unread), strict=True))
         self._bound()
 
-    def _bound(self) -> None:
-        """Let as many rows leave as have come, and turn to the next generation when this one is full."""
-        while self._leaving and len(self) > 2 * self._half:
-            self._leave(_LEAVING_ROWS)
-        if len(self.front) >= self._half:
-            self._leave(len(self._leaving))
-            self._leaving, self._old = self._old, dict(self.front)
-            self.front.clear()  # in place: a loop has bound its `get`
+    def _recalled(self, key: Any) -> Row | None:
+        """The row of a key from the old ones."""
+        row = self._again.pop(key, None) or self._once.pop(key, None)
+        if row is not None:
+            self._proven.add(key)
+        return row
 
-    def _leave(self, most: int) -> None:
-        keys = list(islice(self._leaving, most))
-        rows = list(map(self._leaving.__getitem__, keys))
-        self._source.write_back(rows, leave=True)
+    def _age(self) -> None:
+        """Make the young rows old."""
+        proven, once, again = self._proven, self._once, self._again
+        for key, row in self.front.items():
+            if key in proven:
+                again[key] = row
+            else:
+                once[key] = row
+        proven.clear()
+        self.front.clear()  # in place: a loop has bound its `get`
+
+    def _bound(self) -> None:
+        """Let as many old rows leave as there are too many."""
+        while (above := len(self) - 2 * self._half) > 0:
+            if not self._leave(min(_LEAVING_ROWS, max(above, self._half // 8))):
+                return  # a batch is larger than the cache: its rows leave when they are old
+
+    def _leave(self, most: int) -> int:
+        many = len(self._again) > 2 * self._half * _AGAIN_SHARE
+        leaving = self._again if many or not self._once else self._once
+        keys = list(islice(leaving, most))
+        self._source.write_back(list(map(leaving.__getitem__, keys)), leave=True)
         for key in keys:
-            del self._leaving[key]
+            del leaving[key]
+        return len(keys)
 
     def note_sizes(self, encoded: Sequence[bytes | None], rows: int) -> None:
         """Note the encoded size of some rows: it decides how many rows fit."""
         mean = sum(len(each) for each in encoded if each is not None) / rows
         self._encoded_bytes += (mean - self._encoded_bytes) * min(1.0, rows / _SIZED_ROWS)
-        self._half = self._rows_per_generation()
+        self._half = self._most_young_rows()
 
     def lend(self, share: float) -> int:
         """Give a share of the memory away; return its bytes."""
         lent = int(self._most_bytes * share)
         self._most_bytes -= lent
-        self._half = self._rows_per_generation()
+        self._half = self._most_young_rows()
         return lent
 
     def rows(self) -> Iterator[Row]:
         """The rows in memory."""
         yield from self.front.values()
-        yield from self._old.values()
-        yield from self._leaving.values()
+        yield from self._once.values()
+        yield from self._again.values()
 
     def __len__(self) -> int:
-        return len(self.front) + len(self._old) + len(self._leaving)
+        return len(self.front) + len(self._once) + len(self._again)
