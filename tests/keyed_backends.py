@@ -24,6 +24,8 @@ NewBackend = Callable[..., Any]
 _operators = itertools.count()
 _databases: list[ScratchDatabase] = []
 _MOST_OPERATORS = 1 << 16
+#: A few changes stay together before they go to a file: a key may stand among them several times.
+_FEW_CHANGES_BYTES = 600
 
 
 def _database_and_number() -> tuple[ScratchDatabase, int]:
@@ -37,7 +39,7 @@ def _database_and_number() -> tuple[ScratchDatabase, int]:
     return _databases[-1], number
 
 
-def _place(row_bytes: int, log_bytes: int) -> RocksPlace:
+def place_of(row_bytes: int, log_bytes: int) -> RocksPlace:
     return RocksPlace(*_database_and_number(), row_bytes, log_bytes)
 
 
@@ -45,14 +47,16 @@ def _rocksdb(
     max_parallelism: int, key_groups: range, options: KeyedStateOptions | None = None, **more: Any
 ) -> RocksKeyedBackend:
     return RocksKeyedBackend(
-        max_parallelism, key_groups, _place(16 << 20, 1 << 20), options or KeyedStateOptions(), **more
+        max_parallelism, key_groups, place_of(16 << 20, 1 << 20), options or KeyedStateOptions(), **more
     )
 
 
 def _tiny_cache(
     max_parallelism: int, key_groups: range, options: KeyedStateOptions | None = None, *, rows: int = 1, **more: Any
 ) -> RocksKeyedBackend:
-    backend = RocksKeyedBackend(max_parallelism, key_groups, _place(0, 0), options or KeyedStateOptions(), **more)
+    backend = RocksKeyedBackend(
+        max_parallelism, key_groups, place_of(0, _FEW_CHANGES_BYTES), options or KeyedStateOptions(), **more
+    )
     backend._cache.least_rows = rows
     backend._cache.note_sizes([b""], 1)
     return backend

@@ -20,7 +20,7 @@ IN_TURN = [("hashmap",), ("rocksdb",), BACKENDS]
 @pytest.fixture(autouse=True)
 def few_rows_in_memory(monkeypatch):
     """RocksDB's cache holds a handful of rows, so that most state of these small jobs is on the disk."""
-    monkeypatch.setattr(RowCache, "_rows_per_generation", lambda self: 8)
+    monkeypatch.setattr(RowCache, "_most_young_rows", lambda self: 8)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -121,9 +121,8 @@ def results_of(name: str, backends: tuple[str, ...], unaligned: bool) -> list[An
 )
 def test_a_rescaled_job_gives_the_same(name: str, unaligned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keyed_backends.TimerLimits, "of", lambda operator_bytes: TINY_LIMITS)
-    if name != "reminders":  # the clean-up of a time to live holds more rows at once
-        monkeypatch.setattr(row_cache, "_LEAST_ROWS", 4)
-        monkeypatch.setattr(row_cache, "_ROW_BYTES", 1 << 30)
+    monkeypatch.setattr(row_cache, "_LEAST_ROWS", 4)
+    monkeypatch.setattr(row_cache, "_ROW_BYTES", 1 << 30)
     expected = results_of(name, ("hashmap", "hashmap", "hashmap"), unaligned)
     assert len(expected) > 20
     assert results_of(name, ("rocksdb", "rocksdb", "rocksdb"), unaligned) == expected

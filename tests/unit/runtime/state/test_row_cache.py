@@ -13,6 +13,7 @@ class Disk:
     """Rows by key; notes what was read and what left."""
 
     def __init__(self) -> None:
+        self.row: Row = []
         self.read: list[Any] = []
         self.left: list[list[Any]] = []
 
@@ -67,6 +68,16 @@ def test_a_held_row_stays_the_row_of_its_key_until_a_third_of_the_cache_was_aske
     for number in range(10_000, 10_300):
         cache.load(number)
     assert cache.load("held") is held
+
+
+def test_the_row_of_the_current_key_never_leaves() -> None:
+    cache, disk = cache_of(10)
+    disk.row = cache.load("current")
+    for number in range(100):
+        cache.load(number)
+    assert cache.load("current") is disk.row
+    assert "current" not in [key for left in disk.left for key in left]
+    assert len(cache) <= 11
 
 
 def test_few_rows_leave_at_once() -> None:

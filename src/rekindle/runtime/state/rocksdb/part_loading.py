@@ -177,9 +177,10 @@ class PartLoader:
         elements = self._state.elements.cut(part.operations)
         merged.update(zip(places, zip(keys, elements, strict=True), strict=True))
         if len(NIL) in set(map(len, elements)):
-            for place, element in zip(places, elements, strict=True):
+            for place in set(places):  # a key may stand in a part several times: the last value counts
+                _, element = merged[place]
                 if len(element) == len(NIL) and bytes(element) == NIL:
-                    merged.pop(place, None)
+                    del merged[place]
 
     def _lists(self, part: StatePart, keys: Keys, places: list[bytes], merged: dict[bytes, Any]) -> None:
         operations = list_operations(part)

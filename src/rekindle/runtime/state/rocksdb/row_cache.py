@@ -2,8 +2,8 @@
 
 Young rows are in the backend's `front`, so that a key that is there costs one `dict.get`. When they fill half of the
 cache, they become old: those that were old before, and so were asked for again, apart from the others. Old rows leave
-in the order in which they became old. A row that somebody has got from here stays the row of its key until at least a
-third of the cache was asked for after it.
+in the order in which they became old. The current key's row stays, whatever a clean-up reads meanwhile. Another row
+that somebody has got from here stays the row of its key until at least a third of the cache was asked for after it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ _AGAIN_SHARE: Final = 0.6
 
 class RowSource(Protocol):
     """Reads and writes rows for the cache."""
+
+    #: The row of the current key: handles work on it, so it does not leave.
+    row: Row
 
     def read_rows(self, keys: Sequence[Any]) -> list[Row]:
         """Read the rows of keys."""
@@ -113,10 +116,14 @@ class RowCache:
     def _leave(self, most: int) -> int:
         many = len(self._again) > 2 * self._half * _AGAIN_SHARE
         leaving = self._again if many or not self._once else self._once
+        current = self._source.row
         keys = list(islice(leaving, most))
-        self._source.write_back(list(map(leaving.__getitem__, keys)), leave=True)
-        for key in keys:
+        rows = list(map(leaving.__getitem__, keys))
+        self._source.write_back([row for row in rows if row is not current], leave=True)
+        for key, row in zip(keys, rows, strict=True):
             del leaving[key]
+            if row is current:
+                self.front[key] = row
         return len(keys)
 
     def note_sizes(self, encoded: Sequence[bytes | None], rows: int) -> None:
