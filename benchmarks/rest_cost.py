@@ -11,12 +11,13 @@ threads that it uses for slow answers, is compared with that of the whole job: d
 from __future__ import annotations
 
 import argparse
+import http.client
 import json
 import statistics
 import threading
 import time
-import urllib.request
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from benchmarks.checkpoint_cost import cpu_seconds
 from rekindle.common import Configuration, Types, WatermarkStrategy
@@ -54,9 +55,9 @@ class Clients:
     """Pages, a dashboard and a scraper, in threads of their own; their processor time counts for nobody."""
 
     def __init__(self, address: str, job_id: str) -> None:
-        self._address, self._job = address.rstrip("/"), f"/v1/jobs/{job_id}"
+        self._place, self._job = urlsplit(address), f"/v1/jobs/{job_id}"
         self._stopped = threading.Event()
-        vertex = json.loads(self._get(self._job))["vertices"][0]["id"]
+        vertex = json.loads(get(self._connection(), self._job))["vertices"][0]["id"]
         asked = [
             *("/v1/overview", "/v1/jobs/overview", self._job, f"{self._job}/checkpoints", f"{self._job}/exceptions"),
             f"{self._job}/vertices/{vertex}/backpressure",
@@ -77,20 +78,27 @@ class Clients:
         for thread in self.threads:
             thread.join()
 
-    def _get(self, path: str) -> bytes:
-        with urllib.request.urlopen(self._address + path, timeout=60) as answer:
-            content: bytes = answer.read()
-            return content
+    def _connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(self._place.hostname or "", self._place.port, timeout=60)
 
     def _ask_again(self, paths: list[str], pause_s: float) -> None:
+        connection = self._connection()  # kept open, as browsers and scrapers do
         while not self._stopped.wait(pause_s):
             for path in paths:
-                self._get(path)
+                get(connection, path)
 
     def _listen(self) -> None:
-        with urllib.request.urlopen(f"{self._address}/v1/events", timeout=60) as events:
-            while not self._stopped.is_set():
-                events.readline()
+        connection = self._connection()
+        connection.request("GET", "/v1/events")
+        events = connection.getresponse()
+        while not self._stopped.is_set():
+            events.readline()
+
+
+def get(connection: http.client.HTTPConnection, path: str) -> bytes:
+    """Ask for a path; returns the answer's body."""
+    connection.request("GET", path)
+    return connection.getresponse().read()
 
 
 def thread_seconds(thread: threading.Thread) -> float:

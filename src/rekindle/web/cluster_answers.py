@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import version
 
 from rekindle.monitor.job_view import JobView
@@ -14,6 +15,7 @@ from rekindle.web.slot_answers import slots
 FLINK_VERSION = "2.3.0"
 
 
+@cache
 def revision() -> str:
     """The version of Rekindle, where Flink has its commit."""
     return f"rekindle-{version('rekindle')}"

@@ -6,7 +6,7 @@ A client that reads slowly holds its own connection only: it gets the newest sta
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 from rekindle.web.job_answers import jobs_overview
 from rekindle.web.json_responses import encoded
@@ -20,6 +20,8 @@ _SILENCE_S = 15.0
 _MOST = 20
 #: The most pages that hear of events at a time.
 MOST_CLIENTS = 32
+#: How many jobs have their last event kept for the next page.
+_MOST_JOBS = 100
 
 
 class EventStreams:
@@ -27,6 +29,7 @@ class EventStreams:
 
     def __init__(self, jobs: ServedJobs) -> None:
         self._jobs = jobs
+        self._made: dict[str, tuple[int, bytes]] = {}  # the last event about each job, with its version
         self.clients = 0
         self.closing = asyncio.Event()
 
@@ -45,7 +48,7 @@ class EventStreams:
                 changed = [each for each, version in versions.items() if seen.get(each) != version]
                 gone = seen.keys() - versions.keys()
                 seen = versions
-                for event in self._about([*changed, *gone], job_id):
+                for event in self._about([*changed, *gone], versions, job_id):
                     yield event
                     silent_s = 0.0
                 silent_s += _EVERY_S
@@ -56,16 +59,27 @@ class EventStreams:
         finally:
             self.clients -= 1
 
-    def _about(self, changed: list[str], only: str | None) -> list[bytes]:
-        events = []
-        if "" in changed:
-            events.append(_event("jobs", jobs_overview(self._jobs.views())))
-        for job_id in changed:
-            wanted = bool(job_id) and only in (None, job_id)
-            view = self._jobs.view(job_id) if wanted else None
-            if view is not None:
-                events.append(_event("job", live(view, _MOST)))
-        return events
+    def _about(self, changed: list[str], versions: Mapping[str, int], only: str | None) -> list[bytes]:
+        """The events about jobs that have changed, or have ended and so have no version."""
+        wanted = [each for each in changed if not each or only in (None, each)]
+        return [event for each in wanted if (event := self._latest(each, versions.get(each, -1)))]
+
+    def _latest(self, job_id: str, version: int) -> bytes:
+        """The event about a job, or under '' about the list of jobs; pages share it."""
+        known = self._made.get(job_id)
+        if known is not None and known[0] == version:
+            return known[1]
+        event = self._event(job_id)
+        if len(self._made) > _MOST_JOBS:
+            self._made.clear()
+        self._made[job_id] = version, event
+        return event
+
+    def _event(self, job_id: str) -> bytes:
+        if not job_id:
+            return _event("jobs", jobs_overview(self._jobs.views()))
+        view = self._jobs.view(job_id)
+        return b"" if view is None else _event("job", live(view, _MOST))
 
     async def _pause(self) -> None:
         try:

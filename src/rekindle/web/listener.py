@@ -5,11 +5,13 @@ for a socket and a sleeping thread.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import select
 import socket
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rekindle.errors import ConfigurationError
@@ -26,6 +28,8 @@ _MOST_CONNECTIONS = 128
 #: A connection that says nothing is closed after this time.
 _IDLE_S = 15
 _STOP_S = 5
+#: uvicorn counts ticks, and does something in every tenth.
+_TICK_S, _TICKS_PER_S = 0.1, 10
 
 
 def bind(address: str, ports: Iterable[int]) -> socket.socket:
@@ -62,6 +66,7 @@ class Listener:
         self._server: uvicorn.Server | None = None
         #: Called on the server's loop before it stops.
         self.before_stop: Callable[[], None] = lambda: None
+        self._wake_to_stop: Callable[[], None] = lambda: None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.thread.start()
@@ -78,6 +83,7 @@ class Listener:
         if server is not None and loop is not None:
             server.should_exit = server.force_exit = True
             loop.call_soon_threadsafe(self.before_stop)
+            loop.call_soon_threadsafe(self._wake_to_stop)
         self.thread.join(_STOP_S)
 
     def _run(self) -> None:
@@ -113,11 +119,24 @@ class Listener:
 
     async def _until_stopped(self, server: uvicorn.Server) -> None:
         self._loop = asyncio.get_running_loop()
+        stopping = asyncio.Event()
+        self._wake_to_stop = stopping.set
+        # uvicorn's own loop looks ten times a second whether it has to stop.
+        server.main_loop = partial(_main_loop, server, stopping)  # type: ignore[method-assign]
         sweeping = self._loop.create_task(close_silent(server, _IDLE_S))
         try:
             await server.serve(sockets=[self._socket])
         finally:
             sweeping.cancel()
+
+
+async def _main_loop(server: uvicorn.Server, stopping: asyncio.Event) -> None:
+    """uvicorn's own loop, with a longer pause; a tick updates the time in the answers' headers."""
+    ticks = 0
+    while not await server.on_tick(ticks):
+        ticks += _TICKS_PER_S
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), _TICKS_PER_S * _TICK_S)
 
 
 async def close_silent(server: uvicorn.Server, idle_s: float) -> None:

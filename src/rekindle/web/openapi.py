@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -47,6 +48,7 @@ _ERRORS = {
 _ERROR_STATUSES = ("400", "401", "403", "404", "408", "409", "413", "503")
 
 
+@cache
 def openapi_document() -> Json:
     """The document."""
     paths: dict[str, Json] = {}

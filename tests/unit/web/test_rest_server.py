@@ -208,6 +208,28 @@ def test_a_request_may_write_below_the_configured_directories(served: Served):
     assert served.handle.asked[-1] == ("cancel with savepoint", directory, "CANONICAL")
 
 
+@pytest.mark.parametrize(
+    "body",
+    ['{"triggerId": "not hex"}', '{"triggerId": 7}', "[]", '"text"', '{"formatType": "OTHER"}', "\xff", '{"drain": 1}'],
+)
+def test_a_body_of_another_form_is_refused(served: Served, body):
+    before = list(served.handle.asked)
+    answer = served.client.ask("POST", f"{served.path}/stop", body.encode("latin-1"))
+    assert (answer.status, answer.error) == (
+        400,
+        "Request did not match expected format StopWithSavepointRequestBody.",
+    )
+    assert served.handle.asked == before
+
+
+def test_the_same_request_id_is_one_operation(served: Served):
+    body = json.dumps({"checkpointType": "FULL", "triggerId": "AB" * 16})
+    before = len(served.handle.asked)
+    for _ in range(2):
+        assert served.client.ask("POST", f"{served.path}/checkpoints", body).body == {"request-id": "ab" * 16}
+    assert served.handle.asked[before:] == [("checkpoint", True)]
+
+
 def test_cancelling_can_be_switched_off(tmp_path):
     served = serve(tmp_path, **{"web.cancel.enable": "false"})
     for method, path in (("PATCH", served.path), ("POST", f"{served.path}/stop")):

@@ -92,6 +92,7 @@ class CheckpointRecorder:
         self._restored: RestoredCheckpoint | None = None
         self._sizes, self._full_sizes, self._durations = _RunningSummary(), _RunningSummary(), _RunningSummary()
         self._processed, self._persisted = _RunningSummary(), _RunningSummary()
+        self._summary: CompletedSummary | None = None  # until the next checkpoint completes: it sorts many values
 
     def triggered(
         self, checkpoint_id: int, kind: CheckpointKind, now_ms: float, wall_ms: int, savepoint_format: str | None = None
@@ -131,6 +132,7 @@ class CheckpointRecorder:
             (self._persisted, checkpoint.persisted_data),
         ):
             running.add(value)
+        self._summary = None
         return checkpoint
 
     def failed(self, checkpoint_id: int, message: str, now_ms: float) -> CheckpointStatistics:
@@ -162,15 +164,17 @@ class CheckpointRecorder:
 
     def overview(self) -> CheckpointOverview:
         """The statistics as of now."""
-        return CheckpointOverview(
-            counts=self._counts,
-            summary=CompletedSummary(
+        if self._summary is None:
+            self._summary = CompletedSummary(
                 checkpointed_size=self._sizes.summary(),
                 state_size=self._full_sizes.summary(),
                 end_to_end_duration_ms=self._durations.summary(),
                 processed_data=self._processed.summary(),
                 persisted_data=self._persisted.summary(),
-            ),
+            )
+        return CheckpointOverview(
+            counts=self._counts,
+            summary=self._summary,
             history=tuple(reversed(self._history.values())),
             latest_completed=self._latest.get("completed"),
             latest_savepoint=self._latest.get("savepoint"),
