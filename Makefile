@@ -25,7 +25,7 @@ test: $(READY) ## the checks, then every test: unit and docstrings first, then t
 	@$(MAKE) --no-print-directory --jobs 2 check $(ARCHIVE)
 	@$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-long: $(READY) ## the long proofs: more kills, more crash points, more forms of a cluster than make test has (ten minutes)
+long: $(READY) ## the long proofs: more kills, more crash points, more forms of a cluster than make test has (15 minutes)
 	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --long -m long $(ARGS)
 
 explore: $(READY) ## the property tests with new random examples, again and again, until one fails

@@ -203,6 +203,7 @@ def test_stopped_with_a_savepoint_and_resumed(spark, tmp_path, parallelisms):
     assert_equal(settings)
 
 
+@pytest.mark.long
 def test_cancelled_and_resumed_from_the_retained_checkpoint_at_other_parallelisms(spark, tmp_path):
     """Rescaled 2 → 3 → 1, from checkpoints: work after a checkpoint is lost and done again."""
     for place, parallelism in enumerate((2, 3, 1)):

@@ -79,7 +79,9 @@ def kill_a_slot(program: RunningProgram) -> None:
 @pytest.mark.parametrize(
     ("program", "options"),
     [
-        ("temperature_alarm", ["--readings", "30000", "--threshold", str(THRESHOLD)]),
+        pytest.param(
+            "temperature_alarm", ["--readings", "30000", "--threshold", str(THRESHOLD)], marks=pytest.mark.long
+        ),
         pytest.param("count_per_key", ["--words", "30000"], marks=pytest.mark.long),
     ],
 )

@@ -85,6 +85,7 @@ def test_secured_listeners_refuse_others(secured: KafkaBroker, listener: str, se
         AdminClient(secured.client(listener) | QUIET | settings).list_topics(timeout=1)
 
 
+@pytest.mark.long
 def test_a_killed_broker_comes_back_on_its_ports_with_all_messages(own_broker: Callable[..., KafkaBroker]) -> None:
     broker = own_broker(properties={"num.partitions": "2"})
     name = broker.create_topic("survives", partitions=2)

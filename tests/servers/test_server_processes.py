@@ -20,6 +20,7 @@ GONE_DEADLINE_S = 40.0
 SHARED_GONE_DEADLINE_S = 90.0
 
 
+@pytest.mark.long
 def test_make_servers_leaves_no_process_after_sigkill_nor_after_ctrl_c(tmp_path: Path) -> None:
     kafka_port, hbase_port, postgres_port = map(str, free_ports(3))
     ports = ["--kafka-port", kafka_port, "--hbase-port", hbase_port, "--postgres-port", postgres_port]

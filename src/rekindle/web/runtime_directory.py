@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rekindle.web.rest_server import RestServer
 
 _OWNER_ONLY_FOLDER, _OWNER_ONLY_FILE = 0o700, 0o600
+_TRIES = 3
 
 
 class RunningDriver(msgspec.Struct, frozen=True):
@@ -33,17 +34,25 @@ def runtime_directory() -> Path:
 
 def announce(server: RestServer) -> None:
     """Leave a note until this process ends. Without a directory of the user's own nobody finds it by itself."""
+    running_drivers()  # removes what killed drivers left
     folder = runtime_directory()
     note = msgspec.json.encode(RunningDriver(os.getpid(), server.url, server.token))
     path = folder / f"{os.getpid()}-{server.port}.json"
     with contextlib.suppress(OSError):
-        folder.mkdir(mode=_OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
-        if not _is_own(folder):
-            return
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, _OWNER_ONLY_FILE)
-        with open(descriptor, "wb") as file:
-            file.write(note)
+        for _ in range(_TRIES):
+            folder.mkdir(mode=_OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
+            if not _is_own(folder):
+                return
+            with contextlib.suppress(FileNotFoundError):  # a driver that ended has just removed the empty folder
+                _write(path, note)
+                break
         atexit.register(_forget, path, os.getpid())
+
+
+def _write(path: Path, note: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, _OWNER_ONLY_FILE)
+    with open(descriptor, "wb") as file:
+        file.write(note)
 
 
 def running_drivers() -> list[RunningDriver]:
@@ -82,3 +91,4 @@ def _forget(path: Path, pid: int) -> None:
     if os.getpid() == pid:
         with contextlib.suppress(OSError):
             path.unlink()
+            path.parent.rmdir()  # unless it has notes of others

@@ -96,6 +96,7 @@ def test_a_server_that_is_not_there_is_passed_over_if_another_one_is(hbase: HBas
 # -- what dies is waited for -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_killed_servers_are_waited_for_and_nothing_is_lost(mortal: HBaseServer) -> None:
     """The Thrift server, then HBase behind a living Thrift server for half a minute, each while a writer writes."""
     server, name = mortal, mortal.create_table("survives-kills", "f")
