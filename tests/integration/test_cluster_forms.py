@@ -48,11 +48,10 @@ def run_orders(master: str, *settings: str) -> None:
 
 def without_last_words_of_spark(lines: list[str]) -> list[str]:
     """Without the stack that Spark's driver prints when an executor's message meets a pool that has just ended."""
-    if not any(line.startswith("java.util.concurrent.RejectedExecutionException: ") for line in lines):
+    rejected = "java.util.concurrent.RejectedExecutionException: "
+    if not any(line.startswith(rejected) for line in lines):
         return lines
-    return [
-        line for line in lines if not line.startswith(("java.util.concurrent.RejectedExecutionException: ", "\tat "))
-    ]
+    return [line for line in lines if not line.startswith((rejected, "\tat "))]
 
 
 def files_of_pyspark() -> set[str]:
