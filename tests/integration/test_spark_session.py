@@ -62,7 +62,7 @@ def start(directory: Path, master: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         cwd=directory,
-        env=os.environ | {"PYTHONPATH": os.fspath(REPOSITORY / "src")},
+        env=os.environ | {"PYTHONPATH": os.fspath(REPOSITORY / "src"), "SPARK_SUBMIT_OPTS": ""},  # with Spark's page
     )
 
 
