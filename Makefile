@@ -47,7 +47,7 @@ bench: $(READY) ## the keyed count, this engine beside its peers; or another one
 servers: $(READY) ## a Kafka broker and an HBase of your own on this machine, until Ctrl-C
 	@$(PY) -m tools.servers $(ARGS)
 
-chaos: $(READY) ## a job into Kafka, HBase and PostgreSQL: every process is killed ten times; nothing is lost (40 minutes)
+chaos: $(READY) ## a job into Kafka, HBase and PostgreSQL: every kind of process is killed ten times; nothing is lost
 	@$(PY) -m benchmarks.connector_chaos $(ARGS)
 
 lock: $(READY) ## choose new versions within pyproject.toml, into requirements.lock

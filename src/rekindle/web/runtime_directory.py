@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rekindle.web.rest_server import RestServer
 
 _OWNER_ONLY_FOLDER, _OWNER_ONLY_FILE = 0o700, 0o600
-_TRIES = 3
+_TRIES = 20
 
 
 class RunningDriver(msgspec.Struct, frozen=True):
@@ -40,10 +40,10 @@ def announce(server: RestServer) -> None:
     path = folder / f"{os.getpid()}-{server.port}.json"
     with contextlib.suppress(OSError):
         for _ in range(_TRIES):
-            folder.mkdir(mode=_OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
-            if not _is_own(folder):
-                return
-            with contextlib.suppress(FileNotFoundError):  # a driver that ended has just removed the empty folder
+            with contextlib.suppress(FileNotFoundError, FileExistsError):  # the last driver has just removed the folder
+                folder.mkdir(mode=_OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
+                if not _is_own(folder):
+                    return
                 _write(path, note)
                 break
         atexit.register(_forget, path, os.getpid())
@@ -57,11 +57,8 @@ def _write(path: Path, note: bytes) -> None:
 
 def running_drivers() -> list[RunningDriver]:
     """The drivers of this user on this machine; notes of dead processes are removed."""
-    folder = runtime_directory()
-    if not folder.is_dir() or not _is_own(folder):
-        return []
     found = []
-    for path in sorted(folder.glob("*-*.json")):
+    for path in _notes(runtime_directory()):
         with contextlib.suppress(OSError, msgspec.MsgspecError):
             driver = msgspec.json.decode(path.read_bytes(), type=RunningDriver)
             if _is_alive(driver.pid):
@@ -69,6 +66,13 @@ def running_drivers() -> list[RunningDriver]:
             else:
                 path.unlink(missing_ok=True)
     return found
+
+
+def _notes(folder: Path) -> list[Path]:
+    with contextlib.suppress(OSError):  # there is none, or the last driver has just removed it
+        if _is_own(folder):
+            return sorted(folder / name for name in os.listdir(folder) if name.endswith(".json"))
+    return []
 
 
 def _is_own(folder: Path) -> bool:
