@@ -12,7 +12,7 @@ ARGS ?=
 BENCH ?= keyed_count
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test long explore check format bench chaos servers lock clean
+.PHONY: help demo test long explore check format bench chaos compat servers lock clean
 
 help: ## this list
 	@echo "make <target> [ARGS=\"...\"] [PYTHON=/path/to/python3]"
@@ -23,9 +23,9 @@ demo: $(READY) ## a shop's order system is broken four times and loses nothing (
 
 test: $(READY) ## the checks, then every test: unit and docstrings first, then those that need Spark
 	@$(MAKE) --no-print-directory --jobs 2 check $(ARCHIVE)
-	@$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PY) -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-long: $(READY) ## the long proofs: more kills, more crash points, more forms of a cluster than make test has (15 minutes)
+long: $(READY) ## the long proofs: more kills, more crash points, more forms of a cluster than make test has (25 minutes)
 	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --long -m long $(ARGS)
 
 explore: $(READY) ## the property tests with new random examples, again and again, until one fails
@@ -46,6 +46,9 @@ bench: $(READY) ## the keyed count, this engine beside its peers; or another one
 
 servers: $(READY) ## a Kafka broker and an HBase of your own on this machine, until Ctrl-C
 	@$(PY) -m tools.servers $(ARGS)
+
+compat: $(READY) ## comparisons with a real Flink: its command line, its dashboard, PyFlink's tests (FLINK_SOURCE=a checkout) and programs
+	@$(PY) -m tools.compat $(ARGS)
 
 chaos: $(READY) ## a job into Kafka, HBase and PostgreSQL: every kind of process is killed ten times; nothing is lost
 	@$(PY) -m benchmarks.connector_chaos $(ARGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import shutil
@@ -60,9 +61,16 @@ def pytest_configure(config: pytest.Config) -> None:
     object.__setattr__(STATE_BACKEND, "default", config.getoption("--backend"))
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects tests by their marks
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark tests that need Spark or processes."""
+    if _needs_spark(item) or _needs_server(item):
+        item.add_marker(pytest.mark.integration)
+
+
 @pytest.hookimpl(trylast=True)  # after Hypothesis has marked its tests
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests that need Spark or processes, and run them last: errors in plain code show within seconds.
+    """Run tests that need Spark or processes last: errors in plain code show within seconds.
 
     Of these, the tests that may take longest come first: else one worker has such a test left at the end.
     """
@@ -71,8 +79,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=longs)
         items[:] = [item for item in items if not item.get_closest_marker("long")]
     for item in items:
-        if _needs_spark(item) or _needs_server(item):
-            item.add_marker(pytest.mark.integration)
         if item.get_closest_marker("hypothesis") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(PROPERTY_TIMEOUT_S))
         if _needs_server(item) and not item.get_closest_marker("timeout"):
@@ -80,9 +86,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=_rank)
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say at the very end which tests were not run because there is no browser."""
+    from tests.browser import NO_BROWSER, REASON
+
+    skipped = [each for each in terminalreporter.stats.get("skipped", []) if NO_BROWSER in str(each.longrepr)]
+    if skipped:
+        terminalreporter.section("not run", sep="=", yellow=True)
+        for each in sorted(report.nodeid for report in skipped):
+            terminalreporter.write_line(each)
+        terminalreporter.write_line(f"{len(skipped)} tests of the page: {REASON}")
+
+
 def _needs_spark(item: pytest.Item) -> bool:
-    in_folder = any(REPOSITORY / "tests" / folder in item.path.parents for folder in INTEGRATION_FOLDERS)
-    return in_folder or "spark" in getattr(item, "fixturenames", ())
+    return _is_integration_file(item.path) or "spark" in getattr(item, "fixturenames", ())
+
+
+@functools.cache
+def _is_integration_file(path: Path) -> bool:
+    return any(REPOSITORY / "tests" / folder in path.parents for folder in INTEGRATION_FOLDERS)
 
 
 def _needs_server(item: pytest.Item) -> bool:

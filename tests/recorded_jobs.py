@@ -39,10 +39,11 @@ def plan_of_three_tasks(parallelism: int = 2, **settings: str) -> JobPlan:
 class RecordedJob:
     """A job that runs as far as the test says; its clock stands still between the test's calls."""
 
-    def __init__(self, plan: JobPlan | None = None) -> None:
+    def __init__(self, plan: JobPlan | None = None, job_id: str = JOB_ID) -> None:
         self.plan = plan or plan_of_three_tasks()
+        self.job_id = job_id
         self.clock = ManualClock(START_MS)
-        self.recorder = JobRecorder(JOB_ID, self.plan, self.clock, "Restart deactivated.")
+        self.recorder = JobRecorder(job_id, self.plan, self.clock, "Restart deactivated.")
         self.checkpoints = CheckpointRecorder(
             {self.plan.nodes[chain.head].uid: chain.parallelism for chain in self.plan.chains}
         )
@@ -53,9 +54,10 @@ class RecordedJob:
         """Bring an attempt to RUNNING, with its slots."""
         for state in (AttemptState.ACQUIRING, AttemptState.STARTING_SLOTS):
             self.recorder.on_attempt(attempt, state)
-        hellos = [SlotHello(JOB_ID, attempt, slot, 100 + slot, "10.0.0.1", "boot", "", 0) for slot in (0, 1)]
+        slots = range(self.plan.slots)
+        hellos = [SlotHello(self.job_id, attempt, slot, 100 + slot, "10.0.0.1", "boot", "", 0) for slot in slots]
         self.recorder.on_slots(hellos)
-        for slot in (0, 1):
+        for slot in slots:
             self.recorder.on_heartbeat(slot, SlotHeartbeat(50_000_000 + slot, 1.5))
         self.recorder.on_attempt(attempt, AttemptState.DEPLOYING)
         self.recorder.on_attempt(attempt, AttemptState.RUNNING)

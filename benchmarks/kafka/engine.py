@@ -19,6 +19,7 @@ from benchmarks.keyed_count.engine import END_OF_TIME
 from benchmarks.keyed_count.workload import Mark
 from rekindle.common import Configuration, DeserializationSchema, TypeInformation, Types, WatermarkStrategy
 from rekindle.coordinator.epoch_rules import EpochSummary
+from rekindle.coordinator.observer import JobObserver
 from rekindle.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import DeliveryGuarantee
 from rekindle.datastream.connectors.kafka import (
@@ -77,7 +78,7 @@ def encode(pair: tuple[str, int]) -> bytes:
     return msgspec.json.encode(Output(*pair))
 
 
-class EpochMarks:
+class EpochMarks(JobObserver):
     """Records the time and the number of processed records at the end of each epoch, and the end of the job."""
 
     def __init__(self) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from rekindle.common import Configuration, WatermarkStrategy
 from rekindle.coordinator.epoch_rules import EpochSummary
+from rekindle.coordinator.observer import JobObserver
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.connectors.datagen import DataGeneratorSource
 from rekindle.spark import launcher
@@ -40,7 +41,7 @@ def plain_job_ms(spark_context: Any, stages: int) -> float:
     return (time.perf_counter() - started) * 1000
 
 
-class InTurn:
+class InTurn(JobObserver):
     """Runs, after every epoch, a plain job of as many stages."""
 
     def __init__(self, spark_context: Any, stages: int) -> None:
@@ -49,17 +50,11 @@ class InTurn:
         self.epochs_ms: list[float] = []
         self.plain_ms: list[float] = []
 
-    def on_started(self) -> None:
-        """Nothing to do."""
-
     def on_epoch(self, summary: EpochSummary) -> None:
         plain_ms = plain_job_ms(self._spark_context, self._stages)
         if summary.epoch > WARM_UP_EPOCHS:
             self.epochs_ms.append(summary.duration_ms)
             self.plain_ms.append(plain_ms)
-
-    def on_ended(self) -> None:
-        """Nothing to do."""
 
 
 def measure(stages: int, epochs: int) -> InTurn:

@@ -28,11 +28,13 @@ class LoopCase:
     access: Access
     budget_mb: int
     records: int
+    #: Records before the measurement, if half as many as in it do not fill the cache.
+    warm_records: int = 0
 
     def arguments(self, folder: Path) -> list[str]:
         """The arguments of its process."""
         sizes = ["--keys", self.keys, "--budget-mb", self.budget_mb, "--records", self.records]
-        warm = ["--warm-records", self.records // 2]
+        warm = ["--warm-records", max(self.warm_records, self.records // 2)]
         chosen = ["--backends", *self.backends, "--access", self.access.value, "--parts", folder]
         return ["benchmarks.large_state.state_loop", *map(str, (*chosen, *sizes, *warm))]
 
@@ -81,13 +83,14 @@ def plan(most_keys: int, tight_mb: int, roomy_mb: int, records: int) -> Plan:
     both = ("hashmap", "rocksdb") if most_keys <= MOST_KEYS_IN_MEMORY else ("rocksdb",)
     keys = most_keys // SLOTS
     share_mb = 8 * keys // FEW_KEYS  # eight megabytes are the least that RocksDB gets
+    filling = 3 * keys // 2  # a cache that is not full writes nothing back
     loops = {
         "tight": LoopCase("state 10× the budget, Zipf", both, keys, Access.ZIPF, tight_mb, records),
         "alone": LoopCase("the same, RocksDB alone", ("rocksdb",), keys, Access.ZIPF, tight_mb, records),
         "uniform": LoopCase("state 10× the budget, uniform", both, keys, Access.UNIFORM, tight_mb, records // 2),
         "hot": LoopCase("hot keys, all in the cache", both, keys // 5, Access.HOT, max(64, tight_mb), records),
-        "few_keys": LoopCase("few keys, an eighth cached", ("rocksdb",), FEW_KEYS, Access.ZIPF, 8, records),
-        "many_keys": LoopCase("many keys, an eighth cached", ("rocksdb",), keys, Access.ZIPF, share_mb, records),
+        "few_keys": LoopCase("few keys, a sixth cached", ("rocksdb",), FEW_KEYS, Access.ZIPF, 8, records),
+        "many_keys": LoopCase("many keys, a sixth cached", ("rocksdb",), keys, Access.ZIPF, share_mb, records, filling),
     }
     sizes = [most_keys // 100, most_keys // 10, most_keys]
     jobs = [JobCase(backend, size, roomy_mb, records) for size in sizes for backend in both]

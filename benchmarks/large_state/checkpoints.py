@@ -30,6 +30,7 @@ from rekindle.common import Configuration, Types, WatermarkStrategy
 from rekindle.common.checkpoint_statistics import CheckpointStatistics, CheckpointStatus
 from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.coordinator.job import JobMaster
+from rekindle.coordinator.observer import JobObserver
 from rekindle.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import (
     Batch,
@@ -133,7 +134,7 @@ class Profile(KeyedProcessFunction):
         yield from ()
 
 
-class Progress:
+class Progress(JobObserver):
     """Whether the job runs, and the number of records that it has taken."""
 
     def __init__(self) -> None:
@@ -145,9 +146,6 @@ class Progress:
 
     def on_epoch(self, summary: EpochSummary) -> None:
         self.records += summary.records_in
-
-    def on_ended(self) -> None:
-        """Nothing to do."""
 
 
 @dataclass

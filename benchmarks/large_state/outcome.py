@@ -142,7 +142,7 @@ def targets(plan: Plan, outcome: Outcome) -> list[Target]:
     return [
         Target("job, Zipf, state 10× the budget, over in memory", _job_ratio(plan, outcome), 3),
         Target("state loop, the same", statistics.median(map(loop_ratio, pairs)) if pairs else None, 4),
-        Target("many keys over 50,000 in a slot, an eighth cached", _growth(plan, outcome), 3),
+        Target("many keys over 50,000 in a slot, a sixth cached", _growth(plan, outcome), 3),
         Target("hot keys, over in memory", statistics.median(map(loop_ratio, hot)) if hot else None, 1.3),
         Target("RSS of a slot without an idle one, of the budget", _memory(outcome), 1.2),
         Target("restore, µs per key", statistics.median(restores) if restores else None, 1.5, " µs"),

@@ -444,6 +444,18 @@ GENERIC_TYPES = _option(
     "Whether elements and state of undeclared types may be pickled; `false` is `state.pickle: refuse`.",
 )
 PYTHON_FILES = _option("python.files", optional(parse_list), None, "Files and folders that every slot can import from.")
+PYTHON_ARCHIVES = _option(
+    "python.archives",
+    optional(parse_list),
+    None,
+    "Archives that are unpacked in the functions' working directory: `path` or `path#target`.",
+)
+PYTHON_REQUIREMENTS = _option(
+    "python.requirements",
+    optional(parse_string),
+    None,
+    "A requirements file of pip whose packages the job gets: `file`, or `file#directory of packages`.",
+)
 PYTHON_EXECUTABLE = _option(
     "python.executable", optional(parse_string), None, "The interpreter of slots and Spark tasks; unset: this one."
 )
@@ -452,6 +464,13 @@ JAVA_HOME = _option(
 )
 
 # Rekindle's own
+OUT_OF_RANGE = _option(
+    "rekindle.types.out-of-range",
+    one_of("refuse", "wrap"),
+    "refuse",
+    "What becomes of a number beyond the range of its declared type BYTE, SHORT, INT or FLOAT: refuse fails the job "
+    "with the record, wrap does what PyFlink does.",
+)
 MASTER = _option(
     "rekindle.master",
     optional(parse_string),
@@ -502,6 +521,32 @@ HISTORY_ENABLED = _option(
 )
 HISTORY_RUNS = _option(
     "rekindle.history.runs", at_least(1), 20, "How many runs of a job have their history kept; older ones are deleted."
+)
+REPLAY_RECORD_INPUT = _option(
+    "rekindle.replay.record-input",
+    parse_bool,
+    False,
+    "Whether each subtask keeps its input since the last checkpoint, which is written when it fails, for `rekindle "
+    "replay`.",
+)
+REPLAY_MAX_BYTES = _option(
+    "rekindle.replay.max-bytes",
+    parse_size,
+    32 * 1024 * 1024,
+    "The most input that a subtask keeps for a replay; with more than that since the last checkpoint, none is kept.",
+)
+REPLAY_FAILURES = _option(
+    "rekindle.replay.failures",
+    at_least(1),
+    3,
+    "How many failures of a job have their recorded input kept, the newest ones, with the checkpoints they stand on.",
+)
+REPLAY_KEEP_CODE = _option(
+    "rekindle.replay.keep-code",
+    parse_bool,
+    False,
+    "Whether the job's code is kept beside its recorded input, for `rekindle replay --shipped`. It is pickled with all "
+    "that functions and connectors hold, passwords included.",
 )
 EXCEPTION_HISTORY = _option(
     "web.exception-history-size", at_least(1), 16, "How many failures of a job are kept, the newest ones."

@@ -17,6 +17,14 @@ class GraphError(RekindleError):
     """The program describes a job that cannot exist (wrong types, impossible edges, duplicate uids)."""
 
 
+class JavaOnlyError(RekindleError, AttributeError):
+    """A part of PyFlink that is Java below: there is no Java Flink here, so it is refused by its name."""
+
+    def __init__(self, name: str, instead: str | None = None) -> None:
+        advice = "" if instead is None else f": {instead}"
+        super().__init__(f"{name} is a Java object of PyFlink, and Rekindle has no Java Flink{advice}.")
+
+
 class TypeMismatchError(RekindleError):
     """A value does not fit the type that was declared for it."""
 
@@ -80,6 +88,8 @@ class FailureOrigin:
     #: The exception's type and message, the last lines of its traceback.
     summary: str
     record: str | None = None
+    #: The URL of the recorded input, for `rekindle replay`.
+    recording: str | None = None
 
 
 class JobExecutionError(RekindleError):
@@ -132,6 +142,10 @@ class CorruptCheckpointError(CheckpointError):
 
 class IncompatibleStateError(CheckpointError):
     """The program, as it is now, cannot use the state that was saved."""
+
+
+class ReplayError(RekindleError):
+    """A failure cannot be replayed; the message says why, and what to do."""
 
 
 class OwnershipLostError(CheckpointError):

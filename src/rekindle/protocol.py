@@ -214,6 +214,9 @@ class TaskFailed(Message, frozen=True):
     #: Set if no restart can heal the failure; then `sentence` says what to do.
     verdict: Verdict | None = None
     sentence: str = ""
+    #: The URL of the task's recorded input; or why there is none, if input is recorded at all.
+    recording: str | None = None
+    not_recorded: str = ""
 
 
 class LogLine(Message, frozen=True):
@@ -448,6 +451,8 @@ class SlotLaunch(msgspec.Struct, frozen=True):
     directory: str = ""  # the slot's private directory: the process that starts it makes it, its guardian removes it
     tls: TlsFiles | None = None  # for its TCP connections; the files are on every host
     copies: CopiesPlace | None = None  # None: no local copies of state
+    #: The interpreter of the slot: a path on its host, or one below Spark's directory of files. None: Spark's own.
+    python: str | None = None
 
 
 def encode_launch(launch: SlotLaunch) -> bytes:

@@ -1,10 +1,13 @@
-"""The operating system's answers: how a process ended and why a call was refused, as text; memory in use."""
+"""The operating system: how a process ended and why a call was refused, as text; memory in use; a process's name."""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import errno
 import os
 import signal
+from collections.abc import Mapping, Sequence
 
 
 def how_it_ended(status: int) -> str:
@@ -32,6 +35,41 @@ def resident_bytes() -> int:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def show_as(words: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Let `ps` and `/proc` show this command line and environment for this process, which another process forked.
+
+    They replace those of the command that this memory was made for, secrets included. Call it after `os.environ` was
+    set anew: no pointer may lead into the old environment.
+    """
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+        begin, end, environment_begin, environment_end = map(int, fields[45:49])
+        entries = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in environment.items())
+        room = environment_end - environment_begin
+        ctypes.memmove(environment_begin, entries[: room - 1].ljust(room, b"\0"), room)
+        ctypes.memmove(begin, fitted_command_line(words, end - begin), end - begin)
+
+
+def fitted_command_line(words: Sequence[str], room: int) -> bytes:
+    """A command line of exactly `room` bytes, each word ended with a zero byte.
+
+    The path of the program is cut or filled up with slashes; if that is not enough, the last word but one is cut.
+
+    >>> fitted_command_line(["/bin/python", "-m", "slot", "orders", "3"], 31)
+    b'///bin/python\\x00-m\\x00slot\\x00orders\\x003\\x00'
+    >>> fitted_command_line(["/bin/python", "-m", "slot", "orders", "3"], 21)
+    b'python\\x00-m\\x00slot\\x00ord\\x003\\x00'
+    """
+    program, *others = map(os.fsencode, words)
+    program_room = room - sum(len(word) + 1 for word in others) - 1
+    if (missing := len(os.path.basename(program)) - program_room) > 0:
+        others[-2] = others[-2][: max(0, len(others[-2]) - missing)]
+        program_room += missing
+    program = program.rjust(program_room, b"/")[-program_room:]
+    return b"".join(word + b"\0" for word in (program, *others))[:room].ljust(room, b"\0")
 
 
 def refusal(error: BaseException) -> str:

@@ -12,6 +12,8 @@ from rekindle.datastream.connectors.base import SourceReaderContext
 from rekindle.datastream.connectors.file_system import (
     BucketAssigner,
     BulkFormat,
+    FileCompactor,
+    FileCompactStrategy,
     FileSink,
     FileSource,
     ParquetBulkWriters,
@@ -57,4 +59,19 @@ class TestTables(SinkContract):
             builder.build,
             lambda: read(FileSource.for_bulk_file_format(parquet, readable(out)).build()),
             records=[(number,) for number in range(24)],
+        )
+
+
+class TestCompactedRows(SinkContract):
+    @pytest.fixture
+    def sink(self, tmp_path: Path) -> SinkUnderTest:
+        out = tmp_path / "out"
+        builder = FileSink.for_row_format(str(out), Encoder.json_lines_encoder())
+        builder.with_bucket_assigner(BucketAssigner.of(lambda number: f"rest={number % 3}"))
+        builder.with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=4))
+        strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(1).set_num_compact_threads(2).build()
+        builder.enable_compact(strategy, FileCompactor.concat_file_compactor())
+        json = StreamFormat.json_lines_format(int)
+        return SinkUnderTest(
+            builder.build, lambda: read(FileSource.for_record_stream_format(json, readable(out)).build())
         )

@@ -59,6 +59,7 @@ def files_of_pyspark() -> set[str]:
     return {name for name in map(os.fspath, home.rglob("*")) if "__pycache__" not in name}
 
 
+@pytest.mark.long
 def test_local() -> None:
     run_orders("local[2]")
 
@@ -88,6 +89,7 @@ def test_standalone_cluster(cluster: StandaloneCluster, run_id: str) -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.long
 def test_a_standalone_cluster_with_a_secret(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.touch(0o600)

@@ -114,7 +114,7 @@ def first_counts(results) -> dict[int, int]:
     return first
 
 
-@pytest.mark.parametrize("where", ["metadata", "state"])
+@pytest.mark.parametrize("where", ["metadata", pytest.param("state", marks=pytest.mark.long)])
 def test_without_a_committing_sink_the_older_one_is_taken(spark, directory, where, caplog):
     store = LocalStore(directory)
     *_, older, newest = list_checkpoints(store, "damaged")
@@ -133,7 +133,7 @@ def test_without_a_committing_sink_the_older_one_is_taken(spark, directory, wher
     assert max(first_counts(found).values()) > 1, "it began anew"
 
 
-@pytest.mark.parametrize("where", ["metadata", "state"])
+@pytest.mark.parametrize("where", [pytest.param("metadata", marks=pytest.mark.long), "state"])
 def test_with_a_committing_sink_it_is_refused_and_the_older_one_offered(spark, directory, where):
     store = LocalStore(directory)
     *_, older, newest = list_checkpoints(store, "damaged")

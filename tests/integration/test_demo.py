@@ -33,6 +33,7 @@ def test_the_demo_breaks_the_job_four_times_and_every_branch_is_equal():
         assert os.listdir(program.temporary) == []
 
 
+@pytest.mark.long
 def test_after_ctrl_c_nothing_is_left():
     with RunningProgram("examples.demo", "--rate", "500") as program:
         program.wait_for_line("checkpoint 1 complete")
@@ -80,6 +81,7 @@ def ends_of(stage: ServersStage, feed: Feed) -> dict[int, int]:
     return ends
 
 
+@pytest.mark.long
 def test_after_ctrl_c_no_server_is_left():
     with RunningProgram("examples.demo", "--servers") as program:
         program.wait_for_line("starting Spark and the job")

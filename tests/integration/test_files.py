@@ -91,7 +91,7 @@ def run_bounded(directory: Path, name: str, function: Count, lines_per_file: int
     env.execute(name)
 
 
-@pytest.mark.parametrize("fail_at", [None, 1200])
+@pytest.mark.parametrize("fail_at", [pytest.param(None, marks=pytest.mark.long), 1200])
 def test_a_function_that_fails_once_changes_nothing_in_the_files(spark, tmp_path, fail_at):
     """I18: every line is committed once, and staged files of the failed attempt are gone at the end."""
     run_bounded(tmp_path, f"files fail at {fail_at}", Count(fail_at))

@@ -86,6 +86,7 @@ def wait_for_checkpoints(client: JobClient, count: int) -> None:
 # -- exceptions -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_function_fails_before_every_branch(spark, tmp_path):
     """The failing function of the text, five times: in each attempt before another branch, first after a checkpoint."""
     settings = settings_in(tmp_path, "exceptions")
@@ -96,6 +97,7 @@ def test_a_function_fails_before_every_branch(spark, tmp_path):
     assert_equal(settings)
 
 
+@pytest.mark.long
 def test_one_that_fails_in_every_attempt_exhausts_the_restarts_and_ends_the_job_with_that_error(spark, tmp_path):
     settings = replace(settings_in(tmp_path, "exhausted"), restart_attempts=2)
     client = start(settings, (Fault("tracking", 100, attempt=None),))
@@ -108,6 +110,7 @@ def test_one_that_fails_in_every_attempt_exhausts_the_restarts_and_ends_the_job_
 # -- processes that die -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_slot_is_killed_twice(spark, tmp_path):
     """With state in RocksDB, which goes with its slot; the other tests have the default backend."""
     settings = replace(settings_in(tmp_path, f"slot-{os.getpid()}"), backend="rocksdb")
@@ -157,6 +160,7 @@ class Orders:
 
 
 @pytest.mark.cluster
+@pytest.mark.long
 def test_an_executor_is_killed(tmp_path):
     orders = Orders(tmp_path / "shop", "executor", "local-cluster[2,1,1024]")
     with orders.run() as program:

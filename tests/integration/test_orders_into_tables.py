@@ -55,6 +55,7 @@ def test_results_in_hbase_are_the_models(spark: Any, hbase: Any, tmp_path: Path)
     assert_equal_to_the_model(settings, hbase_ends.hbase_rows, batch_size=1)
 
 
+@pytest.mark.long
 def test_results_in_postgresql_are_the_models(
     spark: Any, postgres: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def path_without_java(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_a_job_runs_on_the_packaged_java(path_without_java: Path, tmp_path: Path) -> None:
     environ = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PATH", "HOME")}
     environ |= {"PATH": str(path_without_java), "XDG_CACHE_HOME": str(tmp_path / "cache")}

@@ -60,7 +60,7 @@ def counted(env, function, name: str):
         return list(results)
 
 
-@pytest.mark.parametrize("fail_at", [100, 2000])
+@pytest.mark.parametrize("fail_at", [100, pytest.param(2000, marks=pytest.mark.long)])
 def test_a_function_that_fails_once_changes_nothing_in_the_result(spark, tmp_path, fail_at):
     env = checkpointed(2, 300, directory=tmp_path, restarts=3)
     assert sorted(counted(env, Count(fail_at), "fails once")) == EXPECTED

@@ -116,6 +116,7 @@ def steps(results):
     return sorted(each for each in results if each[1] > 0)
 
 
+@pytest.mark.long
 def test_a_savepoint_moved_elsewhere_restores_at_another_parallelism_while_its_job_goes_on(spark, tmp_path):
     running = Running(counts(with_savepoints(tmp_path)), "goes on")
     running.read(1000)
@@ -137,7 +138,11 @@ def test_a_savepoint_moved_elsewhere_restores_at_another_parallelism_while_its_j
 
 @pytest.mark.parametrize(
     ("interval_ms", "backends"),
-    [(300, ("hashmap", "hashmap")), (None, ("hashmap", "rocksdb")), (300, ("rocksdb", "hashmap"))],
+    [
+        pytest.param(300, ("hashmap", "hashmap"), marks=pytest.mark.long),
+        (None, ("hashmap", "rocksdb")),
+        (300, ("rocksdb", "hashmap")),
+    ],
 )
 def test_stopped_with_a_savepoint_and_continued(spark, tmp_path, interval_ms, backends):
     """Without drain, also in another backend: the results of both runs together are exactly the undisturbed result."""
@@ -156,6 +161,7 @@ def test_stopped_with_a_savepoint_and_continued(spark, tmp_path, interval_ms, ba
     assert steps(second)
 
 
+@pytest.mark.long
 def test_stopped_again_and_again_and_always_started_with_latest(spark, tmp_path):
     """The checkpoints are older than the savepoint, and results after them have been handed out (I16, I17)."""
     latest = {"execution.state-recovery.path": "latest"}
@@ -170,7 +176,7 @@ def test_stopped_again_and_again_and_always_started_with_latest(spark, tmp_path)
     assert Running(counts(with_savepoints(tmp_path, 2, **latest)), "stopped often").rest() == [], "it had ended"
 
 
-@pytest.mark.parametrize("interval_ms", [300, None])
+@pytest.mark.parametrize("interval_ms", [300, pytest.param(None, marks=pytest.mark.long)])
 def test_stopped_with_a_savepoint_while_nobody_reads_the_results(spark, tmp_path, interval_ms, monkeypatch):
     """A reader who is far behind slows the job, but a stop still works; the waiting results stay for the reader."""
     monkeypatch.setattr(results, "_WAITING_BATCHES", 2)

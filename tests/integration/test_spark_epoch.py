@@ -261,13 +261,18 @@ WITHOUT_SPARK = """
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ("kill", ["ClusterError Spark's driver process ended while the job 'orders' ran."] * 2),
-        (
+        pytest.param(
+            "kill",
+            ["ClusterError Spark's driver process ended while the job 'orders' ran."] * 2,
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
             "stop",
             [
                 "ClusterError The Spark session was stopped while the job 'orders' ran.",
                 "ClusterError The Spark session of the job 'orders' has been stopped.",
             ],
+            marks=pytest.mark.long,
         ),
     ],
 )

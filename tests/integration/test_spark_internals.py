@@ -173,7 +173,7 @@ except Exception as error:
 """
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.long), "after"])
 def test_rows_of_a_jvm_that_dies_are_never_taken_for_all_rows(when: str) -> None:
     program = [sys.executable, "-c", JVM_DIES_WHILE_ROWS_COME, when]
     done = subprocess.run(program, capture_output=True, text=True, timeout=100, check=False)

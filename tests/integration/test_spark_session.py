@@ -82,6 +82,7 @@ def command_lines_with(*secrets: str) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_two_sessions_side_by_side_say_nothing(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:

@@ -17,6 +17,7 @@ from rekindle.checkpoint import copy_checkpoint, list_checkpoints, verify_checkp
 from rekindle.checkpoint.load_checkpoint import load, locate
 from rekindle.checkpoint.store.open_store import open_store
 from rekindle.checkpoint.store.options import store_options
+from rekindle.cli.state_questions import changes_of
 from rekindle.common import Configuration, Time, Types
 from rekindle.datastream import CheckpointedFunction, KeyedBroadcastProcessFunction, KeyedProcessFunction, MapFunction
 from rekindle.datastream.state import (
@@ -158,7 +159,12 @@ def test_state_with_a_time_to_live_shows_when_it_was_last_accessed(spark, fresh)
     assert timed["seen"][0] == {"last_access_ms": START_MS, "value": 0}
 
 
-@each_origin
+@pytest.mark.parametrize(
+    "origin",
+    [pytest.param(origin, marks=[pytest.mark.long] if n % 3 == 0 else []) for n, origin in enumerate(ARCHIVES)]
+    + [None],
+    ids=origin_name,
+)
 def test_state_that_is_read_and_written_again_restores_as_if_nothing_had_been(spark, origin, tmp_path, request):
     """Every table goes through Spark and back; a job continues from the new savepoint alone."""
     path = path_of(origin, tmp_path, request)
@@ -324,6 +330,8 @@ def test_two_checkpoints_are_compared_key_by_key(spark, tmp_path):
     assert changes["grows"]["after"] == {"count": 2, "seen": {"n3": 3, "n5": 5}}
     assert changes["comes"]["before"] is None
     assert changes["goes"]["after"] is None
+    without_spark, _ = changes_of(before._snapshot, after._snapshot, "counts", None, None)
+    assert {each["key"]: each for each in without_spark} == changes
     assert before.compare(before, "counts").count() == 0
     columns = ("name", "added", "removed", "changed")
     assert [tuple(row[column] for column in columns) for row in before.compare(after).collect()] == [

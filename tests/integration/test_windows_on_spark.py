@@ -122,7 +122,7 @@ def test_windows_over_the_shuffle(spark, kind):
     assert sorted(collect(totals, f"windows {kind}")) == expected
 
 
-@pytest.mark.parametrize("kind", ["tumbling", "sessions"])
+@pytest.mark.parametrize("kind", [pytest.param("tumbling", marks=pytest.mark.long), "sessions"])
 def test_windows_of_a_job_that_fails_and_comes_back(spark, tmp_path, kind):
     """Each window once and complete, although the job restarts in the middle from a checkpoint."""
     assigner, expected = WINDOWS[kind]

@@ -21,7 +21,7 @@ CONTENTS = {
 
 @pytest.mark.integration
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_nothing_is_lost_or_doubled_while_processes_are_killed(kills: int) -> None:
     command = [sys.executable, "-m", "benchmarks.connector_chaos", "--seed", "5", "--records", "20000"]
     command += ["--kills", str(kills), "--output", *CONTENTS]

@@ -232,6 +232,7 @@ def test_the_driver_dies_with_its_final_checkpoint(tmp_path: Path) -> None:
     assert runs.output == expected(1)
 
 
+@pytest.mark.long
 def test_the_driver_dies_while_it_stops_with_a_savepoint(tmp_path: Path) -> None:
     """I17: `latest` is that savepoint from the moment at which it exists, and its committables are committed once."""
     order = f"job,resume=latest,rounds=3,interval=600000,stop={tmp_path / 'savepoints'}"

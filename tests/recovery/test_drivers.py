@@ -78,6 +78,7 @@ def assert_lost_ownership(program: RunningProgram) -> None:
     assert " so this driver stops" in said
 
 
+@pytest.mark.long
 def test_the_older_of_two_living_drivers_stops(tmp_path: Path) -> None:
     """I14: once the second driver has claimed the job, the first can neither publish nor commit."""
     order = f"job,rounds=100000,until={tmp_path / 'go'},resume=latest"

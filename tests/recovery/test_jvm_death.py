@@ -52,8 +52,16 @@ def test_a_job_whose_jvm_is_killed_again_and_again_ends_as_if_nothing_had_happen
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [
-        ("borrowed", "ClusterGoneError: The driver's JVM of the Spark session that this program made has ended"),
-        ("dataframe", "ClusterGoneError: The job reads a DataFrame of a Spark session whose driver's JVM has ended"),
+        pytest.param(
+            "borrowed",
+            "ClusterGoneError: The driver's JVM of the Spark session that this program made has ended",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "dataframe",
+            "ClusterGoneError: The job reads a DataFrame of a Spark session whose driver's JVM has ended",
+            marks=pytest.mark.long,
+        ),
         (
             "unstartable",
             "ClusterGoneError: Spark could not be started again 10 times in a row: there is no Java for start 10",

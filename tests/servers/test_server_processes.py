@@ -49,7 +49,7 @@ def hbase_of(program: RunningProgram) -> HBaseAccess:
     return HBaseAccess(int(program.wait_for_line("HBase  ").split()[1].split(":")[1]))
 
 
-@pytest.mark.parametrize(("name", "processes"), [("kafka", 3), ("hbase", 5)])
+@pytest.mark.parametrize(("name", "processes"), [("kafka", 3), pytest.param("hbase", 5, marks=pytest.mark.long)])
 def test_a_shared_server_outlives_its_first_user_and_ends_with_the_last(
     tmp_path: Path, name: str, processes: int
 ) -> None:

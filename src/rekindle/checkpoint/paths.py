@@ -7,6 +7,8 @@
     <directory>/<job name>/<timeline>/chk-<n>/_stopped             the savepoint that the job was stopped with
     <directory>/<job name>/<timeline>/shared/<n>-<attempt>-<operator>-<subtask>.state
     <directory>/<job name>/_history/<time>-<job id>.json           what people saw of a run of the job, when it is over
+    <directory>/<job name>/_replay/<time>-<attempt>-<chain>-<subtask>.recording    the input of a task that failed
+    <directory>/<job name>/_replay/<time>-<attempt>-<chain>-<subtask>.job          the job's code, as it was shipped
     <directory>/savepoint-<job id>-<random>/_metadata              a savepoint, with its state files beside it
 
 A manifest names state files relative to its root: the timeline's folder, or the savepoint's.
@@ -29,6 +31,9 @@ BEGUN: Final = "_begun"
 COMPLETED: Final = "_completed"
 _SHARED: Final = "shared"
 _HISTORY: Final = "_history"
+_REPLAY: Final = "_replay"
+_RECORDING: Final = ".recording"
+_SHIPPED_JOB: Final = ".job"
 _OWNERS: Final = "owners"
 _ATTEMPT_DIGITS: Final = 8
 _LONGEST_NAME: Final = 100
@@ -244,6 +249,38 @@ def is_history(path: str) -> bool:
     """
     folder, _, name = path.rpartition("/")
     return folder.rpartition("/")[2] == _HISTORY and name.endswith(".json")
+
+
+def recordings_folder(job_name: str) -> str:
+    """The folder of the recorded inputs of a job's failed tasks."""
+    return f"{job_folder(job_name)}/{_REPLAY}"
+
+
+def recording_path(job_name: str, failed_ms: int, attempt: int, chain: int, subtask: int) -> str:
+    """The path of the recorded input of a failed task; recordings sort by the time of the failure.
+
+    >>> recording_path("orders", 1794771135275, 2, 1, 0)
+    'orders/_replay/1794771135275-2-1-0.recording'
+    """
+    return f"{recordings_folder(job_name)}/{failed_ms:013d}-{attempt}-{chain}-{subtask}{_RECORDING}"
+
+
+def is_recording(path: str) -> bool:
+    """Whether a path is the recorded input of a failed task.
+
+    >>> is_recording("orders/_replay/1794771135275-2-1-0.recording"), is_recording("orders/owners/00000003")
+    (True, False)
+    """
+    return path.endswith(_RECORDING) and path.rpartition("/")[0].rpartition("/")[2] == _REPLAY
+
+
+def shipped_job_path(recording: str) -> str:
+    """The path of the code that the failed job had shipped, beside its recording.
+
+    >>> shipped_job_path("orders/_replay/1794771135275-2-1-0.recording")
+    'orders/_replay/1794771135275-2-1-0.job'
+    """
+    return recording.removesuffix(_RECORDING) + _SHIPPED_JOB
 
 
 def owner_path(job_name: str, attempt: int) -> str:

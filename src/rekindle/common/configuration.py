@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import builtins
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, TypeVar
 
-from rekindle.common.flink_keys import closest_keys, is_flink_key
+from rekindle.common.flink_keys import closest_first_word, closest_keys, is_flink_key
+from rekindle.common.java_names import RefusesJavaNames
 from rekindle.config import OPTIONS, PREFIX_OPTIONS, ConfigOption
 from rekindle.config_parsers import in_millis, parse_bool, parse_float, parse_int, parse_list, parse_string
 from rekindle.errors import ConfigurationError
@@ -30,8 +32,11 @@ _HIDDEN = "******"
 _warned: set[str] = set()
 
 
-class Configuration:
-    """Settings by key. The error for a key that neither Flink nor Rekindle knows names similar keys.
+class Configuration(RefusesJavaNames):
+    """Settings by key. The error for a key that looks like a mistyped one of Flink's or Rekindle's names similar keys.
+
+    A key with a prefix of its own is kept for the program, which reads it here or in functions with
+    `get_job_parameter`.
 
     >>> configuration = Configuration.from_dict({"parallelism.default": "2"})
     >>> configuration.get_integer("parallelism.default", 1)
@@ -40,6 +45,8 @@ class Configuration:
     Traceback (most recent call last):
     rekindle.errors.ConfigurationError: Flink knows no configuration key 'paralelism.default'. Did you mean \
 'parallelism.default'?
+    >>> configuration.set_string("acme.region", "eu").own_settings()
+    {'acme.region': 'eu'}
     """
 
     def __init__(self, other: Configuration | None = None) -> None:
@@ -98,6 +105,10 @@ class Configuration:
             for key, value in self._values.items()
             if key.startswith(prefix)
         }
+
+    def own_settings(self) -> dict[str, str]:
+        """The settings with keys of the program's own, as text."""
+        return {key: _text(value) for key, value in self._values.items() if _is_own(key)}
 
     # -- by key -------------------------------------------------------------------------------------------------------
 
@@ -179,6 +190,17 @@ class Configuration:
         """Unsets a key; False when it was not set."""
         return self._values.pop(key, None) is not None
 
+    def keep(self, key: str, added: Sequence[str]) -> None:
+        """Add to a list of Flink's that has no meaning here, without a warning.
+
+        >>> configuration = Configuration()
+        >>> configuration.keep("pipeline.jars", ["file:///a.jar"])
+        >>> configuration.get_string("pipeline.jars", "")
+        'file:///a.jar'
+        """
+        kept = self._values.get(key) or []
+        self._values[key] = [*(parse_list(kept) if isinstance(kept, str) else kept), *added]
+
     def _put(self, key: str, value: Any) -> Configuration:
         _check_key(key)
         if key in OPTIONS:
@@ -212,7 +234,7 @@ def shown(key: str, value: str) -> str:
 
 
 def _check_key(key: str) -> None:
-    """Accept a key with a meaning here, warn once about a key that only Flink knows, refuse an unknown key."""
+    """Accept a key with a meaning here or of the program's own, warn once about Flink's, refuse a mistyped one."""
     if key in OPTIONS or any(key.startswith(prefix) and key != prefix for prefix in PREFIX_OPTIONS):
         return
     if is_flink_key(key):
@@ -220,7 +242,21 @@ def _check_key(key: str) -> None:
             _warned.add(key)
             _log.warning("The Flink setting %r has no meaning in Rekindle and is ignored.", key)
         return
-    raise ConfigurationError(_unknown(key))
+    if not _is_own(key):
+        raise ConfigurationError(_unknown(key))
+
+
+def _is_known(key: str) -> bool:
+    has_prefix = any(key.startswith(prefix) and key != prefix for prefix in PREFIX_OPTIONS)
+    return key in OPTIONS or has_prefix or is_flink_key(key)
+
+
+@lru_cache(maxsize=1024)
+def _is_own(key: str) -> bool:
+    """Whether a key is the program's own: unknown, and nobody could have mistyped a known key so."""
+    return not (_is_known(key) or key.startswith(("spark.", "rekindle.")) or closest_keys(key, _own_keys)) and not (
+        "." in key and closest_first_word(key)
+    )
 
 
 def _unknown(key: str) -> str:
@@ -231,7 +267,8 @@ def _unknown(key: str) -> str:
     advice = (
         f"Did you mean {' or '.join(map(repr, close))}?"
         if close
-        else "Values of your own belong into the global job parameters (ExecutionConfig.set_global_job_parameters)."
+        else f"Its first word is like {closest_first_word(key) or 'rekindle'!r}; begin a key of your own with a word "
+        "of your own."
     )
     return f"{who} knows no configuration key {key!r}. {advice}"
 

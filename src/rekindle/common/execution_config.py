@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from rekindle import config
 from rekindle.common.configuration import Configuration
+from rekindle.common.java_names import RefusesJavaNames
 from rekindle.config import ConfigOption
 from rekindle.config_parsers import parse_bool, parse_duration, parse_string
 
@@ -22,7 +23,7 @@ _AUTO_UIDS = ConfigOption("pipeline.auto-generate-uids", parse_bool, True)
 _SNAPSHOT_COMPRESSION = ConfigOption("execution.checkpointing.snapshot-compression", parse_bool, False)
 
 
-class ExecutionConfig:
+class ExecutionConfig(RefusesJavaNames):
     """The execution settings of a program.
 
     >>> ExecutionConfig().set_parallelism(4).get_parallelism()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 
-__all__ = ["FLINK_KEYS", "FLINK_KEY_PATTERNS", "closest_keys", "is_flink_key"]
+__all__ = ["FLINK_KEYS", "FLINK_KEY_PATTERNS", "closest_first_word", "closest_keys", "is_flink_key"]
 
 _WITHOUT_DOT = ("cleanup-strategy", "external-resources", "high-availability", "restart-strategy", "scheduler-mode")
 _BY_FIRST_WORD = {
@@ -478,3 +478,16 @@ def closest_keys(key: str, own: frozenset[str] = frozenset()) -> list[str]:
     ['parallelism.default']
     """
     return difflib.get_close_matches(key, sorted(FLINK_KEYS | own), n=3, cutoff=0.75)
+
+
+def closest_first_word(key: str) -> str | None:
+    """The first word of Flink's keys that the first word of this key is, or looks like; None: it is like none.
+
+    >>> closest_first_word("executon.mode"), closest_first_word("acme.mode")
+    ('execution', None)
+    """
+    found = difflib.get_close_matches(key.partition(".")[0], _FIRST_WORDS, n=1, cutoff=0.8)
+    return found[0] if found else None
+
+
+_FIRST_WORDS = sorted({key.partition(".")[0] for key in FLINK_KEYS})

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from rekindle.common.checkpoint_statistics import CheckpointOverview
 from rekindle.common.completable_future import CompletableFuture
+from rekindle.common.java_names import RefusesJavaNames
 from rekindle.common.job_execution_result import JobExecutionResult
 from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
@@ -70,7 +71,7 @@ class JobHandle(Protocol):
         ...
 
 
-class JobClient:
+class JobClient(RefusesJavaNames):
     """A job that was started with `execute_async`."""
 
     def __init__(self, handle: JobHandle) -> None:

@@ -24,6 +24,12 @@ class RestartStrategyConfiguration(ABC):
     def get_description(self) -> str:
         """The strategy as text."""
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(self.get_description())
+
 
 def _span(amount: Amount) -> timedelta:
     millis = as_millis(amount)

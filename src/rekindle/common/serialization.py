@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import fields as fields_of
@@ -12,6 +14,8 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from rekindle.common.java_names import RefusesJavaNames
+from rekindle.common.java_text import java_text
 from rekindle.common.typeinfo import TypeInformation, Types
 from rekindle.common.types import Row
 from rekindle.errors import SerializationError
@@ -22,13 +26,14 @@ __all__ = [
     "ByteArraySchema",
     "DeserializationSchema",
     "Encoder",
+    "RowDataBulkWriterFactory",
     "RowFieldExtractorSchema",
     "SerializationSchema",
     "SimpleStringSchema",
 ]
 
 
-class SerializationSchema(ABC):
+class SerializationSchema(RefusesJavaNames, ABC):
     """Turns records into the bytes of messages. Extend it for a format of your own.
 
     A schema is pickled and sent to the slots: what cannot be pickled, such as a connection, is made in `open`.
@@ -48,7 +53,7 @@ class SerializationSchema(ABC):
         """Return the bytes of a record; raise `SerializationError` when the record does not fit."""
 
 
-class DeserializationSchema(ABC):
+class DeserializationSchema(RefusesJavaNames, ABC):
     """Turns the bytes of messages into records. Extend it for a format of your own.
 
     A schema is pickled and sent to the slots: what cannot be pickled, such as a connection, is made in `open`.
@@ -143,19 +148,29 @@ class RowFieldExtractorSchema(SerializationSchema):
 
     def __init__(self, field_index: int) -> None:
         if field_index < 0:
-            raise ValueError(f"The field index must not be negative: {field_index}.")
+            raise ValueError(f"Field index must be non-negative, got {field_index}.")
         self._field_index = field_index
 
-    def serialize(self, element: Sequence[Any]) -> bytes:
-        """The field's bytes."""
-        value = element[self._field_index]
+    def serialize(self, element: Sequence[Any] | None) -> bytes:
+        """The field's bytes; of a row or a field that is None, none."""
+        value = None if element is None else element[self._field_index]
+        if value is None:
+            return b""
         if not isinstance(value, bytes | bytearray):
             raise TypeError(f"Field {self._field_index} must be bytes but is a {type(value).__name__}: {value!r}.")
         return bytes(value)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowFieldExtractorSchema) and self._field_index == other._field_index
 
-class Encoder:
+    def __hash__(self) -> int:
+        return hash(self._field_index)
+
+
+class Encoder(RefusesJavaNames):
     """Encodes records as the bytes of a file.
+
+    A sink asks for the encoder for its stream's type, which matters to `simple_string_encoder`.
 
     >>> Encoder.simple_string_encoder().encode(("a", 1))
     b"('a', 1)\\n"
@@ -170,15 +185,25 @@ class Encoder:
         """The bytes that a record adds to a file."""
         return self._encode(element)
 
+    def for_stream_type(self, type_info: TypeInformation | None) -> Encoder:
+        """The encoder for records of a stream with this declared type, or with none."""
+        return self
+
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """One line per record: the result of `str`."""
+        """One line per record: Java's text of a record of a declared type, as in PyFlink, else the result of `str`.
+
+        >>> Encoder.simple_string_encoder().for_stream_type(Types.TUPLE([str, bool])).encode(("a", True))
+        b'(a,true)\\n'
+        """
         "".encode(charset_name)
-        return Encoder(lambda element: f"{element}\n".encode(charset_name))
+        return _StringEncoder(charset_name, None)
 
     @staticmethod
     def json_lines_encoder() -> Encoder:
         """One JSON value per line: rows with names, dataclasses, named tuples and structs as objects.
+
+        NaN and infinities are written as `NaN`, `Infinity` and `-Infinity`, as Python's own `json` writes them.
 
         >>> Encoder.json_lines_encoder().encode(Row(word="to", count=2))
         b'{"word":"to","count":2}\\n'
@@ -202,6 +227,19 @@ class Encoder:
         return Encoder(line, header=line(tuple(header)) if header is not None else b"")
 
 
+class _StringEncoder(Encoder):
+    """One line per record."""
+
+    def __init__(self, charset: str, type_info: TypeInformation | None) -> None:
+        self._charset = charset
+        text = java_text(type_info)
+        super().__init__(lambda element: f"{text(element)}\n".encode(charset))
+
+    def for_stream_type(self, type_info: TypeInformation | None) -> Encoder:
+        """Lines with Java's text of records of this type."""
+        return _StringEncoder(self._charset, type_info)
+
+
 def _json_object(value: Any) -> Any:
     if isinstance(value, Row):
         return list(value) if value._names is None else value.as_dict()
@@ -214,7 +252,20 @@ _encode_json = msgspec.json.Encoder(enc_hook=_json_object).encode
 def _json_line(element: Any) -> bytes:
     if isinstance(element, tuple) and hasattr(element, "_asdict"):
         element = element._asdict()
-    return _encode_json(element) + b"\n"
+    line = _encode_json(element)
+    if b"null" in line:  # msgspec writes NaN as null
+        plain = msgspec.to_builtins(element, enc_hook=_json_object)
+        if _has_non_finite(plain):
+            line = json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode()
+    return line + b"\n"
+
+
+def _has_non_finite(value: Any) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, dict):
+        return any(map(_has_non_finite, value.values()))
+    return isinstance(value, list | tuple) and any(map(_has_non_finite, value))
 
 
 class _CsvLine:
@@ -222,7 +273,8 @@ class _CsvLine:
 
     def __init__(self, header: list[str] | None, delimiter: str, quote: str, charset: str) -> None:
         self._header = header
-        self._settings = {"delimiter": delimiter, "quotechar": quote, "lineterminator": "\n"}
+        # With this end of lines, cells with a carriage return in them are quoted, too.
+        self._settings = {"delimiter": delimiter, "quotechar": quote, "lineterminator": "\r\n"}
         self._charset = charset
         self._open()
 
@@ -239,10 +291,10 @@ class _CsvLine:
 
     def __call__(self, element: Any) -> bytes:
         self._write(self._values(element))
-        text = self._line.getvalue()
+        text = self._line.getvalue()[:-2]
         self._line.seek(0)
         self._line.truncate()
-        return text.encode(self._charset)
+        return f"{text}\n".encode(self._charset)
 
     def _values(self, element: Any) -> Any:
         if isinstance(element, Row | tuple | list):
@@ -275,3 +327,11 @@ class BulkWriterFactory(ABC):
     @abstractmethod
     def create(self, file: BinaryIO) -> BulkWriter:
         """A writer into this open, empty file."""
+
+
+class RowDataBulkWriterFactory(BulkWriterFactory):
+    """Makes writers of rows with declared columns."""
+
+    @abstractmethod
+    def get_row_type(self) -> Any:
+        """Return the `RowType` of the rows."""

@@ -180,6 +180,8 @@ class Time:
     def __repr__(self) -> str:
         return f"{self._milliseconds} ms"
 
+    __str__ = __repr__
+
 
 def as_millis(amount: Duration | Time | timedelta | int) -> int:
     """A duration of any form in whole milliseconds; an int is milliseconds already.

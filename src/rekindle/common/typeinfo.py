@@ -35,6 +35,7 @@ from rekindle.common.type_system.composite import (
     TupleTypeInfo,
 )
 from rekindle.common.type_system.inference import infer_type_info
+from rekindle.common.type_system.type_hint import TypeHint
 from rekindle.common.type_system.type_information import TypeInformation
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "TimeTypeInfo",
     "TimestampTypeInfo",
     "TupleTypeInfo",
+    "TypeHint",
     "TypeInformation",
     "Types",
     "infer_type_info",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from rekindle.common.java_names import RefusesJavaNames
 from rekindle.common.time import Duration, as_millis
 
 __all__ = [
@@ -104,7 +105,7 @@ class WatermarkAlignment:
 
 
 @dataclass(frozen=True)
-class WatermarkStrategy:
+class WatermarkStrategy(RefusesJavaNames):
     """The way in which a stream gets timestamps and watermarks.
 
     >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5)).with_timestamp_assigner(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rekindle.coordinator.replay_hint import replay_hint
 from rekindle.errors import (
     CorruptCheckpointError,
     FailureOrigin,
@@ -32,9 +33,16 @@ def task_failed(job_name: str, failed: TaskFailed) -> RekindleError:
     record = f", at record {failed.record}" if failed.record is not None else ""
     traceback = with_own_paths(failed.traceback.rstrip())
     origin = FailureOrigin(
-        failed.task, failed.operator, failed.subtask, traceback, with_own_paths(failed.summary), failed.record
+        failed.task,
+        failed.operator,
+        failed.subtask,
+        traceback,
+        with_own_paths(failed.summary),
+        failed.record,
+        failed.recording,
     )
-    return JobExecutionError(f"{traceback}\n\nJob '{job_name}' failed in {where}{record}.", origin=origin)
+    sentence = f"Job '{job_name}' failed in {where}{record}.{replay_hint(failed)}"
+    return JobExecutionError(f"{traceback}\n\n{sentence}", origin=origin)
 
 
 def slot_lost(job_name: str, slot: int, hello: SlotHello | None, why: str) -> SlotLostError:

@@ -59,6 +59,10 @@ def _is_final(error: BaseException) -> bool:
     return isinstance(error, _FINAL_ERRORS) or (isinstance(error, StoreError) and not error.retryable)
 
 
+def _as_it_is(error: BaseException) -> BaseException:
+    return error
+
+
 @dataclass(frozen=True)
 class JobSpec:
     """Everything a job master needs to run a job."""
@@ -71,6 +75,8 @@ class JobSpec:
     restart: RestartStrategy
     dataframes: Callable[[], list[PartitionedInput]]
     decode_rows: Callable[[list[bytes]], list[Any]]
+    #: The error that the program gets for the job's error.
+    as_raised: Callable[[BaseException], BaseException] = _as_it_is
 
 
 class LatestMetrics:
@@ -261,6 +267,7 @@ class JobMaster:
                     _LOG.warning("Job '%s': cleaning up failed: %s", self._spec.plan.job_name, late)
             self._observer.on_over()
         finally:
+            error = None if error is None else self._spec.as_raised(error)
             self._receiver.queue.end(error)
             if error is not None:
                 self._future.set_exception(error)

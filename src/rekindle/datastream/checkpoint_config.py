@@ -7,6 +7,7 @@ from typing import Any
 
 from rekindle import config
 from rekindle.common.configuration import Configuration
+from rekindle.common.java_names import RefusesJavaNames
 from rekindle.common.time import Duration
 from rekindle.config_parsers import in_millis, parse_bool
 from rekindle.datastream.checkpoint_storage import (
@@ -26,7 +27,7 @@ _MIN_CHECKPOINT_MS = 10
 _UNALIGNED_FORCED = config.ConfigOption("execution.checkpointing.unaligned.forced", parse_bool, False)
 
 
-class CheckpointConfig:
+class CheckpointConfig(RefusesJavaNames):
     """The settings of checkpoints. `env.get_checkpoint_config()` returns those of the environment.
 
     >>> from rekindle.datastream import StreamExecutionEnvironment

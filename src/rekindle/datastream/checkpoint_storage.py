@@ -6,12 +6,13 @@ import logging
 from typing import ClassVar
 
 from rekindle import config
+from rekindle.common.java_names import RefusesJavaNames
 from rekindle.errors import GraphError
 
 _LOG = logging.getLogger("rekindle")
 
 
-class CheckpointStorage:
+class CheckpointStorage(RefusesJavaNames):
     """Base of the checkpoint storages."""
 
 
@@ -44,6 +45,10 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         """Return the default directory of savepoints, or None."""
         return self._savepoint_path
 
+    def __str__(self) -> str:
+        """Flink's text of the storage."""
+        return f"JobManagerCheckpointStorage (checkpoints to JobManager) ( maxStateSize: {self._max_state_size})"
+
 
 class FileSystemCheckpointStorage(CheckpointStorage):
     """Stores checkpoints in a directory of a file system or object store.
@@ -74,7 +79,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
                 "file_state_size_threshold and write_buffer_size have no effect in Rekindle: small state is kept in "
                 "the metadata, other state is written in large blocks."
             )
-        self._checkpoint_path = checkpoint_path
+        self._checkpoint_path = checkpoint_path.rstrip("/") or checkpoint_path
         self._threshold = max(0, threshold)
         self._write_buffer_size = write_buffer_size if write_buffer_size >= 0 else 4096
         self._savepoint_path: str | None = None
@@ -90,6 +95,13 @@ class FileSystemCheckpointStorage(CheckpointStorage):
     def get_min_file_size_threshold(self) -> int:
         """Return the size in bytes below which Flink stores state in the metadata. It has no effect here."""
         return self._threshold
+
+    def __str__(self) -> str:
+        """Flink's text of the storage."""
+        return (
+            f"FileSystemCheckpointStorage (checkpoints: '{self._checkpoint_path}', savepoints: "
+            f"'{self._savepoint_path or 'null'}', fileStateThreshold: {self._threshold})"
+        )
 
     def get_write_buffer_size(self) -> int:
         """Return the size of the write buffer in bytes. It has no effect here."""

@@ -9,18 +9,20 @@ from typing import Self
 from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.common.execution_config import ExecutionConfig
+from rekindle.common.java_names import RefusesJavaNames
 from rekindle.common.restart_strategy import RestartStrategyConfiguration
 from rekindle.datastream.cached_files import CachedFile, cached_file
 from rekindle.datastream.checkpoint_config import CheckpointConfig
 from rekindle.datastream.checkpointing_mode import CheckpointingMode
 from rekindle.datastream.execution_mode import RuntimeExecutionMode
+from rekindle.datastream.python_dependencies import PythonArchive, PythonRequirements
 from rekindle.datastream.slot_sharing_group import SlotSharingGroup
 from rekindle.datastream.state_backend import StateBackend
 from rekindle.datastream.validation import check_max_parallelism, check_name, check_parallelism, warn_no_effect
 from rekindle.errors import GraphError
 
 
-class EnvironmentSettings:
+class EnvironmentSettings(RefusesJavaNames):
     """The settings of a `StreamExecutionEnvironment`.
 
     >>> EnvironmentSettings().set_parallelism(2).get_parallelism()
@@ -227,23 +229,42 @@ class EnvironmentSettings:
         self._configuration.set(config.PYTHON_FILES, [*files, os.path.abspath(file_path)])
 
     def set_python_executable(self, python_exec: str) -> None:
-        """Set the Python interpreter of the slots and of Spark's Python workers."""
+        """Set the Python interpreter of the slots: a path on every host, or one in an archive of `add_python_archive`.
+
+        It needs the packages that Rekindle needs.
+        """
         self._configuration.set(config.PYTHON_EXECUTABLE, check_name("set_python_executable()", python_exec))
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
-        """Has no effect: install packages in the Python environment of Spark's executors."""
-        warn_no_effect("set_python_requirements()", "install the packages in the executors' Python environment")
+        """Install the packages of a requirements file for the job: from the directory, or else from pip's index.
+
+        They are installed when the job starts, on the machine that starts it, and travel to the slots with the job.
+        """
+        check_name("set_python_requirements()", requirements_file_path)
+        cache = "" if requirements_cache_dir is None else f"#{requirements_cache_dir}"
+        requirements = PythonRequirements.parse(f"{requirements_file_path}{cache}")
+        self._configuration.set(config.PYTHON_REQUIREMENTS, str(requirements))
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Has no effect: Spark itself ships archives."""
-        warn_no_effect("add_python_archive()", "ship archives with Spark's own `spark.archives`")
+        """Unpack an archive (zip, tar) where the functions run: they find it as `target_dir`, or else by its name.
+
+        >>> EnvironmentSettings().add_python_archive("no/such/model.zip", "model")
+        Traceback (most recent call last):
+        rekindle.errors.GraphError: python.archives: there is no '...no/such/model.zip'.
+        """
+        check_name("add_python_archive()", archive_path)
+        archive = PythonArchive.parse(archive_path if target_dir is None else f"{archive_path}#{target_dir}")
+        archives = self._configuration.get(config.PYTHON_ARCHIVES) or []
+        self._configuration.set(config.PYTHON_ARCHIVES, [*archives, str(archive)])
 
     def add_jars(self, *jars_path: str) -> None:
-        """Has no effect: there is no Java code in a Rekindle job."""
+        """Keep the paths in `pipeline.jars`; they have no effect: there is no Java code in a Rekindle job."""
+        self._configuration.keep("pipeline.jars", jars_path)
         warn_no_effect("add_jars()", "connectors are Python here; jars for Spark itself go into `spark.jars`")
 
     def add_classpaths(self, *classpaths: str) -> None:
-        """Has no effect: there is no Java code in a Rekindle job."""
+        """Keep the paths in `pipeline.classpaths`; they have no effect: there is no Java code in a Rekindle job."""
+        self._configuration.keep("pipeline.classpaths", classpaths)
         warn_no_effect("add_classpaths()", "connectors are Python here; jars for Spark itself go into `spark.jars`")
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import total_ordering
 
+from rekindle.common.java_names import RefusesJavaNames
 from rekindle.errors import GraphError
 
 
 @total_ordering
-class MemorySize:
+class MemorySize(RefusesJavaNames):
     """A number of bytes.
 
     >>> MemorySize.of_mebi_bytes(2).get_kibi_bytes()
@@ -56,11 +57,29 @@ class MemorySize:
     def __hash__(self) -> int:
         return hash(self._bytes)
 
+    def __le__(self, other: MemorySize) -> bool:
+        if not isinstance(other, MemorySize):
+            return NotImplemented
+        return self._bytes <= other._bytes
+
     def __repr__(self) -> str:
         return f"MemorySize(bytes_size={self._bytes})"
 
+    def __str__(self) -> str:
+        """The size as Java writes it: in the largest unit that divides it.
 
-class SlotSharingGroup:
+        >>> str(MemorySize.of_mebi_bytes(100)), str(MemorySize(1500))
+        ('100 mb', '1500 bytes')
+        """
+        fitting = [power for power in range(len(_UNITS)) if self._bytes % (1 << 10 * power) == 0]
+        power = fitting[-1] if len(fitting) < len(_UNITS) else 0  # as in Java: whole terabytes are written in bytes
+        return f"{self._bytes >> 10 * power} {_UNITS[power]}"
+
+
+_UNITS = ("bytes", "kb", "mb", "gb", "tb")
+
+
+class SlotSharingGroup(RefusesJavaNames):
     """A named group with requested resources. They are only shown: Spark's executors set the real limits.
 
     >>> group = SlotSharingGroup.builder("heavy").set_cpu_cores(1.0).set_task_heap_memory_mb(100).build()

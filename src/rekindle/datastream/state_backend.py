@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 from typing import Any
+from urllib.parse import urlsplit
 
 from rekindle import config
+from rekindle.common.java_names import RefusesJavaNames
 from rekindle.config import ConfigOption
 from rekindle.datastream.checkpoint_storage import (
     CheckpointStorage,
@@ -15,8 +17,11 @@ from rekindle.datastream.checkpoint_storage import (
 from rekindle.datastream.validation import warn_no_effect
 from rekindle.errors import GraphError
 
+#: Flink's default.
+_TRANSFER_THREADS = 4
 
-class StateBackend:
+
+class StateBackend(RefusesJavaNames):
     """Base of the state backends."""
 
     def name(self) -> str:
@@ -43,6 +48,9 @@ class HashMapStateBackend(StateBackend):
         """Return `hashmap`."""
         return "hashmap"
 
+    def __str__(self) -> str:
+        return "HashMapStateBackend"
+
 
 class PredefinedOptions(Enum):
     """Predefined settings of RocksDB for a kind of disk."""
@@ -65,17 +73,27 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._incremental = enable_incremental_checkpointing
         self._db_storage_paths: list[str] | None = None
         self._predefined_options = PredefinedOptions.DEFAULT
-        self._transfer_threads = 4
+        self._transfer_threads = _TRANSFER_THREADS
 
     def name(self) -> str:
         """Return `rocksdb`."""
         return "rocksdb"
 
+    def __str__(self) -> str:
+        """Flink's text of the backend: its directories, and what was set."""
+        paths = None if self._db_storage_paths is None else f"[{', '.join(self._db_storage_paths)}]"
+        chosen = "UNDEFINED" if self._incremental is None else str(self._incremental).upper()
+        return (
+            f"EmbeddedRocksDBStateBackend{{, localRocksDbDirectories={paths or 'null'}, "
+            f"enableIncrementalCheckpointing={chosen}, numberOfTransferThreads={self._shown_threads()}, "
+            "writeBatchSize=-1}"
+        )
+
     def set_db_storage_paths(self, *paths: str) -> None:
         """Set local directories for the database files; each slot takes one. Without any, it is the slot's own."""
         if any(not isinstance(path, str) or not path for path in paths):
             raise GraphError(f"set_db_storage_paths takes directories, not {paths!r}.")
-        self._db_storage_paths = list(paths) or None
+        self._db_storage_paths = [_local(path) for path in paths] or None
 
     def get_db_storage_paths(self) -> list[str] | None:
         """Return the local directories, or None."""
@@ -115,6 +133,9 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         """Return None: there is no Java options factory."""
         return None
 
+    def _shown_threads(self) -> int:
+        return -1 if self._transfer_threads == _TRANSFER_THREADS else self._transfer_threads
+
     def get_number_of_transfer_threads(self) -> int:
         """Return the number of threads that upload and download files."""
         return self._transfer_threads
@@ -125,6 +146,11 @@ class EmbeddedRocksDBStateBackend(StateBackend):
             raise GraphError(f"At least one thread must transfer files, not {number_of_transfering_threads}.")
         self._transfer_threads = number_of_transfering_threads
         warn_no_effect("set_number_of_transfer_threads()", "one thread of each slot uploads its state")
+
+
+def _local(path: str) -> str:
+    """The directory of a `file:` address, as Flink reads it; another path as it is."""
+    return urlsplit(path).path.rstrip("/") or "/" if path.startswith("file:") else path
 
 
 class CustomStateBackend(StateBackend):

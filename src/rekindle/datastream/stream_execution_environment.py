@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from rekindle import config
 from rekindle.common.configuration import Configuration
+from rekindle.common.io import InputFormat
 from rekindle.common.job_client import JobClient, JobHandle
 from rekindle.common.job_execution_result import JobExecutionResult
 from rekindle.common.watermark_strategy import WatermarkStrategy
@@ -21,6 +22,7 @@ from rekindle.datastream.environment_settings import EnvironmentSettings
 from rekindle.datastream.execution_mode import RuntimeExecutionMode
 from rekindle.datastream.functions import ParallelSourceFunction, SourceFunction
 from rekindle.datastream.streams.cached_stream import CachedDataStream, fill_caches
+from rekindle.datastream.submitted_settings import with_submitted
 from rekindle.datastream.transformations import Program, Transformation, Upstream, with_inputs
 from rekindle.datastream.validation import (
     check_function,
@@ -57,12 +59,12 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
-        """Return a new environment with these settings.
+        """Return a new environment with these settings, over those of the command line that runs the program.
 
         >>> StreamExecutionEnvironment.get_execution_environment().is_chaining_enabled()
         True
         """
-        return StreamExecutionEnvironment(configuration)
+        return StreamExecutionEnvironment(with_submitted(configuration))
 
     # -- sources ------------------------------------------------------------------------------------------------------
 
@@ -77,7 +79,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         if isinstance(collection, str | bytes) or not isinstance(collection, Iterable):
             raise GraphError(f"{where} takes a list of elements, not {collection!r}.")
         declared = declared_type(where, type_info)
-        source: CollectionSource[Any] = CollectionSource(_as_declared(where, list(collection), declared))
+        wrap_numbers = self._configuration.get(config.OUT_OF_RANGE) == "wrap"
+        source: CollectionSource[Any] = CollectionSource(_as_declared(where, list(collection), declared, wrap_numbers))
         stream = self._from_reader(source, None, "Collection Source", declared)
         return stream.force_non_parallel()
 
@@ -176,8 +179,14 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         )
 
     def create_input(self, input_format: Any, type_info: Any = None) -> DataStream:
-        """Refused: input formats are Java classes. Use `from_source` or `from_dataframe`."""
-        raise GraphError("create_input() takes a Java InputFormat: use from_source() or from_dataframe() instead.")
+        """Create a bounded stream of the records of an input format, such as `AvroInputFormat`."""
+        if not isinstance(input_format, InputFormat):
+            raise GraphError(
+                f"create_input() takes an InputFormat, such as AvroInputFormat, not {input_format!r}: use "
+                "from_source() or from_dataframe() for others."
+            )
+        produced = declared_type("create_input()", type_info) or input_format.get_produced_type()
+        return self._from_reader(input_format.as_source(), None, "Custom Source", produced)
 
     def _from_reader(
         self,
@@ -324,13 +333,15 @@ def _strategy_option(watermark_strategy: WatermarkStrategy | None) -> dict[str, 
     return {} if watermark_strategy is None else {"watermark_strategy": watermark_strategy}
 
 
-def _as_declared(where: str, elements: list[Any], declared: TypeInformation | None) -> list[Any]:
+def _as_declared(where: str, elements: list[Any], declared: TypeInformation | None, wrap_numbers: bool) -> list[Any]:
     """Return the elements as an exchange would deliver them, so that an element of a wrong type fails here."""
     if declared is None:
         return elements
-    codec, shape = codec_for(declared), declared.shaper()
+    codec = codec_for(declared)
     try:
-        decoded = codec.decode(codec.encode(elements))
-        return decoded if shape is None else list(map(shape, decoded))
+        records = codec.decode(codec.encode(elements))
+        for convert in (declared.shaper(), declared.fitter(wrap_numbers)):
+            records = records if convert is None else list(map(convert, records))
+        return records
     except TypeMismatchError as error:
         raise TypeMismatchError(f"{where}: {error}") from None

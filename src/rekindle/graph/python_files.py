@@ -14,7 +14,7 @@ from types import ModuleType
 from rekindle.errors import SerializationError
 
 #: Packages that every slot has, wherever they were loaded from.
-_ALWAYS_THERE = frozenset({"rekindle", "pyspark", "py4j", "__main__", "__mp_main__"})
+_ALWAYS_THERE = frozenset({"rekindle", "pyspark", "py4j", "pyflink", "__main__", "__mp_main__"})
 #: Where a slot keeps the program's modules, below its own directory.
 PROGRAM_DIRECTORY = "program"
 _SHIPPED_FILE = re.compile(rf'File "[^"]*/rekindle-slot-[^"/]*/{PROGRAM_DIRECTORY}/(?:added-[0-9]+/)?([^"]+)"')

@@ -69,6 +69,30 @@ class LocalRecoverySettings:
         return LocalRecoverySettings(restores, restores if keeps is None else keeps, tuple(directories or ()))
 
 
+@dataclass(frozen=True)
+class ReplaySettings:
+    """Whether and how much input of the tasks is kept, to replay a failure."""
+
+    records_input: bool = False
+    #: The most bytes that a subtask keeps.
+    max_bytes: int = 32 << 20
+    #: How many failures have their input kept.
+    failures: int = 3
+    #: Whether the job's code is kept beside it.
+    keeps_code: bool = False
+
+    @staticmethod
+    def of(configuration: Configuration) -> ReplaySettings:
+        """Read the settings from a configuration."""
+        read = configuration.get
+        return ReplaySettings(
+            read(config.REPLAY_RECORD_INPUT),
+            read(config.REPLAY_MAX_BYTES),
+            read(config.REPLAY_FAILURES),
+            read(config.REPLAY_KEEP_CODE),
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobSettings:
     """The settings of a job, as its driver and its slots read them.
@@ -80,7 +104,9 @@ class JobSettings:
 
     # -- functions and records ----------------------------------------------------------------------------------------
     #: The job's own parameters, which functions find in their runtime context.
+    wrap_numbers: bool  # whether a number beyond the range of its declared type is wrapped; else it is refused
     global_job_parameters: Mapping[str, str]
+    own_settings: Mapping[str, str]  # of the configuration, under keys of the program's own
     #: Whether mutable records are passed on without a copy.
     object_reuse: bool
     #: Whether elements and state of undeclared types may be pickled.
@@ -143,6 +169,8 @@ class JobSettings:
     allow_older_checkpoint: bool
     #: Whether each start of the job continues from its latest checkpoint.
     resumes_latest: bool
+    #: The input that is kept to replay a failure.
+    replay: ReplaySettings
 
     # -- commits at the end of the job and after a restore ------------------------------------------------------------
     commit_retries: int
@@ -165,7 +193,9 @@ class JobSettings:
         read, millis = configuration.get, configuration.get_millis
         checkpoints = CheckpointConfig(configuration)
         return JobSettings(
+            wrap_numbers=configuration.get(config.OUT_OF_RANGE) == "wrap",
             global_job_parameters=ExecutionConfig(configuration).get_global_job_parameters(),
+            own_settings=configuration.own_settings(),
             object_reuse=read(config.OBJECT_REUSE),
             pickle_allowed=read(config.STATE_PICKLE) == "allow" and read(config.GENERIC_TYPES),
             auto_watermark_interval_ms=millis(config.AUTO_WATERMARK_INTERVAL),
@@ -199,6 +229,7 @@ class JobSettings:
             allow_non_restored_state=read(config.RECOVERY_IGNORE_UNCLAIMED),
             allow_older_checkpoint=read(config.RECOVERY_ALLOW_OLDER),
             resumes_latest=read(config.RECOVERY_PATH) == "latest",
+            replay=ReplaySettings.of(configuration),
             commit_retries=read(config.SINK_COMMITTER_RETRIES),
             commit_retry_delay_ms=millis(config.SINK_COMMITTER_RETRY_DELAY),
         )

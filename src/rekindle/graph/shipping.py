@@ -12,14 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, Protocol
 
-from rekindle import config
+from rekindle import config, pyflink_names
 from rekindle.datastream.transformations import Program
 from rekindle.errors import SerializationError
 from rekindle.graph.nodes import JobPlan, OperatorNode, StreamEdge
 from rekindle.graph.pickling_error import serialization_error
 from rekindle.graph.python_files import PROGRAM_DIRECTORY, added_files, program_modules, script_directory
+from rekindle.graph.ship_dependencies import ShippedDependencies, place_dependencies, ship_dependencies
 from rekindle.graph.ship_files import ShippedFile, ship_files
 from rekindle.serde import cloud_dumps
 
@@ -45,13 +46,17 @@ class ShippedJob:
     added_search: tuple[str, ...] = ()
     script_directory: str | None = None
     cached_files: Sequence[ShippedFile] = ()
+    pyflink_names: bool = False  # whether `import pyflink` means Rekindle in the program
+    dependencies: ShippedDependencies = field(default_factory=ShippedDependencies)
 
 
 # -- driver -----------------------------------------------------------------------------------------------------------
 
 
-def ship(plan: JobPlan, program: Program) -> bytes:
+def ship(plan: JobPlan, program: Program, dependencies: ShippedDependencies | None = None) -> bytes:
     """The job as one payload. The error for a function that cannot be pickled names its operator and the path."""
+    if dependencies is None:
+        dependencies = ship_dependencies(program.configuration)
     python_files = program.configuration.get(config.PYTHON_FILES)
     files, search = added_files(python_files or ())
     names = {node.id: node.name for node in plan.nodes}
@@ -76,6 +81,8 @@ def ship(plan: JobPlan, program: Program) -> bytes:
         added_search=tuple(search),
         script_directory=script_directory(),
         cached_files=ship_files(program.cached_files),
+        pyflink_names=pyflink_names.is_installed(),
+        dependencies=dependencies,
     )
     return pickle.dumps(job, protocol=5)
 
@@ -135,6 +142,37 @@ def _main_names() -> dict[str, bytes]:
 # -- slot -------------------------------------------------------------------------------------------------------------
 
 
+class JobCode(Protocol):
+    """The functions of a job, a new instance with each call."""
+
+    def load_function(self, node_id: int) -> Any: ...
+    def load_selector(self, node_id: int, input_index: int) -> Any: ...
+    def load_edge_function(self, edge_id: int, role: str) -> Any: ...
+
+
+class CopiedJob:
+    """The functions of a plan that was built in this process, copied as if they had been shipped."""
+
+    def __init__(self, plan: JobPlan) -> None:
+        self._plan = plan
+
+    def load_function(self, node_id: int) -> Any:
+        """A copy of an operator's function."""
+        return _shipped_copy(self._plan.nodes[node_id].function)
+
+    def load_selector(self, node_id: int, input_index: int) -> Any:
+        """A copy of the key selector of an operator's input."""
+        return _shipped_copy(self._plan.nodes[node_id].key_selectors[input_index])
+
+    def load_edge_function(self, edge_id: int, role: str) -> Any:
+        """A copy of an edge's `key_selector` or `partitioner`."""
+        return _shipped_copy(getattr(self._plan.edges[edge_id], role))
+
+
+def _shipped_copy(function: Any) -> Any:
+    return pickle.loads(cloud_dumps(function))
+
+
 class InstalledJob:
     """A job whose code this process can import."""
 
@@ -178,11 +216,14 @@ def unship(program: bytes) -> ShippedJob:
 def install(program: bytes, directory: str) -> InstalledJob:
     """Write the shipped code below `directory`, make it importable, and install the program's names as `__main__`."""
     shipped = unship(program)
+    if shipped.pyflink_names:
+        pyflink_names.install()
     root = Path(directory) / PROGRAM_DIRECTORY
     for name, content in {**shipped.modules, **shipped.added_files}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
+    place_dependencies(shipped.dependencies, directory)
     search = [str(root), *(str(root / name) for name in shipped.added_search)]
     sys.path[:0] = [entry for entry in search if entry not in sys.path]
     beside = shipped.script_directory

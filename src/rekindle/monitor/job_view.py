@@ -55,6 +55,7 @@ class TaskFigures(View, frozen=True, kw_only=True):
     idle_ms: float = 0.0
     in_per_s: float = 0.0
     out_per_s: float = 0.0
+    sunk_per_s: float = 0.0
     busy_ms_per_s: float = 0.0
     back_pressured_ms_per_s: float = 0.0
     idle_ms_per_s: float = 0.0

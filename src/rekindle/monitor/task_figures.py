@@ -86,6 +86,7 @@ class SubtaskFigures:
             idle_ms=max(0.0, elapsed_ms - self.busy_ms.value - self.back_pressured_ms.value),
             in_per_s=self.records_in.per_s(now_s, RATE_SPAN_S),
             out_per_s=self.records_out.per_s(now_s, RATE_SPAN_S),
+            sunk_per_s=self.records_sunk.per_s(now_s, RATE_SPAN_S),
             busy_ms_per_s=busy,
             back_pressured_ms_per_s=pressed,
             idle_ms_per_s=1000.0 - busy - pressed,

@@ -50,6 +50,7 @@ class SlotServices:
     backends: KeyedBackends
     job: JobIdentity = field(default_factory=JobIdentity)
     cached_files: Mapping[str, str] = field(default_factory=dict)  # name -> path on this machine
+    build: Callable[[Blueprint], Operator] = build_operator
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class ChainBuilder:
             for index, selector in enumerate(node.key_selectors)
         ]
         function = services.load_function(node_id)
-        return build_operator(Blueprint(node, context, function, selectors, self.outbox, services.wake))
+        return services.build(Blueprint(node, context, function, selectors, self.outbox, services.wake))
 
     def writer(self, edge: StreamEdge) -> EdgeWriter:
         """Build the writer of an edge that leaves the chain."""

@@ -163,7 +163,8 @@ class RuntimeContextImpl(RuntimeContext):
         return self._context.task_name
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        return self._context.settings.global_job_parameters.get(key, default_value)
+        settings = self._context.settings
+        return settings.global_job_parameters.get(key, settings.own_settings.get(key, default_value))
 
     def get_metrics_group(self) -> MetricGroup:
         return self._context.metrics

@@ -11,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Final
 
 from rekindle.wire import Connection
@@ -23,11 +23,19 @@ _KEEPER_FILE: Final = "keeper"
 
 def keep_until_job_ends(folder: str, job: Connection) -> None:
     """Wait for the end of the job and remove its folder; return at once if another guardian does it."""
-    with suppress(OSError):  # a folder that is gone needs no keeper, a lock that is held has one
-        keeper = os.open(os.path.join(folder, _KEEPER_FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(keeper, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        alive = os.open(os.path.join(folder, ALIVE_FILE), os.O_RDWR | os.O_CLOEXEC)
+    with ExitStack() as held, suppress(OSError):  # a folder that is gone needs no keeper, a lock that is held has one
+        # First the lock that keeps others from removing the folder, so that it is held when they see a keeper.
+        alive = _open(held, folder, ALIVE_FILE, os.O_RDWR)
         fcntl.flock(alive, fcntl.LOCK_SH)
+        keeper = _open(held, folder, _KEEPER_FILE, os.O_RDWR | os.O_CREAT)
+        fcntl.flock(keeper, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with suppress(OSError):
             job.receive()  # the driver sends nothing: this returns when the connection ends
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _open(held: ExitStack, folder: str, name: str, flags: int) -> int:
+    """Open a file of the folder until the end of the block."""
+    descriptor = os.open(os.path.join(folder, name), flags | os.O_CLOEXEC, 0o600)
+    held.callback(os.close, descriptor)
+    return descriptor

@@ -43,11 +43,20 @@ def _deep_copy(value: Any) -> Any:
         return value  # it can be neither copied nor sent: it never leaves this chain
 
 
-def isolator(type_info: TypeInformation | None, object_reuse: bool) -> Isolate | None:
+def isolator(type_info: TypeInformation | None, object_reuse: bool, wrap_numbers: bool | None = None) -> Isolate | None:
     """Return the function that isolates records of a type; None if they need no isolation.
 
-    The function also gives rows the field names of their type.
+    The function also gives rows the field names of their type, and makes numbers fit their types unless `wrap_numbers`
+    is None.
     """
+    isolate_only = _isolator(type_info, object_reuse)
+    fit = None if type_info is None or wrap_numbers is None else type_info.fitter(wrap_numbers)
+    if fit is None or isolate_only is None:
+        return fit or isolate_only
+    return lambda value: fit(isolate_only(value))
+
+
+def _isolator(type_info: TypeInformation | None, object_reuse: bool) -> Isolate | None:
     shape = None if type_info is None else type_info.shaper()
     if shape is None:
         return None if object_reuse or type_is_immutable(type_info) else isolate

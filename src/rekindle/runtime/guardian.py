@@ -27,13 +27,12 @@ from typing import NamedTuple, NoReturn
 from rekindle.errors import ClusterError
 from rekindle.protocol import Lifeline, SlotEnded, SlotLaunch, encode
 from rekindle.runtime.copies_keeper import keep_until_job_ends
+from rekindle.runtime.slot_starter import READY_DESCRIPTOR
 from rekindle.system import how_it_ended
 from rekindle.wire import Connection, connect_tcp
 
 #: The file in a slot's directory with the folders elsewhere that are removed with it.
 _SCRATCH_FOLDERS = "scratch-folders"
-#: The environment variable with the pipe on which a new slot reports that it is ready.
-READY_DESCRIPTOR = "REKINDLE_READY_DESCRIPTOR"
 _ARMED = b"armed"
 _START_DEADLINE_S = 20.0
 _KILL_ROUNDS = 50

@@ -71,16 +71,19 @@ def canonical_bytes(key: Any) -> bytes:
     return encode(key)
 
 
-def canonical_all(keys: Sequence[Any]) -> list[bytes]:
-    """The canonical bytes of many keys; quicker than one by one if all are text.
+def canonical_all(keys: Sequence[Any], prefix: bytes = b"") -> list[bytes]:
+    """The canonical bytes of many keys, behind a prefix; quicker than one by one if all are text.
 
     >>> canonical_all(["a", "b"]) == [canonical_bytes("a"), canonical_bytes("b")]
     True
     """
-    if set(map(type, keys)) == {str} and "\0" not in "".join(keys):
+    if set(map(type, keys)) == {str}:
         with suppress(UnicodeEncodeError):  # lone surrogates
-            return [f"\x40{key}\0".encode() for key in keys]
-    return list(map(canonical_bytes, keys))
+            texts = "\0".join(keys).encode().split(_END)
+            if len(texts) == len(keys):  # else there is a zero in a key
+                head = prefix + _STR
+                return [head + text + _END for text in texts]
+    return [prefix + canonical_bytes(key) for key in keys]
 
 
 def owned_keys(keys: Sequence[Any]) -> Sequence[Any]:
@@ -332,7 +335,7 @@ def _encode_numpy_scalar(key: Any) -> bytes:
 def _encoder_for(key: Any) -> Encoder:
     kind = type(key)
     if kind.__hash__ is None:
-        raise _refuse(key, "it is mutable (unhashable); use a tuple of its values")
+        raise _refuse(key, "it is mutable (unhashable); use a tuple of its values, or declare the type of a list")
     if _is_numpy_scalar(key):
         return _encode_numpy_scalar
     if dataclasses.is_dataclass(kind):

@@ -62,6 +62,8 @@ from rekindle.runtime.guardian import start_guardian
 from rekindle.runtime.local_copies import LocalCopies
 from rekindle.runtime.log_capture import forward_output
 from rekindle.runtime.pump_server import PumpServer, StageAbortedError
+from rekindle.runtime.recording.keep_recording import RecordingPlace
+from rekindle.runtime.recording.recorded_task import RecordedTask
 from rekindle.runtime.restored_slot import RestoredSlot
 from rekindle.runtime.snapshot import SnapshotDeclinedError
 from rekindle.runtime.snapshot_upload import Uploader
@@ -91,6 +93,7 @@ class Slot:
         self._stages: dict[int, list[TaskThread]] = {}
         self._plan: JobPlan | None = None
         self._uploader: Uploader | None = None
+        self._recordings: RecordingPlace | None = None
         self._copies = LocalCopies(Path(launch.copies.folder)) if launch.copies is not None else None
         self._ready_sent = threading.Event()
         self._failed = threading.Event()
@@ -202,11 +205,17 @@ class Slot:
             job=JobIdentity(launch.job_name, launch.job_id, timeline, launch.attempt, deploy.claimed_ms),
             cached_files=place_files(job.cached_files, self._directory),
         )
+        build_task: type[Task] = Task
+        if plan.settings.replay.records_input:
+            build_task = RecordedTask
+            store = self._uploader.store if self._uploader is not None else None
+            root = deploy.storage.root if deploy.storage is not None else ""
+            self._recordings = RecordingPlace(store, root, plan, services.job, services.attempt, deploy.program)
         for chain in plan.chains:
             for subtask in range(chain.parallelism):
                 if plan.placement[chain.id, subtask] != self._launch.slot or not plan.has_tasks(chain):
                     continue
-                thread = TaskThread(Task(plan, chain, subtask, services), self._clock, self._send_ready)
+                thread = TaskThread(build_task(plan, chain, subtask, services), self._clock, self._send_ready)
                 self._threads.append(thread)
                 self._stages.setdefault(chain.stage, []).append(thread)
                 for edge in plan.edges:
@@ -338,7 +347,7 @@ class Slot:
     def accept_row(self, row: bytes) -> None:
         """Put a chunk into the inbox of its task, until that task's stage."""
         header = read_header(row)
-        self._tasks_by_edge[header.edge].inbox.put(header, row)
+        self._tasks_by_edge[header.edge].receive(header, row)
 
     def run_stage(self, hello: PumpHello) -> Iterator[tuple[int, bytes]]:
         """Run this slot's tasks of a stage in parallel; report before the pump is released (I2)."""
@@ -379,7 +388,10 @@ class Slot:
         if not self._failed.is_set():
             self._failed.set()
             sys.stdout.flush()
-            self.send(describe_failure(task.name if task else "deployment", task, error))
+            failed = describe_failure(task.name if task else "deployment", task, error)
+            if self._recordings is not None and isinstance(task, RecordedTask):
+                failed = self._recordings.keep(task, failed, self._clock.wall_ms())
+            self.send(failed)
 
 
 def _start_task(task: Task, restored: RestoredSlot, deploy: Deploy) -> None:
@@ -399,6 +411,7 @@ def main() -> None:
     launch = decode_launch(sys.stdin.buffer.read())
     this_is_slot(launch.slot)
     sys.path[:0] = [path for path in launch.python_path if path not in sys.path]
+    os.environ["python"] = sys.executable  # noqa: SIM112  # functions find it in PyFlink's workers, too
     directory = launch.directory
     start_guardian(launch, directory).watch()
     sys.setswitchinterval(0.001)

@@ -23,6 +23,7 @@ from rekindle.protocol import CheckpointOrder, EdgeCount, TaskReport
 from rekindle.runtime.barriers import Barriers
 from rekindle.runtime.build_chain import ChainBuilder, SlotServices
 from rekindle.runtime.end_of_input import EndAction, EndEvent, EndOfInput
+from rekindle.runtime.exchange.chunk import ChunkHeader
 from rekindle.runtime.exchange.inbox import Inbox
 from rekindle.runtime.exchange.outbox import Outbox
 from rekindle.runtime.exchange.writers import (
@@ -398,6 +399,10 @@ class Task:
             operator.cancel()
 
     # -- epochs -------------------------------------------------------------------------------------------------------
+
+    def receive(self, header: ChunkHeader, row: bytes) -> None:
+        """Put a chunk into the inbox, until the task's stage of the epoch; called from other threads."""
+        self.inbox.put(header, row)
 
     def run_epoch(self, budget: EpochBudget) -> EpochOutcome:
         """This chain's part of an epoch: what is due by the clock, then the input, then flush (I4)."""

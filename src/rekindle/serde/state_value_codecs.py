@@ -77,7 +77,7 @@ class MsgpackValueCodec:
     name = "msgpack"
 
     def __init__(self, type_info: WireType) -> None:
-        self._declared = str(type_info)
+        self._declared = repr(type_info)
         self._schema_of = type_info.schema
         self._to_wire = type_info.to_wire()
         self._from_wire = type_info.from_wire()

@@ -61,6 +61,11 @@ class KeyedTable(Table):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("_parts", "_operator")}
 
+    @property
+    def key_groups(self) -> int:
+        """The number of key groups over which the keys are spread."""
+        return self._operator.max_parallelism
+
     def splits(self) -> list[Any]:
         """Ranges of key groups, with the references to their parts."""
         parts = self._parts

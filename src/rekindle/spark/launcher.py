@@ -26,6 +26,7 @@ from rekindle.graph.build import build_plan
 from rekindle.graph.explain import explain as explain_plan
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.graph.plan_json import plan_json as plan_as_json
+from rekindle.graph.ship_dependencies import ShippedDependencies, ship_dependencies
 from rekindle.graph.shipping import ship
 from rekindle.monitor.job_history import HistoryWriter
 from rekindle.monitor.job_recorder import JobRecorder
@@ -36,14 +37,16 @@ from rekindle.runtime.exchange.chunk import decode_row, read_header
 from rekindle.serde import codec_for
 from rekindle.spark import from_dataframe
 from rekindle.spark.dataframe_chunks import DataFrameChunks
+from rekindle.spark.java_error import error_for_program
 from rekindle.spark.shared_session import lease_session
 from rekindle.spark.spark_cluster import DataFrameFeed, SparkCluster
 from rekindle.spark.storage import JobStorage
+from rekindle.spark.table_queries import TableQueries
 from rekindle.spark.to_dataframe import rows_to_dataframe
 from rekindle.tls import tls_files
 from rekindle.wire import TlsFiles
 
-__all__ = ["dataframe_type", "explain", "launch", "materialize", "plan_json", "to_dataframe"]
+__all__ = ["dataframe_type", "explain", "launch", "materialize", "plan_json", "query_engine", "to_dataframe"]
 
 #: The records of a cached stream travel to every slot of the jobs that read it.
 _LARGEST_CACHE_BYTES = 1 << 30
@@ -74,14 +77,19 @@ def _collect_of(program: Program) -> Transformation:
     return next(each for each in program.transformations if each.kind is OperatorKind.COLLECT)
 
 
-def to_dataframe(program: Program) -> Any:
-    """Run a bounded program and return its collected records as a DataFrame of the same session."""
+def to_dataframe(program: Program, session: Any = None) -> Any:
+    """Run a bounded program and return its collected records as a DataFrame of a session; by default, of the job's."""
     job = _launch(program, None, keep_rows=True)
     rows = [row for batch in job.results() for row in batch]
     job.result().result()
     collect = _collect_of(program)
-    session = lease_session(program.configuration).spark
+    session = session or lease_session(program.configuration).spark
     return rows_to_dataframe(session, rows, CollectedRows(collect.output_type), collect.output_type)
+
+
+def query_engine(configuration: Configuration) -> TableQueries:
+    """What runs the queries of tables."""
+    return TableQueries(configuration, to_dataframe)
 
 
 def dataframe_type(df: Any) -> TypeInformation:
@@ -115,6 +123,7 @@ def _launch(program: Program, observer: JobObserver | None, keep_rows: bool) -> 
     storage = JobStorage.of(build_plan(program), program.configuration)
     storage.check()
     stored_max = storage.stored_max_parallelism()
+    dependencies = ship_dependencies(program.configuration)
     lease = lease_session(program.configuration)
     cores = lease.context.defaultParallelism
     frames = {handle: from_dataframe.DataFrameInput(df) for handle, df in program.dataframes.items()}
@@ -129,7 +138,7 @@ def _launch(program: Program, observer: JobObserver | None, keep_rows: bool) -> 
     cluster = SparkCluster(lease, program.configuration, feeds, partial(lease_session, program.configuration))
     partitions = {node: source.partitions for node, source in inputs.items()}
     settings = attempt_settings(plan, cluster.is_on_this_machine, tls)
-    spec = job_spec(program, plan, storage, settings, partitions, keep_rows=keep_rows)
+    spec = job_spec(program, plan, storage, settings, partitions, keep_rows=keep_rows, dependencies=dependencies)
     return watched(spec, cluster, program.configuration, storage, observer, cluster.page_url).start()
 
 
@@ -141,18 +150,20 @@ def job_spec(
     partitions: Mapping[int, int] | None = None,
     *,
     keep_rows: bool = False,
+    dependencies: ShippedDependencies | None = None,
 ) -> JobSpec:
     """Everything that a job master needs to run a plan, whatever its cluster. `partitions`: those of DataFrames."""
     job_id = JobID()
     return JobSpec(
         job_id=job_id,
         plan=plan,
-        program=ship(plan, program),
+        program=ship(plan, program, dependencies),
         settings=settings,
         checkpointing=_checkpointing(plan, storage, str(job_id)),
         restart=restart_strategy(program.restart_strategy, program.configuration, plan.settings.checkpointed),
         dataframes=lambda: [PartitionedInput(node, list(range(count))) for node, count in (partitions or {}).items()],
         decode_rows=list if keep_rows else _RowDecoder(plan),
+        as_raised=error_for_program(),
     )
 
 

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from rekindle import config
 from rekindle.common.configuration import Configuration
+from rekindle.datastream.python_dependencies import PythonDependencies
 from rekindle.errors import ClusterError
 from rekindle.spark import internals
 from rekindle.spark.authentication import authentication
@@ -256,7 +257,9 @@ def _launch(configuration: Configuration, master: str) -> JvmOutput | None:
 
 def _python_environment(configuration: Configuration) -> dict[str, str]:
     """The interpreter of Spark's workers, and so of the slots: the one that runs this program."""
-    executable = configuration.get(config.PYTHON_EXECUTABLE) or sys.executable
+    executable = configuration.get(config.PYTHON_EXECUTABLE)
+    if executable is None or PythonDependencies.of(configuration).archive_of_executable() is not None:
+        executable = sys.executable  # an interpreter in an archive is that of the slots only
     return {"PYSPARK_PYTHON": executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
 
 

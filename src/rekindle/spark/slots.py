@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,11 +20,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
-from pyspark import SparkContext
+from pyspark import SparkContext, SparkFiles
 
 from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.protocol import SlotLaunch, decode_launch, encode_launch
-from rekindle.runtime.guardian import READY_DESCRIPTOR, SIGNALLED, ancestors, process_of, refuse_other_systems
+from rekindle.runtime.guardian import SIGNALLED, ancestors, process_of, refuse_other_systems
+from rekindle.runtime.slot_starter import Descriptors, SlotStart, StartedProcess, memory_limit, start_slot
 from rekindle.spark import internals
 from rekindle.spark.directories import make_directory, share_directory
 from rekindle.spark.shuffle import package_path
@@ -188,21 +190,17 @@ def _copies_of(launch: SlotLaunch) -> Iterator[tuple[SlotLaunch, tuple[int, ...]
 
 def _start(launch: SlotLaunch, locks: tuple[int, ...], package: str | None) -> SpawnedSlot:
     directory = launch.directory
+    words = (launch.job_name, str(launch.slot))
+    start = SlotStart(_interpreter(launch), words, directory, slot_environment(package), memory_limit())
+    stdin_read, stdin_write = os.pipe()
     ready_read, ready_write = os.pipe()
-    with open(os.path.join(directory, _LOG_FILE), "wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "rekindle.runtime.slot", launch.job_name, str(launch.slot)],
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            cwd=directory,
-            env=slot_environment(package, ready_write),
-            pass_fds=(ready_write, *locks),
-            start_new_session=True,
-        )
-    os.close(ready_write)
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
+    try:
+        with open(os.path.join(directory, _LOG_FILE), "wb") as log:
+            process = start_slot(start, Descriptors(stdin_read, log.fileno(), ready_write, locks))
+    finally:
+        os.close(stdin_read)
+        os.close(ready_write)
+    with contextlib.suppress(BrokenPipeError), open(stdin_write, "wb") as stdin:
         stdin.write(encode_launch(launch))
     with open(ready_read, "rb") as ready:
         readable, _, _ = select.select([ready], [], [], _READY_DEADLINE_S)
@@ -214,7 +212,24 @@ def _start(launch: SlotLaunch, locks: tuple[int, ...], package: str | None) -> S
     return SpawnedSlot(launch.slot, int(pid), socket.gethostname())
 
 
-def _end(process: subprocess.Popen[bytes], is_ending: bool) -> int | None:
+def _interpreter(launch: SlotLaunch) -> str:
+    """The interpreter of the slot on this host."""
+    if launch.python is None:
+        return sys.executable
+    path: str | None = launch.python
+    if os.sep not in launch.python:
+        path = shutil.which(launch.python)
+    elif not os.path.isabs(launch.python):  # it is in an archive, which Spark has unpacked
+        path = os.path.join(SparkFiles.getRootDirectory(), launch.python)
+    if path is None or not os.access(path, os.X_OK):
+        raise ClusterError(
+            f"Slot {launch.slot} could not be started on {socket.gethostname()}: there is no interpreter "
+            f"{launch.python} (python.executable)."
+        )
+    return path
+
+
+def _end(process: StartedProcess, is_ending: bool) -> int | None:
     """Kill a process that did not become a slot; returns its exit status, None if it had not ended by itself.
 
     The guardian, if there is one already, exits with its slot's status.
@@ -241,10 +256,9 @@ def _start_error(slot: int, directory: str, status: int | None) -> str:
     return f"Slot {slot} on {socket.gethostname()} {what}: {why}"
 
 
-def slot_environment(package: str | None, ready: int) -> dict[str, str]:
+def slot_environment(package: str | None) -> dict[str, str]:
     """This worker's environment without Spark's secrets, with the path on which rekindle imports as in the driver."""
     environment = {name: value for name, value in os.environ.items() if name not in _WORKER_SECRETS}
-    environment[READY_DESCRIPTOR] = str(ready)
     known = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
     # With Spark's zip files on the path, each import would search them first.
     superfluous = superfluous_zips([*known, *sys.path])

@@ -7,9 +7,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.coordinator.cluster import EpochRun
+from rekindle.datastream.python_dependencies import PythonArchive, PythonDependencies
 from rekindle.errors import ClusterError, ClusterGoneError, JobCancelledError
 from rekindle.protocol import SlotLaunch
 from rekindle.spark import internals
@@ -53,6 +56,7 @@ class SparkCluster:
         self._feeds = dict(feeds or {})
         self._renew = renew
         self._failed_starts = 0
+        self._dependencies = PythonDependencies.of(configuration)  # now: a restart must not need the files again
         self._pool = lease.context.getLocalProperty(_POOL_PROPERTY)
         self._placements: list[Placement] = []
         self._stop_spawning = threading.Event()
@@ -63,6 +67,7 @@ class SparkCluster:
         self._runner = EpochRunner(context, java_stacks=self._configuration.get(config.JAVA_STACK))
         self._thread = SparkThread(lambda: internals.is_stopped(context))
         self._lease, self._sc = lease, context
+        self._added_archives: list[PythonArchive] = []
 
     def prepare(self) -> None:
         """Before each attempt: check that the session's JVM answers, or replace the session."""
@@ -154,8 +159,20 @@ class SparkCluster:
         self._lease.close()
 
     def _spawn(self, launches: Sequence[SlotLaunch]) -> Placement:
+        python = self._interpreter()
+        if python is not None:
+            launches = [msgspec.structs.replace(launch, python=python) for launch in launches]
         with self._in_pool():
             return spawn_slots(self._sc, launches, self._stop_spawning)
+
+    def _interpreter(self) -> str | None:
+        """The interpreter of the slots, if the job names one. One in an archive goes to the hosts by Spark."""
+        named = self._dependencies
+        archive = named.archive_of_executable()
+        if archive is not None and archive not in self._added_archives:
+            self._sc.addArchive(str(archive))
+            self._added_archives.append(archive)
+        return named.executable
 
     def _run_epoch(self, run: EpochRun) -> list[bytes]:
         with self._in_pool():

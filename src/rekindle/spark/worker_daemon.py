@@ -13,6 +13,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from rekindle.runtime.slot_starter import fork_starter
+
 _ZIP_DEPTH = 3  # pyspark/python/lib/pyspark.zip
 _imports_are_frozen = False
 
@@ -43,9 +45,10 @@ def freeze_imports() -> None:
 
 
 def main() -> None:
-    """Import the modules that every worker needs, once, then run pyspark's daemon."""
+    """Fork the starter of slots, import the modules that every worker needs, once, then run pyspark's daemon."""
     superfluous = superfluous_zips(sys.path)
     sys.path[:] = [entry for entry in sys.path if entry not in superfluous]
+    fork_starter()
     # Not pyspark.worker: modules that it may import start threads, which do not survive a fork.
     import pyspark.daemon
 

@@ -6,6 +6,7 @@ from rekindle.testing.evolving import assert_evolves
 from rekindle.testing.in_process import InProcessJob
 from rekindle.testing.in_process_checkpoint import InProcessCheckpoint, StoredCheckpoint
 from rekindle.testing.manual_clock import ManualClock
+from rekindle.testing.replaying import replay
 from rekindle.testing.survival import assert_survives
 
 __all__ = [
@@ -15,4 +16,5 @@ __all__ = [
     "StoredCheckpoint",
     "assert_evolves",
     "assert_survives",
+    "replay",
 ]

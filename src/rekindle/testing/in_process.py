@@ -5,14 +5,16 @@ A test runs epochs one by one, so that it decides where the cuts fall.
 
 from __future__ import annotations
 
-import pickle
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from rekindle.checkpoint.paths import timeline_folder
+from rekindle.checkpoint.recordings import Recording
 from rekindle.checkpoint.rescale import stored_max_parallelism
+from rekindle.checkpoint.store.port import Store
 from rekindle.clock import Clock
 from rekindle.coordinator.epoch_rules import lowest_by_group
 from rekindle.coordinator.source_splits import SplitDiscovery, initial_splits, reader_sources
@@ -21,14 +23,18 @@ from rekindle.datastream.connectors.split_codec import decode_splits
 from rekindle.datastream.data_stream import DataStream
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import JobPlan
+from rekindle.graph.shipping import CopiedJob
 from rekindle.protocol import TO_DRIVER, AssignedSplits, CheckpointOrder, EdgeCount
 from rekindle.runtime.build_chain import SlotServices
 from rekindle.runtime.context import Accumulators, JobIdentity
 from rekindle.runtime.exchange.chunk import decode_row, read_header
+from rekindle.runtime.failure_report import describe_failure
+from rekindle.runtime.recording.keep_recording import RecordingPlace
+from rekindle.runtime.recording.recorded_task import RecordedTask
 from rekindle.runtime.snapshot import CapturedTask, SnapshotDeclinedError
 from rekindle.runtime.state.keyed_backends import KeyedBackends
 from rekindle.runtime.task import EpochBudget, Task
-from rekindle.serde import cloud_dumps, codec_for
+from rekindle.serde import codec_for
 from rekindle.testing.in_process_checkpoint import (
     JOB_ID,
     TIMELINE,
@@ -98,25 +104,29 @@ class InProcessJob:
         self._aligned: Mapping[str, int] = {}
         self._reported: list[Mapping[str, int]] = []  # watermarks of the epoch's tasks by alignment group
         self._more = True
+        #: The recorded input of the task that failed, if the program sets `rekindle.replay.record-input`.
+        self.recording: Recording | None = None
         self._lineage = restore.lineage if restore is not None else Lineage()
         self._attempt = self._lineage.begin_attempt()
         self._base = basis.for_deltas(plan) if basis is not None else None
         self._directory = tempfile.TemporaryDirectory(prefix="rekindle-test-")
+        code = CopiedJob(plan)
         self._services = SlotServices(
             attempt=self._attempt,
             clock=clock or ManualClock(),
             directory=self._directory.name,
             accumulators=self.accumulators,
-            load_function=lambda node: _shipped_copy(plan.nodes[node].function),
-            load_edge_function=lambda edge, part: _shipped_copy(getattr(plan.edges[edge], part)),
-            load_selector=lambda node, index: _shipped_copy(plan.nodes[node].key_selectors[index]),
+            load_function=code.load_function,
+            load_edge_function=code.load_edge_function,
+            load_selector=code.load_selector,
             wake=self._woken.set,
             cached_files=plan.cached_files,
             backends=KeyedBackends(plan.settings.state_backend, self._directory.name, len(plan.subtasks)),
             job=JobIdentity(plan.job_name, JOB_ID, TIMELINE, self._attempt + 1, self._lineage.claim()),
         )
+        build_task = RecordedTask if plan.settings.replay.records_input else Task
         self.tasks = {
-            (chain, subtask): Task(plan, plan.chains[chain], subtask, self._services)
+            (chain, subtask): build_task(plan, plan.chains[chain], subtask, self._services)
             for chain, subtask in plan.subtasks
         }
         restored_id = basis.manifest.checkpoint_id if basis is not None else None
@@ -143,6 +153,11 @@ class InProcessJob:
         for task in self.tasks.values():
             if (task.source_uid, task.subtask) == (added.uid, added.subtask):
                 task.add_splits(decode_splits(added.splits))
+
+    @property
+    def store(self) -> Store:
+        """The store of the job's checkpoints."""
+        return self._lineage.store
 
     @property
     def finished(self) -> bool:
@@ -289,20 +304,29 @@ class InProcessJob:
         return [task for task in self.tasks.values() if task.chain.stage == stage]
 
     def _run(self, task: Task, budget: EpochBudget) -> Iterator[tuple[int, bytes]]:
-        outcome = task.run_epoch(budget)
+        try:
+            outcome = task.run_epoch(budget)
+        except Exception as error:
+            self._keep_recording(task, error)
+            raise
         self.sent.extend(outcome.sent)
         self.received.extend(outcome.received)
         self._more = self._more or outcome.more
         self._reported.append(outcome.report.aligned)
         return task.outbox.drain()
 
+    def _keep_recording(self, task: Task, error: BaseException) -> None:
+        if isinstance(task, RecordedTask):
+            store, root = self._lineage.store, timeline_folder(self.plan.job_name, TIMELINE)
+            place = RecordingPlace(store, root, self.plan, self._services.job, self._attempt, b"")
+            self.recording = place.recording(task, describe_failure(task.name, task, error), self._now_ms())
+
+    def _now_ms(self) -> int:
+        return self._services.clock.wall_ms()
+
     def _deliver(self, slot: int, row: bytes) -> None:
         header = read_header(row)
         edge = self.plan.edges[header.edge]
         chain = self.plan.chain_of(edge.target)
         assert self.plan.placement[chain.id, header.target] == slot, "a chunk went to the wrong slot"
-        self.tasks[chain.id, header.target].inbox.put(header, row)
-
-
-def _shipped_copy(function: Any) -> Any:
-    return pickle.loads(cloud_dumps(function))
+        self.tasks[chain.id, header.target].receive(header, row)

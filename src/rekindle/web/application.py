@@ -23,6 +23,7 @@ from rekindle.web.event_stream import EventStreams
 from rekindle.web.guard import Guard
 from rekindle.web.json_responses import error_response, json_response
 from rekindle.web.openapi import openapi_document
+from rekindle.web.page_files import CONTENT_SECURITY_POLICY, INDEX, page_files
 from rekindle.web.prometheus_text import CONTENT_TYPE, ReporterOptions, prometheus_text
 from rekindle.web.request_errors import RequestError
 from rekindle.web.served_jobs import ServedJobs
@@ -36,7 +37,7 @@ Answering = Callable[[Request], Awaitable[Response]]
 
 
 def rest_app(asked: Asked, rules: AccessRules, streams: EventStreams) -> ASGIApp:
-    """The REST API. `asked` has what all requests share."""
+    """The REST API and the page. `asked` has what all requests share."""
     routes = [
         Route(version + endpoint.path, _answering(endpoint, asked), methods=[endpoint.method])
         for endpoint in ENDPOINTS
@@ -48,6 +49,7 @@ def rest_app(asked: Asked, rules: AccessRules, streams: EventStreams) -> ASGIApp
             Route(f"{version}/metrics", _metrics(asked.jobs, ReporterOptions()), methods=["GET"]),
             Route(f"{version}/openapi.json", _document, methods=["GET"]),
         ]
+    routes += [Route("/", _page, methods=["GET"]), Route("/page/{pagefile}", _page, methods=["GET"])]
     return Guard(_application(routes), rules)
 
 
@@ -118,6 +120,14 @@ def _metrics(jobs: ServedJobs, options: ReporterOptions) -> Answering:
 
 async def _document(request: Request) -> Response:
     return json_response(openapi_document())
+
+
+async def _page(request: Request) -> Response:
+    found = page_files().get(request.path_params.get("pagefile", INDEX))
+    if found is None:
+        raise HTTPException(404)
+    headers = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
+    return Response(found.content, headers=headers, media_type=found.media_type)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

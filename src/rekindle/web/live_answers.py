@@ -67,7 +67,7 @@ def _vertex(view: JobView, vertex: VertexView) -> Json:
         "records-in": sum(each.records_in for each in figures),
         "records-out": sum(each.records_out + each.records_sunk for each in figures),
         "records-in-per-second": round(sum(each.in_per_s for each in figures), 3),
-        "records-out-per-second": round(sum(each.out_per_s for each in figures), 3),
+        "records-out-per-second": round(sum(each.out_per_s + each.sunk_per_s for each in figures), 3),
         "records-in-flight": sum(each.in_flight for each in figures),
         "busy": round(max((each.busy_ms_per_s for each in figures), default=0.0) / 1000, 3),
         "busy-average": round(sum(each.busy_ms_per_s for each in figures) / count / 1000, 3),
@@ -140,6 +140,8 @@ def _checkpoints(view: JobView, most: int) -> Json:
         "failed": counts.failed,
         "in-progress": counts.in_progress,
         "interval": view.checkpoint_config.interval_ms,
+        "directory": view.checkpoint_config.directory,
+        "savepoint-directory": view.checkpoint_config.savepoint_directory,
         "trend": [
             {
                 "id": each.id,

@@ -11,6 +11,7 @@ import msgspec
 
 from rekindle.web.endpoints import ENDPOINTS, Endpoint
 from rekindle.web.flink_values import Json
+from rekindle.web.page_files import page_files
 
 _HEX = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 _INDEX = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
@@ -54,11 +55,22 @@ def openapi_document() -> Json:
     paths: dict[str, Json] = {}
     for endpoint in ENDPOINTS:
         paths.setdefault(f"/v1{endpoint.path}", {})[endpoint.method.lower()] = _operation(endpoint)
+    paths |= {"/": {"get": _page("The page.")}, "/page/{pagefile}": {"get": _page("A file of the page.", _page_file())}}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Rekindle", "version": version("rekindle"), "description": "Flink's REST API, and more."},
         "paths": paths,
     }
+
+
+def _page(summary: str, *parameters: Json) -> Json:
+    responses: Json = {"200": {"description": summary}, **dict.fromkeys(_ERROR_STATUSES, _ERRORS)}
+    return {"summary": summary, "parameters": list(parameters), "responses": responses}
+
+
+def _page_file() -> Json:
+    schema = {"type": "string", "enum": sorted(page_files())}
+    return {"name": "pagefile", "in": "path", "required": True, "schema": schema}
 
 
 def _operation(endpoint: Endpoint) -> Json:

@@ -68,6 +68,7 @@ def start(settings: Settings) -> JobClient:
     return env.execute_async(settings.job_name)
 
 
+@pytest.mark.long
 def test_a_slot_is_killed_and_every_committed_row_is_the_models(
     spark: Any, settings: Settings, producer: OrderProducer
 ) -> None:

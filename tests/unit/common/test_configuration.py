@@ -87,7 +87,7 @@ def test_keys_can_be_listed_merged_and_removed() -> None:
         ("execution.checkpointing.intervall", "'execution.checkpointing.interval'"),
         ("rekindle.epoch.max-record", "Rekindle knows no .* 'rekindle.epoch.max-records'"),
         ("spark.executor.memory", "write 'rekindle.spark.conf.spark.executor.memory'"),
-        ("my-company.team", "global job parameters"),
+        ("executon.of-our-own-team.name", "Its first word is like 'execution'"),
         ("rekindle.spark.conf.", "Rekindle knows no configuration key"),
     ],
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rekindle.coordinator.failure_messages import close_failed, output_closed
+from rekindle.coordinator.failure_messages import close_failed, output_closed, task_failed
+from rekindle.protocol import TaskFailed
 
 
 def test_a_closed_output_is_named():
@@ -15,3 +16,12 @@ def test_a_failed_close_starts_with_the_users_traceback():
     assert text.startswith("Traceback of the first\n")
     assert "'count'" in text
     assert "1 more" in text
+
+
+def test_a_failed_task_says_how_to_replay_it_or_why_that_is_not_possible():
+    failed = TaskFailed("sums (1/2)", "sums", 0, "Traceback", "ValueError", "7")
+    assert "eplay" not in str(task_failed("count", failed))
+    recorded = TaskFailed("sums (1/2)", "sums", 0, "Traceback", "ValueError", "7", recording="file:///c/7.recording")
+    assert "in a debugger: rekindle replay /c/7.recording --" in str(task_failed("count", recorded))
+    lost = TaskFailed("sums (1/2)", "sums", 0, "Traceback", "ValueError", "7", not_recorded="there was too much")
+    assert str(task_failed("count", lost)).endswith("Its input was not kept for a replay: there was too much.")

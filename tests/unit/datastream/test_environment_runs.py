@@ -318,7 +318,7 @@ def test_the_environments_parallelism_is_checked(env: StreamExecutionEnvironment
         env.set_parallelism(parallelism)
 
 
-@pytest.mark.parametrize("method", ["add_jars", "add_classpaths", "set_python_requirements", "add_python_archive"])
+@pytest.mark.parametrize("method", ["add_jars", "add_classpaths"])
 def test_what_has_no_meaning_says_so(
     env: StreamExecutionEnvironment, caplog: pytest.LogCaptureFixture, method: str
 ) -> None:

@@ -42,7 +42,7 @@ def test_a_pyspark_that_is_not_installed_is_needed_as_a_zip(tmp_path: Path) -> N
 def test_a_slot_does_not_look_into_zips_for_its_imports(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*ZIPS, "/theirs"]))
     monkeypatch.setenv("PYTHON_WORKER_FACTORY_SECRET", "secret")
-    environment = slot_environment("/ours", 7)
+    environment = slot_environment("/ours")
     assert environment["PYTHONPATH"] == os.pathsep.join(["/ours", "/theirs"])
     assert "PYTHON_WORKER_FACTORY_SECRET" not in environment
 

@@ -63,7 +63,7 @@ def test_own_sessions_on_this_machine_have_a_secret_of_their_own(master: str) ->
 
 def test_slots_are_not_told_sparks_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_SPARK_AUTH_SECRET", "open sesame")
-    assert "open sesame" not in slot_environment(None, 3).values()
+    assert "open sesame" not in slot_environment(None).values()
 
 
 def secret_file(path: Path, mode: int = 0o600, content: str = "open sesame\n") -> Configuration:

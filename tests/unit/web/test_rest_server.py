@@ -23,7 +23,7 @@ from tests.unit.web.conftest import TOKEN, Served, serve
 from tests.waiting import wait_until
 
 DEADLINE_S = 30
-OTHER_PATHS = ("/", "/v1/events", "/metrics", "/v1/openapi.json", "/v1/nope", "/index.html")
+OTHER_PATHS = ("/", "/v1/events", "/metrics", "/v1/openapi.json", "/v1/nope", "/index.html", "/page/main.js")
 
 
 def settings(**values: str) -> RestSettings:

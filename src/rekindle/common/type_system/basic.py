@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from rekindle.common.time import Instant
+from rekindle.common.type_system.number_ranges import number_fitter
 from rekindle.common.type_system.type_information import Converter, TypeInformation
 from rekindle.errors import TypeMismatchError
 from rekindle.serde.type_schema import TypeSchema
@@ -64,6 +65,9 @@ class BasicTypeInfo(TypeInformation):
 
     def python_type(self) -> Any:
         return _PYTHON_TYPES[self._basic_type]
+
+    def _fit(self, wrap: bool) -> Converter | None:
+        return number_fitter(self._basic_type.value, wrap)
 
     def to_wire(self) -> Converter | None:
         return _big_int_to_wire if self._basic_type is BasicType.BIG_INT else None
@@ -218,6 +222,9 @@ class DateTypeInfo(TypeInformation):
     def __repr__(self) -> str:
         return "Date"
 
+    def __str__(self) -> str:
+        return "DateTypeInfo"
+
     def need_conversion(self) -> bool:
         return True
 
@@ -233,6 +240,8 @@ class DateTypeInfo(TypeInformation):
 class TimeTypeInfo(TypeInformation):
     """`datetime.time`."""
 
+    EPOCH_ORDINAL = calendar.timegm(time.localtime(0)) * 1_000_000
+
     def python_type(self) -> Any:
         return dt.time
 
@@ -244,6 +253,9 @@ class TimeTypeInfo(TypeInformation):
 
     def __repr__(self) -> str:
         return "Time"
+
+    def __str__(self) -> str:
+        return "TimeTypeInfo"
 
     def need_conversion(self) -> bool:
         return True
@@ -273,6 +285,9 @@ class TimestampTypeInfo(TypeInformation):
 
     def __repr__(self) -> str:
         return "Timestamp"
+
+    def __str__(self) -> str:
+        return "TimestampTypeInfo"
 
     def need_conversion(self) -> bool:
         return True
@@ -317,6 +332,9 @@ class LocalTimeTypeInfo(TypeInformation):
     def __repr__(self) -> str:
         return self._time_type.value
 
+    def __str__(self) -> str:
+        return f"LocalTimeTypeInfo<{self._time_type.name}>"
+
 
 class PickledBytesTypeInfo(TypeInformation):
     """Values without a declared type, which are pickled.
@@ -339,3 +357,6 @@ class PickledBytesTypeInfo(TypeInformation):
 
     def __repr__(self) -> str:
         return "Pickled"
+
+    def __str__(self) -> str:
+        return "PickledByteArrayTypeInfo"

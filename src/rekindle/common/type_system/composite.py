@@ -62,6 +62,9 @@ class _Composite(TypeInformation):
     def __repr__(self) -> str:
         return f"{self._name()}<{', '.join(map(repr, self._parts))}>"
 
+    def __str__(self) -> str:
+        return f"{self._name()}TypeInfo<{', '.join(map(str, self._parts))}>"
+
 
 class TupleTypeInfo(_Composite):
     """Tuples of a fixed length.
@@ -83,8 +86,14 @@ class TupleTypeInfo(_Composite):
     def _name(self) -> str:
         return "Tuple"
 
+    def __str__(self) -> str:
+        return f"TupleTypeInfo({', '.join(map(str, self._parts))})"
+
     def _shape(self) -> Converter | None:
         return tuple_converter([part._shape() for part in self._parts])
+
+    def _fit(self, wrap: bool) -> Converter | None:
+        return tuple_converter([part._fit(wrap) for part in self._parts])
 
     def to_wire(self) -> Converter | None:
         return tuple_converter([part.to_wire() for part in self._parts])
@@ -148,6 +157,10 @@ class RowTypeInfo(_Composite):
     def _shape(self) -> Converter:
         return row_shaper(self.get_field_names(), values_converter([part._shape() for part in self._parts]))
 
+    def _fit(self, wrap: bool) -> Converter | None:
+        fit = values_converter([part._fit(wrap) for part in self._parts])
+        return None if fit is None else row_shaper(self.get_field_names(), fit)
+
     def to_wire(self) -> Converter:
         inner = values_converter([part.to_wire() for part in self._parts])
         convert = row_to_wire if self._field_names is None else named_row_to_wire
@@ -200,6 +213,12 @@ class RowTypeInfo(_Composite):
         named = zip(self._field_names, self._parts, strict=True)
         return f"Row<{', '.join(f'{name}: {part!r}' for name, part in named)}>"
 
+    def __str__(self) -> str:
+        if self._field_names is None:
+            return f"RowTypeInfo({', '.join(map(str, self._parts))})"
+        named = zip(self._field_names, self._parts, strict=True)
+        return f"RowTypeInfo({', '.join(f'{name}: {part}' for name, part in named)})"
+
     def need_conversion(self) -> bool:
         return True
 
@@ -243,6 +262,9 @@ class ListTypeInfo(_Composite):
     def _shape(self) -> Converter | None:
         return list_converter(self._parts[0]._shape())
 
+    def _fit(self, wrap: bool) -> Converter | None:
+        return list_converter(self._parts[0]._fit(wrap))
+
     def to_wire(self) -> Converter | None:
         return list_converter(self._parts[0].to_wire())
 
@@ -282,6 +304,9 @@ class PrimitiveArrayTypeInfo(ListTypeInfo):
     def _wire_type(self, parts: list[Any]) -> Any:
         return bytes if self._parts[0] == _BYTE else super()._wire_type(parts)
 
+    def _fit(self, wrap: bool) -> Converter | None:
+        return None if self._parts[0] == _BYTE else super()._fit(wrap)
+
     def schema(self) -> TypeSchema:
         return TypeSchema("Bytes") if self._parts[0] == _BYTE else super().schema()
 
@@ -308,6 +333,9 @@ class MapTypeInfo(_Composite):
     def _shape(self) -> Converter | None:
         return map_converter(self._parts[0]._shape(), self._parts[1]._shape())
 
+    def _fit(self, wrap: bool) -> Converter | None:
+        return map_converter(self._parts[0]._fit(wrap), self._parts[1]._fit(wrap))
+
     def to_wire(self) -> Converter | None:
         return map_converter(self._parts[0].to_wire(), self._parts[1].to_wire())
 
@@ -326,6 +354,9 @@ class ExternalTypeInfo(TypeInformation):
 
     def _shape(self) -> Converter | None:
         return self._type_info._shape()
+
+    def _fit(self, wrap: bool) -> Converter | None:
+        return self._type_info._fit(wrap)
 
     def to_wire(self) -> Converter | None:
         return self._type_info.to_wire()
@@ -347,6 +378,9 @@ class ExternalTypeInfo(TypeInformation):
 
     def __repr__(self) -> str:
         return f"External<{self._type_info!r}>"
+
+    def __str__(self) -> str:
+        return f"ExternalTypeInfo<{self._type_info}>"
 
 
 _PRIMITIVES = frozenset(

@@ -32,6 +32,7 @@ from rekindle.common.type_system.classes import (
 )
 from rekindle.common.type_system.composite import ListTypeInfo, MapTypeInfo, PrimitiveArrayTypeInfo, TupleTypeInfo
 from rekindle.common.type_system.inspection import is_custom_class
+from rekindle.common.type_system.type_hint import TypeHint
 from rekindle.common.type_system.type_information import TypeInformation
 from rekindle.common.types import Row
 from rekindle.errors import TypeMismatchError
@@ -68,6 +69,8 @@ def infer_type_info(hint: Any) -> TypeInformation:
     """
     if isinstance(hint, TypeInformation):
         return hint
+    if isinstance(hint, TypeHint):
+        return hint.get_type_info()
     try:
         simple = _SIMPLE.get(hint)
     except TypeError:  # not hashable, so not a type

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from rekindle.common.java_names import RefusesJavaNames
 from rekindle.errors import TypeMismatchError
 from rekindle.serde.type_schema import TypeSchema
 
 Converter = Callable[[Any], Any]
 
 
-class TypeInformation(ABC):
+class TypeInformation(RefusesJavaNames, ABC):
     """The type of a stream's elements or of a state's values.
 
     Types that describe the same values are equal:
@@ -45,6 +46,10 @@ class TypeInformation(ABC):
     @abstractmethod
     def __repr__(self) -> str: ...
 
+    def __str__(self) -> str:
+        """PyFlink's text of the type, where PyFlink has the type."""
+        return repr(self)
+
     def schema(self) -> TypeSchema:
         """The schema that is written beside stored values; a type that has none is known by its fingerprint.
 
@@ -73,6 +78,33 @@ class TypeInformation(ABC):
 
     def _shape(self) -> Converter | None:
         """The conversion of `shaper`, for a value or a part of one, without its error message."""
+        return None
+
+    def fitter(self, wrap: bool = False) -> Converter | None:
+        """The conversion that makes numbers in a value fit their declared types; None: no such types.
+
+        A number beyond the range of a BYTE, SHORT or INT is refused, or wrapped as PyFlink does; a FLOAT is rounded to
+        32 bits.
+
+        >>> from rekindle.common.typeinfo import Types
+        >>> Types.TUPLE([Types.STRING(), Types.SHORT()]).fitter()(("a", 40000))
+        Traceback (most recent call last):
+        rekindle.errors.TypeMismatchError: ('a', 40000) does not fit its declared type Tuple<String, Short>: ...
+        """
+        fit = self._fit(wrap)
+        if fit is None:
+            return None
+
+        def fitted(value: Any) -> Any:
+            try:
+                return fit(value)
+            except (TypeMismatchError, TypeError, ValueError, AttributeError) as error:
+                raise TypeMismatchError(f"{value!r} does not fit its declared type {self!r}: {error}.") from None
+
+        return fitted
+
+    def _fit(self, wrap: bool) -> Converter | None:
+        """The conversion of `fitter`, for a value or a part of one, without its error message."""
         return None
 
     def to_wire(self) -> Converter | None:

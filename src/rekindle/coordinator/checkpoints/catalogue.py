@@ -20,9 +20,12 @@ from rekindle.checkpoint.paths import (
     StateFileName,
     below,
     checkpoint_folder,
+    is_recording,
     job_folder,
     metadata_path,
     new_savepoint_folder,
+    recordings_folder,
+    shipped_job_path,
     timeline_folder,
     url_of,
 )
@@ -71,6 +74,8 @@ class CheckpointCatalogue:
     #: Checkpoints in `manifests` that are to be deleted.
     given_up: set[int] = field(default_factory=set)
     savepoints: dict[int, SavepointPlace] = field(default_factory=dict)
+    #: Recorded input of a failed task -> the checkpoints that a replay may begin from: they stay as long as it does.
+    recordings: dict[str, frozenset[int]] = field(default_factory=dict)
     #: The savepoint with which the job is ending.
     stopped: LoadedCheckpoint | None = None
     #: The timeline's notes as written so far (I21): its beginning, and whether it has a completed checkpoint.
@@ -182,8 +187,11 @@ class CheckpointCatalogue:
         self.given_up.update(checkpoint_ids)
 
     def delete_given_up(self, bases: Collection[int]) -> list[int]:
-        """Delete the checkpoints that were given up, except `bases` of pending ones. Returns the deleted ids."""
-        kept = self.manifests.keys() - (self.given_up - set(bases))
+        """Delete the checkpoints that were given up, except `bases` of pending ones and those that recordings need.
+
+        Returns the deleted ids.
+        """
+        kept = self.manifests.keys() - self.given_up.difference(bases, *self.recordings.values())
         ordered = [self.manifests[id_] for id_ in sorted(self.manifests)]
         removal = outdated(ordered, self.owner.timeline, kept)
         try:
@@ -197,6 +205,25 @@ class CheckpointCatalogue:
             del self.manifests[id_]
         self.given_up.difference_update(removal.checkpoint_ids)
         return removal.checkpoint_ids
+
+    def keep_recordings(self, most: int) -> None:
+        """After a failure: keep the newest recordings and the checkpoints that they stand on; delete older ones."""
+        found = [each.path for each in self.store.list(recordings_folder(self.owner.job_name))]
+        known = sorted(path for path in found if is_recording(path))
+        bases = frozenset(self.manifests.keys() - self.given_up)
+        self.recordings = {path: self.recordings.get(path, bases) for path in known[-most:]}
+        remove(self.store, self.owner, _removal_of(known[:-most]))
+
+    def keeps_any(self) -> bool:
+        """Whether a published checkpoint is not given up."""
+        return not self.manifests.keys() <= self.given_up
+
+    def delete_recordings(self) -> None:
+        """Delete the recordings of this run; nothing needs the checkpoints that they stand on any more."""
+        paths, self.recordings = list(self.recordings), {}
+        remove(
+            self.store, self.owner, Removal(files=[each for path in paths for each in (path, shipped_job_path(path))])
+        )
 
     def forget(self, checkpoint_id: int, files: Iterable[str] = ()) -> None:
         """Delete the `files` that subtasks wrote for an aborted checkpoint; no other checkpoint needs them (I12)."""
@@ -350,3 +377,7 @@ def _base_of(base: Manifest | None, uid: str, subtask: int) -> SubtaskState | No
         return None
     operator = next((each for each in base.operators if each.uid == uid), None)
     return next((each for each in operator.subtasks if each.subtask == subtask), None) if operator else None
+
+
+def _removal_of(recordings: Iterable[str]) -> Removal:
+    return Removal(files=[each for path in recordings for each in (path, shipped_job_path(path))])

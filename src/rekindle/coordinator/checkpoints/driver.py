@@ -231,6 +231,23 @@ class CheckpointDriver:
         """Abort the pending checkpoints: the attempt has failed."""
         self._send = lambda message: None
         self._apply(self.ledger.attempt_failed(message))
+        if self.plan.settings.replay.records_input and self.catalogue.claim is not None and not self.in_memory:
+            self._keep_recordings()
+
+    def _keep_recordings(self) -> None:
+        try:
+            self.catalogue.keep_recordings(self.plan.settings.replay.failures)
+        except CheckpointError as error:  # also if another driver owns the job: the next claim finds that out (I14)
+            _LOG.warning("The recorded input of failed tasks cannot be looked after: %s", error)
+
+    def _release_recordings(self) -> None:
+        """Delete recordings with the checkpoints under them if no checkpoint is kept: `latest` must not find one."""
+        if self.catalogue.recordings and not self.catalogue.keeps_any():
+            try:
+                self.catalogue.delete_recordings()
+            except CheckpointError as error:
+                _LOG.warning("The recorded input of failed tasks could not be deleted: %s", error)
+            self._delete_given_up()
 
     def go_back(self, damage: CorruptCheckpointError) -> None:
         """Let the next attempt restore an older checkpoint, because the last one's is damaged (I16).
@@ -251,6 +268,7 @@ class CheckpointDriver:
         """Delete the checkpoints that the policy does not keep, and unreferenced files: job and slots have ended."""
         try:
             self._apply(self.ledger.job_ended(status))
+            self._release_recordings()
             if self.catalogue.claim is not None:
                 self._sweep(self.catalogue.claim.attempt + 1)
         finally:

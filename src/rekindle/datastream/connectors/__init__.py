@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from rekindle.datastream.connectors.base import (
     Batch,
     Boundedness,
@@ -51,3 +54,32 @@ __all__ = [
     "TypedSerializer",
     "WriterInitContext",
 ]
+
+#: Names that PyFlink's older programs import from here, by their module. They are imported when they are asked for.
+_ELSEWHERE = {
+    **dict.fromkeys(
+        (
+            "BucketAssigner",
+            "FileEnumeratorProvider",
+            "FileSink",
+            "FileSource",
+            "FileSourceBuilder",
+            "FileSplitAssignerProvider",
+            "OutputFileConfig",
+            "RollingPolicy",
+            "StreamFormat",
+            "StreamingFileSink",
+        ),
+        "file_system",
+    ),
+    **dict.fromkeys(("JdbcConnectionOptions", "JdbcExecutionOptions", "JdbcSink"), "jdbc"),
+    **dict.fromkeys(("FlinkKafkaConsumer", "FlinkKafkaProducer", "KafkaSource", "Semantic"), "kafka"),
+    "NumberSequenceSource": "number_seq",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _ELSEWHERE.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{module}"), name)

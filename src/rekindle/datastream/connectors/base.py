@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
+from rekindle.common.java_names import RefusesJavaNames
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.common.watermark_strategy import WatermarkStrategy
+from rekindle.datastream.connectors.sink_api import Sink
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.datastream.state import OperatorStateStore
 from rekindle.datastream.vocabulary import Boundedness
@@ -24,10 +26,13 @@ __all__ = [
     "Batch",
     "Boundedness",
     "DeliveryGuarantee",
+    "Sink",
     "Source",
     "SourceReader",
     "SourceReaderContext",
     "SourceSplit",
+    "StreamTransformer",
+    "SupportsPreprocessing",
     "assign_splits",
 ]
 
@@ -157,6 +162,16 @@ class SourceReader(ABC, Generic[T]):
         """
         raise NotImplementedError
 
+    def stage_reached(self) -> int | None:
+        """Return the stage that this reader has reached, if all readers of the source go from stage to stage together.
+
+        None, the default: the source has no stages. See `HybridSource`.
+        """
+        return None
+
+    def all_reached(self, stage: int) -> None:
+        """Take the stage that all readers of the source have reached."""
+
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Handle a completed checkpoint: its positions will not be read again. Best effort, as for functions."""
 
@@ -167,7 +182,7 @@ class SourceReader(ABC, Generic[T]):
         """Release resources."""
 
 
-class Source(ABC, Generic[T]):
+class Source(RefusesJavaNames, ABC, Generic[T]):
     """Describes a source of records. It is shipped to the slots, which create readers from it.
 
     >>> class Countdown(Source):
@@ -246,6 +261,22 @@ class AddedSource(Source[T], Generic[T]):
     """A source that programs give to `add_source`, as Flink's older connectors are. It brings its own strategy."""
 
     watermark_strategy: WatermarkStrategy | None = None
+
+
+class StreamTransformer(ABC):
+    """Changes a stream before a sink gets it."""
+
+    @abstractmethod
+    def apply(self, ds: Any) -> Any:
+        """Return the stream that the sink gets."""
+
+
+class SupportsPreprocessing(ABC):
+    """A sink that changes its stream first: `sink_to` applies its transformer."""
+
+    @abstractmethod
+    def get_transformer(self) -> StreamTransformer | None:
+        """Return the transformer, or None."""
 
 
 def assign_splits(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rekindle.common.serialization import BulkWriter, BulkWriterFactory
 from rekindle.datastream.connectors.files.buckets import BucketAssigner
 from rekindle.datastream.connectors.files.bulk import ArrowBulkWriters, ParquetBulkWriters
+from rekindle.datastream.connectors.files.file_compaction import FileCompactor, FileCompactStrategy
 from rekindle.datastream.connectors.files.file_sink import FileSink
 from rekindle.datastream.connectors.files.file_source import (
     FileEnumeratorProvider,
@@ -20,6 +21,7 @@ from rekindle.datastream.connectors.files.rolling import (
     RollingPolicy,
 )
 from rekindle.datastream.connectors.files.splits import FileSplit
+from rekindle.datastream.connectors.files.streaming_file_sink import StreamingFileSink
 
 __all__ = [
     "ArrowBulkWriters",
@@ -28,6 +30,8 @@ __all__ = [
     "BulkWriter",
     "BulkWriterFactory",
     "DefaultRollingPolicy",
+    "FileCompactStrategy",
+    "FileCompactor",
     "FileEnumeratorProvider",
     "FileFormat",
     "FileSink",
@@ -41,4 +45,5 @@ __all__ = [
     "RecordReader",
     "RollingPolicy",
     "StreamFormat",
+    "StreamingFileSink",
 ]

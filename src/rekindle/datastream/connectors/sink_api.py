@@ -12,7 +12,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from rekindle.common.typeinfo import infer_type_info
+from rekindle.common.java_names import RefusesJavaNames
+from rekindle.common.typeinfo import TypeInformation, infer_type_info
 from rekindle.metrics import MetricGroup
 from rekindle.serde import value_codec_for
 
@@ -260,7 +261,7 @@ class TypedSerializer:
         return self._codec.decode(data)
 
 
-class Sink(ABC, Generic[InputT]):
+class Sink(RefusesJavaNames, ABC, Generic[InputT]):
     """Describes a destination of records. It is shipped to the slots, where each subtask creates a writer from it.
 
     >>> class Collecting(Sink):
@@ -280,6 +281,10 @@ class Sink(ABC, Generic[InputT]):
     @abstractmethod
     def create_writer(self, context: WriterInitContext) -> SinkWriter[InputT]:
         """Return a writer. Called when there is no state to restore."""
+
+    def for_stream_type(self, type_info: TypeInformation | None) -> Sink[InputT]:
+        """Return the sink for a stream with this declared type, or with none: `sink_to` adds that one."""
+        return self
 
 
 class SupportsWriterState(ABC, Generic[InputT, StateT]):

@@ -1,52 +1,31 @@
-"""Messages in Avro, read and written as Flink's `AvroRowDeserializationSchema` and `AvroRowSerializationSchema` do."""
+"""Messages and files in Avro. Messages are read and written as Flink's `AvroRowDeserializationSchema` and
+`AvroRowSerializationSchema` do.
+"""
 
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from typing import Any
 
 from rekindle.common.serialization import DeserializationSchema, SerializationSchema
 from rekindle.common.typeinfo import RowTypeInfo, TypeInformation
+from rekindle.datastream.formats.avro_files import AvroBulkWriters, AvroInputFormat
+from rekindle.datastream.formats.avro_records import GenericRecordAvroTypeInfo
 from rekindle.datastream.formats.avro_rows import avro_form
-from rekindle.datastream.formats.avro_schemas import bare, fastavro_package, parsed
+from rekindle.datastream.formats.avro_schemas import AvroSchema, bare, fastavro_package, parsed
 from rekindle.datastream.formats.mismatch import Mismatch, shown
 from rekindle.datastream.formats.schema_registry import HEADER_BYTES, SchemaRegistry, header_of, schema_id_of
 from rekindle.datastream.formats.shipped import Shipped
-from rekindle.errors import ConnectorError, GraphError, RekindleError, SerializationError
+from rekindle.errors import GraphError, RekindleError, SerializationError
 
-__all__ = ["AvroRowDeserializationSchema", "AvroRowSerializationSchema", "AvroSchema"]
-
-
-class AvroSchema:
-    """A schema of Avro.
-
-    >>> AvroSchema.parse_string('{"type": "array", "items": "string"}')
-    AvroSchema({"type": "array", "items": "string"})
-    """
-
-    def __init__(self, schema_string: str) -> None:
-        parsed(schema_string)  # what is no schema is refused here
-        self._schema_string = schema_string
-
-    def __str__(self) -> str:
-        return self._schema_string
-
-    def __repr__(self) -> str:
-        return f"AvroSchema({self._schema_string})"
-
-    @staticmethod
-    def parse_string(json_schema: str) -> AvroSchema:
-        """Return the schema of a JSON text."""
-        return AvroSchema(json_schema)
-
-    @staticmethod
-    def parse_file(file_path: str) -> AvroSchema:
-        """Return the schema in a file."""
-        try:
-            return AvroSchema(Path(file_path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConnectorError(f"The Avro schema {file_path} cannot be read: {error.strerror}.") from None
+__all__ = [
+    "AvroBulkWriters",
+    "AvroInputFormat",
+    "AvroRowDeserializationSchema",
+    "AvroRowSerializationSchema",
+    "AvroSchema",
+    "GenericRecordAvroTypeInfo",
+]
 
 
 class AvroRowDeserializationSchema(Shipped, DeserializationSchema):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import msgspec
 
-from rekindle.errors import ConfigurationError, GraphError
+from rekindle.errors import ConfigurationError, ConnectorError, GraphError
 
 
 def fastavro_package() -> ModuleType:
@@ -63,3 +64,34 @@ def _without_logical_types(schema: Any) -> Any:
         for name, value in schema.items()
         if name != "logicalType"
     }
+
+
+class AvroSchema:
+    """A schema of Avro.
+
+    >>> AvroSchema.parse_string('{"type": "array", "items": "string"}')
+    AvroSchema({"type": "array", "items": "string"})
+    """
+
+    def __init__(self, schema_string: str) -> None:
+        parsed(schema_string)  # what is no schema is refused here
+        self._schema_string = schema_string
+
+    def __str__(self) -> str:
+        return self._schema_string
+
+    def __repr__(self) -> str:
+        return f"AvroSchema({self._schema_string})"
+
+    @staticmethod
+    def parse_string(json_schema: str) -> AvroSchema:
+        """Return the schema of a JSON text."""
+        return AvroSchema(json_schema)
+
+    @staticmethod
+    def parse_file(file_path: str) -> AvroSchema:
+        """Return the schema in a file."""
+        try:
+            return AvroSchema(Path(file_path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConnectorError(f"The Avro schema {file_path} cannot be read: {error.strerror}.") from None

@@ -1,4 +1,6 @@
-"""Messages in CSV, read and written as Flink's `CsvRowDeserializationSchema` and `CsvRowSerializationSchema` do."""
+"""Messages and files in CSV. Messages are read and written as Flink's `CsvRowDeserializationSchema` and
+`CsvRowSerializationSchema` do.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,22 @@ from rekindle.common.serialization import DeserializationSchema, SerializationSc
 from rekindle.common.type_system.fields import record_maker
 from rekindle.common.typeinfo import TypeInformation, infer_type_info
 from rekindle.datastream.formats.csv_cells import cell_columns, cell_reader, cell_writer
+from rekindle.datastream.formats.csv_files import CsvBulkWriters, CsvReaderFormat
 from rekindle.datastream.formats.csv_lines import CsvLineFormat, cell_quoter, line_splitter
+from rekindle.datastream.formats.csv_schema import CsvSchema, CsvSchemaBuilder
 from rekindle.datastream.formats.fieldwise import each_field, values_reader
 from rekindle.datastream.formats.mismatch import Mismatch, shown, shown_bytes
 from rekindle.datastream.formats.shipped import Shipped
 from rekindle.errors import GraphError, SerializationError
 
-__all__ = ["CsvRowDeserializationSchema", "CsvRowSerializationSchema"]
+__all__ = [
+    "CsvBulkWriters",
+    "CsvReaderFormat",
+    "CsvRowDeserializationSchema",
+    "CsvRowSerializationSchema",
+    "CsvSchema",
+    "CsvSchemaBuilder",
+]
 
 
 class CsvRowDeserializationSchema(Shipped, DeserializationSchema):

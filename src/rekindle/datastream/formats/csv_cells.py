@@ -9,7 +9,9 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from rekindle.common.java_numbers import double_text, float_text
 from rekindle.common.type_system.fields import fields_of, record_maker
+from rekindle.common.type_system.number_ranges import as_float32
 from rekindle.common.typeinfo import ExternalTypeInfo, ListTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from rekindle.datastream.formats.checked_values import INTEGER_RANGES, checked, integer_name, kind_of
 from rekindle.datastream.formats.csv_lines import CsvLineFormat
@@ -162,6 +164,14 @@ def _character(text: str) -> str:
     return text
 
 
+def _float32(text: str) -> float:
+    value = float(_java_number(text))
+    fitting = as_float32(value)
+    if math.isinf(fitting) and not math.isinf(value):
+        raise ValueError(text)
+    return fitting
+
+
 def _timestamp(text: str) -> dt.datetime:
     return timestamp_of(text.strip(), " ")
 
@@ -169,7 +179,7 @@ def _timestamp(text: str) -> dt.datetime:
 _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "Char": (_character, "Char (one character)"),
     "Boolean": (lambda text: text.strip().lower() == "true", "Boolean"),
-    "Float": (lambda text: float(_java_number(text)), "Float"),
+    "Float": (_float32, "Float"),
     "Double": (lambda text: float(_java_number(text)), "Double"),
     "BigInteger": (lambda text: int(_java_number(text)), "BigInteger"),
     "BigDecimal": (_finite, "BigDecimal"),
@@ -233,12 +243,6 @@ def _joined(texts: list[str | None], form: CsvLineFormat) -> str:
     return form.array_delimiter.join(null if text is None else text for text in texts)
 
 
-def _number_text(value: float) -> str:
-    if math.isfinite(value):
-        return repr(value)
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
 def _sql_timestamp_text(moment: dt.datetime) -> str:
     # java.sql.Timestamp always has a fraction.
     text = timestamp_text(moment, " ")
@@ -247,8 +251,8 @@ def _sql_timestamp_text(moment: dt.datetime) -> str:
 
 _TEXTS: dict[str, Callable[[Any], str]] = {
     "Boolean": lambda value: "true" if value else "false",
-    "Float": _number_text,
-    "Double": _number_text,
+    "Float": float_text,
+    "Double": double_text,
     "Time": time_text,
     "LocalTime": time_text,
     "Timestamp": _sql_timestamp_text,

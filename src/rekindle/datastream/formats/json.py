@@ -8,12 +8,17 @@ from typing import Any
 import msgspec
 
 from rekindle.common.serialization import DeserializationSchema, SerializationSchema
-from rekindle.common.typeinfo import RowTypeInfo, TypeInformation, infer_type_info
+from rekindle.common.typeinfo import ClassTypeInfo, RowTypeInfo, TypeInformation, infer_type_info
 from rekindle.datastream.formats.fieldwise import Convert
 from rekindle.datastream.formats.json_nodes import decode_node, node_reader
 from rekindle.datastream.formats.json_reading import UNFIT, json_form
 from rekindle.datastream.formats.json_schema import type_of_json_schema
-from rekindle.datastream.formats.json_writing import checked_struct_of, json_encoder, json_value_of
+from rekindle.datastream.formats.json_writing import (
+    checked_struct_of,
+    json_encoder,
+    json_value_of,
+    non_finite_as_text,
+)
 from rekindle.datastream.formats.mismatch import Mismatch, shown, shown_bytes
 from rekindle.datastream.formats.shipped import Shipped
 from rekindle.errors import SerializationError
@@ -159,16 +164,20 @@ class JsonRowSerializationSchema(Shipped, SerializationSchema):
         message: bytes
         try:
             message = encode(fast(element))
-            return message
+            return encode(non_finite_as_text(element)) if self._may_hide_nan(message) else message
         except (Mismatch, msgspec.MsgspecError, TypeError, ValueError):
             pass
         try:
             message = encode(None if element is None else convert(element))
-            return message
+            return encode(non_finite_as_text(element)) if self._may_hide_nan(message) else message
         except (Mismatch, msgspec.MsgspecError, TypeError, ValueError) as error:
             raise SerializationError(
                 f"The record cannot be written as JSON: {error}; the record is {shown(repr(element))}."
             ) from None
+
+    def _may_hide_nan(self, message: bytes) -> bool:
+        """Return whether a null may stand for a NaN, as msgspec writes it in instances of classes."""
+        return isinstance(self._type_info, ClassTypeInfo) and b"null" in message
 
     class Builder:
         """Builds a `JsonRowSerializationSchema`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from decimal import Decimal
 from typing import Annotated, Any
 
 import msgspec
@@ -95,6 +96,26 @@ def checked_struct_of(type_info: RowTypeInfo) -> Convert:
 def json_encoder() -> msgspec.json.Encoder:
     """Return an encoder that writes decimals as numbers, as Jackson does."""
     return msgspec.json.Encoder(decimal_format="number", enc_hook=_plain)
+
+
+def non_finite_as_text(value: Any) -> Any:
+    """Return an instance of a class as plain data, in which NaN and infinities are text, as in rows.
+
+    >>> non_finite_as_text({"a": [1.5, float("nan")]})
+    {'a': [1.5, 'NaN']}
+    """
+    return _texts_in(msgspec.to_builtins(value, builtin_types=(Decimal,), enc_hook=_plain))
+
+
+def _texts_in(value: Any) -> Any:
+    match value:
+        case float():
+            return _number(value)
+        case dict():
+            return {key: _texts_in(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_texts_in(each) for each in value]
+    return value
 
 
 def _leaf(kind: str) -> Convert:

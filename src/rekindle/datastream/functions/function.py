@@ -85,7 +85,10 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """Return a global job parameter, see `ExecutionConfig.set_global_job_parameters`."""
+        """Return a global job parameter (`ExecutionConfig.set_global_job_parameters`), else a setting of your own.
+
+        A setting of your own has a key in the configuration that begins with a word of your own.
+        """
 
     @abstractmethod
     def get_metrics_group(self) -> MetricGroup:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
+from rekindle.common.java_names import RefusesJavaNames
+from rekindle.common.java_text import printed_text
+from rekindle.common.typeinfo import TypeInformation
 from rekindle.datastream.functions.function import Function, RichFunction, RuntimeContext
+from rekindle.errors import JavaOnlyError
 
 
-class SinkFunction(Function):
+class SinkFunction(RefusesJavaNames, Function):
     """Writes each record to an external system.
 
     >>> class Remember(SinkFunction):
@@ -17,6 +22,12 @@ class SinkFunction(Function):
     ...     def invoke(self, value, context):
     ...         self.seen.append(value)
     """
+
+    def __new__(cls, *arguments: Any, **named: Any) -> Self:
+        """Refuse the name of a Java class, which PyFlink's constructor takes."""
+        if cls is SinkFunction and arguments and isinstance(arguments[0], str):
+            raise JavaOnlyError(f"SinkFunction({arguments[0]!r})", "write the sink in Python")
+        return super().__new__(cls)
 
     class Context(ABC):
         """The context of the record being written."""
@@ -53,8 +64,10 @@ class PrintSinkFunction(SinkFunction):
     ('a:2> ', '')
     """
 
-    def __init__(self, sink_identifier: str | None = None) -> None:
+    def __init__(self, sink_identifier: str | None = None, type_info: TypeInformation | None = None) -> None:
         self._identifier = sink_identifier
+        self._type_info = type_info
+        self._text: Callable[[Any], str] = str
         self._prefix = ""
 
     @staticmethod
@@ -67,6 +80,7 @@ class PrintSinkFunction(SinkFunction):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Build the prefix from the subtask's index."""
+        self._text = printed_text(self._type_info)
         self._prefix = self.prefix(
             self._identifier,
             runtime_context.get_index_of_this_subtask(),
@@ -77,4 +91,4 @@ class PrintSinkFunction(SinkFunction):
         """Print one record with one write, so that lines of several subtasks do not mix."""
         # In a slot, standard output adds the task's name to each line. Printed records have their own prefix instead.
         write = getattr(sys.stdout, "write_unlabelled", sys.stdout.write)
-        write(f"{self._prefix}{value}\n")
+        write(f"{self._prefix}{self._text(value)}\n")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Self
 
+from rekindle.common.java_names import RefusesJavaNames
 from rekindle.common.watermark_strategy import Watermark
 from rekindle.datastream.functions.function import Function, RichFunction
 from rekindle.datastream.vocabulary import Boundedness
+from rekindle.errors import JavaOnlyError
 
 
-class SourceFunction(Function):
+class SourceFunction(RefusesJavaNames, Function):
     """A source with parallelism 1, whose `run` has its own thread. See `ParallelSourceFunction` for more subtasks.
 
     If `collect` gets each record's offset, the engine keeps the offset of the last record before every checkpoint,
@@ -29,6 +31,12 @@ class SourceFunction(Function):
     >>> Numbers().boundedness().name
     'CONTINUOUS_UNBOUNDED'
     """
+
+    def __new__(cls, *arguments: Any, **named: Any) -> Self:
+        """Refuse the name of a Java class, which PyFlink's constructor takes."""
+        if cls is SourceFunction and arguments and isinstance(arguments[0], str):
+            raise JavaOnlyError(f"SourceFunction({arguments[0]!r})", "write the source in Python")
+        return super().__new__(cls)
 
     class SourceContext(ABC):
         """Emits the records of a source function."""

@@ -160,7 +160,7 @@ class DataStream(SinkableStream):
         Tuple<String>
         """
         function, output_type = projection(self._where("project()"), self._type_info, field_indexes)
-        return self._operate(OperatorKind.MAP, "Project", function, output_type)
+        return self._operate(OperatorKind.MAP, "Projection", function, output_type)
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """Assign event times to the records and derive watermarks from them.

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
-from rekindle.common.typeinfo import TypeInformation
+from rekindle.common.typeinfo import TypeInformation, Types
+from rekindle.common.types import Row
 from rekindle.datastream.aggregations import ExtremeBy, FieldExtreme, FieldSum, check_field
 from rekindle.datastream.functions import (
     KeyedProcessFunction,
     KeySelector,
+    MapFunction,
     Partitioner,
     ReduceFunction,
     SinkFunction,
 )
 from rekindle.datastream.slot_sharing_group import SlotSharingGroup
 from rekindle.datastream.state import MapStateDescriptor
+from rekindle.datastream.streams.collect import CloseableIterator
 from rekindle.datastream.streams.data_stream import DataStream
+from rekindle.datastream.streams.list_keys import ListKeySelector, may_return_list
 from rekindle.datastream.streams.sinks import DataStreamSink
 from rekindle.datastream.transformations import Transformation
 from rekindle.datastream.validation import check_function
@@ -227,59 +231,88 @@ class KeyedStream(DataStream):
 
     def name(self, name: str) -> NoReturn:
         """Refused: a keyed stream is not an operator."""
-        raise self._no_operator("name()")
+        raise self._no_operator("name()", "Set name for")
 
     def get_name(self) -> NoReturn:
         """Refused: a keyed stream is not an operator."""
-        raise self._no_operator("get_name()")
+        raise self._no_operator("get_name()", "Get name of")
 
     def uid(self, uid: str) -> NoReturn:
         """Refused: a keyed stream is not an operator."""
-        raise self._no_operator("uid()")
+        raise self._no_operator("uid()", "Set uid for")
 
     def set_uid_hash(self, uid_hash: str) -> NoReturn:
         """Refused: a keyed stream is not an operator."""
-        raise self._no_operator("set_uid_hash()")
+        raise self._no_operator("set_uid_hash()", "Set uid hash for")
 
     def set_parallelism(self, parallelism: int) -> NoReturn:
         """Refused: a keyed stream is not an operator."""
-        raise self._no_operator("set_parallelism()")
+        raise self._no_operator("set_parallelism()", "Set parallelism for")
 
     def set_max_parallelism(self, max_parallelism: int) -> NoReturn:
         """Refused: a keyed stream is not an operator."""
-        raise self._no_operator("set_max_parallelism()")
+        raise self._no_operator("set_max_parallelism()", "Set max parallelism for")
 
     def force_non_parallel(self) -> NoReturn:
         """Refused: a keyed stream is not an operator."""
-        raise self._no_operator("force_non_parallel()")
+        raise self._no_operator("force_non_parallel()", "Set force non-parallel for")
 
     def set_buffer_timeout(self, timeout_millis: int) -> NoReturn:
         """Refused: a keyed stream is not an operator."""
-        raise self._no_operator("set_buffer_timeout()")
+        raise self._no_operator("set_buffer_timeout()", "Set buffer timeout for")
 
     def start_new_chain(self) -> NoReturn:
         """Refused: a keyed stream is not an operator."""
-        raise self._no_operator("start_new_chain()")
+        raise self._no_operator("start_new_chain()", "Start new chain for")
 
     def disable_chaining(self) -> NoReturn:
         """Refused: a keyed stream is not an operator."""
-        raise self._no_operator("disable_chaining()")
+        raise self._no_operator("disable_chaining()", "Disable chaining for")
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> NoReturn:
         """Refused: a keyed stream is not an operator."""
-        raise self._no_operator("slot_sharing_group()")
+        raise self._no_operator("slot_sharing_group()", "Setting slot sharing group for")
 
     def cache(self) -> NoReturn:
         """Refused: a keyed stream is a partitioning."""
         raise GraphError(
+            "Cache for KeyedStream is not supported. "
             f"{self._where('cache()')}: a KeyedStream is a partitioning, which is not kept; call cache() before "
             "key_by(), or on the output of the next operator."
         )
 
-    def _no_operator(self, method: str) -> GraphError:
+    def _no_operator(self, method: str, refused: str) -> GraphError:
+        # The first sentence is PyFlink's, to the letter.
         return GraphError(
+            f"{refused} KeyedStream is not supported. "
             f"{self._where(method)}: a KeyedStream is a partitioning, not an operator; call it on the next operator."
         )
+
+    # -- collecting ---------------------------------------------------------------------------------------------------
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, limit: None = None) -> CloseableIterator: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[Any]: ...
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator | list[Any]:
+        """Run the job and iterate over rows of a key and its record, as PyFlink does for a keyed stream."""
+        if limit is None:
+            return self._with_keys().execute_and_collect(job_execution_name)
+        return self._with_keys().execute_and_collect(job_execution_name, limit=limit)
+
+    def _with_keys(self) -> DataStream:
+        """The records as rows (key, record), where they are: no record changes its subtask."""
+        pickled = Types.PICKLED_BYTE_ARRAY()
+        row_type = Types.ROW([self._key_type or pickled, self._type_info or pickled])
+        rows = self._origin._operate(OperatorKind.MAP, "Key and record", KeyAndRecord(self._key_selector), row_type)
+        parallelisms = {upstream.transformation.parallelism for upstream in self._origin._upstreams}
+        if len(parallelisms) == 1:
+            rows._upstreams[0].transformation.parallelism = parallelisms.pop()
+        return rows
 
     # -- building -----------------------------------------------------------------------------------------------------
 
@@ -298,6 +331,21 @@ class KeyedStream(DataStream):
     def _key(self, operator: Transformation) -> None:
         operator.key_selectors = (self._key_selector,)
         operator.key_type = self._key_type
+
+
+class KeyAndRecord(MapFunction):
+    """Puts the key in front of each record.
+
+    >>> KeyAndRecord(len).map("abc")
+    <Row(3, 'abc')>
+    """
+
+    def __init__(self, selector: Any) -> None:
+        self._select = selector.get_key if isinstance(selector, KeySelector) else selector
+
+    def map(self, value: Any) -> Row:
+        """The row (key, record)."""
+        return Row(self._select(value), value)
 
 
 class RowKeySelector(KeySelector):
@@ -326,5 +374,7 @@ class RowKeySelector(KeySelector):
 
 
 def typed_selector(selector: Any, key_type: TypeInformation | None) -> Any:
-    """Return the selector itself, or a `RowKeySelector` around it if its keys contain rows."""
+    """Return the selector itself, or one around it if its keys contain rows or may be lists."""
+    if may_return_list(selector, key_type):
+        selector = ListKeySelector(selector)
     return selector if key_type is None or key_type.shaper() is None else RowKeySelector(selector, key_type)

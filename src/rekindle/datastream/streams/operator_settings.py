@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NoReturn, Self
 
+from rekindle.common.java_names import RefusesJavaNames
 from rekindle.datastream.slot_sharing_group import SlotSharingGroup
 from rekindle.datastream.transformations import Transformation
 from rekindle.datastream.validation import check_name, check_parallelism
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _UID_HASH = re.compile(r"[0-9a-fA-F]{32}")
 
 
-class OperatorSettings:
+class OperatorSettings(RefusesJavaNames):
     """The settings that streams and sinks share. Each method returns `self`, so that calls can be chained."""
 
     def __init__(self, environment: StreamExecutionEnvironment, operator: Transformation | None) -> None:

@@ -47,7 +47,10 @@ def projection(
     if type_info is None:
         return ProjectFunction(field_indexes), None
     if not isinstance(type_info, TupleTypeInfo | RowTypeInfo):
-        raise TypeMismatchError(f"{where} needs a stream of tuples or rows, not of {type_info}.")
+        # The first sentence is PyFlink's, to the letter.
+        raise TypeMismatchError(
+            f"Only Tuple DataStreams can be projected. {where} needs a stream of tuples or rows, not of {type_info!r}."
+        )
     types = type_info.get_field_types()
     beyond = [index for index in field_indexes if index >= len(types)]
     if beyond:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from rekindle.common.typeinfo import TypeInformation
+from rekindle.datastream.connectors.base import SupportsPreprocessing
 from rekindle.datastream.connectors.sink_api import Sink
 from rekindle.datastream.functions import PrintSinkFunction, SinkFunction
 from rekindle.datastream.streams.collect import CloseableIterator
@@ -71,19 +72,26 @@ class SinkableStream(OperatorSettings):
         >>> sink = env.from_collection([1]).sink_to(Discarding()).name("nowhere").uid("nowhere")
         """
         check_sink(self._where("sink_to()"), sink)
-        operator = Transformation(OperatorKind.SINK, "Writer", sink, inputs=(self._upstreams,))
+        if isinstance(sink, SupportsPreprocessing) and (transformer := sink.get_transformer()) is not None:
+            return cast(SinkableStream, transformer.apply(self))._write_to(sink)
+        return self._write_to(sink)
+
+    def _write_to(self, sink: Sink[Any]) -> DataStreamSink:
+        typed = sink.for_stream_type(self._type_info) if isinstance(sink, Sink) else sink
+        operator = Transformation(OperatorKind.SINK, "Writer", typed, inputs=(self._upstreams,))
         return DataStreamSink(self._env, self._env._add(operator))
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print every record as `identifier:subtask> record`.
 
-        The identifier appears if one is given, the subtask if the parallelism is above 1.
+        The identifier appears if one is given, the subtask if the parallelism is above 1. A record of a declared type
+        looks as PyFlink prints it: `(a,1)`, `true`.
 
         >>> from rekindle.datastream import StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
         >>> sink = env.from_collection([1]).print("numbers")
         """
-        return self._sink("Print to Std. Out", PrintSinkFunction(sink_identifier))
+        return self._sink("Print to Std. Out", PrintSinkFunction(sink_identifier, self._type_info))
 
     @overload
     def execute_and_collect(self, job_execution_name: str | None = None, limit: None = None) -> CloseableIterator: ...

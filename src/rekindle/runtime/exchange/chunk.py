@@ -82,6 +82,12 @@ def relabelled(row: bytes, edge: int, source: int, target: int) -> bytes:
     return _HEADER.pack(edge, source, target, 0, records, flags, marks) + row[_HEADER.size :]
 
 
+def on_edge(row: bytes, edge: int) -> bytes:
+    """Return the same chunk of the same channel, under another number of its edge."""
+    header = _HEADER.unpack_from(row)
+    return row if header[0] == edge else _HEADER.pack(edge, *header[1:]) + row[_HEADER.size :]
+
+
 def rest_of(chunk: Chunk, header: ChunkHeader, records: int, marks: int, codec: ChunkCodec) -> bytes:
     """Return the row of a chunk without its first `records` records and `marks` marks."""
     left = [mark._replace(position=mark.position - records) for mark in chunk.marks[marks:]]

@@ -256,5 +256,10 @@ def _as_list(method: str, results: Any) -> list[Any]:
     if isinstance(results, list):
         return results
     if isinstance(results, str | bytes) or not isinstance(results, Iterable):
-        raise TypeError(f"{method}() must return a list of results, an empty one if there are none, not {results!r}")
+        # The sentences begin as PyFlink's.
+        what = "cannot be none" if results is None else "should be of list type"
+        raise TypeError(
+            f"The result of AsyncFunction {what}: {method}() must return a list of results, an empty one if there are "
+            f"none, not {results!r}"
+        )
     return list(results)

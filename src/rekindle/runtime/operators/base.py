@@ -32,8 +32,9 @@ class Operator:
         self.node = node
         self.name = node.name
         self.context = context
-        isolate = isolator(node.output_type, context.settings.object_reuse)
-        sides = {tag: isolator(side, context.settings.object_reuse) for tag, side in node.side_output_types.items()}
+        reuse, wrap = context.settings.object_reuse, context.settings.wrap_numbers
+        isolate = isolator(node.output_type, reuse, wrap)
+        sides = {tag: isolator(side, reuse, wrap) for tag, side in node.side_output_types.items()}
         #: Copies an emitted record, so that user code cannot change it afterwards; None: no copy is needed.
         self.isolate = mixed_isolator(isolate, sides)
         self.output = Output(isolate, sides)

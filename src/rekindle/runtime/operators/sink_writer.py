@@ -185,7 +185,8 @@ class WriterOperator(Operator, SnapshotParticipant, PreparesSnapshot, Committing
         self._call_user(self._writer.flush, True)
         self._collect_committables()
         self._finished = True
-        if self._commits is not None and not self.context.checkpointed:
+        only_checkpoints_commit = getattr(self._sink, "only_checkpoints_commit", False)
+        if self._commits is not None and not self.context.checkpointed and not only_checkpoints_commit:
             self._call_user(self._commits.settle)
             self._sweep()
 

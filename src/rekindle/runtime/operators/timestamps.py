@@ -102,6 +102,11 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
             self._generators.pop(split, None)
 
     @property
+    def asks_generator(self) -> bool:
+        """Whether `next_due_ms` asks a generator of the user's for watermarks."""
+        return self._strategy.generator_supplier is not None
+
+    @property
     def alignment(self) -> WatermarkAlignment | None:
         """The strategy's watermark alignment."""
         return self._strategy.alignment

@@ -102,6 +102,9 @@ class KeyedStateBackend(ExpiringRows, Protocol):
     def keys_per_group(self) -> dict[int, int]:
         """Key group -> number of its keys, with removed keys whose removal no snapshot has written yet."""
 
+    def values_of(self, key: Any) -> dict[str, Any]:
+        """The values that a key has now, by state, as they are stored: for people who look, not for operators."""
+
     def unclaimed_names(self) -> list[str]:
         """The restored states that are not registered; full snapshots carry them along."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from rekindle.datastream.state import (
@@ -26,7 +27,15 @@ from rekindle.runtime.state.named_rows import (
     shaped_reducing,
     shaped_value,
 )
-from rekindle.runtime.state.spec import aggregating_spec, list_spec, map_spec, reducing_spec, value_spec
+from rekindle.runtime.state.spec import (
+    StateKind,
+    StateSpec,
+    aggregating_spec,
+    list_spec,
+    map_spec,
+    reducing_spec,
+    value_spec,
+)
 from rekindle.runtime.state.ttl.expiry import ttl_of
 from rekindle.runtime.state.ttl.layer import ExpiringRows, TtlStates
 
@@ -39,12 +48,36 @@ class _Registering(ExpiringRows, Protocol):
 
     @property
     def prefetch(self) -> Callable[[Iterable[Any]], None] | None: ...
+    def registered(self) -> Iterable[tuple[StateSpec, int]]: ...
+    def visiting_keys(self) -> AbstractContextManager[None]: ...
+    def set_current_key(self, key: Any) -> None: ...
+    def _value_at(self, kind: StateKind, column: int) -> Any: ...
 
 
 class DescribedStates:
     """The methods of a backend that hand out state by descriptor; the backend's `register` does the rest."""
 
     __slots__ = ()
+
+    def values_of(self: _Registering, key: Any) -> dict[str, Any]:
+        """The values that a key has now, by state, as they are stored; times to live are neither read nor changed."""
+        values: dict[str, Any] = {}
+        with self.visiting_keys():
+            self.set_current_key(key)
+            for spec, column in self.registered():
+                value = self._value_at(spec.kind, column)
+                if value is not None:
+                    values[spec.name] = value
+        return values
+
+    def _value_at(self: _Registering, kind: StateKind, column: int) -> Any:
+        match kind:
+            case StateKind.LIST:
+                return list(self.list_handle(column).get() or ()) or None
+            case StateKind.MAP:
+                return dict(self.map_handle(column).items()) or None
+            case _:
+                return RowValueState(self, column).value()
 
     def value_state(self: _Registering, descriptor: ValueStateDescriptor) -> ValueState[Any]:
         """The handle of a value state."""

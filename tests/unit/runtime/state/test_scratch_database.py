@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from rekindle.errors import StateBackendError
+from rekindle.runtime.state.rocksdb import scratch_database
 from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
 
@@ -47,6 +51,39 @@ def test_many_sorted_entries_are_added_as_a_file_and_few_without_one(database: S
     assert database.ingest((b"1%03d" % number, b"x" * 1000) for number in range(1000)) == 1000
     assert len(list(database.scan(b"1"))) == 1000
     assert len(list((database.folder / "db").glob("*.sst"))) == 1
+
+
+def share_in_page_cache(file: Path) -> float:
+    """Ask the system; a read, even one that does not wait, would bring the file there."""
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_COPY) as mapped:
+        pages = (ctypes.c_ubyte * -(-len(mapped) // mmap.PAGESIZE))()
+        first = ctypes.c_char.from_buffer(mapped)
+        asked = ctypes.CDLL(None).mincore(ctypes.c_void_p(ctypes.addressof(first)), ctypes.c_size_t(len(mapped)), pages)
+        del first
+    assert asked == 0
+    return sum(page & 1 for page in pages) / len(pages)
+
+
+def test_ingested_files_are_in_the_page_cache_although_rocksdb_drops_them_from_there(
+    database: ScratchDatabase,
+) -> None:
+    database.ingest((b"%06d" % number, b"x" * 1000) for number in range(5_000))  # its end is read by RocksDB
+    (file,) = (database.folder / "db").glob("*.sst")
+    deadline = time.monotonic() + 30
+    while share_in_page_cache(file) < 1:  # the system reads it while others work
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.01)
+
+
+def test_scarce_memory_is_not_filled_with_ingested_files(
+    database: ScratchDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(scratch_database, "_read_ahead", read.append)
+    monkeypatch.setattr(scratch_database, "_available_bytes", lambda: 4 << 20)
+    for first in range(0, 30_000, 5_000):
+        database.ingest((b"%06d" % number, b"x" * 100) for number in range(first, first + 5_000))
+    assert len(read) == 1  # of about 600 kB each; two would be more than a quarter of the memory
 
 
 def test_a_damaged_file_is_told_also_by_a_scan(tmp_path: Path) -> None:

@@ -24,8 +24,11 @@ _BATCH_ROWS = 8192
 class ColumnarFormat(BulkFormat):
     """The base of Parquet and Arrow formats: turns columns, found by name, into records."""
 
-    def __init__(self, type_info: TypeInformation | None, columns: Sequence[str] | None) -> None:
+    def __init__(
+        self, type_info: TypeInformation | None, columns: Sequence[str] | None, batch_rows: int = _BATCH_ROWS
+    ) -> None:
         self._type_info = type_info
+        self._batch_rows = batch_rows
         self._columns = list(columns) if columns is not None else None
         if type_info is None:
             return
@@ -111,7 +114,7 @@ class ParquetFormat(ColumnarFormat):
                 groups.append(index)
         if not groups:
             return schema, iter(()), 0
-        return schema, parquet.iter_batches(_BATCH_ROWS, row_groups=groups, columns=schema.names), skip
+        return schema, parquet.iter_batches(self._batch_rows, row_groups=groups, columns=schema.names), skip
 
 
 class ArrowFormat(ColumnarFormat):

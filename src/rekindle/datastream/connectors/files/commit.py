@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+from rekindle.datastream.connectors.files.compacting_commit import compact_files
+from rekindle.datastream.connectors.files.file_compaction import FileCompactor
 from rekindle.datastream.connectors.files.folders import disk_faults, sync_folder
 from rekindle.datastream.connectors.files.names import InProgressName, WriterId
 from rekindle.datastream.connectors.files.part_files import Part
@@ -24,22 +27,53 @@ def committable_of(part: Part) -> dict[str, Any]:
 class FileCommitter(Committer[dict[str, Any]]):
     """Renames staged files. Idempotent: a file that already exists under its unique final name was committed."""
 
-    def __init__(self, base_path: str, context: CommitterInitContext) -> None:
+    def __init__(
+        self,
+        base_path: str,
+        context: CommitterInitContext,
+        compactor: FileCompactor | None = None,
+        header: bytes = b"",
+        threads: int = 1,
+    ) -> None:
         self._base_path = base_path
+        self._compactor = compactor or FileCompactor.concat_file_compactor()
+        self._header = header
+        self._threads = threads
         self._writer_id = WriterId.of(context)
         self._first_attempt = context.attempt_number == 0
 
     def commit(self, requests: list[CommitRequest[dict[str, Any]]]) -> None:
-        """Rename all files, then sync each folder once."""
+        """Rename all files, then sync each folder once. Files that were written to be compacted become one first."""
         folders: dict[str, None] = {}
+        compactions: list[CommitRequest[dict[str, Any]]] = []
         for request in requests:
             committable = request.get_committable()
+            if "parts" in committable:
+                compactions.append(request)
+                continue
             if not _make_visible(**committable):
                 request.signal_already_committed()
             folders[committable["folder"]] = None
+        self._compact_all(compactions)
         for folder in folders:
             with disk_faults(folder):
                 sync_folder(folder)
+
+    def _compact_all(self, requests: list[CommitRequest[dict[str, Any]]]) -> None:
+        if self._threads == 1 or len(requests) < 2:
+            for request in requests:
+                self._compact(request)
+            return
+        with ThreadPoolExecutor(min(self._threads, len(requests)), "compaction") as threads:
+            for _ in threads.map(self._compact, requests):
+                pass
+
+    def _compact(self, request: CommitRequest[dict[str, Any]]) -> None:
+        done = compact_files(
+            **request.get_committable(), compactor=self._compactor, header=self._header, own=self._writer_id
+        )
+        if not done:
+            request.signal_already_committed()
 
     def sweep(self) -> None:
         """Remove staged files of older attempts of this timeline. The restored checkpoint's are committed by now."""
@@ -50,7 +84,7 @@ class FileCommitter(Committer[dict[str, Any]]):
             for name in names:
                 found = InProgressName.parse(name)
                 if found is not None and found.owner == own.owner and found.attempt < own.attempt:
-                    with suppress(FileNotFoundError), disk_faults(folder):
+                    with disk_faults(folder), suppress(FileNotFoundError):
                         os.unlink(os.path.join(folder, name))
                         swept += 1
         if swept:

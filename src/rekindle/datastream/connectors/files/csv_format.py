@@ -164,7 +164,7 @@ class _CsvRecords:
         """Yield lines one at a time, so that the offset stays at the end of the last parsed record."""
         begin = self._lines.offset
         while lines := self._lines.take(1):
-            yield decode_lines(lines, self._split, begin, self._charset)[0] + "\n"
+            yield decode_lines(lines, self._split, begin, self._charset, keep_returns=True)[0] + "\n"
             begin = self._lines.offset
 
     def _record_error(self, values: list[list[str]], begin: int) -> ConnectorError:

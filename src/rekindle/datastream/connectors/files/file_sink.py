@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Generic, Self, TypeVar
 
 from rekindle.clock import Clock, SystemClock
 from rekindle.common.serialization import BulkWriterFactory, Encoder
+from rekindle.common.typeinfo import TypeInformation
 from rekindle.datastream.connectors.files.buckets import BucketAssigner, checked_bucket
 from rekindle.datastream.connectors.files.commit import FileCommitter, committable_of
+from rekindle.datastream.connectors.files.compacting_commit import adopt
+from rekindle.datastream.connectors.files.file_compaction import (
+    FileCompactor,
+    FileCompactStrategy,
+    PendingFile,
+    take_due,
+)
 from rekindle.datastream.connectors.files.file_paths import local_path
 from rekindle.datastream.connectors.files.folders import disk_faults, make_folders, sync_folder
 from rekindle.datastream.connectors.files.names import OutputFileConfig, WriterId
@@ -24,7 +32,9 @@ from rekindle.datastream.connectors.sink_api import (
     CommittingSinkWriter,
     Sink,
     SinkWriter,
+    StatefulSinkWriter,
     SupportsCommitter,
+    SupportsWriterState,
     WriterInitContext,
 )
 from rekindle.errors import GraphError
@@ -44,6 +54,15 @@ class FileSinkSettings:
     bucket_assigner: BucketAssigner | None = None  # None: by hour
     rolling_policy: RollingPolicy | None = None  # None: the format's default
     file_config: OutputFileConfig | None = None  # None: part-...
+    compact_strategy: FileCompactStrategy | None = None  # None: files are not compacted
+    compactor: FileCompactor | None = None
+    #: Whether files are finished by checkpoints only, not by the end of a job without them.
+    only_checkpoints_finish: bool = False
+
+    @property
+    def header(self) -> bytes:
+        """The bytes at the beginning of each file."""
+        return self.row_format.header if self.row_format is not None else b""
 
     def new_part(self, folder: str, name: str, writer_id: WriterId, now_ms: int) -> Part:
         """Begin a file."""
@@ -57,8 +76,8 @@ class FileSinkSettings:
         return RowPart.piece(parts) if self.row_format is not None else BulkPart.piece(parts)
 
 
-class _Builder:
-    """The settings that row formats and bulk formats share."""
+class FileSinkBuilder:
+    """The settings that the builders of file sinks share."""
 
     def __init__(self, settings: FileSinkSettings) -> None:
         self._settings = settings
@@ -95,12 +114,35 @@ class _Builder:
         self._settings = replace(self._settings, file_config=output_file_config)
         return self
 
+
+class _CompactingBuilder(FileSinkBuilder):
+    """The settings of a `FileSink`."""
+
+    def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> Self:
+        """Write the files of several checkpoints into one. They become visible when they are compacted."""
+        if not isinstance(strategy, FileCompactStrategy):
+            raise GraphError(f"enable_compact() takes a FileCompactStrategy, not {strategy!r}.")
+        if not isinstance(compactor, FileCompactor):
+            raise GraphError(f"enable_compact() takes a FileCompactor, not {compactor!r}.")
+        if self._settings.bulk_format is not None and compactor.joins_bytes:
+            raise GraphError(
+                "Files of a bulk format cannot be put one after the other: compact them with a FileCompactor of your "
+                "own, or take fewer checkpoints."
+            )
+        self._settings = replace(self._settings, compact_strategy=strategy, compactor=compactor)
+        return self
+
+    def disable_compact(self) -> Self:
+        """Do not compact, which is the default. Files that wait in a restored checkpoint become visible as they are."""
+        self._settings = replace(self._settings, compact_strategy=None, compactor=None)
+        return self
+
     def build(self) -> FileSink[Any]:
         """Return the sink."""
         return FileSink(self._settings)
 
 
-class FileSink(Sink[T], SupportsCommitter[dict[str, Any]], Generic[T]):
+class FileSink(Sink[T], SupportsCommitter[dict[str, Any]], SupportsWriterState[T, dict[str, Any]], Generic[T]):
     """Writes records exactly once into files, in buckets below a directory.
 
     Files in progress are hidden. A checkpoint closes them, and when it is complete they get their final names. So
@@ -113,10 +155,10 @@ class FileSink(Sink[T], SupportsCommitter[dict[str, Any]], Generic[T]):
     ... )
     """
 
-    class RowFormatBuilder(_Builder):
+    class RowFormatBuilder(_CompactingBuilder):
         """Builds a sink whose records are encoded one by one."""
 
-    class BulkFormatBuilder(_Builder):
+    class BulkFormatBuilder(_CompactingBuilder):
         """Builds a sink whose records are written many at a time."""
 
     def __init__(self, settings: FileSinkSettings) -> None:
@@ -126,29 +168,57 @@ class FileSink(Sink[T], SupportsCommitter[dict[str, Any]], Generic[T]):
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
         """Build a sink that encodes records one by one: text, JSON, CSV."""
-        where = "FileSink.for_row_format()"
-        if not isinstance(encoder, Encoder):
-            raise GraphError(f"{where} takes an Encoder, such as Encoder.simple_string_encoder(), not {encoder!r}.")
-        return FileSink.RowFormatBuilder(FileSinkSettings(_directory(where, base_path), row_format=encoder))
+        return FileSink.RowFormatBuilder(row_settings("FileSink.for_row_format()", base_path, encoder))
 
     @staticmethod
     def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> FileSink.BulkFormatBuilder:
         """Build a sink that writes records many at a time: Parquet, Arrow."""
-        where = "FileSink.for_bulk_format()"
-        if not isinstance(writer_factory, BulkWriterFactory):
-            raise GraphError(
-                f"{where} takes a BulkWriterFactory, such as ParquetBulkWriters.for_row_type(type), "
-                f"not {writer_factory!r}."
-            )
-        return FileSink.BulkFormatBuilder(FileSinkSettings(_directory(where, base_path), bulk_format=writer_factory))
+        return FileSink.BulkFormatBuilder(bulk_settings("FileSink.for_bulk_format()", base_path, writer_factory))
+
+    @property
+    def only_checkpoints_commit(self) -> bool:
+        """Whether the end of a job without checkpoints leaves the files in progress."""
+        return self._settings.only_checkpoints_finish
+
+    def for_stream_type(self, type_info: TypeInformation | None) -> FileSink[T]:
+        """Return the sink whose encoder knows the type of the stream."""
+        encoder = self._settings.row_format
+        if encoder is None:
+            return self
+        return type(self)(replace(self._settings, row_format=encoder.for_stream_type(type_info)))
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[T]:
         """Return the writer of one subtask."""
         return FileWriter(self._settings, WriterId.of(context))
 
+    def restore_writer(self, context: WriterInitContext, recovered_state: list[dict[str, Any]]) -> FileWriter[T]:
+        """Return a writer that also has the files which wait for their compaction."""
+        own = WriterId.of(context)
+        return FileWriter(self._settings, own, pending=[adopt(PendingFile(**state), own) for state in recovered_state])
+
     def create_committer(self, context: CommitterInitContext) -> Committer[dict[str, Any]]:
         """Return a committer, which makes files visible."""
-        return FileCommitter(self._settings.base_path, context)
+        strategy = self._settings.compact_strategy
+        threads = strategy.get_num_compact_threads() if strategy is not None else 1
+        return FileCommitter(
+            self._settings.base_path, context, self._settings.compactor, self._settings.header, threads
+        )
+
+
+def row_settings(where: str, base_path: str, encoder: Encoder) -> FileSinkSettings:
+    """Return the settings of a sink that encodes records one by one."""
+    if not isinstance(encoder, Encoder):
+        raise GraphError(f"{where} takes an Encoder, such as Encoder.simple_string_encoder(), not {encoder!r}.")
+    return FileSinkSettings(_directory(where, base_path), row_format=encoder)
+
+
+def bulk_settings(where: str, base_path: str, writer_factory: BulkWriterFactory) -> FileSinkSettings:
+    """Return the settings of a sink that writes records many at a time."""
+    if not isinstance(writer_factory, BulkWriterFactory):
+        raise GraphError(
+            f"{where} takes a BulkWriterFactory, such as ParquetBulkWriters.for_row_type(type), not {writer_factory!r}."
+        )
+    return FileSinkSettings(_directory(where, base_path), bulk_format=writer_factory)
 
 
 def _directory(where: str, base_path: Any) -> str:
@@ -158,11 +228,19 @@ def _directory(where: str, base_path: Any) -> str:
     return path
 
 
-class FileWriter(CommittingSinkWriter[T, dict[str, Any]], Generic[T]):
+class FileWriter(CommittingSinkWriter[T, dict[str, Any]], StatefulSinkWriter[T, dict[str, Any]], Generic[T]):
     """Writes one subtask's files in progress, one per bucket."""
 
-    def __init__(self, settings: FileSinkSettings, writer_id: WriterId, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        settings: FileSinkSettings,
+        writer_id: WriterId,
+        clock: Clock | None = None,
+        pending: Sequence[PendingFile] = (),
+    ) -> None:
         self._settings = settings
+        self._pending = list(pending)  # closed, and waiting for their compaction
+        self._end_of_input = False
         self._writer_id = writer_id
         self._clock = clock or SystemClock()
         self._parts: dict[str, Part] = {}
@@ -197,7 +275,8 @@ class FileWriter(CommittingSinkWriter[T, dict[str, Any]], Generic[T]):
                 self._check(each)
 
     def flush(self, end_of_input: bool) -> None:
-        """Do nothing: `prepare_commit` follows, and writes and closes each file in one step."""
+        """Note the end: `prepare_commit` follows, and writes and closes each file in one step."""
+        self._end_of_input = end_of_input
 
     def prepare_commit(self) -> list[dict[str, Any]]:
         """Sync and close every file, because no file may contain records of two checkpoints."""
@@ -211,7 +290,20 @@ class FileWriter(CommittingSinkWriter[T, dict[str, Any]], Generic[T]):
                 sync_folder(folder)
         committables = [committable_of(part) for part in self._closed]
         self._closed = []
-        return committables
+        if self._settings.compact_strategy is None and not self._pending:
+            return committables
+        return self._due([PendingFile(**committable) for committable in committables])
+
+    def _due(self, closed: list[PendingFile]) -> list[dict[str, Any]]:
+        waiting = [file.after_checkpoint() for file in (*self._pending, *closed)]
+        compactor = self._settings.compactor
+        several = compactor is not None and compactor.takes_several
+        due, self._pending = take_due(waiting, self._settings.compact_strategy, several, self._end_of_input)
+        return due
+
+    def snapshot_state(self, checkpoint_id: int) -> list[dict[str, Any]]:
+        """Return the files that wait for their compaction."""
+        return [file.to_state() for file in self._pending]
 
     def close(self) -> None:
         """Delete the files that `prepare_commit` has not returned. They will never be committed."""

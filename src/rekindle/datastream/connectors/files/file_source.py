@@ -110,7 +110,7 @@ class FileSourceBuilder:
 
     def build(self) -> FileSource[Any]:
         """Return the source. Refuses a path that does not exist."""
-        files = list_files(self._paths)
+        files = list_files(self._paths, may_be_none=self._interval_ms is not None)
         monitoring = None
         if self._interval_ms is not None:
             monitoring = _Monitoring(self._paths, self._interval_ms, self._remember_ms)
@@ -158,7 +158,7 @@ class FileSource(Source[T], Generic[T]):
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
-        """Build a source that reads files and directories record by record."""
+        """Build a source that reads files and directories record by record. A path may be a pattern: `/data/*.csv`."""
         where = "FileSource.for_record_stream_format()"
         if not isinstance(stream_format, StreamFormat):
             raise GraphError(f"{where} takes a StreamFormat, not {stream_format!r}.")
@@ -166,7 +166,7 @@ class FileSource(Source[T], Generic[T]):
 
     @staticmethod
     def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
-        """Build a source that reads files and directories in batches of columns."""
+        """Build a source that reads files and directories in batches of columns. A path may be a pattern."""
         where = "FileSource.for_bulk_file_format()"
         if not isinstance(bulk_format, BulkFormat):
             raise GraphError(f"{where} takes a BulkFormat, not {bulk_format!r}.")
@@ -254,7 +254,7 @@ class FileReader(SourceReader[T], Generic[T]):
         began = self._clock.monotonic()
         if self._monitoring is None or not self._shards or began < self._look_again_at:
             return
-        for shard, files in by_shard(list_files(self._monitoring.paths), self._shards):
+        for shard, files in by_shard(list_files(self._monitoring.paths, may_be_none=True), self._shards):
             for file in shard.take_new(files, self._monitoring.remember_ns):
                 self._splits.extend(split_file(file, None))
         took = self._clock.monotonic() - began

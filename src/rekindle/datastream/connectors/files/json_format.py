@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,7 @@ from rekindle.datastream.connectors.files.streams import is_compressed
 from rekindle.errors import ConnectorError
 
 Convert = Callable[[Any], Any]
+_NON_FINITE = (b"NaN", b"Infinity")
 
 
 class JsonLinesFormat(StreamFormat):
@@ -59,7 +61,8 @@ class _JsonLines:
         self._split = split
         self._lines = LineReader(split, "utf-8")
         hint, self._convert = json_form(type_info)
-        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(hint | None)
+        self._hint = hint | None
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(self._hint)
         self.offset = self._lines.offset
 
     def read(self, max_records: int) -> list[Any]:
@@ -68,24 +71,38 @@ class _JsonLines:
             try:
                 records = self._decoder.decode_lines(b"\n".join(lines))
             except (msgspec.DecodeError, UnicodeDecodeError):
-                raise self._line_error(lines, begin) from None
+                records = self._line_by_line(lines, begin)
             self.offset = begin = self._lines.offset
             if records:
                 return records if self._convert is None else _each(self._convert)(records)
         return []
 
-    def _line_error(self, lines: list[bytes], offset: int) -> ConnectorError:
-        """Return the error of the first line that cannot be decoded."""
+    def _line_by_line(self, lines: list[bytes], offset: int) -> list[Any]:
+        """Decode lines of which one has a NaN or an infinity, or cannot be decoded."""
+        records = []
         for line in lines:
             try:
                 if line.strip():
-                    self._decoder.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                return ConnectorError(
-                    f"{self._split.path}: the line at offset {offset} is not the JSON that was expected: {error}."
-                )
+                    records.append(self._decode(line))
+            except (msgspec.MsgspecError, ValueError) as error:
+                raise ConnectorError(
+                    f"{self._split.path}: the line at offset {offset} is not the JSON that was expected: "
+                    f"{str(error).rstrip('.')}."
+                ) from None
             offset += len(line) + 1
-        raise AssertionError("a batch of lines failed to decode, but each of its lines decodes")
+        return records
+
+    def _decode(self, line: bytes) -> Any:
+        if not any(word in line for word in _NON_FINITE):
+            return self._decoder.decode(line)
+        # Without quotes only Python's decoder reads them; with quotes, as Flink writes them, they are lenient numbers.
+        lenient = any(b'"%s"' % word in line or b'"-%s"' % word in line for word in _NON_FINITE)
+        try:
+            return msgspec.convert(json.loads(line), self._hint, strict=True, str_keys=True)
+        except msgspec.ValidationError:
+            if not lenient:
+                raise
+            return msgspec.convert(json.loads(line), self._hint, strict=False, str_keys=True)
 
     def close(self) -> None:
         self._lines.close()

@@ -98,8 +98,13 @@ class LineReader:
         self._lines, self._returned = pieces, 0
 
 
-def decode_lines(lines: list[bytes], split: FileSplit, offset: int, charset: str) -> list[str]:
-    """Decode lines that begin at `offset`, all at once, which is several times as fast as one by one."""
+def decode_lines(
+    lines: list[bytes], split: FileSplit, offset: int, charset: str, keep_returns: bool = False
+) -> list[str]:
+    """Decode lines that begin at `offset`, all at once, which is several times as fast as one by one.
+
+    With `keep_returns` a carriage return before the newline stays: it may be part of a quoted cell.
+    """
     if not has_newline_bytes(charset):
         charset = "utf-8"  # the stream has recoded it
     elif charset == "utf-8-sig":
@@ -111,6 +116,6 @@ def decode_lines(lines: list[bytes], split: FileSplit, offset: int, charset: str
     except UnicodeDecodeError as error:
         raise undecodable(split.path, charset, offset + error.start) from None
     decoded = text.split("\n")
-    if "\r" in text:
+    if "\r" in text and not keep_returns:
         decoded = [line[:-1] if line.endswith("\r") else line for line in decoded]
     return decoded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -19,13 +20,54 @@ class FoundFile(NamedTuple):
     changed_ns: int
 
 
-def list_files(paths: Iterable[str]) -> list[FoundFile]:
-    """Return the files at and below these paths, sorted by path. Skips hidden and empty files, follows links."""
+def list_files(paths: Iterable[str], may_be_none: bool = False) -> list[FoundFile]:
+    """Return the files at and below these paths, sorted by path. Skips hidden and empty files, follows links.
+
+    A path with `*`, `?` or `[...]` is a pattern, unless a file has this very name; `**` is any number of directories.
+    With `may_be_none` a pattern may match nothing yet.
+    """
     found: dict[str, FoundFile] = {}
     for path in paths:
-        for file in _files_at(path):
+        for file in _files_matching(path, may_be_none) if is_pattern(path) else _files_at(path):
             found[file.path] = file
     return [found[path] for path in sorted(found)]
+
+
+def is_pattern(path: str) -> bool:
+    """Return whether a path stands for all files that match it.
+
+    >>> is_pattern("/data/*.csv"), is_pattern("/data/orders.csv")
+    (True, False)
+    """
+    return glob.has_magic(path) and not os.path.lexists(path)
+
+
+def _files_matching(pattern: str, may_be_none: bool) -> Iterator[FoundFile]:
+    fixed = _fixed_part(pattern)
+    matched = False
+    for path in glob.iglob(pattern, recursive=True):
+        if any(is_hidden(name) for name in os.path.relpath(path, fixed).split(os.sep)):
+            continue
+        matched = True
+        try:
+            yield from _files_at(path)
+        except ConnectorError:
+            if os.path.lexists(path):
+                raise  # else it was removed during the listing
+    if not matched and not may_be_none:
+        raise ConnectorError(f"No file or directory matches {pattern}: make one, or correct the source's path.")
+
+
+def _fixed_part(pattern: str) -> str:
+    """Return the directories in front of the first one with a wildcard: they may be hidden.
+
+    >>> _fixed_part("/data/_raw/2024-*/*.csv")
+    '/data/_raw'
+    """
+    folder = pattern
+    while glob.has_magic(folder):
+        folder = os.path.dirname(folder)
+    return folder
 
 
 def _files_at(path: str) -> Iterator[FoundFile]:

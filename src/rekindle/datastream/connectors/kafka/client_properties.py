@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import logging
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -25,6 +26,23 @@ _HIDDEN = "******"
 #: Java's consumer and sink names that the other client knows under its own: a shared dict may hold both.
 _JAVA_NAMES = frozenset(java.RENAMED) | java.WITHOUT_MEANING | frozenset(java.REFUSED) | {"buffer.memory"}
 _ALL_NAMES = BOTH | CONSUMER_ONLY | PRODUCER_ONLY | CALLBACKS | _JAVA_NAMES | java.FLINK_SOURCE_KEYS
+
+
+#: The environment variable with the brokers for programs that name others, such as PyFlink's examples.
+BROKERS_VARIABLE = "REKINDLE_KAFKA_BROKERS"
+
+
+def chosen_brokers(user: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties with the brokers of the environment variable, if it is set, in place of the program's.
+
+    >>> chosen_brokers({"bootstrap.servers": "localhost:9092", "group.id": "readers"})
+    {'bootstrap.servers': 'localhost:9092', 'group.id': 'readers'}
+    """
+    chosen = os.environ.get(BROKERS_VARIABLE)
+    if not chosen:
+        return dict(user)
+    others = {key: value for key, value in user.items() if key != "metadata.broker.list"}
+    return {**others, "bootstrap.servers": chosen}
 
 
 def consumer_properties(user: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,12 @@ from rekindle.datastream.connectors.base import (
     SourceReaderContext,
     SourceSplit,
 )
-from rekindle.datastream.connectors.kafka.client_properties import KAFKA_LOG, admin_properties, consumer_properties
+from rekindle.datastream.connectors.kafka.client_properties import (
+    KAFKA_LOG,
+    admin_properties,
+    chosen_brokers,
+    consumer_properties,
+)
 from rekindle.datastream.connectors.kafka.consumer_offsets import ConsumerOffsets, last_offsets
 from rekindle.datastream.connectors.kafka.kafka_partitions import BEGINNING, KafkaTopicPartition, partition_of
 from rekindle.datastream.connectors.kafka.kafka_reader import KafkaReader
@@ -210,7 +215,7 @@ def _subscription(topics: Any) -> TopicSubscription:
 def _settings(properties: Mapping[str, Any]) -> SourceSettings:
     if not isinstance(properties, Mapping):
         raise GraphError(f"FlinkKafkaConsumer takes a dict of properties, not {type(properties).__name__}.")
-    own = dict(properties)
+    own = chosen_brokers(properties)
     if not own.get("bootstrap.servers") and not own.get("metadata.broker.list"):
         raise GraphError("FlinkKafkaConsumer needs the property 'bootstrap.servers'.")
     consumer_properties(own), admin_properties(own)  # unknown names are refused here

@@ -6,7 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from rekindle.datastream.connectors.base import DeliveryGuarantee
-from rekindle.datastream.connectors.kafka.client_properties import confluent_kafka, producer_properties
+from rekindle.datastream.connectors.kafka.client_properties import (
+    chosen_brokers,
+    confluent_kafka,
+    producer_properties,
+)
 from rekindle.datastream.connectors.kafka.kafka_sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.kafka_writers import ProducerWriter, TransactionWriter
 from rekindle.datastream.connectors.kafka.producer_client import ProducerClient
@@ -195,7 +199,8 @@ class KafkaSinkBuilder:
                 "A Kafka sink with EXACTLY_ONCE needs set_transactional_id_prefix(): a name that no other sink on the "
                 "same brokers has, and that stays the same when the job is started again."
             )
+        servers = chosen_brokers({"bootstrap.servers": self._servers})["bootstrap.servers"]
         settings = KafkaSinkSettings(
-            self._servers, self._serializer, self._guarantee, self._prefix, dict(self._properties), self._pool_size
+            servers, self._serializer, self._guarantee, self._prefix, dict(self._properties), self._pool_size
         )
         return ExactlyOnceKafkaSink(settings) if exactly_once else KafkaSink(settings)

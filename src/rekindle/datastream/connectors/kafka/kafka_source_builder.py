@@ -8,7 +8,11 @@ from typing import Any
 
 from rekindle.common.serialization import DeserializationSchema
 from rekindle.datastream.connectors.base import Boundedness
-from rekindle.datastream.connectors.kafka.client_properties import admin_properties, consumer_properties
+from rekindle.datastream.connectors.kafka.client_properties import (
+    admin_properties,
+    chosen_brokers,
+    consumer_properties,
+)
 from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition
 from rekindle.datastream.connectors.kafka.kafka_record import KafkaRecordDeserializationSchema
 from rekindle.datastream.connectors.kafka.kafka_source import KafkaSource
@@ -185,7 +189,7 @@ class KafkaSourceBuilder:
             raise GraphError("A KafkaSource that commits offsets, or begins at committed ones, needs set_group_id().")
 
     def _settings(self) -> SourceSettings:
-        properties = dict(self._properties)
+        properties = chosen_brokers(self._properties)
         consumer_properties(properties), admin_properties(properties)  # unknown names are refused here
         return SourceSettings(
             properties,

@@ -132,19 +132,17 @@ class PartLoader:
         if any(adopts(self._state.spec, part) for part in parts):
             loaded.adopted.append(group)
         places = sorted(merged)
-        # Bound to C functions: millions of entries go through here.
-        places_there = map(self._state.prefix(group).__add__, places)
         held = map(merged.__getitem__, places)
         if isinstance(self._state, StoredMaps):
-            return _map_entries(places_there, held)
+            return _map_entries(places, held)
         if isinstance(self._state, StoredLists):
-            return _list_entries(places_there, held)
-        return zip(places_there, map(b"".join, held), strict=True)
+            return _list_entries(places, held)
+        return zip(places, held, strict=True)
 
-    def _merged(self, group: int, parts: list[StatePart]) -> dict[bytes, tuple[Element, Any]]:
-        """Canonical key -> (the key's element, what is held)."""
-        spec = self._state.spec
-        merged: dict[bytes, tuple[Element, Any]] = {}
+    def _merged(self, group: int, parts: list[StatePart]) -> dict[bytes, Any]:
+        """Where an entry lies -> the entry, or for maps and lists (the key's element, what is held)."""
+        spec, prefix = self._state.spec, self._state.prefix(group)
+        merged: dict[bytes, Any] = {}
         apply = {StateKind.LIST: self._lists, StateKind.MAP: self._maps}.get(spec.kind, self._values)
         for part in parts:
             check_kind(spec, part)
@@ -155,7 +153,7 @@ class PartLoader:
                 self._check_readable(part)
                 keys = self._key_codec.decode_all(part.keys)
                 elements = self._state.keys.cut(part.keys) if is_known else self._state.keys.pieces(keys)
-                apply(part, elements, canonical_all(keys), merged)
+                apply(part, elements, canonical_all(keys, prefix), merged)
             except UNREADABLE as error:
                 raise unreadable(spec, part, error) from error
             self._check_key_groups(group, keys)
@@ -175,10 +173,11 @@ class PartLoader:
 
     def _values(self, part: StatePart, keys: Keys, places: list[bytes], merged: dict[bytes, Any]) -> None:
         elements = self._state.elements.cut(part.operations)
-        merged.update(zip(places, zip(keys, elements, strict=True), strict=True))
+        # Bound to C functions: millions of entries go through here.
+        merged.update(zip(places, map(b"".join, zip(keys, elements, strict=True)), strict=True))
         if len(NIL) in set(map(len, elements)):
-            for place in set(places):  # a key may stand in a part several times: the last value counts
-                _, element = merged[place]
+            last = dict(zip(places, elements, strict=True))  # a key may stand in a part several times
+            for place, element in last.items():
                 if len(element) == len(NIL) and bytes(element) == NIL:
                     del merged[place]
 

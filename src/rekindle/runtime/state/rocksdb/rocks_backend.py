@@ -123,14 +123,17 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
     def read_rows(self, keys: Sequence[Any]) -> list[Row]:
         """Read the rows of keys from the database."""
         states = list(self._states.values())
-        blank = [None] * (2 * len(states))
         groups, places = self._owned_groups(keys), canonical_all(keys)
-        rows: list[Row] = [[key, ~group, *blank] for key, group in zip(owned_keys(keys), groups, strict=True)]
-        wanted = [
-            prefix + place for state in states for prefix, place in zip(map(state.prefix, groups), places, strict=True)
-        ]
-        found = self.database.get_many(wanted)
+        found = self.database.get_many([wanted for state in states for wanted in state.places_of(groups, places)])
         self._cache.note_sizes(found, len(keys))
+        if len(states) == 1 and isinstance(states[0], StoredValues) and None not in found:
+            # The most frequent case: one state, and every key has a value.
+            values = states[0].values(found)  # type: ignore[arg-type]
+            return [
+                [key, group, value, None] for key, group, value in zip(owned_keys(keys), groups, values, strict=True)
+            ]
+        blank = [None] * (2 * len(states))  # added, and not unpacked: a list is then no longer than it must be
+        rows: list[Row] = [[key, ~group] + blank for key, group in zip(owned_keys(keys), groups, strict=True)]  # noqa: RUF005
         for number, state in enumerate(states):
             self._fill(state, rows, found[number * len(rows) : (number + 1) * len(rows)])
         return rows
@@ -340,6 +343,10 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         values = max(self._cache.least_rows, self._cache.lend(_INDEX_SHARE) // VALUE_BYTES)
         return StoredIndex(self.database, prefix, value_codec_for(None, allow_pickle=False), values)
 
+    def registered(self) -> Iterator[tuple[StateSpec, int]]:
+        """The registered states, each with its column."""
+        return ((state.spec, state.place) for state in self._states.values())
+
     def list_handle(self, column: int) -> RocksListState:
         """The handle of a list state over a column."""
         return RocksListState(self, column)
@@ -379,7 +386,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         groups = sorted({*whole, *self.log.bound_sealed(since_completed_id)})
         rewritten = self._scanned(groups) if groups else []
         segments = self.log.cut(snapshot_id, self._captured())
-        self.generation = ChangeSet()
+        self._begin_generation()
         return LoggedDelta(segments, rewritten)
 
     def snapshot_whole(self, snapshot_id: int) -> list[GroupCapture]:
@@ -388,8 +395,13 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         if self._tracks:
             self.log.bound_sealed(None)
             self.log.cut(snapshot_id, self._captured())
-            self.generation = ChangeSet()
+            self._begin_generation()
         return captured
+
+    def _begin_generation(self) -> None:
+        """Let marks of now mean nothing but that the database does not have the value."""
+        self.generation.plain.clear()  # unwritten rows keep the generation, which would keep rows that leave the cache
+        self.generation = ChangeSet()
 
     def snapshot_aside(self, snapshot_id: int) -> list[GroupCapture]:
         """Capture everything, for a snapshot that is no base of others (a savepoint): the next delta ignores it."""
@@ -431,7 +443,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
     def forget_changes(self) -> None:
         """Drop the collected changes: no snapshot will ask for them."""
         self.log.forget()
-        self.generation = ChangeSet()
+        self._begin_generation()
 
     def restore(self, parts: Iterable[tuple[int, bytes]]) -> None:
         """Take (key group, part): for each key group the full part first, then its deltas in order.

@@ -15,13 +15,14 @@ from typing import Any, Final, Protocol
 from rekindle.runtime.state.change_tracking import Row
 
 #: A row's objects beside its encoded bytes: the list, the key, the values' headers, its place in a dict.
-_ROW_BYTES: Final = 420
+_ROW_BYTES: Final = 300
 _BYTES_PER_ENCODED: Final = 2
 _LEAST_ROWS: Final = 1 << 10
 #: The mean size of a row follows about so many rows.
 _SIZED_ROWS: Final = 1 << 12
-#: So many rows leave at once: enough for a batch of writes, few enough for their encoded forms to be small.
-_LEAVING_ROWS: Final = 1 << 10
+#: At most so many rows leave at once, and an eighth of the cache: enough for a batch of sorted writes, few enough for
+#: their encoded forms to be small.
+_LEAVING_ROWS: Final = 1 << 12
 #: The most of the cache that old rows take that were asked for again.
 _AGAIN_SHARE: Final = 0.6
 
@@ -82,12 +83,23 @@ class RowCache:
         if len(front) + len(missing) > self._half:
             self._age()
             missing = wanted
-        recalled = {key: row for key in missing if (row := self._recalled(key)) is not None}
-        front.update(recalled)
-        unread = [key for key in missing if key not in recalled][: self._half]
+        unread = self._recall_all(missing)[: self._half]
         if unread:
             front.update(zip(unread, self._source.read_rows(unread), strict=True))
         self._bound()
+
+    def _recall_all(self, keys: Iterable[Any]) -> list[Any]:
+        """Make the old rows of keys young; return the keys that have none."""
+        front, once, again, proven = self.front, self._once, self._again, self._proven
+        unread = []
+        for key in keys:
+            row = again.pop(key, None) or once.pop(key, None)
+            if row is None:
+                unread.append(key)
+            else:
+                front[key] = row
+                proven.add(key)
+        return unread
 
     def _recalled(self, key: Any) -> Row | None:
         """The row of a key from the old ones."""
@@ -110,7 +122,7 @@ class RowCache:
     def _bound(self) -> None:
         """Let as many old rows leave as there are too many."""
         while (above := len(self) - 2 * self._half) > 0:
-            if not self._leave(min(_LEAVING_ROWS, max(above, self._half // 8))):
+            if not self._leave(min(max(above, self._half // 8), self._half // 4 + 1, _LEAVING_ROWS)):
                 return  # a batch is larger than the cache: its rows leave when they are old
 
     def _leave(self, most: int) -> int:

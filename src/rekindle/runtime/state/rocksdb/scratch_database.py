@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +25,8 @@ Entries = Iterable[tuple[bytes, bytes]]
 _STALLED: Final = "Write stall"
 _entry_key = itemgetter(0)
 _STALL_PAUSE_S: Final = 0.02
-_BLOCK_BYTES: Final = 8 << 10
+#: A read from the page cache copies a block whole; smaller ones make the index larger than what it saves.
+_BLOCK_BYTES: Final = 4 << 10
 _METADATA_BLOCK_BYTES: Final = 4 << 10
 _BLOOM_BITS: Final = 10
 _LIVE_BYTES: Final = ("rocksdb.estimate-live-data-size", "rocksdb.cur-size-all-mem-tables")
@@ -33,6 +35,10 @@ _FILES_AT_ONCE: Final = 64
 #: Fewer bytes than this are cheaper to write than to ingest as a file.
 _FILE_BYTES: Final = 128 << 10
 _LEVEL_BUFFERS: Final = 16
+#: Ingested files are read back into the page cache while they are such a part of the memory that is available.
+_CACHED_SHARE: Final = 4
+#: Linux reads no more for one request than what a device reads ahead.
+_ADVISED_BYTES: Final = 128 << 10
 _MISSING: Final = (
     "State backend 'rocksdb' needs the package rocksdict, which is not installed: run pip install 'rekindle[rocksdb]', "
     "or leave out state.backend.type."
@@ -48,6 +54,26 @@ def _first_bytes(entries: Iterator[tuple[bytes, bytes]], size: int) -> list[tupl
         if size <= 0:
             break
     return taken
+
+
+def _available_bytes() -> int:
+    """The memory that programs could still get, the page cache included; 0 if the system does not tell."""
+    with suppress(OSError), open("/proc/meminfo") as lines:
+        for line in lines:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) << 10
+    return 0
+
+
+def _read_ahead(file: str) -> None:
+    """Ask the system to read a file into its page cache, without waiting for it."""
+    with suppress(OSError):
+        opened = os.open(file, os.O_RDONLY)
+        try:
+            for begin in range(0, os.fstat(opened).st_size, _ADVISED_BYTES):
+                os.posix_fadvise(opened, begin, _ADVISED_BYTES, os.POSIX_FADV_WILLNEED)
+        finally:
+            os.close(opened)
 
 
 def rocksdict() -> Any:
@@ -66,6 +92,7 @@ class ScratchDatabase:
         self._package = rocksdict()
         self._folder = folder / f"rocksdb-{uuid4().hex[:12]}"
         self._files = self._folder / "ingest"
+        self._ingested_bytes = 0
         self._writing = self._package.WriteOptions()
         self._writing.disable_wal = True
         # A stalled write would hold the interpreter's lock, and heartbeats with it: rather pause in Python.
@@ -221,6 +248,7 @@ class ScratchDatabase:
         return count
 
     def _take_files(self, files: list[str]) -> None:
+        self._cache_pages(files)
         try:
             if files:
                 self._database.ingest_external_file(files, self._moving())
@@ -229,6 +257,17 @@ class ScratchDatabase:
         for file in files:
             Path(file).unlink(missing_ok=True)
         files.clear()
+
+    def _cache_pages(self, files: list[str]) -> None:
+        """Undo that RocksDB drops the pages of a file that it wrote for ingestion, unless memory is scarce.
+
+        A read from the disk takes three times the processor time of one from the page cache, and a hundred times the
+        clock's.
+        """
+        self._ingested_bytes += sum(os.path.getsize(file) for file in files)
+        if self._ingested_bytes * _CACHED_SHARE < _available_bytes():
+            for file in files:
+                _read_ahead(file)
 
     def _moving(self) -> Any:
         options = self._package.IngestExternalFileOptions()

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from operator import itemgetter
+from operator import add, itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +23,7 @@ from rekindle.runtime.state.spec import Codec, StateSpec
 
 _SCANNED_ENTRIES: Final = 1024
 _row_key = itemgetter(ROW_KEY)
+_row_group = itemgetter(ROW_GROUP)
 
 
 def packed(first: Element, second: Element) -> bytes:
@@ -75,9 +76,11 @@ class StoredState(ABC):
 
     def entry_keys(self, rows: Sequence[Row]) -> list[bytes]:
         """Where the entries of rows that have a value lie."""
-        prefixes = self._prefixes
-        places = canonical_all(list(map(_row_key, rows)))
-        return [prefixes[row[ROW_GROUP]] + place for row, place in zip(rows, places, strict=True)]
+        return self.places_of(map(_row_group, rows), canonical_all(list(map(_row_key, rows))))
+
+    def places_of(self, groups: Iterable[int], places: Iterable[bytes]) -> list[bytes]:
+        """Where the entries of keys lie, by their key groups and canonical bytes."""
+        return list(map(add, map(self._prefixes.__getitem__, groups), places))
 
     def part(self, keys: Sequence[Element], operations: msgspec.Raw) -> StatePart:
         """A part of operations."""
@@ -117,7 +120,11 @@ class StoredValues(StoredState):
     """A value-like state: one entry per key, with the key and the value."""
 
     def read(self, found: Sequence[tuple[Row, bytes]]) -> list[Any]:
-        return self.elements.values(unpacked([data for _, data in found])[1])
+        return self.values([data for _, data in found])
+
+    def values(self, entries: Sequence[bytes]) -> list[Any]:
+        """The values of entries."""
+        return self.elements.values(unpacked(entries)[1])
 
     def write(self, rows: Sequence[Row], logs: Segment | None, generation: ChangeSet) -> list[Write]:
         if logs is None:
@@ -135,8 +142,8 @@ class StoredValues(StoredState):
         values = self.elements.pieces(held)
         if logs is not None:
             self._log(logs, rows, keys, values)
-        entries: Iterable[bytes | None] = map(packed, keys, values)
-        if None in held:
+        entries: Iterable[bytes | None] = map(b"".join, zip(keys, values, strict=True))
+        if type(None) in set(map(type, held)):
             entries = (entry if value is not None else None for entry, value in zip(entries, held, strict=True))
         return list(zip(self.entry_keys(rows), entries, strict=True))
 

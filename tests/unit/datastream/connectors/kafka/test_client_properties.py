@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
+from rekindle.common import SimpleStringSchema
+from rekindle.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
 from rekindle.datastream.connectors.kafka.client_properties import (
+    BROKERS_VARIABLE,
     admin_properties,
+    chosen_brokers,
     consumer_properties,
     masked,
     producer_properties,
@@ -104,3 +108,19 @@ def test_secrets_are_masked(name: str) -> None:
         "ssl.ca.location": "/ca.pem",
         "sasl.oauthbearer.token.endpoint.url": "u",
     }
+
+
+def test_an_environment_variable_names_the_brokers_for_a_program_that_names_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    named = {"bootstrap.servers": "localhost:9092", "group.id": "readers"}
+    source = KafkaSource.builder().set_properties(named).set_topics("t")
+    source.set_value_only_deserializer(SimpleStringSchema())
+    serializer = KafkaRecordSerializationSchema.builder().set_topic("t")
+    serializer.set_value_serialization_schema(SimpleStringSchema())
+    sink = KafkaSink.builder().set_bootstrap_servers("localhost:9092").set_record_serializer(serializer.build())
+    assert "localhost:9092" in repr(sink.build()._settings)
+    monkeypatch.setenv(BROKERS_VARIABLE, "broker:1234")
+    assert chosen_brokers({"metadata.broker.list": "localhost:9092"}) == {"bootstrap.servers": "broker:1234"}
+    assert source._settings().properties == {"bootstrap.servers": "broker:1234", "group.id": "readers"}
+    assert "broker:1234" in repr(sink.build()._settings)

@@ -1,0 +1,60 @@
+"""How commands end: their exit codes, and the errors that are one sentence for a person."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from rekindle.errors import (
+    CheckpointNotFoundError,
+    ConfigurationError,
+    JavaMissingError,
+    MissingFileError,
+    RekindleError,
+)
+
+
+class ExitCode(IntEnum):
+    """What the exit code of a command tells (docs/guide/command_line.md)."""
+
+    DONE = 0
+    #: The job, the program or the request failed; a check found something.
+    FAILED = 1
+    #: The command line or a setting cannot be used.
+    USAGE = 2
+    #: There is no such job, checkpoint, operator or file.
+    NOT_FOUND = 3
+    #: The driver does not answer, or refuses.
+    UNREACHABLE = 4
+    #: Something has to be installed first.
+    MISSING = 5
+    #: A replayed task went through all of its recorded input.
+    DID_NOT_FAIL = 6
+    INTERRUPTED = 130
+
+
+class CommandError(RekindleError):
+    """A command cannot go on: one sentence, and the exit code."""
+
+    def __init__(self, sentence: str, code: ExitCode = ExitCode.FAILED) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+def exit_code_of(error: BaseException) -> ExitCode:
+    """The exit code that an error ends a command with.
+
+    >>> exit_code_of(ConfigurationError("...")).name, exit_code_of(ValueError()).name
+    ('USAGE', 'FAILED')
+    """
+    match error:
+        case CommandError():
+            return error.code
+        case ConfigurationError():
+            return ExitCode.USAGE
+        case CheckpointNotFoundError() | MissingFileError():
+            return ExitCode.NOT_FOUND
+        case JavaMissingError():
+            return ExitCode.MISSING
+        case KeyboardInterrupt():
+            return ExitCode.INTERRUPTED
+    return ExitCode.FAILED

@@ -1,0 +1,40 @@
+"""`TypeHint`: a type hint in the form of Flink's Java texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rekindle.common.type_system.type_information import TypeInformation, coerce
+
+
+class TypeHint:
+    """A type hint for `TypeInformation.of`: Java's `new TypeHint<Tuple2<String, Long>>(){}` in Python's spelling.
+
+    >>> TypeInformation.of(TypeHint[tuple[str, int]])
+    Tuple<String, Long>
+    >>> TypeHint(list[float]).get_type_info()
+    List<Double>
+    """
+
+    def __init__(self, hint: Any) -> None:
+        self._type_info = coerce(hint)
+
+    def __class_getitem__(cls, hint: Any) -> TypeHint:
+        return cls(hint)
+
+    def __call__(self) -> TypeHint:
+        """The hint itself: `TypeHint[str]()` is written as in Java."""
+        return self
+
+    def get_type_info(self) -> TypeInformation:
+        """The type."""
+        return self._type_info
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TypeHint) and self._type_info == other._type_info
+
+    def __hash__(self) -> int:
+        return hash(self._type_info)
+
+    def __repr__(self) -> str:
+        return f"TypeHint[{self._type_info!r}]"

@@ -1,0 +1,1 @@
+"""PyFlink's package `pyflink.util`."""

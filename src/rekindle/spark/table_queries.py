@@ -1,0 +1,206 @@
+"""Runs the queries of `rekindle.table`: names become temporary views of a Spark session of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Row as SparkRow
+from pyspark.sql import functions as sf
+from pyspark.sql import types as st
+
+from rekindle.common.configuration import Configuration
+from rekindle.common.data_types import DataType, DataTypes, RowField, RowType, data_type_of
+from rekindle.common.types import Row, make_row
+from rekindle.datastream.transformations import Program
+from rekindle.errors import GraphError
+from rekindle.spark.dataframe_types import type_of
+from rekindle.spark.shared_session import lease_session
+from rekindle.table.udf import QueryFunction, rows_of
+from rekindle.table.views import (
+    ElementsView,
+    FilesView,
+    Query,
+    QueryView,
+    StreamView,
+    View,
+    check_bounded,
+)
+
+#: Runs a bounded program and returns its records as a DataFrame of a session.
+CollectStream = Callable[[Program, SparkSession], DataFrame]
+
+
+class TableQueries:
+    """Implements `rekindle.table.views.QueryEngine`."""
+
+    def __init__(self, configuration: Configuration, collect: CollectStream) -> None:
+        self._configuration = configuration
+        self._collect = collect
+        self._session: SparkSession | None = None
+        self._kept: dict[View, DataFrame] = {}  # streams are collected once
+        self._lock = threading.RLock()
+
+    def frame(self, query: Query) -> DataFrame:
+        """Return the query's DataFrame. The streams that it reads are collected now."""
+        return self._analysed(query, self._frame_of)
+
+    def columns(self, query: Query) -> RowType:
+        """Return the query's columns: it is analysed over views without rows."""
+        return _row_type(self._analysed(query, self._empty_frame_of).schema)
+
+    def rows(self, frame: DataFrame) -> list[tuple[Any, ...]]:
+        """Return the rows of a DataFrame."""
+        with _sentences():
+            return [tuple(map(_stream_value, row)) for row in frame.collect()]
+
+    def write_files(self, frame: DataFrame, path: str, format: str, options: Mapping[str, str]) -> None:
+        """Add a DataFrame's rows to the files of a directory."""
+        wanted = {key: value for key, value in options.items() if key != "mode"}
+        with _sentences():
+            frame.write.mode("append").format(format).options(**wanted).save(path)
+
+    def explain(self, query: Query) -> str:
+        """Return Spark's plan of the query."""
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            self._analysed(query, self._empty_frame_of).explain("extended")
+        return text.getvalue()
+
+    # -- views --------------------------------------------------------------------------------------------------------
+
+    def _spark(self) -> SparkSession:
+        if self._session is None:
+            # Of the same context, but with views and functions of its own.
+            self._session = lease_session(self._configuration).spark.newSession()
+        return self._session
+
+    def _analysed(self, query: Query, frame_of: Callable[[View], DataFrame]) -> DataFrame:
+        with self._lock, _sentences():
+            spark = self._spark()
+            # All of them first: a view may be a query, whose names are registered here too.
+            frames = {name: frame_of(view) for name, view in query.views.items()}
+            for name, frame in frames.items():
+                frame.createOrReplaceTempView(name)
+            for function in query.functions.values():
+                _register(spark, function)
+            return spark.sql(query.sql)
+
+    def _frame_of(self, view: View) -> DataFrame:
+        spark = self._spark()
+        match view:
+            case QueryView(query):
+                return self.frame(query)
+            case StreamView(program, row_type):
+                if view not in self._kept:
+                    check_bounded(program)
+                    self._kept[view] = self._collect(program, spark).selectExpr(*map(_cast, row_type))
+                return self._kept[view]
+            case ElementsView(rows, row_type):
+                return spark.createDataFrame([_spark_value(row) for row in rows], _ddl(row_type))
+            case FilesView(path, format, row_type, options):
+                return spark.read.format(format).schema(_ddl(row_type)).options(**options).load(path)
+
+    def _empty_frame_of(self, view: View) -> DataFrame:
+        if isinstance(view, QueryView):
+            return self._analysed(view.query, self._empty_frame_of)
+        return self._spark().createDataFrame([], _ddl(view.row_type))
+
+
+def _cast(field: RowField) -> str:
+    return f"CAST(`{field.name}` AS {field.data_type.spark_name()}) AS `{field.name}`"
+
+
+def _ddl(row_type: RowType) -> str:
+    return ", ".join(f"`{field.name}` {field.data_type.spark_name()}" for field in row_type)
+
+
+# -- functions --------------------------------------------------------------------------------------------------------
+
+
+def _register(spark: SparkSession, function: QueryFunction) -> None:
+    if function.is_table_function:
+        fields = ", ".join(f"`{field.name}`: {field.data_type.spark_name()}" for field in function.row_type)
+        made = sf.udf(TableCall(function.function()), f"ARRAY<STRUCT<{fields}>>", useArrow=False)
+    else:
+        result = function.row_type if isinstance(function.result_type, RowType) else function.result_type
+        made = sf.udf(ScalarCall(function.function()), result.spark_name(), useArrow=False)
+    spark.udf.register(function.name, made if function.deterministic else made.asNondeterministic())
+
+
+class ScalarCall:
+    """Calls a function in Spark's Python worker, with the values that streams have."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return _spark_value(self._function(*map(_stream_value, arguments)))
+
+
+class TableCall:
+    """Calls a table function in Spark's Python worker: its rows are an array, which SQL's `inline` makes rows of."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *arguments: Any) -> list[Any]:
+        return [_spark_value(row) for row in rows_of(self._function(*map(_stream_value, arguments)))]
+
+
+# -- values and types -------------------------------------------------------------------------------------------------
+
+
+def _stream_value(value: Any) -> Any:
+    if isinstance(value, SparkRow):
+        return make_row(list(value.__fields__), list(map(_stream_value, value)))
+    if isinstance(value, list):
+        return list(map(_stream_value, value))
+    if isinstance(value, dict):
+        return {_stream_value(key): _stream_value(each) for key, each in value.items()}
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def _spark_value(value: Any) -> Any:
+    if isinstance(value, Row | tuple):
+        return tuple(map(_spark_value, value))
+    if isinstance(value, list):
+        return list(map(_spark_value, value))
+    if isinstance(value, dict):
+        return {_spark_value(key): _spark_value(each) for key, each in value.items()}
+    return value
+
+
+def _row_type(schema: st.StructType) -> RowType:
+    return RowType([RowField(field.name, _data_type(field.dataType, field.name)) for field in schema.fields])
+
+
+def _data_type(spark_type: st.DataType, name: str) -> DataType:
+    if isinstance(spark_type, st.DecimalType):
+        return DataTypes.DECIMAL(spark_type.precision, spark_type.scale)
+    if isinstance(spark_type, st.NullType):
+        return DataTypes.NULL()
+    if isinstance(spark_type, st.TimestampType):
+        return DataTypes.TIMESTAMP_LTZ(6)
+    return data_type_of(type_of(spark_type, name))
+
+
+@contextlib.contextmanager
+def _sentences() -> Iterator[None]:
+    """Turn an error of Spark about a query into one sentence."""
+    try:
+        yield
+    except (AnalysisException, ParseException) as error:
+        raise GraphError(f"Spark, which runs the queries of tables, refuses this one: {_first(error)}") from None
+    except PySparkException as error:
+        raise GraphError(f"Spark, which runs the queries of tables, could not run this one: {_first(error)}") from error
+
+
+def _first(error: PySparkException) -> str:
+    lines: Sequence[str] = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,125 @@
+"""Small habits of PyFlink that programs rely on: list keys, keyed collecting, its sentences, its special methods."""
+
+from __future__ import annotations
+
+import pytest
+
+from rekindle.common import Configuration, Row, Types
+from rekindle.common.serialization import RowFieldExtractorSchema
+from rekindle.common.typeinfo import TypeHint, TypeInformation
+from rekindle.datastream import (
+    EmbeddedRocksDBStateBackend,
+    FileSystemCheckpointStorage,
+    HashMapStateBackend,
+    JobManagerCheckpointStorage,
+    KeySelector,
+    MapFunction,
+    StreamExecutionEnvironment,
+)
+from rekindle.datastream.slot_sharing_group import MemorySize
+from rekindle.errors import ConfigurationError, GraphError, TypeMismatchError
+from rekindle.testing import InProcessJob
+
+
+def environment(**settings: str) -> StreamExecutionEnvironment:
+    configuration = Configuration.from_dict({key.replace("_", "."): value for key, value in settings.items()})
+    return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
+
+
+class ByBoth(KeySelector):
+    def get_key(self, value):
+        return [value[0], [value[1]]]
+
+
+@pytest.mark.parametrize("selector", [lambda pair: [pair[0], [pair[1]]], ByBoth()])
+def test_a_list_is_a_key(selector) -> None:
+    pairs = environment().from_collection([("a", 1), ("a", 1), ("b", 1)])
+    counted = pairs.map(lambda pair: (*pair, 1)).key_by(selector).reduce(lambda x, y: (x[0], x[1], x[2] + y[2]))
+    assert sorted(InProcessJob.of(counted).run()) == [("a", 1, 1), ("a", 1, 2), ("b", 1, 1)]
+
+
+def test_a_list_key_of_a_declared_type_is_a_key() -> None:
+    records = environment().from_collection([([1, 2], 1), ([1, 2], 2)])
+    summed = records.key_by(lambda record: record[0], key_type=Types.LIST(Types.INT())).sum(1)
+    assert [record[1] for record in InProcessJob.of(summed).run()] == [1, 3]
+
+
+def test_collecting_a_keyed_stream_gives_keys_and_records() -> None:
+    pairs = environment().from_collection([("a", 1), ("b", 2)], Types.TUPLE([Types.STRING(), Types.INT()]))
+    rows = InProcessJob.of(pairs.key_by(lambda pair: pair[0], Types.STRING())._with_keys()).run()
+    assert rows == [Row(f0="a", f1=("a", 1)), Row(f0="b", f1=("b", 2))]
+
+
+def test_refusals_begin_with_pyflinks_sentences() -> None:
+    keyed = environment().from_collection([("a", 1)]).key_by(lambda pair: pair[0])
+    for call, sentence in (
+        (lambda: keyed.name("x"), r"Set name for KeyedStream is not supported\."),
+        (lambda: keyed.set_parallelism(1), r"Set parallelism for KeyedStream is not supported\."),
+        (lambda: keyed.cache(), r"Cache for KeyedStream is not supported\."),
+        (lambda: keyed.shuffle(), r"Cannot override partitioning for KeyedStream\."),
+        (lambda: keyed.partition_custom(lambda k, n: 0, lambda v: v), r"Cannot override partitioning for KeyedStream"),
+    ):
+        with pytest.raises(GraphError, match=sentence):
+            call()
+    with pytest.raises(TypeMismatchError, match=r"Only Tuple DataStreams can be projected\."):
+        environment().from_collection([1], Types.INT()).project(0)
+    with pytest.raises(ValueError, match="Field index must be non-negative"):
+        RowFieldExtractorSchema(-1)
+
+
+def test_a_projection_has_flinks_name_and_works_on_a_keyed_stream() -> None:
+    pairs = environment().from_collection([("a", 1)], Types.TUPLE([Types.STRING(), Types.INT()]))
+    projected = pairs.key_by(lambda pair: pair[0]).project(1)
+    assert projected.get_name() == "Projection"
+    assert InProcessJob.of(projected).run() == [(1,)]
+
+
+def test_settings_of_ones_own_are_kept_and_readable_in_functions() -> None:
+    class Region(MapFunction):
+        def open(self, runtime_context):
+            self.region = runtime_context.get_job_parameter("acme.region", "nowhere")
+            self.unset = runtime_context.get_job_parameter("acme.unset", "nowhere")
+
+        def map(self, value):
+            return value, self.region, self.unset
+
+    stream = environment(acme_region="eu").from_collection([1]).map(Region())
+    assert InProcessJob.of(stream).run() == [(1, "eu", "nowhere")]
+
+
+@pytest.mark.parametrize("key", ["parallelism.defualt", "state.backend.rocksdb.x", "taskmanagr.memory", "rekindle.x"])
+def test_a_key_that_looks_mistyped_is_refused(key: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"knows no configuration key '{key}'"):
+        Configuration().set_string(key, "1")
+
+
+def test_special_methods_are_pyflinks() -> None:
+    assert MemorySize.of_mebi_bytes(1) <= MemorySize.of_mebi_bytes(1) <= MemorySize.of_mebi_bytes(2)
+    assert str(MemorySize.of_mebi_bytes(100)) == "100 mb"
+    assert str(HashMapStateBackend()) == "HashMapStateBackend"
+    assert str(EmbeddedRocksDBStateBackend(True)) == (
+        "EmbeddedRocksDBStateBackend{, localRocksDbDirectories=null, enableIncrementalCheckpointing=TRUE, "
+        "numberOfTransferThreads=-1, writeBatchSize=-1}"
+    )
+    assert str(JobManagerCheckpointStorage()) == (
+        "JobManagerCheckpointStorage (checkpoints to JobManager) ( maxStateSize: 5242880)"
+    )
+    assert FileSystemCheckpointStorage("file:///c/").get_checkpoint_path() == "file:///c"
+    backend = EmbeddedRocksDBStateBackend()
+    backend.set_db_storage_paths("file:///var/db/", "/data")
+    assert backend.get_db_storage_paths() == ["/var/db", "/data"]
+    for type_info, text in (
+        (Types.ROW_NAMED(["a"], [Types.STRING()]), "RowTypeInfo(a: String)"),
+        (Types.ROW([Types.INT()]), "RowTypeInfo(Integer)"),
+        (Types.TUPLE([Types.STRING(), Types.INT()]), "TupleTypeInfo(String, Integer)"),
+        (Types.LIST(Types.MAP(Types.STRING(), Types.INT())), "ListTypeInfo<MapTypeInfo<String, Integer>>"),
+        (Types.SQL_TIMESTAMP(), "TimestampTypeInfo"),
+        (Types.PICKLED_BYTE_ARRAY(), "PickledByteArrayTypeInfo"),
+    ):
+        assert str(type_info) == text
+
+
+def test_type_hints_are_written_as_the_texts_write_them() -> None:
+    assert TypeInformation.of(TypeHint[tuple[str, int]]) == Types.TUPLE([Types.STRING(), Types.LONG()])
+    assert TypeInformation.of(TypeHint[str]()) == Types.STRING()
+    assert TypeHint(list[float]).get_type_info() == Types.LIST(Types.DOUBLE())
