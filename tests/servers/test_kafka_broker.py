@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +14,10 @@ from confluent_kafka.admin import AdminClient
 
 from tests.certificates import make_files
 from tests.servers.kafka_clients import receive, send
+from tools.servers import kafka_format
+from tools.servers.fetch import fetch_jars
 from tools.servers.kafka import KafkaBroker
-from tools.servers.kafka_access import QUIET, KafkaAccess
+from tools.servers.kafka_access import JARS, QUIET, KafkaAccess
 from tools.servers.kafka_listeners import sasl_plain, tls
 from tools.servers.ports import LOOPBACK
 from tools.servers.waiting import accepts_connections
@@ -40,6 +44,17 @@ def test_messages_go_out_and_come_back(kafka: KafkaAccess, topic: Callable[..., 
     send(kafka.client(), name, range(1_000))
 
     assert receive(kafka.client(), name, 1_000) == list(range(1_000))
+
+
+def test_a_cluster_id_may_begin_with_a_dash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dashed = base64.urlsafe_b64encode(b"\xf8" * 16).decode().rstrip("=")
+    monkeypatch.setattr(kafka_format, "new_cluster_id", lambda: dashed)
+    jars = tmp_path / "jars"
+    jars.symlink_to(fetch_jars(JARS))  # beside this link lies no data folder that was formatted before
+
+    KafkaBroker(tmp_path / "broker")._prepare(jars)
+
+    assert f"cluster.id={dashed}" in (tmp_path / "broker" / "data" / "meta.properties").read_text()
 
 
 def test_topics_of_one_test_have_different_names_and_take_settings(

@@ -34,10 +34,15 @@ def write_data_folder(jars: Path, properties: Path, data: Path) -> None:
             _keep(data, kept)
 
 
+def new_cluster_id() -> str:
+    """A random id in Kafka's form: base64 of 16 bytes. It may begin with a dash, as one of 64 does."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
 def _format(jars: Path, properties: Path) -> None:
-    cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    cluster_id = new_cluster_id()
     command = java_command(jars, log_option(), heap_mb=128)
-    command += ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties)]
+    command += ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", str(properties)]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE_S, check=False)
     if answer.returncode != 0:
         raise ServerError(f"Kafka could not format its data folder: {answer.stdout}{answer.stderr}".strip())
