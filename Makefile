@@ -6,13 +6,15 @@ PY := .venv/bin/python
 # The stamp's name holds the clone's path: an environment that was copied or moved elsewhere is made anew.
 READY := .venv/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
 ARCHIVE := .cache/rekindle/made
+# Hundreds of processes of the tests import the same modules: they share compiled ones, also where the environment says no.
+unexport PYTHONDONTWRITEBYTECODE
 # Arguments for the program of the target: make test ARGS="-k word_count"
 ARGS ?=
 # The benchmark to run: make bench BENCH=large_state ARGS=--quick
 BENCH ?= keyed_count
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test long explore check format bench chaos compat servers lock clean
+.PHONY: help demo test bytecode long explore check format bench chaos compat servers lock clean
 
 help: ## this list
 	@echo "make <target> [ARGS=\"...\"] [PYTHON=/path/to/python3]"
@@ -22,8 +24,12 @@ demo: $(READY) ## a shop's order system is broken four times and loses nothing (
 	@$(PY) -m examples.demo $(ARGS)
 
 test: $(READY) ## the checks, then every test: unit and docstrings first, then those that need Spark
-	@$(MAKE) --no-print-directory --jobs 2 check $(ARCHIVE)
+	@$(MAKE) --no-print-directory --jobs 2 check $(ARCHIVE) bytecode
 	@$(PY) -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+# One process compiles the test modules: else each of four workers would, which takes a minute of both cores.
+bytecode: $(ARCHIVE)
+	@$(PY) -m pytest --collect-only -q >/dev/null 2>&1 || true
 
 long: $(READY) ## the long proofs: more kills, more crash points, more forms of a cluster than make test has (25 minutes)
 	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --long -m long $(ARGS)
