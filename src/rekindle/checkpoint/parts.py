@@ -14,7 +14,7 @@ from rekindle.checkpoint.part_formats import holds_union
 from rekindle.checkpoint.statefile import Part, PartWriter
 
 #: (key group, part). An iterator encodes each part when it is asked for it.
-GroupParts = Iterable[tuple[int, bytes]]
+GroupParts = Iterable[tuple[int, Part]]
 
 _BY_KEY_GROUP: Final = ("keyed_full", "keyed_delta", "timers", "timers_delta", "raw_keyed")
 _SINGLE: Final = ("operator_state", "source", "task", "in_flight")

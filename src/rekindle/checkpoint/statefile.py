@@ -16,7 +16,7 @@ from rekindle.errors import CheckpointError, CorruptCheckpointError, MissingFile
 #: A subtask's state up to this size is kept in the manifest, without a file.
 INLINE_BYTES: Final = 4 << 10
 # Large, so that writes are few: each waits for the interpreter's lock beside a busy thread.
-_BLOCK_BYTES: Final = 8 << 20
+_BLOCK_BYTES: Final = 2 << 20
 # Reading across a gap this small costs less than another read.
 _GAP_BYTES: Final = 64 << 10
 

@@ -19,7 +19,7 @@ from rekindle.checkpoint.committables import StoredCommittable
 from rekindle.checkpoint.compaction import Rewrites
 from rekindle.checkpoint.part_formats import SourceState, TaskState
 from rekindle.checkpoint.parts import OperatorSnapshotFutures, write_subtask
-from rekindle.checkpoint.statefile import PartWriter
+from rekindle.checkpoint.statefile import Part, PartWriter
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.datastream.functions import KeyedStateStore
 from rekindle.datastream.functions.checkpointed import StateInitializationContext, StateSnapshotContext
@@ -265,7 +265,7 @@ def _capture_keyed_state(
     captured.keyed_full, captured.keyed_delta = _encoded(delta.whole), delta.encode()
 
 
-def _encoded(groups: list[GroupCapture]) -> Iterator[tuple[int, bytes]]:
+def _encoded(groups: list[GroupCapture]) -> Iterator[tuple[int, Part]]:
     """Encode key groups one by one, and free each: captured state and its bytes need not all be in memory."""
     groups.reverse()
     while groups:

@@ -40,15 +40,18 @@ class Operations(Protocol):
 class Segment:
     """The changes between two cuts: first those of rows that left the cache, then those of the rows in it."""
 
-    def __init__(self, folder: Path, key_codec: Codec) -> None:
+    def __init__(self, folder: Path, key_codec: Codec, most_bytes: int) -> None:
+        """`most_bytes` are the most encoded operations that stay in memory once it is sealed."""
         self.snapshot_id: int | None = None
         self.bytes = 0
+        self._most_bytes = most_bytes
         self._folder = folder
         self._key_codec = key_codec
         self._waiting: dict[tuple[int, int], Operations] = {}
         self._file: GroupSpill | None = None
         self._captured: dict[int, list[CapturedState]] = {}
         self._encoded: dict[int, list[StatePart]] = {}
+        self._encoded_bytes = 0
         self._lock = threading.Lock()
 
     # -- while it is open ---------------------------------------------------------------------------------------------
@@ -126,23 +129,30 @@ class Segment:
             parts += [state.encode(self._key_codec) for state in self._captured.get(group, ())]
             if parts:
                 self._encoded.setdefault(group, []).extend(parts)
+                self._encoded_bytes += sum(len(part.keys) + len(part.operations) for part in parts)
             for key in waiting:
                 del self._waiting[key]
             self._captured.pop(group, None)
+            # An upload encodes all groups, and they stay until its snapshot completes.
+            if self._encoded_bytes > self._most_bytes:
+                self._move_encoded_to_file()
 
     def encode(self) -> int:
         """Encode what is not yet encoded; return the bytes in memory."""
         for group in self.groups():
             self._encode(group)
-        with self._lock:
-            return sum(len(part.keys) + len(part.operations) for parts in self._encoded.values() for part in parts)
+        return self._encoded_bytes
 
     def spill_encoded(self) -> None:
         """Move the encoded operations to a file."""
         with self._lock:
-            if any(self._encoded.values()):
-                self._spill_file().append((group, _encode(parts)) for group, parts in self._encoded.items())
-            self._encoded.clear()
+            self._move_encoded_to_file()
+
+    def _move_encoded_to_file(self) -> None:
+        if self._encoded:
+            self._spill_file().append((group, _encode(parts)) for group, parts in self._encoded.items())
+        self._encoded.clear()
+        self._encoded_bytes = 0
 
     @property
     def bytes_on_disk(self) -> int:
@@ -161,7 +171,7 @@ class DeltaLog:
         self._state_bytes = state_bytes
         self._sealed: list[Segment] = []
         self._forgotten: dict[int, int] = {}  # key group -> the newest snapshot whose changes were dropped
-        self.open = Segment(folder, key_codec)
+        self.open = Segment(folder, key_codec, most_bytes)
 
     def bound(self) -> None:
         """Spill the open segment if it is too large for memory."""
@@ -197,7 +207,7 @@ class DeltaLog:
             raise RekindleError(f"Snapshot {snapshot_id} was asked for after snapshot {newest}.")
         self.open.seal(snapshot_id, captured)
         self._sealed.append(self.open)
-        self.open = Segment(self._folder, self._key_codec)
+        self.open = Segment(self._folder, self._key_codec, self._most_bytes)
         return tuple(self._sealed)
 
     def completed(self, snapshot_id: int) -> None:
@@ -208,4 +218,4 @@ class DeltaLog:
     def forget(self) -> None:
         """Drop all changes."""
         self._sealed, self._forgotten = [], {}
-        self.open = Segment(self._folder, self._key_codec)
+        self.open = Segment(self._folder, self._key_codec, self._most_bytes)

@@ -15,7 +15,7 @@ class MemoryShares:
 
     >>> shares = MemoryShares.of(64 << 20)
     >>> shares.row_bytes >> 20, shares.block_cache_bytes >> 20, shares.write_buffer_bytes >> 20, shares.log_bytes >> 20
-    (36, 8, 4, 4)
+    (32, 8, 4, 4)
     """
 
     #: Decoded rows, of all operators together.
@@ -31,10 +31,13 @@ class MemoryShares:
 
     @classmethod
     def of(cls, budget_bytes: int) -> MemoryShares:
-        """Divide a budget; less than a few megabytes cannot be divided."""
+        """Divide a budget; less than a few megabytes cannot be divided.
+
+        A sixteenth is nobody's: for copies of what a batch, an upload or a compaction has in hand.
+        """
         budget = max(budget_bytes, _LEAST_BYTES)
         return cls(
-            row_bytes=budget * 9 // 16,
+            row_bytes=budget // 2,
             timer_bytes=budget // 16,
             block_cache_bytes=budget // 8,
             write_buffer_bytes=budget // 16,

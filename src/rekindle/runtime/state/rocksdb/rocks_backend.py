@@ -41,6 +41,8 @@ from rekindle.serde import value_codec_for
 StateT = TypeVar("StateT", bound=State)
 
 _DEFAULTS: Final = KeyedStateOptions()
+#: So many rows are written at once: their encoded forms are in memory beside them.
+_SAVED_ROWS: Final = 1 << 12
 _SWEPT_ROWS: Final = 256
 _INDEX_SHARE: Final = 1 / 8
 #: The open generation is rid of rows that have left the cache when they are such a part of the rows in it.
@@ -237,7 +239,9 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
     def _save(self, groups: Iterable[int] | None = None) -> None:
         """Write changed rows of these key groups, which stay in the cache."""
         wanted = None if groups is None else frozenset(groups)
-        self.write_back((row for row in self._cache.rows() if wanted is None or row[ROW_GROUP] in wanted), leave=False)
+        rows = (row for row in self._cache.rows() if wanted is None or row[ROW_GROUP] in wanted)
+        while some := list(islice(rows, _SAVED_ROWS)):
+            self.write_back(some, leave=False)
 
     # -- keys and states ----------------------------------------------------------------------------------------------
 

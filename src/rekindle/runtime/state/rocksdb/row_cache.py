@@ -14,9 +14,10 @@ from typing import Any, Final, Protocol
 
 from rekindle.runtime.state.change_tracking import Row
 
-#: A row's objects beside its encoded bytes: the list, the key, the values' headers, its place in a dict.
-_ROW_BYTES: Final = 300
-_BYTES_PER_ENCODED: Final = 2
+#: A row's objects beside its encoded bytes: the list, the key, the values' headers, its place in a dict. Measured as
+#: memory of the process: rows come and go, so that the allocator's pools are never full.
+_ROW_BYTES: Final = 400
+_BYTES_PER_ENCODED: Final = 2.5
 _LEAST_ROWS: Final = 1 << 10
 #: The mean size of a row follows about so many rows.
 _SIZED_ROWS: Final = 1 << 12
@@ -139,9 +140,16 @@ class RowCache:
         return len(keys)
 
     def note_sizes(self, encoded: Sequence[bytes | None], rows: int) -> None:
-        """Note the encoded size of some rows: it decides how many rows fit."""
-        mean = sum(len(each) for each in encoded if each is not None) / rows
-        self._encoded_bytes += (mean - self._encoded_bytes) * min(1.0, rows / _SIZED_ROWS)
+        """Note the encoded sizes of some rows, state by state: they decide how many rows fit.
+
+        A row that has no value yet, as that of a new key, will get one: it says nothing about sizes.
+        """
+        by_state = [encoded[begin : begin + rows] for begin in range(0, len(encoded), rows)]
+        known = max((rows - values.count(None) for values in by_state), default=0)
+        if not known:
+            return
+        mean = sum(len(each) for each in encoded if each is not None) / known
+        self._encoded_bytes += (mean - self._encoded_bytes) * min(1.0, known / _SIZED_ROWS)
         self._half = self._most_young_rows()
 
     def lend(self, share: float) -> int:

@@ -22,6 +22,8 @@ from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase, Wri
 from rekindle.runtime.state.spec import Codec, StateSpec
 
 _SCANNED_ENTRIES: Final = 1024
+#: The entries of a whole key group are written in parts of so many.
+_PART_ENTRIES: Final = 1 << 12
 _row_key = itemgetter(ROW_KEY)
 _row_group = itemgetter(ROW_GROUP)
 
@@ -111,6 +113,11 @@ class StoredState(ABC):
     def scanned(self, entries: Iterator[tuple[bytes, bytes]]) -> StatePart | None:
         """The whole state of a key group from its entries in the database; None if there is nothing."""
 
+    def scanned_parts(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[StatePart]:
+        """The same in one part or several, so that not all entries are in memory at once."""
+        if (part := self.scanned(entries)) is not None:
+            yield part
+
     @abstractmethod
     def scanned_keys(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[Element]:
         """The elements of the keys that have a value."""
@@ -166,6 +173,10 @@ class StoredValues(StoredState):
     def scanned(self, entries: Iterator[tuple[bytes, bytes]]) -> StatePart | None:
         keys, values = unpacked([data for _, data in entries])
         return self.part(keys, self.elements.column(values)) if keys else None
+
+    def scanned_parts(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[StatePart]:
+        while (part := self.scanned(islice(entries, _PART_ENTRIES))) is not None:
+            yield part
 
     def scanned_keys(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[Element]:
         while some := [data for _, data in islice(entries, _SCANNED_ENTRIES)]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
-from rekindle.runtime.state.keyed_state_format import GroupCapture, StatePart, encode_group
+from rekindle.checkpoint.statefile import Part
+from rekindle.runtime.state.keyed_state_format import GroupCapture, GroupPieces, StatePart, encode_group
 from rekindle.runtime.state.rocksdb.delta_log import Segment
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
 from rekindle.runtime.state.rocksdb.stored_states import StoredState
 
 _DECODED_KEYS: Final = 1024
+#: A larger part is not copied into one piece.
+_LARGE_BYTES: Final = 1 << 20
 
 
 class ScannedGroup:
@@ -31,12 +34,13 @@ class ScannedGroup:
         self._states = states
         self._carried = carried
 
-    def encode(self) -> bytes:
-        """Encode the part."""
-        scanned = (
-            state.scanned(self._database.scan(state.prefix(self.key_group), self._view)) for state in self._states
-        )
-        return encode_group([*self._carried, *(part for part in scanned if part is not None)])
+    def encode(self) -> Part:
+        """Encode the part, some entries at a time."""
+        pieces = GroupPieces(chain(self._carried, *map(self._scanned, self._states)))
+        return pieces if len(pieces) > _LARGE_BYTES else b"".join(pieces)
+
+    def _scanned(self, state: StoredState) -> Iterator[StatePart]:
+        return state.scanned_parts(self._database.scan(state.prefix(self.key_group), self._view))
 
 
 class LoggedDelta:
