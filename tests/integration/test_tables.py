@@ -55,6 +55,11 @@ def test_sql_over_a_bounded_stream_and_back_to_a_stream(
     stream = t_env.to_data_stream(counted).map(lambda row: f"{row.word}={row.total}", Types.STRING())
     with stream.execute_and_collect() as texts:
         assert sorted(texts) == ["BE=2", "TO=4"]
+    fields = t_env.to_append_stream(counted, Types.ROW([Types.STRING(), Types.LONG()]))
+    with fields.map(lambda row: row[1], Types.LONG()).execute_and_collect() as totals:
+        assert sorted(totals) == [2, 4]
+    with pytest.raises(GraphError, match="The table has 2 columns, but the type has 1"):
+        t_env.to_append_stream(counted, Types.ROW([Types.STRING()]))
     with pytest.raises(GraphError, match=r"Spark, which runs the queries of tables, refuses this one: .*nothing"):
         t_env.sql_query("SELECT nothing FROM words").execute()
     assert env._transformations == [] or all(each.kind.name != "COLLECT" for each in env._transformations)

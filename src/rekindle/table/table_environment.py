@@ -15,6 +15,7 @@ from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.common.data_types import DataType, DataTypes, RowField, RowType, data_type_of
 from rekindle.common.type_system.fields import fields_of
+from rekindle.common.type_system.inference import infer_type_info
 from rekindle.common.watermark_strategy import WatermarkStrategy
 from rekindle.datastream import find_launcher
 from rekindle.datastream.data_stream import DataStream
@@ -329,7 +330,15 @@ class StreamTableEnvironment(TableEnvironment):
         return self._stream_env.from_dataframe(self._engine().frame(table._query), source_name="Table")
 
     def to_append_stream(self, table: Table, type_info: Any) -> DataStream:
-        """Return the stream of a table's rows, as values of a type."""
+        """Return the stream of a table's rows, as values of a type, whose fields are the columns in their order."""
+        fields = fields_of(infer_type_info(type_info))
+        if fields is not None:
+            names = table._row_type().field_names()
+            if len(names) != len(fields):
+                raise GraphError(f"The table has {len(names)} columns, but the type has {len(fields)}.")
+            pairs = zip(names, fields, strict=True)
+            columns = ", ".join(f"{quoted(old)} AS {quoted(new)}" for old, (new, _) in pairs)
+            table = table._step(f"SELECT {columns} FROM \0")
         return self._stream_env.from_dataframe(
             self._engine().frame(table._query), source_name="Table", type_info=type_info
         )
