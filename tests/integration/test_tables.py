@@ -51,6 +51,8 @@ def test_sql_over_a_bounded_stream_and_back_to_a_stream(
     counted = t_env.sql_query("SELECT word, SUM(n) AS total FROM words GROUP BY word")
     assert str(counted.get_schema()) == "(\n  `word` STRING,\n  `total` BIGINT\n)"
     assert rows(counted.execute()) == [("BE", 2), ("TO", 4)]
+    frame = t_env._engine().frame(counted._query)
+    assert frame.sparkSession.conf.get("spark.sql.shuffle.partitions") == "2"  # the cores, not Spark's 200
     assert rows(t_env.execute_sql("SELECT * FROM large")) == [("BE", 2), ("TO", 3)]
     stream = t_env.to_data_stream(counted).map(lambda row: f"{row.word}={row.total}", Types.STRING())
     with stream.execute_and_collect() as texts:

@@ -38,6 +38,7 @@ from rekindle.table.views import (
     check_bounded,
 )
 
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 #: Runs a bounded program and returns its records as a DataFrame of a session.
 CollectStream = Callable[[Program, SparkSession], DataFrame]
 
@@ -82,8 +83,12 @@ class TableQueries:
 
     def _spark(self) -> SparkSession:
         if self._session is None:
-            # Of the same context, but with views and functions of its own.
+            # Of the same context, but with views, functions and settings of its own.
             self._session = lease_session(self._configuration).spark.newSession()
+            context = self._session.sparkContext
+            if not context.getConf().contains(_SHUFFLE_PARTITIONS):
+                # Spark's default of 200 becomes 200 tasks of Python when a stream reads the result.
+                self._session.conf.set(_SHUFFLE_PARTITIONS, context.defaultParallelism)
         return self._session
 
     def _analysed(self, query: Query, frame_of: Callable[[View], DataFrame]) -> DataFrame:
