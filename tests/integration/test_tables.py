@@ -148,10 +148,8 @@ def test_a_function_finds_added_files_and_groups_print_their_changes(
     assert sorted(printed["batch"]) == ["+I[BE, 1]", "+I[TO, 2]"]
 
 
-def test_what_an_endless_table_cannot_is_refused_with_the_name_of_its_stream(
-    envs: tuple[StreamExecutionEnvironment, StreamTableEnvironment],
-) -> None:
-    _, t_env = envs
+def test_what_an_endless_table_cannot_is_refused_with_the_name_of_its_stream(spark: SparkSession) -> None:
+    t_env = StreamTableEnvironment.create(environment(1))
     schema = Schema.new_builder().column("n", DataTypes.INT()).build()
     t_env.create_temporary_table("endless", TableDescriptor.for_connector("datagen").schema(schema).build())
     t_env.create_temporary_table("numbers", TableDescriptor.for_connector("print").schema(schema).build())
@@ -165,6 +163,8 @@ def test_what_an_endless_table_cannot_is_refused_with_the_name_of_its_stream(
             step.execute_insert("numbers")
     with pytest.raises(GraphError, match="The query has ROW<`word` STRING>, but the table 'numbers' has ROW<`n` INT>"):
         endless.select(as_text(col("n")).alias("word")).execute_insert("numbers")
+    stream = t_env.to_data_stream(endless.select(as_text(col("n")).alias("word")))
+    assert stream.get_type() == Types.ROW_NAMED(["word"], [Types.STRING()])
 
 
 @udf(result_type=DataTypes.STRING())
