@@ -378,3 +378,10 @@ def typed_selector(selector: Any, key_type: TypeInformation | None, record_type:
     if may_return_list(selector, key_type, record_type):
         selector = ListKeySelector(selector)
     return selector if key_type is None or key_type.shaper() is None else RowKeySelector(selector, key_type)
+
+
+def user_selector(function: Any) -> Any:
+    """Return the user's own selector if this is one around it, anything else as it is: errors speak of the user's."""
+    while isinstance(function, ListKeySelector | RowKeySelector):
+        function = function._selector
+    return function
