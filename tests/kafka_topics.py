@@ -39,6 +39,15 @@ def add_partitions(kafka: KafkaAccess, topic: str, total: int) -> None:
         assert time.monotonic() < until
 
 
+def empty_topic(kafka: KafkaAccess, name: str) -> str:
+    """Make a topic whose name a program has fixed; one that an earlier test has left is deleted."""
+    admin = AdminClient(kafka.client() | QUIET)
+    if name in admin.list_topics(timeout=DEADLINE_S).topics:
+        admin.delete_topics([name])[name].result(DEADLINE_S)
+        wait_until(lambda: name not in admin.list_topics(timeout=DEADLINE_S).topics, f"no topic {name}", DEADLINE_S)
+    return kafka.create_topic(name)
+
+
 def committed(kafka: KafkaAccess, group: str, topic: str, partition: int = 0) -> int | None:
     """The offset that a group has committed, or None; also None while the group's coordinator starts.
 

@@ -5,6 +5,7 @@ PyFlink's examples come from its wheel, three longer programs from examples/pyfl
 
 from __future__ import annotations
 
+import json
 import runpy
 import sys
 from collections.abc import Iterator
@@ -14,11 +15,17 @@ import pytest
 
 from rekindle import pyflink_names
 from rekindle.config import EPOCH_INITIAL_RECORDS, EPOCH_MAX_RECORDS
+from tests.integration.kafka.kafka_reading import messages
+from tests.kafka_topics import empty_topic
+from tests.until_enough import run_until
 from tools.compat.pyflink.environment import example_programs
-from tools.compat.pyflink.programs import PROGRAMS, RECORDED, source_of
+from tools.compat.pyflink.programs import ENDLESS, PROGRAMS, RECORDED, in_any_order, plain, source_of
+from tools.servers.kafka_access import KafkaAccess
 
 #: The first program waits for the session, and for PyFlink's wheel.
 DEADLINE_S = 600
+#: An endless program has printed enough within seconds.
+PRINTED_S = 300.0
 #: A watermark follows each epoch: with short ones, as with the pauses in this program, late events are late.
 SHORT_EPOCHS = {"own/web_sessions": 30}
 #: State of these programs lives for a second of the clock: where a busy machine takes longer, they run again.
@@ -61,6 +68,64 @@ def test_a_pyflink_program_prints_what_pyflink_prints(
         if printed == expected:
             break
     assert printed == expected
+
+
+@pytest.mark.timeout(DEADLINE_S)
+@pytest.mark.parametrize("name", ENDLESS)
+def test_an_endless_pyflink_program_prints_in_pyflinks_form(
+    spark: object, examples: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = ENDLESS[name]
+    lines = run_until(
+        source_of(name, examples), lambda lines: len(plain(lines)) >= compared.enough, PRINTED_S, monkeypatch
+    )
+    assert compared.form(plain(lines)) == (RECORDED / f"{name}.txt").read_text().splitlines()
+
+
+WORDS = [(1, "hi"), (2, "hello"), (3, "hi"), (4, "hello"), (5, "hi"), (6, "hello"), (6, "hello")]
+ROWS = [f"+I[{number},{word}]" for number, word in WORDS]
+COUNTRIES = ['{"id": 1, "country": "USA"}', '{"id": 2, "country": "Canada"}', '{"id": 3, "country": "Germany"}']
+#: By the format: the messages that the program writes, and what it prints when it reads them.
+KAFKA_PROGRAMS = {
+    "json": ([f'{{"f0":{number},"f1":"{word}"}}'.encode() for number, word in WORDS], ROWS),
+    "csv": ([f"{number},{word}\n".encode() for number, word in WORDS], ROWS),
+    "avro": ([bytes([2 * number, 2 * len(word)]) + word.encode() for number, word in WORDS], ROWS),
+    "bytearray": ([text.encode() for text in COUNTRIES], COUNTRIES),
+}
+KAFKA_SAID = ["start writing data to kafka", "start reading data from kafka"]
+
+
+@pytest.mark.parametrize("format", KAFKA_PROGRAMS)
+def test_a_kafka_program_of_pyflink_reads_what_it_has_written(
+    spark: object, examples: Path, kafka: KafkaAccess, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = empty_topic(kafka, f"test_{format}_topic")
+    monkeypatch.setenv("REKINDLE_KAFKA_BROKERS", kafka.bootstrap_servers)
+    program = examples / "datastream" / "connectors" / f"kafka_{format}_format.py"
+    written, printed = KAFKA_PROGRAMS[format]
+    expected = sorted([*KAFKA_SAID, *printed])
+    lines = run_until(program, lambda lines: len(plain(lines)) >= len(expected), PRINTED_S, monkeypatch)
+    assert in_any_order(lines) == expected
+    assert sorted(message.value() for message in messages(kafka, topic)) == sorted(written)
+
+
+def test_pyflinks_example_of_keys_in_kafka_writes_keys_and_values(
+    spark: object,
+    examples: Path,
+    kafka: KafkaAccess,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = empty_topic(kafka, "row-extractor-example")
+    monkeypatch.setenv("REKINDLE_KAFKA_BROKERS", kafka.bootstrap_servers)
+    program = examples / "datastream" / "connectors" / "kafka_row_field_extractor_example.py"
+    runpy.run_path(str(program), run_name="__main__")
+    found = [(message.key(), json.loads(message.value())["item"]) for message in messages(kafka, topic)]
+    assert sorted(found) == [
+        (b"user-001", "laptop"),
+        (b"user-001", "mouse"),
+        (b"user-002", "phone"),
+        (b"user-003", "keyboard"),
+    ]
 
 
 FAILING = """

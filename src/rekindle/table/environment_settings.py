@@ -8,7 +8,7 @@ __all__ = ["EnvironmentSettings"]
 
 
 class EnvironmentSettings:
-    """Whether queries are for streams or for batches: both read bounded tables here.
+    """Whether queries are for streams or for batches: for streams, `print` writes each change of a group's row.
 
     >>> EnvironmentSettings.in_streaming_mode().is_streaming_mode()
     True

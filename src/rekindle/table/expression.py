@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rekindle.common.data_types import DataType, NullType
 from rekindle.errors import GraphError
+from rekindle.table.computed import Computed, LiteralValue
 
 if TYPE_CHECKING:
     from rekindle.table.udf import QueryFunction
@@ -32,11 +33,17 @@ class Expression:
         *,
         is_aggregate: bool = False,
         functions: Mapping[str, QueryFunction] = _NO_FUNCTIONS,
+        computed: Computed | None = None,
+        aggregate: tuple[str, Expression] | None = None,
     ) -> None:
         self.sql = sql
         self.name = name
         self.is_aggregate = is_aggregate
         self.functions = functions
+        #: What it is without SQL; None if only SQL knows.
+        self.computed = computed
+        #: The function and its argument if the whole expression is one aggregate.
+        self.aggregate = aggregate
 
     def __repr__(self) -> str:
         return self.sql if self.name is None else f"{self.sql} AS `{self.name}`"
@@ -111,7 +118,14 @@ class Expression:
         """Return the same expression under a name."""
         if extra_names:
             raise GraphError("alias() of an expression takes one name.")
-        return Expression(self.sql, name, is_aggregate=self.is_aggregate, functions=self.functions)
+        return Expression(
+            self.sql,
+            name,
+            is_aggregate=self.is_aggregate,
+            functions=self.functions,
+            computed=self.computed,
+            aggregate=self.aggregate,
+        )
 
     def cast(self, data_type: DataType) -> Expression:
         """Return the value as another type."""
@@ -238,7 +252,10 @@ class Expression:
         return self._derived(f"{function}({', '.join([self.sql, *(part.sql for part in parts)])})", *parts)
 
     def _aggregate(self, function: str) -> Expression:
-        return Expression(f"{function}({self.sql})", None, is_aggregate=True, functions=self.functions)
+        # DISTINCT is no value of its own.
+        whole = None if self.is_aggregate or self.sql.startswith("DISTINCT ") else (function, self)
+        sql = f"{function}({self.sql})"
+        return Expression(sql, None, is_aggregate=True, functions=self.functions, aggregate=whole)
 
     def _derived(self, sql: str, *others: Expression) -> Expression:
         functions = dict(self.functions)
@@ -306,7 +323,7 @@ _METHODS = {
 
 def as_expression(value: Any) -> Expression:
     """Return an expression as it is, and a Python value as a literal."""
-    return value if isinstance(value, Expression) else Expression(literal(value))
+    return value if isinstance(value, Expression) else Expression(literal(value), computed=LiteralValue(value))
 
 
 def literal(value: Any, data_type: DataType | None = None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rekindle.common.data_types import DataType
+from rekindle.table.computed import ColumnValue, LiteralValue
 from rekindle.table.expression import Expression, as_expression, literal, quoted
 
 __all__ = [
@@ -34,12 +35,12 @@ def col(name: str) -> Expression:
     >>> col("word")
     `word` AS `word`
     """
-    return Expression(quoted(name), name) if name != "*" else Expression("*")
+    return Expression(quoted(name), name, computed=ColumnValue(name)) if name != "*" else Expression("*")
 
 
 def lit(v: Any, data_type: DataType | None = None) -> Expression:
     """Return a value."""
-    return Expression(literal(v, data_type))
+    return Expression(literal(v, data_type), computed=LiteralValue(v) if data_type is None else None)
 
 
 def call_sql(sql_expression: str) -> Expression:

@@ -30,6 +30,10 @@ def to_row(type_info: Any, names: Sequence[str]) -> Callable[[Any], Row]:
     return lambda record: make_row(wanted, [getattr(record, name) for name in own])
 
 
-def to_text(type_info: Any) -> Callable[[Any], str]:
-    """Return a function from a row to its text as the print connector writes it."""
-    return lambda row: row_text(list(row))
+def to_text(row: Row) -> str:
+    """Return the text of a row as the print connector writes it.
+
+    >>> to_text(make_row(["n"], [7]))
+    '+I[7]'
+    """
+    return row_text(list(row))

@@ -9,13 +9,14 @@ from rekindle.common.data_types import RowType
 from rekindle.errors import GraphError
 from rekindle.table.expression import Expression, as_expression, quoted
 from rekindle.table.expressions import col
+from rekindle.table.flow import Flow
+from rekindle.table.grouping import AGGREGATES, Grouping, GroupLayout
 from rekindle.table.schema import Schema
 from rekindle.table.table_result import TableResult
-from rekindle.table.udf import QueryFunction
+from rekindle.table.udf import QueryFunction, TableRows
 from rekindle.table.views import Query
 
 if TYPE_CHECKING:
-    from rekindle.datastream.data_stream import DataStream
     from rekindle.table.table_environment import TableEnvironment
 
 __all__ = ["GroupedTable", "Table"]
@@ -37,11 +38,15 @@ _BEYOND = {
 class Table:
     """A table: of a stream, of values, of a connector, or what a query makes of others."""
 
-    def __init__(self, environment: TableEnvironment, query: Query, stream: DataStream | None = None) -> None:
+    def __init__(
+        self, environment: TableEnvironment, query: Query, flow: Flow | None = None, grouping: Grouping | None = None
+    ) -> None:
         self._env = environment
         self._query = query
-        #: The stream that the table is, when no query has changed it.
-        self._stream = stream
+        #: The same rows as a stream, if it is the table of a stream and no step needs SQL.
+        self._flow = flow
+        #: What the groups were made of, if the last step has grouped the rows.
+        self._grouping = grouping
 
     def __str__(self) -> str:
         """Return a name of the table for SQL, under which it is registered."""
@@ -59,7 +64,11 @@ class Table:
 
     def select(self, *fields: Expression) -> Table:
         """Keep these columns, or what is computed of them."""
-        return self._step(f"SELECT {_columns(fields, '_c')} FROM {_INPUT}", *fields)
+        selected = self._step(f"SELECT {_columns(fields, '_c')} FROM {_INPUT}", *fields)
+        if self._flow is not None and fields and not any(_is_all(field) for field in fields):
+            named = _named(fields, "_c")
+            selected._flow = self._flow.project([name for _, name in named], [field.computed for field, _ in named])
+        return selected
 
     def add_columns(self, *fields: Expression) -> Table:
         """Add columns that are computed of others."""
@@ -130,7 +139,10 @@ class Table:
         """Make any number of rows of each, with a `udtf` that gets the row."""
         if not func.is_table_function:
             raise GraphError("flat_map() takes a function of udtf().")
-        return self._step(f"SELECT inline(`{func.name}`(struct(*))) FROM {_INPUT}", functions=[func])
+        made = self._step(f"SELECT inline(`{func.name}`(struct(*))) FROM {_INPUT}", functions=[func])
+        if self._flow is not None:
+            made._flow = self._flow.explode(func.row_type.field_names(), TableRows(func.function()))
+        return made
 
     # -- groups and joins ---------------------------------------------------------------------------------------------
 
@@ -238,7 +250,28 @@ class GroupedTable:
         """Return a row per group."""
         keys = ", ".join(key.sql for key in self._keys)
         sql = f"SELECT {_columns(fields, 'EXPR$')} FROM {_INPUT} GROUP BY {keys}"
-        return self._table._step(sql, *fields, *self._keys)
+        grouped = self._table._step(sql, *fields, *self._keys)
+        grouped._grouping = self._grouping(fields)
+        return grouped
+
+    def _grouping(self, fields: tuple[Expression, ...]) -> Grouping | None:
+        """Return what the groups are made of, if each field is a key or an aggregate that grows with each row."""
+        keys = [as_expression(key) for key in self._keys]
+        places = {key.sql: place for place, key in enumerate(keys)}
+        aggregates: list[tuple[str, Expression]] = []
+        outputs = []
+        for field in map(as_expression, fields):
+            if field.aggregate is not None and field.aggregate[0] in AGGREGATES:
+                outputs.append(len(keys) + len(aggregates))
+                aggregates.append(field.aggregate)
+            elif field.sql in places:
+                outputs.append(places[field.sql])
+            else:
+                return None
+        columns = [*keys, *(argument for _, argument in aggregates)]
+        prepared = self._table.select(*(column.alias(f"c{place}") for place, column in enumerate(columns)))
+        layout = GroupLayout(len(keys), tuple(kind for kind, _ in aggregates), tuple(outputs))
+        return Grouping(prepared, layout)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._table, name) if name in _BEYOND else self._missing(name)
@@ -251,14 +284,20 @@ def _columns(fields: tuple[Expression, ...], unnamed: str) -> str:
     """Return columns with their names; those without one are numbered, as Flink numbers them."""
     if not fields:
         raise GraphError("select() takes at least one column.")
-    parts, number = [], 0
+    named = _named(fields, unnamed)
+    return ", ".join("*" if _is_all(field) else f"{field.sql} AS {quoted(name)}" for field, name in named)
+
+
+def _named(fields: tuple[Expression, ...], unnamed: str) -> list[tuple[Expression, str]]:
+    found, number = [], 0
     for place, field in enumerate(map(as_expression, fields)):
-        if field.sql == "*":
-            parts.append("*")
-            continue
         name = field.name
-        if name is None:
+        if name is None and not _is_all(field):
             name = f"{unnamed}{number if unnamed.endswith('$') else place}"
             number += 1
-        parts.append(f"{field.sql} AS {quoted(name)}")
-    return ", ".join(parts)
+        found.append((field, name or "*"))
+    return found
+
+
+def _is_all(field: Any) -> bool:
+    return bool(as_expression(field).sql == "*")

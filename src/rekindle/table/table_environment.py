@@ -11,31 +11,24 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, NoReturn
 
+from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.common.data_types import DataType, DataTypes, RowField, RowType, data_type_of
-from rekindle.common.job_client import JobClient
 from rekindle.common.type_system.fields import fields_of
-from rekindle.common.typeinfo import Types
-from rekindle.common.types import Row
+from rekindle.common.type_system.inference import infer_type_info
 from rekindle.common.watermark_strategy import WatermarkStrategy
 from rekindle.datastream import find_launcher
 from rekindle.datastream.data_stream import DataStream
+from rekindle.datastream.execution_mode import RuntimeExecutionMode
 from rekindle.datastream.stream_execution_environment import StreamExecutionEnvironment
 from rekindle.datastream.transformations import Program, Transformation
 from rekindle.errors import GraphError
-from rekindle.table.connectors import (
-    check_sink,
-    columns_of,
-    files_of,
-    format_options,
-    generated_source,
-    make_directory,
-    source_view,
-)
+from rekindle.table.connectors import columns_of, generated_source, source_view
 from rekindle.table.elements import rows_and_type
 from rekindle.table.environment_settings import EnvironmentSettings
 from rekindle.table.expression import quoted
-from rekindle.table.row_text import row_text
+from rekindle.table.flow import Flow
+from rekindle.table.insertion import Insertion
 from rekindle.table.schema import Schema
 from rekindle.table.statements import (
     CreateTable,
@@ -48,13 +41,13 @@ from rekindle.table.statements import (
     ShowTables,
     parse_statement,
 )
-from rekindle.table.stream_rows import to_row, to_text
+from rekindle.table.stream_rows import to_row
 from rekindle.table.table import Table
 from rekindle.table.table_config import TableConfig
 from rekindle.table.table_descriptor import TableDescriptor
 from rekindle.table.table_result import TableResult
 from rekindle.table.udf import QueryFunction, udf
-from rekindle.table.views import ElementsView, Query, QueryEngine, QueryView, StreamView, View
+from rekindle.table.views import ElementsView, Query, QueryEngine, QueryView, StreamView, View, is_endless
 
 __all__ = ["StreamTableEnvironment", "TableEnvironment"]
 
@@ -71,8 +64,9 @@ class TableEnvironment:
     ['words']
     """
 
-    def __init__(self, environment: StreamExecutionEnvironment) -> None:
+    def __init__(self, environment: StreamExecutionEnvironment, streaming: bool = True) -> None:
         self._stream_env = environment
+        self._streaming = streaming
         self._views: dict[str, Table | TableDescriptor] = {}
         self._functions: dict[str, QueryFunction] = {}
         self._query_engine: QueryEngine | None = None
@@ -80,10 +74,11 @@ class TableEnvironment:
     @staticmethod
     def create(environment_settings: EnvironmentSettings | Configuration) -> TableEnvironment:
         """Return a new environment."""
-        configuration = environment_settings
-        if isinstance(configuration, EnvironmentSettings):
-            configuration = configuration.get_configuration()
-        return TableEnvironment(StreamExecutionEnvironment.get_execution_environment(configuration))
+        settings = environment_settings
+        if not isinstance(settings, EnvironmentSettings):
+            settings = EnvironmentSettings(configuration=settings)
+        env = StreamExecutionEnvironment.get_execution_environment(settings.get_configuration())
+        return TableEnvironment(env, settings.is_streaming_mode())
 
     def get_config(self) -> TableConfig:
         """Return the configuration."""
@@ -207,9 +202,9 @@ class TableEnvironment:
             self._query_engine = find_launcher.load_launcher().query_engine(self._stream_env.get_configuration())
         return self._query_engine
 
-    def _table_of(self, base: str, view: View, stream: DataStream | None = None) -> Table:
+    def _table_of(self, base: str, view: View, flow: Flow | None = None) -> Table:
         name = f"{re.sub(r'[^A-Za-z0-9]', '_', base)}_{next(_unnamed)}_"
-        return Table(self, Query(f"SELECT * FROM {quoted(name)}", {name: view}), stream)
+        return Table(self, Query(f"SELECT * FROM {quoted(name)}", {name: view}), flow)
 
     def _source_table(self, name: str, descriptor: TableDescriptor) -> Table:
         if descriptor.options.get("connector") != "datagen":
@@ -222,7 +217,7 @@ class TableEnvironment:
     def _table_of_stream(self, stream: DataStream, row_type: RowType) -> Table:
         """Return the table of a stream of rows that nothing else reads."""
         program = self._only(stream._collect(), "table of a stream", stream._operator)
-        return self._table_of("stream", StreamView(program, row_type), stream)
+        return self._table_of("stream", StreamView(program, row_type), Flow(stream, tuple(row_type.field_names())))
 
     def _name(self, name: str, what: Table | TableDescriptor) -> None:
         if not re.fullmatch(r"\w+", name):
@@ -255,41 +250,11 @@ class TableEnvironment:
         descriptor = self._views.get(target) if isinstance(target, str) else target
         if not isinstance(descriptor, TableDescriptor):
             raise self._unknown(name)
-        connector = check_sink(name, descriptor)
-        if connector == "filesystem":
-            return self._insert_into_files(of, name, descriptor)
-        if of._stream is not None:
-            return self._insert_stream(of._stream, connector, descriptor.options.get("print-identifier"))
-        frame = self._fitted(of, name, descriptor)
-        rows = self._engine().rows(frame)
-        identifier = descriptor.options.get("print-identifier")
-        for values in rows if connector == "print" else ():
-            print(f"{identifier}> {row_text(values)}" if identifier else row_text(values))
-        return TableResult(RowType(), list)
+        return Insertion(self, of, name, descriptor).run()
 
-    def _fitted(self, of: Table, name: str, descriptor: TableDescriptor) -> Any:
-        """Return the frame of a table in the columns of the one that it is written into, by position."""
-        wanted, found = columns_of(name, descriptor), of._row_type()
-        if len(wanted) != len(found):
-            raise GraphError(f"The query has {len(found)} columns, but the table '{name}' has {len(wanted)}.")
-        pairs = zip(found.field_names(), wanted, strict=True)
-        columns = [f"CAST({quoted(old)} AS {new.data_type.spark_name()}) AS {quoted(new.name)}" for old, new in pairs]
-        return self._engine().frame(of._step(f"SELECT {', '.join(columns)} FROM \0")._query)
-
-    def _insert_into_files(self, of: Table, name: str, descriptor: TableDescriptor) -> TableResult:
-        path, file_format = files_of(name, descriptor)
-        make_directory(path)
-        options = format_options(file_format, descriptor.options)
-        self._engine().write_files(self._fitted(of, name, descriptor), path, file_format, options)
-        return TableResult(RowType(), list)
-
-    def _insert_stream(self, stream: DataStream, connector: str, identifier: str | None) -> TableResult:
-        """Run a job of the stream alone, which may never end."""
-        texts = stream.map(to_text(stream.get_type()), Types.STRING())
-        sink = texts.print(identifier) if connector == "print" else texts.add_sink(_forget)
-        program = self._only(sink._operator, "insert-into", texts._operator)
-        job = find_launcher.load_launcher().launch(program)
-        return TableResult(RowType(), list, JobClient(job))
+    def _is_streaming(self) -> bool:
+        mode = self._stream_env.get_configuration().get(config.RUNTIME_MODE)
+        return self._streaming and RuntimeExecutionMode[mode] is not RuntimeExecutionMode.BATCH
 
     def _only(self, last: Transformation | None, name: str, *also: Transformation | None) -> Program:
         """Return a program of one operator and those before it. Jobs of the environment do not run it."""
@@ -311,6 +276,7 @@ class TableEnvironment:
 class StreamTableEnvironment(TableEnvironment):
     """Tables of streams, and streams of tables.
 
+    >>> from rekindle.common import Types
     >>> env = StreamExecutionEnvironment.get_execution_environment()
     >>> t_env = StreamTableEnvironment.create(env)
     >>> stream = env.from_collection([("to", 1)], Types.ROW_NAMED(["word", "count"], [Types.STRING(), Types.LONG()]))
@@ -326,9 +292,10 @@ class StreamTableEnvironment(TableEnvironment):
         env = stream_execution_environment or StreamExecutionEnvironment.get_execution_environment()
         if not isinstance(env, StreamExecutionEnvironment):
             raise GraphError(f"StreamTableEnvironment.create() takes a StreamExecutionEnvironment, not {env!r}.")
+        settings = environment_settings or EnvironmentSettings()
         if environment_settings is not None:
-            env.configure(environment_settings.get_configuration())
-        return StreamTableEnvironment(env)
+            env.configure(settings.get_configuration())
+        return StreamTableEnvironment(env, settings.is_streaming_mode())
 
     def from_data_stream(self, data_stream: DataStream, *fields_or_schema: Any) -> Table:
         """Return the table of a stream. Queries read bounded streams; others go to `print` and back to streams.
@@ -356,14 +323,22 @@ class StreamTableEnvironment(TableEnvironment):
         """Return the stream of a table's rows."""
         if not isinstance(table, Table):
             raise GraphError(f"to_data_stream() takes a Table, not {table!r}.")
-        if table._stream is not None and target_data_type is None:
-            return table._stream
+        if table._flow is not None and target_data_type is None and (not table._flow.steps or is_endless(table._query)):
+            return table._flow.rows(table._row_type()) if table._flow.steps else table._flow.stream
         if target_data_type is not None:
             table = self._as_type(table, target_data_type)
         return self._stream_env.from_dataframe(self._engine().frame(table._query), source_name="Table")
 
     def to_append_stream(self, table: Table, type_info: Any) -> DataStream:
-        """Return the stream of a table's rows, as values of a type."""
+        """Return the stream of a table's rows, as values of a type, whose fields are the columns in their order."""
+        fields = fields_of(infer_type_info(type_info))
+        if fields is not None:
+            names = table._row_type().field_names()
+            if len(names) != len(fields):
+                raise GraphError(f"The table has {len(names)} columns, but the type has {len(fields)}.")
+            pairs = zip(names, fields, strict=True)
+            columns = ", ".join(f"{quoted(old)} AS {quoted(new)}" for old, (new, _) in pairs)
+            table = table._step(f"SELECT {columns} FROM \0")
         return self._stream_env.from_dataframe(
             self._engine().frame(table._query), source_name="Table", type_info=type_info
         )
@@ -412,7 +387,3 @@ def _texts(*names: str) -> RowType:
 
 def _with_select(query: str) -> str:
     return f"SELECT * FROM ({query})" if query.lstrip().upper().startswith("VALUES") else query
-
-
-def _forget(value: Row) -> None:
-    """Write nothing, as the connector `blackhole`."""

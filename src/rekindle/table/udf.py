@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from rekindle.common.data_types import DataType, RowField, RowType
 from rekindle.errors import GraphError
+from rekindle.table.computed import CallValue
 from rekindle.table.expression import Expression, as_expression
 from rekindle.table.sql_types import parse_type
 
@@ -89,7 +90,10 @@ class QueryFunction:
         functions = {self.name: self}
         for part in parts:
             functions.update(part.functions)
-        return Expression(f"`{self.name}`({', '.join(part.sql for part in parts)})", None, functions=functions)
+        known = [part.computed for part in parts if part.computed is not None]
+        computed = CallValue(self.function(), tuple(known)) if len(known) == len(parts) else None
+        sql = f"`{self.name}`({', '.join(part.sql for part in parts)})"
+        return Expression(sql, None, functions=functions, computed=computed)
 
     def alias(self, *names: str) -> QueryFunction:
         """Return the same function with names for the columns of its result."""
@@ -197,6 +201,16 @@ def udaf(*arguments: Any, **settings: Any) -> NoReturn:
 def udtaf(*arguments: Any, **settings: Any) -> NoReturn:
     """Refused: aggregate in a DataStream."""
     raise GraphError("udtaf() is not here: aggregate in a DataStream.")
+
+
+class TableRows:
+    """Calls a table function, and gives its rows as tuples."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, row: Any) -> Iterable[tuple[Any, ...]]:
+        return rows_of(self._function(row))
 
 
 def rows_of(result: Any) -> Iterable[tuple[Any, ...]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rekindle.common.data_types import RowType
-from rekindle.datastream.transformations import Program, with_inputs
+from rekindle.datastream.transformations import Program, Transformation, with_inputs
 from rekindle.datastream.vocabulary import Boundedness
 from rekindle.errors import GraphError
 
@@ -86,9 +86,24 @@ class QueryEngine(Protocol):
 
 def check_bounded(program: Program) -> None:
     """Refuse a stream that may never end."""
-    for transformation in with_inputs(program.transformations):
-        if transformation.boundedness is Boundedness.CONTINUOUS_UNBOUNDED:
-            raise GraphError(
-                f"A query reads the stream of '{transformation.name}', which may never end: bound it, or compute with "
-                "the DataStream."
-            )
+    source = _endless_source(program)
+    if source is not None:
+        raise GraphError(
+            f"A query reads the stream of '{source.name}', which may never end: bound it, or compute with "
+            "the DataStream."
+        )
+
+
+def is_endless(query: Query) -> bool:
+    """Whether a query reads a stream that may never end."""
+    return any(
+        is_endless(view.query)
+        if isinstance(view, QueryView)
+        else isinstance(view, StreamView) and _endless_source(view.program) is not None
+        for view in query.views.values()
+    )
+
+
+def _endless_source(program: Program) -> Transformation | None:
+    sources = with_inputs(program.transformations)
+    return next((each for each in sources if each.boundedness is Boundedness.CONTINUOUS_UNBOUNDED), None)

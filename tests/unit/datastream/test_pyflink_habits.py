@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import pytest
 
 from rekindle.common import Configuration, Row, Types
@@ -12,11 +14,15 @@ from rekindle.datastream import (
     FileSystemCheckpointStorage,
     HashMapStateBackend,
     JobManagerCheckpointStorage,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
     KeySelector,
     MapFunction,
     StreamExecutionEnvironment,
 )
 from rekindle.datastream.slot_sharing_group import MemorySize
+from rekindle.datastream.state import ValueStateDescriptor
+from rekindle.datastream.streams.list_keys import may_return_list
 from rekindle.errors import ConfigurationError, GraphError, TypeMismatchError
 from rekindle.testing import InProcessJob
 
@@ -36,6 +42,64 @@ def test_a_list_is_a_key(selector) -> None:
     pairs = environment().from_collection([("a", 1), ("a", 1), ("b", 1)])
     counted = pairs.map(lambda pair: (*pair, 1)).key_by(selector).reduce(lambda x, y: (x[0], x[1], x[2] + y[2]))
     assert sorted(InProcessJob.of(counted).run()) == [("a", 1, 1), ("a", 1, 2), ("b", 1, 1)]
+
+
+class ByTags(KeySelector):
+    def get_key(self, value):
+        return value["tags"]
+
+
+def tags_of(record):
+    return record["tags"]
+
+
+@pytest.mark.parametrize(
+    "selector", [lambda record: record["tags"], lambda record: tags_of(record), tags_of, itemgetter("tags"), ByTags()]
+)
+@pytest.mark.parametrize("others", [[], [{"tags": None, "n": 5}, {"tags": ("a", ("b",)), "n": 7}]])
+def test_a_list_that_the_record_holds_is_a_key_without_a_declared_type(selector, others) -> None:
+    class Sums(KeyedProcessFunction):
+        def open(self, runtime_context):
+            self.sum = runtime_context.get_state(ValueStateDescriptor("sum", Types.LONG()))
+
+        def process_element(self, value, ctx):
+            self.sum.update((self.sum.value() or 0) + value["n"])
+            yield ctx.get_current_key(), self.sum.value()
+
+    records = [*others, {"tags": ["a", ["b"]], "n": 1}, {"tags": ["c"], "n": 2}, {"tags": ["a", ["b"]], "n": 4}]
+    results = InProcessJob.of(environment().from_collection(records).key_by(selector).process(Sums())).run()
+    last = dict(results)
+    assert last[("c",)] == 2
+    assert last[("a", ("b",))] == (12 if others else 5)
+    assert len(results) == len(records)
+
+
+def test_lists_as_keys_of_windows_and_of_connected_streams() -> None:
+    env = environment()
+    first = env.from_collection([(["a"], 1), (["a"], 2), (["b"], 4)])
+    windows = first.key_by(lambda pair: pair[0]).count_window(2).reduce(lambda x, y: (x[0], x[1] + y[1]))
+    assert InProcessJob.of(windows).run() == [(["a"], 3)]
+
+    class Both(KeyedCoProcessFunction):
+        def process_element1(self, value, ctx):
+            yield ctx.get_current_key(), value[1]
+
+        process_element2 = process_element1
+
+    env = environment()
+    left, right = env.from_collection([(["a"], 1)]), env.from_collection([(["a"], 2)])
+    joined = left.connect(right).key_by(lambda pair: pair[0], lambda pair: pair[0]).process(Both())
+    assert sorted(InProcessJob.of(joined).run()) == [(("a",), 1), (("a",), 2)]
+
+
+def test_only_a_selector_that_may_return_a_list_is_looked_at() -> None:
+    pair = Types.TUPLE([Types.STRING(), Types.LONG()])
+    for selector in (lambda pair: pair[0], lambda pair: str(pair[1]), lambda pair: pair[0].lower(), itemgetter(0), len):
+        assert not may_return_list(selector, None, pair)
+    for selector in (lambda pair: pair[0].split(), lambda pair: [pair[1]], lambda pair: tags_of(pair), str.split):
+        assert may_return_list(selector, None, pair)
+    assert may_return_list(lambda pair: pair[0], None, Types.TUPLE([Types.LIST(Types.LONG())]))
+    assert not may_return_list(lambda pair: pair[0], Types.STRING(), None)
 
 
 def test_a_list_key_of_a_declared_type_is_a_key() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+from tools.compat.pyflink import forms
 from tools.compat.pyflink.run_programs import BEGIN, END
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -22,9 +24,14 @@ _NOISE = re.compile(
 Compared = Callable[[list[str]], list[str]]
 
 
+def plain(lines: list[str]) -> list[str]:
+    """The lines of the program, without the number of the subtask that printed them."""
+    return [_SUBTASK.sub(lambda found: found[1] or "", line) for line in lines if not _NOISE.search(line)]
+
+
 def in_any_order(lines: list[str]) -> list[str]:
     """The lines sorted, without the number of the subtask that printed them."""
-    return sorted(_SUBTASK.sub(lambda found: found[1] or "", line) for line in lines if not _NOISE.search(line))
+    return sorted(plain(lines))
 
 
 #: Programs by name, with the lines that are compared.
@@ -42,6 +49,24 @@ PROGRAMS: dict[str, Compared] = {
     "own/fraud_detector": in_any_order,
     "own/ride_sharing": in_any_order,
     "own/web_sessions": in_any_order,
+    "table/word_count": in_any_order,
+}
+
+
+@dataclass(frozen=True)
+class Endless:
+    """How a program is compared that never ends, or whose input is random: by the form of what it prints."""
+
+    form: Compared
+    #: So many lines show the form.
+    enough: int
+
+
+#: Programs without an end, by name.
+ENDLESS: dict[str, Endless] = {
+    "datastream/streaming_word_count": Endless(forms.of_counts, 30),
+    "datastream/asyncio/remote_model_inference": Endless(forms.of_answers, 60),
+    "table/streaming_word_count": Endless(forms.of_changes, 45),
 }
 
 

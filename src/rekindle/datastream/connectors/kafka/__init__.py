@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rekindle.datastream.connectors.base import DeliveryGuarantee
 from rekindle.datastream.connectors.kafka.flink_kafka_consumer import FlinkKafkaConsumer, FlinkKafkaConsumerBase
 from rekindle.datastream.connectors.kafka.flink_kafka_producer import FlinkKafkaProducer, Semantic
 from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition
@@ -19,6 +20,7 @@ from rekindle.datastream.connectors.kafka.record_serializer import (
 )
 
 __all__ = [
+    "DeliveryGuarantee",
     "FlinkKafkaConsumer",
     "FlinkKafkaConsumerBase",
     "FlinkKafkaProducer",
