@@ -9,13 +9,19 @@ import { copyable } from "./words.js";
 export function exceptionsTab(job) {
   const known = job.failures;
   if (!known) return h("p.empty", {}, "Loading …");
-  if (known.error) return h("p.empty", {}, known.error);
+  if (known.error) return [h("p.empty", {}, known.error), inShort(job)];
   if (!known.failures.length) return h("p.empty", {}, "Nothing has failed.");
   const kept = known.failures.length;
   return [
     job.live.failures > kept ? h("p.hint", {}, `The last ${kept} of ${f.many(job.live.failures, "failure")}.`) : null,
     known.failures.map((each) => failure(job, each)),
   ];
+}
+
+/** The last failure as the driver told it before it ended with its job. */
+function inShort(job) {
+  const last = job.live["last-failure"];
+  return last && failure(job, { ...last, exception: last.summary, message: last.summary, attempt: job.live.attempt });
 }
 
 function failure(job, each) {
