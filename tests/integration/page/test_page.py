@@ -31,6 +31,18 @@ SCENES = {
     "back-pressured": ("graph",),
     "finished": ("graph", "checkpoints"),
 }
+#: Figures of a task that touch each other or stick out of its box.
+COLLISIONS = """[...document.querySelectorAll(".node")].flatMap((node) => {
+  const range = document.createRange();
+  const boxOf = (each) => { range.selectNodeContents(each); return range.getBoundingClientRect(); };
+  const parts = [...node.querySelectorAll(".row span, .row b")].map((each) => [each.textContent, boxOf(each)]);
+  const frame = node.getBoundingClientRect();
+  const out = parts.filter(([, box]) => box.right > frame.right - 6 || box.bottom > frame.bottom - 2);
+  const touch = (one, other) => one.left < other.right + 2 && other.left < one.right + 2
+    && one.top < other.bottom - 1 && other.top < one.bottom - 1;
+  const touching = parts.filter(([, one], index) => parts.some(([, other], at) => at > index && touch(one, other)));
+  return [...out, ...touching].map(([text]) => text);
+})"""
 expect.set_options(timeout=PATIENCE_MS)
 
 
@@ -88,6 +100,7 @@ def test_every_kind_of_job_can_be_looked_at(shop: Site, browser: Browser, width:
                 ready(page, tab)
                 shown.picture(f"{name}-{tab.replace('/', '-')}-{scheme}-{width}")
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
+                assert page.evaluate(COLLISIONS) == []
         assert all(address.startswith(shop.server.url) for address in shown.asked), "something comes from outside"
 
 
@@ -128,7 +141,8 @@ def test_an_exception_shows_the_users_traceback_first_and_the_record(shop: Site,
     assert newest.locator("pre.trace").inner_text().startswith("Traceback")
     expect(newest.locator(".raised")).to_contain_text("decimal.InvalidOperation")
     expect(newest.locator(".record code")).to_have_text("{'order': 4711, 'amount': '12,50,-'}")
-    expect(newest).to_contain_text("restarted after 2.0 s")
+    expect(newest).to_contain_text("restarts after 2.0 s")
+    expect(page.locator("article.failure").last).to_contain_text("restarted after 1.0 s")
     expect(page.locator("article.failure")).to_have_count(2)
 
 

@@ -14,7 +14,7 @@ export function exceptionsTab(job) {
   const kept = known.failures.length;
   return [
     job.live.failures > kept ? h("p.hint", {}, `The last ${kept} of ${f.many(job.live.failures, "failure")}.`) : null,
-    known.failures.map((each) => failure(job, each)),
+    known.failures.map((each, index) => failure(job, each, index === 0 && job.live.state === "RESTARTING")),
   ];
 }
 
@@ -24,7 +24,7 @@ function inShort(job) {
   return last && failure(job, { ...last, exception: last.summary, message: last.summary, attempt: job.live.attempt });
 }
 
-function failure(job, each) {
+function failure(job, each, isNow = false) {
   const at = f.time(each.timestamp, job.now);
   const restart = each["restart-in"];
   return h("article.failure", { "data-key": `${each.timestamp} ${each.attempt}` },
@@ -34,7 +34,7 @@ function failure(job, each) {
       each.operator ? h("li", {}, "in ", h("b", {}, each.operator), each.subtask === null ? null : `, subtask ${each.subtask + 1}`) : null,
       h("li", {}, `attempt ${each.attempt}`),
       each.slot ? h("li.id", {}, each.slot) : null,
-      restart === null ? h("li.bad", {}, "the job did not restart") : h("li", {}, `restarted after ${f.duration(restart)}`)),
+      restart === null ? h("li.bad", {}, "the job did not restart") : h("li", {}, `${isNow ? "restarts" : "restarted"} after ${f.duration(restart)}`)),
     each.record === null ? null : h("div.record", {}, h("h3", {}, "The record"), copyable(each.record)),
     h("h3", {}, "Traceback"),
     h("pre.trace", { tabindex: "0" }, traceback(each.message, each.exception)));
