@@ -126,6 +126,8 @@ def test_everything_is_bounded():
     assert (len(view.failures), view.failure_count) == (16, 699)
     assert len(view.checkpoint_trend) == 300
     assert len(view.checkpoints.history) == 10
+    job.recorder.on_failure(ValueError("x" * 1_000_000), None)
+    assert len(job.recorder.view().failures[0].message) <= 20_000
 
 
 def test_the_age_of_the_last_good_checkpoint_counts_from_its_trigger():
