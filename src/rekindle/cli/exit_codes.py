@@ -9,6 +9,7 @@ from rekindle.errors import (
     ConfigurationError,
     JavaMissingError,
     MissingFileError,
+    RecordingNotFoundError,
     RekindleError,
 )
 
@@ -51,7 +52,7 @@ def exit_code_of(error: BaseException) -> ExitCode:
             return error.code
         case ConfigurationError():
             return ExitCode.USAGE
-        case CheckpointNotFoundError() | MissingFileError():
+        case CheckpointNotFoundError() | MissingFileError() | RecordingNotFoundError():
             return ExitCode.NOT_FOUND
         case JavaMissingError():
             return ExitCode.MISSING

@@ -11,6 +11,7 @@ import typer
 
 from rekindle.cli.exit_codes import CommandError, ExitCode
 from rekindle.cli.printed import print_json, stdout_kept_for_the_result
+from rekindle.cli.run_program import refuse_missing
 from rekindle.cli.shared_options import JsonOption
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def replay(
             raise CommandError(sentence, ExitCode.USAGE)
         else:
             failed = MainProgram(named, tuple(arguments or ()), is_module=program is None)
+            refuse_missing(failed)
             document = replay_program(stored, failed, options, show)
     if as_json:
         print_json(document)

@@ -104,7 +104,7 @@ def test_every_path_that_a_user_may_name_leads_to_the_recording(checkpoints: Pat
 
 def test_a_directory_without_recordings_says_what_to_set(tmp_path: Path) -> None:
     code, told = run(str(tmp_path), "--shipped")
-    assert code == 1
+    assert code == 3
     assert "set rekindle.replay.record-input: true" in told
 
 
@@ -147,7 +147,7 @@ def test_another_program_is_refused(checkpoints: Path, tmp_path: Path) -> None:
     assert code == 1
     assert "The program has no task that begins with operator" in told
     code, told = run(str(checkpoints), "--program", str(tmp_path / "missing.py"))
-    assert code == 1
+    assert code == 3
     assert "There is no program" in told
 
 
