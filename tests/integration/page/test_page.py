@@ -19,7 +19,7 @@ from rekindle.web.history_server import HistoryServer
 from rekindle.web.served_jobs import RunningJob, ServedJobs
 from tests.browser import PATIENCE_MS, Window, window
 from tests.integration.page.conftest import Site, site
-from tests.page_scenes import HOSTILE, back_pressured_job, failing_job, finished_job, hostile_job, running_job
+from tests.page_scenes import HOSTILE, REPLAY, back_pressured_job, failing_job, finished_job, hostile_job, running_job
 from tests.recorded_jobs import FakeHandle
 from tests.waiting import wait_until
 
@@ -141,6 +141,7 @@ def test_an_exception_shows_the_users_traceback_first_and_the_record(shop: Site,
     assert newest.locator("pre.trace").inner_text().startswith("Traceback")
     expect(newest.locator(".raised")).to_contain_text("decimal.InvalidOperation")
     expect(newest.locator(".record code")).to_have_text("{'order': 4711, 'amount': '12,50,-'}")
+    expect(newest.locator(".replay code")).to_have_text(REPLAY.partition(": ")[2])
     expect(newest).to_contain_text("restarts after 2.0 s")
     expect(page.locator("article.failure").last).to_contain_text("restarted after 1.0 s")
     expect(page.locator("article.failure")).to_have_count(2)
@@ -171,6 +172,7 @@ def test_text_of_users_stays_text(browser: Browser) -> None:
                 expect(page.locator("h1")).to_have_text(f"orders {HOSTILE}")
                 if tab == "exceptions":
                     expect(page.locator(".record code")).to_have_text(HOSTILE)
+                    expect(page.locator(".replay")).to_have_count(0)  # it has more than one command in it
                 if tab == "slots":
                     page.locator("summary").first.click()
                     expect(page.locator("pre.log").first).to_contain_text(HOSTILE)

@@ -6,6 +6,12 @@ import { isOver } from "./job_state.js";
 import { lastLine } from "./notices.js";
 import { copyable } from "./words.js";
 
+/** The command that the job's message says, if its input was recorded.
+ *
+ * A message may have text of the records: nothing is offered for a copy that a shell could take for more than one command,
+ * or that would unpickle. */
+const REPLAY = /^Replay it to that point in a debugger: (rekindle replay (?!.*--shipped)[^;&|<>$`\\!()\n]+)$/m;
+
 export function exceptionsTab(job) {
   const known = job.failures;
   if (!known) return h("p.empty", {}, "Loading …");
@@ -27,6 +33,7 @@ function inShort(job) {
 function failure(job, each, isNow = false) {
   const at = f.time(each.timestamp, job.now);
   const restart = each["restart-in"];
+  const command = REPLAY.exec(each.message)?.[1];
   return h("article.failure", { "data-key": `${each.timestamp} ${each.attempt}` },
     h("h2", {}, lastLine(each)),
     h("ul.facts", {},
@@ -36,6 +43,7 @@ function failure(job, each, isNow = false) {
       each.slot ? h("li.id", {}, each.slot) : null,
       restart === null ? h("li.bad", {}, "the job did not restart") : h("li", {}, `${isNow ? "restarts" : "restarted"} after ${f.duration(restart)}`)),
     each.record === null ? null : h("div.record", {}, h("h3", {}, "The record"), copyable(each.record)),
+    command ? h("div.replay", {}, h("h3", {}, "Replay it to that point in a debugger"), copyable(command)) : null,
     h("h3", {}, "Traceback"),
     h("pre.trace", { tabindex: "0" }, traceback(each.message, each.exception)));
 }
