@@ -66,7 +66,7 @@ def _changes(job: FoundJob) -> Iterator[dict[str, Any]]:
                     return
         yield job.driver.get(f"{job.path}/live")  # the stream has ended: has the job?
     except CommandError as error:
-        if error.code is not ExitCode.UNREACHABLE:
+        if error.code != ExitCode.UNREACHABLE:
             raise
         left = live["checkpoints"]["directory"]
         look = f": rekindle history {left} shows what it has left" if left else ""

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.cli import launchers
+from rekindle.cli import detached_driver, launchers
+from rekindle.cli.exit_codes import exit_code_of
 from rekindle.common.job_status import JobStatus
 from rekindle.datastream import find_launcher
 from rekindle.errors import JobExecutionError
@@ -263,3 +264,13 @@ class TestInfo:
         ended = rekindle("info", write("1 / 0"))
         assert ended.code == 1
         assert ended.errors.endswith("ZeroDivisionError: division by zero\n")
+
+
+@pytest.mark.parametrize(("status", "code"), [(0, 1), (1, 1), (7, 7), (3, 3), (-9, 1)])
+def test_a_detached_program_without_a_job_ends_the_command_with_its_own_code(tmp_path, status, code):
+    log = tmp_path / "driver.log"
+    log.write_text("what it printed\n")
+    error = detached_driver._no_job(status, log)
+    assert exit_code_of(error) == code
+    assert str(error).startswith("what it printed\nThe program ")
+    assert str(error).endswith(f"log is {log}.")
