@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import textwrap
@@ -13,6 +14,7 @@ import pytest
 
 from rekindle.cli import detached_driver, launchers
 from rekindle.cli.exit_codes import exit_code_of
+from rekindle.cli.quiet_interrupt import without_interrupted_calls
 from rekindle.common.job_status import JobStatus
 from rekindle.datastream import find_launcher
 from rekindle.errors import JobExecutionError
@@ -274,3 +276,22 @@ def test_a_detached_program_without_a_job_ends_the_command_with_its_own_code(tmp
     assert exit_code_of(error) == code
     assert str(error).startswith("what it printed\nThe program ")
     assert str(error).endswith(f"log is {log}.")
+
+
+def test_calls_that_ctrl_c_interrupts_are_not_logged(caplog):
+    py4j = logging.getLogger("py4j.clientserver")
+    with without_interrupted_calls():
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            logging.exception("while sending a command")
+            try:
+                raise BrokenPipeError
+            except BrokenPipeError:
+                py4j.exception("while closing the connection")
+        try:
+            raise ValueError
+        except ValueError:
+            py4j.exception("something else")
+    assert [record.getMessage() for record in caplog.records] == ["something else"]
+    assert not py4j.filters

@@ -108,9 +108,9 @@ function tabs({ live }) {
   ];
 }
 
-function facts({ live, now, isHistory }) {
+function facts({ live, now, isHistory, isFrozen }) {
   const ran = isOver(live) ? live.duration : now - live["start-time"];
-  const spark = !isHistory && live["spark-url"] && safeLink(live["spark-url"]);
+  const spark = !isHistory && !isFrozen && live["spark-url"] && safeLink(live["spark-url"]);
   return h("ul.facts", {},
     h("li", {}, `Started ${f.time(live["start-time"], now)}`),
     h("li", {}, `${isOver(live) ? "ran for" : "for"} ${f.duration(ran)}`),
