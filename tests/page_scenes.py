@@ -168,13 +168,13 @@ def running_job(number: int = 1, **settings: str) -> ShopJob:
 
 def failing_job(number: int = 2) -> ShopJob:
     """A checkpoint has expired because a subtask did not answer, then a record broke the job, which restarts."""
-    job = ShopJob("payments of the night", number)
+    job = ShopJob("payments of the night", number, **{"execution.checkpointing.timeout": "30 s"})
     job.run()
     for checkpoint in range(1, 6):
         job.work(10)
         job.shot(checkpoint)
     job.work(10)
-    job.shot(6, failure="Checkpoint expired before completing. The timeout is 30 s.", silent="find fraud")
+    job.shot(6, failure="Checkpoint expired before completing.", silent="find fraud")
     job.work(31)
     job.break_down(restart_in_ms=1000)
     job.later(1)

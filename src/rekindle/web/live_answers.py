@@ -143,6 +143,7 @@ def _checkpoints(view: JobView, most: int) -> Json:
         "in-progress": counts.in_progress,
         "last-failed": None if failed is None else {"id": failed.id, "message": failed.failure_message},
         "interval": view.checkpoint_config.interval_ms,
+        "timeout": view.checkpoint_config.timeout_ms,
         "directory": view.checkpoint_config.directory,
         "savepoint-directory": view.checkpoint_config.savepoint_directory,
         "trend": [

@@ -110,7 +110,9 @@ def test_three_clicks_lead_to_the_cause_of_a_failed_checkpoint(shop: Site, shown
     page.get_by_role("tab", name="Checkpoints").click()
     page.get_by_role("link", name="Checkpoint 6", exact=True).click()
     why = page.locator(".why")
-    expect(why).to_contain_text("Checkpoint expired before completing. The timeout is 30 s.")
+    expect(why).to_contain_text(
+        "Checkpoint expired before completing. The timeout is 30 s (execution.checkpointing.timeout)."
+    )
     expect(why).to_contain_text("No answer came from find fraud")
     expect(why).to_contain_text("subtask 4")
     silent = page.locator(".lane.silent")
