@@ -101,6 +101,9 @@ def test_every_kind_of_job_can_be_looked_at(shop: Site, browser: Browser, width:
                 shown.picture(f"{name}-{tab.replace('/', '-')}-{scheme}-{width}")
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
                 assert page.evaluate(COLLISIONS) == []
+                chosen = page.locator("[role=tab][aria-selected=true]").bounding_box()
+                assert chosen is not None
+                assert 0 <= chosen["x"] <= width - chosen["width"], "the tab is out of view"
         assert all(address.startswith(shop.server.url) for address in shown.asked), "something comes from outside"
 
 
