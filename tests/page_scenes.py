@@ -21,6 +21,7 @@ from tests.recorded_jobs import RecordedJob
 
 #: What a page that takes text for HTML would run.
 HOSTILE = "<img src=x onerror=\"document.title='taken over'\">"
+REPLAY = "Replay it to that point in a debugger: rekindle replay /checkpoints/orders/_replay/1-1-1-1.recording"
 SPARK = "http://127.0.0.1:4040/"
 TRACEBACK = """Traceback (most recent call last):
   File "/home/ann/shop/totals.py", line 41, in process_element
@@ -133,12 +134,15 @@ class ShopJob(RecordedJob):
         uid = self.plan.nodes[chain.head].uid
         self.checkpoints.acknowledged(number, uid, snapshot, began_ms + delay + sync + later + 6)
 
-    def break_down(self, restart_in_ms: int | None, record: str = "{'order': 4711, 'amount': '12,50,-'}") -> None:
+    def break_down(
+        self, restart_in_ms: int | None, record: str = "{'order': 4711, 'amount': '12,50,-'}", then: str = ""
+    ) -> None:
         """The totals fail at a record."""
         task = next(chain for chain in self.plan.chains if chain.name.startswith("totals"))
         summary = TRACEBACK.splitlines()[-1]
         origin = FailureOrigin(f"{task.name} (2/4)", "totals per customer", 1, TRACEBACK, summary, record)
-        text = f"{TRACEBACK}\n\nThe operator 'totals per customer' failed in subtask 2 at the record {record}."
+        where = f"The operator 'totals per customer' failed in subtask 2 at the record {record}."
+        text = f"{TRACEBACK}\n\n{where}\n{REPLAY}{then}"
         self.recorder.on_attempt(0, AttemptState.SHUTTING_DOWN)
         self.recorder.on_attempt(0, AttemptState.FAILED)
         self.recorder.on_failure(JobExecutionError(text, origin=origin), restart_in_ms)
@@ -164,13 +168,13 @@ def running_job(number: int = 1, **settings: str) -> ShopJob:
 
 def failing_job(number: int = 2) -> ShopJob:
     """A checkpoint has expired because a subtask did not answer, then a record broke the job, which restarts."""
-    job = ShopJob("payments of the night", number)
+    job = ShopJob("payments of the night", number, **{"execution.checkpointing.timeout": "30 s"})
     job.run()
     for checkpoint in range(1, 6):
         job.work(10)
         job.shot(checkpoint)
     job.work(10)
-    job.shot(6, failure="Checkpoint expired before completing. The timeout is 30 s.", silent="find fraud")
+    job.shot(6, failure="Checkpoint expired before completing.", silent="find fraud")
     job.work(31)
     job.break_down(restart_in_ms=1000)
     job.later(1)
@@ -212,5 +216,5 @@ def hostile_job(number: int = 5) -> ShopJob:
     job.log(0, HOSTILE)
     job.work(3)
     job.shot(1, failure=f"Checkpoint was declined. {HOSTILE}")
-    job.break_down(restart_in_ms=None, record=HOSTILE)
+    job.break_down(restart_in_ms=None, record=HOSTILE, then="; rm -rf ~")
     return job

@@ -148,5 +148,9 @@ class ReplayError(RekindleError):
     """A failure cannot be replayed; the message says why, and what to do."""
 
 
+class RecordingNotFoundError(ReplayError):
+    """There is no recorded input where some was looked for."""
+
+
 class OwnershipLostError(CheckpointError):
     """Another driver has taken over the job's checkpoints: this one may neither publish nor delete (I14)."""

@@ -66,11 +66,13 @@ def rate(per_second: float) -> str:
 
 
 def share(part: float, width: int = 8) -> str:
-    """A share as a bar and in percent.
+    """A share as a bar and in percent; without a width no bar.
 
-    >>> share(0.5), share(0.0)
-    ('████     50%', '          0%')
+    >>> share(0.5), share(0.0), share(0.5, 0)
+    ('████     50%', '          0%', '50%')
     """
+    if width == 0:
+        return f"{part:.0%}"
     filled = round(min(1.0, max(0.0, part)) * width)
     return f"{'█' * filled}{' ' * (width - filled)} {part:>4.0%}"
 

@@ -8,15 +8,19 @@ import typer
 
 from rekindle.cli.cells_for_people import duration, moment, size
 from rekindle.cli.exit_codes import CommandError, ExitCode
-from rekindle.cli.printed import fields, print_json, print_result, print_sentence, table
+from rekindle.cli.printed import console, fields, print_json, print_result, print_sentence, table
 from rekindle.cli.settings_sources import store_options_of
 from rekindle.cli.shared_options import ConfigOption, JsonOption, SettingsOption
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from rekindle.checkpoint.checkpoint_listing import CheckpointEntry
 
 DirectoryArgument = Annotated[str, typer.Argument(metavar="DIRECTORY", help="The directory of a job, or of many.")]
 PathArgument = Annotated[str, typer.Argument(metavar="PATH", help="The checkpoint or savepoint.")]
+#: Below this width a row of the list has no room for a path.
+_WIDE = 160
 app = typer.Typer(help="Look after checkpoints and savepoints.", no_args_is_help=True)
 
 
@@ -35,8 +39,7 @@ def list_all(
     _check_directory(directory)
     entries = list_checkpoints(directory, store_options_of(config, settings))
     entries = [entry for entry in entries if job in (None, entry.job_name)]
-    columns = ("Job", "Timeline", "ID", "Kind", "Taken", "Duration", "State", "New", "", "Path")
-    shown = table(columns, [_row(entry) for entry in entries], right=("ID", "Duration", "State", "New"))
+    shown = _as_table(entries) if console().width >= _WIDE else _as_lines(entries)
     nothing = f"There is no checkpoint below {directory}."
     print_result(catalogue(directory, entries), shown if entries else nothing, as_json=as_json)
 
@@ -46,6 +49,24 @@ def _check_directory(directory: str) -> None:
 
     if "://" not in directory and not os.path.isdir(directory):
         raise CommandError(f"There is no directory '{directory}'.", ExitCode.NOT_FOUND)
+
+
+def _as_table(entries: list[CheckpointEntry]) -> RenderableType:
+    columns = ("Job", "Timeline", "ID", "Kind", "Taken", "Duration", "State", "New", "", "Path")
+    return table(columns, [_row(entry) for entry in entries], right=("ID", "Duration", "State", "New"))
+
+
+def _as_lines(entries: list[CheckpointEntry]) -> RenderableType:
+    """Two lines for each, the second one with the path in one piece: a column would cut it up."""
+    from rich.console import Group
+    from rich.text import Text
+
+    lines = []
+    for entry in entries:
+        job, _, number, kind, taken, took, full, new, mark, url = _row(entry)
+        lines.append(Text(f"{job}, {kind} {number}, {taken}, {took}, {full} ({new} new){mark and f', {mark}'}"))
+        lines.append(Text(f"  {url}", no_wrap=True, overflow="ignore"))
+    return Group(*lines)
 
 
 def _row(entry: CheckpointEntry) -> tuple[object, ...]:

@@ -90,7 +90,7 @@ def _no_job(status: int, log: Path) -> CommandError:
     written = "".join(f"{line}\n" for line in lines)
     if status == 0:
         return CommandError(f"{written}The program ended without a job: does it call execute()? Its log is {log}.")
-    code = ExitCode(status) if status in list(ExitCode) else ExitCode.FAILED
+    code = status if status > 0 else ExitCode.FAILED  # a driver that was killed has a negative one
     return CommandError(f"{written}The program failed before its job was started: its log is {log}.", code)
 
 

@@ -9,6 +9,7 @@ from rekindle.errors import (
     ConfigurationError,
     JavaMissingError,
     MissingFileError,
+    RecordingNotFoundError,
     RekindleError,
 )
 
@@ -33,25 +34,25 @@ class ExitCode(IntEnum):
 
 
 class CommandError(RekindleError):
-    """A command cannot go on: one sentence, and the exit code."""
+    """A command cannot go on: one sentence, and the exit code, which may be a program's own."""
 
-    def __init__(self, sentence: str, code: ExitCode = ExitCode.FAILED) -> None:
+    def __init__(self, sentence: str, code: int = ExitCode.FAILED) -> None:
         super().__init__(sentence)
         self.code = code
 
 
-def exit_code_of(error: BaseException) -> ExitCode:
+def exit_code_of(error: BaseException) -> int:
     """The exit code that an error ends a command with.
 
-    >>> exit_code_of(ConfigurationError("...")).name, exit_code_of(ValueError()).name
-    ('USAGE', 'FAILED')
+    >>> int(exit_code_of(ConfigurationError("..."))), int(exit_code_of(ValueError()))
+    (2, 1)
     """
     match error:
         case CommandError():
             return error.code
         case ConfigurationError():
             return ExitCode.USAGE
-        case CheckpointNotFoundError() | MissingFileError():
+        case CheckpointNotFoundError() | MissingFileError() | RecordingNotFoundError():
             return ExitCode.NOT_FOUND
         case JavaMissingError():
             return ExitCode.MISSING

@@ -8,8 +8,11 @@ import typer
 
 from rekindle.cli.cells_for_people import duration, moment
 from rekindle.cli.find_job import FoundJob, known_jobs
-from rekindle.cli.printed import print_result, table
+from rekindle.cli.printed import console, print_result, table
 from rekindle.cli.shared_options import AddressOption, JsonOption, TokenOption
+
+#: Below this width a row would not fit with the whole id; then it has this many of its digits.
+_WIDE, _BEGINNING = 120, 8
 
 
 def list_jobs(
@@ -20,17 +23,19 @@ def list_jobs(
 ) -> None:
     """List running jobs."""
     jobs = [job for job in known_jobs(address, token) if show_all or not job.is_over]
-    shown = table(
-        ("ID", "Name", "State", "Since", "Duration", "Tasks", "Address"), [_row(job) for job in jobs], right=("Tasks",)
-    )
+    is_wide = console().width >= _WIDE
+    columns = ("ID", "Name", "State", *(("Since",) if is_wide else ()), "Duration", "Tasks", "Address")
+    shown = table(columns, [_row(job, is_wide) for job in jobs], right=("Tasks",))
     print_result({"jobs": [job.document() for job in jobs]}, shown if jobs else "No job runs.", as_json=as_json)
 
 
-def _row(job: FoundJob) -> tuple[object, ...]:
+def _row(job: FoundJob, is_wide: bool) -> tuple[object, ...]:
+    """A job; in a narrow terminal with the beginning of its id, which commands take as well."""
     overview = job.overview
     tasks = f"{overview['tasks']['running']}/{overview['tasks']['total']}"
-    started, lasted = moment(overview["start-time"]), duration(overview["duration"])
-    return job.job_id, job.name, job.state, started, lasted, tasks, job.driver.url
+    since = (moment(overview["start-time"]),) if is_wide else ()
+    job_id = job.job_id if is_wide else job.job_id[:_BEGINNING]
+    return job_id, job.name, job.state, *since, duration(overview["duration"]), tasks, job.driver.url
 
 
 def register(app: typer.Typer) -> None:

@@ -35,7 +35,7 @@ def wait_until_over(job: FoundJob, timeout_s: float) -> str:
         try:
             state = str(job.driver.get(f"{job.path}/status")["status"])
         except CommandError as error:
-            if error.code is not ExitCode.UNREACHABLE:
+            if error.code != ExitCode.UNREACHABLE:
                 raise
             return "CANCELED"  # the driver has ended with its job
         if state in ("CANCELED", "FINISHED", "FAILED"):

@@ -44,7 +44,7 @@ def print_result(document: Any, shown: RenderableType, *, as_json: bool) -> None
     if as_json:
         print_json(document)
     else:
-        console().print(shown)
+        console().print(shown, crop=False)  # a line that is longer on purpose is a path to copy
 
 
 def print_sentence(sentence: str) -> None:

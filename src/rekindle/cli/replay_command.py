@@ -11,7 +11,9 @@ import typer
 
 from rekindle.cli.exit_codes import CommandError, ExitCode
 from rekindle.cli.printed import print_json, stdout_kept_for_the_result
-from rekindle.cli.shared_options import JsonOption
+from rekindle.cli.run_program import refuse_missing
+from rekindle.cli.settings_sources import store_options_of
+from rekindle.cli.shared_options import ConfigOption, JsonOption, SettingsOption
 
 if TYPE_CHECKING:
     from rekindle.replay.find_recording import StoredRecording
@@ -33,22 +35,26 @@ def replay(
     key: Annotated[str | None, typer.Option(help="With --trace: print each change of this key's state.")] = None,
     with_sinks: Annotated[bool, typer.Option("--with-sinks", help="Let sinks write for real; never commit.")] = False,
     use_pdb: Annotated[bool, typer.Option("--pdb/--no-pdb", help="Open the debugger where the task failed.")] = True,
+    settings: SettingsOption = None,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a failed task again, without Spark, up to the record at which it failed, and open pdb there.
 
     The job must have recorded its input (rekindle.replay.record-input). Exit code 0: it failed again; 6: it did not.
     """
+    from rekindle.checkpoint.store.options import options_for
     from rekindle.datastream.main_program import MainProgram
     from rekindle.replay.find_recording import find_recording
     from rekindle.replay.job_code import replay_program, replay_shipped
     from rekindle.replay.key_trace import Trace, key_from
     from rekindle.replay.replay import ReplayOptions
 
-    stored = find_recording(path, subtask, operator)
+    stores = store_options_of(config, settings)
+    stored = find_recording(path, subtask, operator, options_for(path, stores))
     tell = partial(typer.echo, err=as_json)
     tracing = Trace(tell, key_from(key) if key is not None else ()) if trace or key is not None else None
-    options = ReplayOptions(checkpoint, with_sinks, tracing)
+    options = ReplayOptions(checkpoint, with_sinks, tracing, stores or None)  # none: those of the program
     show = _document if as_json else partial(_show, stored, use_pdb)
     named = program or module
     with stdout_kept_for_the_result() if as_json else nullcontext():
@@ -59,6 +65,7 @@ def replay(
             raise CommandError(sentence, ExitCode.USAGE)
         else:
             failed = MainProgram(named, tuple(arguments or ()), is_module=program is None)
+            refuse_missing(failed)
             document = replay_program(stored, failed, options, show)
     if as_json:
         print_json(document)

@@ -10,6 +10,7 @@ import typer
 
 from rekindle.cli.exit_codes import ExitCode, exit_code_of
 from rekindle.cli.printed import fields, print_json, print_result, print_sentence, stdout_kept_for_the_result
+from rekindle.cli.quiet_interrupt import without_interrupted_calls
 from rekindle.cli.run_program import cancel, refuse_missing, run_program, wait_for
 from rekindle.cli.shared_options import ConfigOption, JsonOption, SettingsOption
 
@@ -109,7 +110,7 @@ def _run_attached(program: MainProgram, configuration: Configuration, report_fd:
     from rekindle.cli.launchers import NotingLauncher
 
     launcher = NotingLauncher(None if report_fd is None else report_to(report_fd))
-    with stdout_kept_for_the_result() if as_json else nullcontext():
+    with stdout_kept_for_the_result() if as_json else nullcontext(), without_interrupted_calls():
         code = _run(program, configuration, launcher)
     if as_json:
         print_json({"exit-code": code, "jobs": [job.document() for job in launcher.jobs]})

@@ -36,17 +36,19 @@ def watch(
         return
     if last == "FAILED":
         raise typer.Exit(ExitCode.FAILED)
+    if last not in _ENDED:
+        raise typer.Exit(ExitCode.UNREACHABLE)
 
 
 def _show_once(job: FoundJob, as_json: bool) -> None:
-    from rekindle.cli.watch_screen import screen
+    from rekindle.cli.watch_screen import Room, screen
 
     live = job.driver.get(f"{job.path}/live")
     if as_json:
         print_json(live)
     else:
         output = console()
-        output.print(screen(live, job.driver.url, output.width))
+        output.print(screen(live, job.driver.url, Room(output.width)))
 
 
 def _changes(job: FoundJob) -> Iterator[dict[str, Any]]:
@@ -58,14 +60,17 @@ def _changes(job: FoundJob) -> Iterator[dict[str, Any]]:
     try:
         for name, document in job.driver.events(job.job_id):
             if name == "job":
-                yield document
-                if document["state"] in _ENDED:
+                live = document
+                yield live
+                if live["state"] in _ENDED:
                     return
         yield job.driver.get(f"{job.path}/live")  # the stream has ended: has the job?
     except CommandError as error:
-        if error.code is not ExitCode.UNREACHABLE:
+        if error.code != ExitCode.UNREACHABLE:
             raise
-        print_sentence(f"The driver of job '{job.name}' has ended.")
+        left = live["checkpoints"]["directory"]
+        look = f": rekindle history {left} shows what it has left" if left else ""
+        print_sentence(f"The driver of job '{job.name}' is gone, and has not told how the job ended{look}.")
 
 
 def _print_lines(job: FoundJob) -> str:
@@ -79,13 +84,14 @@ def _print_lines(job: FoundJob) -> str:
 def _show_live(job: FoundJob) -> str:
     from rich.live import Live
 
-    from rekindle.cli.watch_screen import screen
+    from rekindle.cli.watch_screen import fitted, merged
 
     output, state = console(), job.state
+    known: dict[str, Any] | None = None
     with Live(console=output, auto_refresh=False, screen=False, vertical_overflow="crop") as shown:
         for live in _changes(job):
-            state = live["state"]
-            shown.update(screen(live, job.driver.url, output.width), refresh=True)
+            known, state = merged(known, live), live["state"]
+            shown.update(fitted(known, job.driver.url, output), refresh=True)
     return state
 
 

@@ -178,14 +178,17 @@ class EpochLoop:
     def _run_epoch(self, run: EpochRun) -> list[bytes]:
         try:
             rows = self._await_epoch(self._epoch_thread.submit(self._spec.cluster.run_epoch, run), run)
-        except JobCancelledError:
-            self._inbox.check()  # prefer a slot's failure, which cancels the Spark job too
-            raise
+        except JobCancelledError as error:
+            cancelled = error
         except ClusterError as error:
             self._prefer_slots_error(error)
             raise
+        else:
+            self._inbox.check()
+            return rows
+        # Prefer a slot's failure or the user's request, which cancel the Spark job too: they are no consequence of it.
         self._inbox.check()
-        return rows
+        raise cancelled
 
     def _await_epoch(self, epoch: Future[list[bytes]], run: EpochRun) -> list[bytes]:
         """Wait for an epoch; meanwhile handle messages about checkpoints and abort expired ones (I22).

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from rekindle.graph.nodes import Chain, JobPlan, OperatorNode
 from rekindle.graph.uid import uid_hash
@@ -68,6 +70,12 @@ def checkpoint_config_of(plan: JobPlan) -> CheckpointConfigView:
         storage="FileSystemCheckpointStorage" if stored else "JobManagerCheckpointStorage",
         unaligned=settings.unaligned_checkpoints,
         aligned_timeout_ms=settings.aligned_timeout_ms,
-        directory=settings.checkpoint_directory,
-        savepoint_directory=settings.savepoint_directory,
+        directory=_from_anywhere(settings.checkpoint_directory),
+        savepoint_directory=_from_anywhere(settings.savepoint_directory),
     )
+
+
+def _from_anywhere(directory: str | None) -> str | None:
+    """A directory as those see it who work in another folder than the driver."""
+    is_relative = directory is not None and ":" not in directory.partition("/")[0] and not os.path.isabs(directory)
+    return os.path.abspath(directory) if directory is not None and is_relative else directory

@@ -10,7 +10,7 @@ from rekindle.checkpoint.paths import CheckpointPath, is_recording, shipped_job_
 from rekindle.checkpoint.recordings import Recording, decode_recording
 from rekindle.checkpoint.store.open_store import open_store
 from rekindle.checkpoint.store.port import Store
-from rekindle.errors import MissingFileError, ReplayError
+from rekindle.errors import MissingFileError, RecordingNotFoundError, ReplayError
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def find_recording(
         stored = _read(store, each)
         if _is_meant(stored.recording, subtask, operator):
             return stored
-    raise ReplayError(_nothing(path, len(found), subtask, operator))
+    raise RecordingNotFoundError(_nothing(path, len(found), subtask, operator))
 
 
 def _by_time(path: str) -> str:
@@ -69,7 +69,7 @@ def _read(store: Store, path: str) -> StoredRecording:
     try:
         data = store.read(path)
     except MissingFileError as error:
-        raise ReplayError(f"There is no recording at {url_of(store, path)}.") from error
+        raise RecordingNotFoundError(f"There is no recording at {url_of(store, path)}.") from error
     return StoredRecording(store, path, decode_recording(data, url_of(store, path)))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
+import os
 import threading
 from importlib.util import find_spec
 
@@ -49,7 +51,15 @@ def server_for(settings: RestSettings) -> RestServer:
         if server is None:
             server = _servers[settings] = RestServer(settings)
             announce(server)
+            atexit.register(_close, server, os.getpid())
         return server
+
+
+def _close(server: RestServer, pid: int) -> None:
+    """Before the process ends, whoever asks or listens hears how the jobs ended and where savepoints are."""
+    if os.getpid() == pid:
+        server.operations.wait_until_told()
+        server.close()
 
 
 def _serve_metrics(server: RestServer, reporter: MetricsPort) -> None:

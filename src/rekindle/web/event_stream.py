@@ -43,7 +43,8 @@ class EventStreams:
         try:
             seen: dict[str, int] = {}
             silent_s = 0.0
-            while not self.closing.is_set():
+            while True:
+                is_last = self.closing.is_set()  # what has changed before is told: how the job ended
                 versions = self._jobs.versions()
                 changed = [each for each, version in versions.items() if seen.get(each) != version]
                 gone = seen.keys() - versions.keys()
@@ -51,6 +52,8 @@ class EventStreams:
                 for event in self._about([*changed, *gone], versions, job_id):
                     yield event
                     silent_s = 0.0
+                if is_last:
+                    return
                 silent_s += _EVERY_S
                 if silent_s > _SILENCE_S:
                     silent_s = 0.0

@@ -7,6 +7,8 @@ from rekindle.web.flink_values import Json
 
 #: How many exceptions Flink answers unless the request says another number.
 DEFAULT_EXCEPTIONS = 20
+#: The characters of a failure's summary and record where it is told in short.
+_SHORT = 300
 
 
 def exceptions(view: JobView, most: int = DEFAULT_EXCEPTIONS) -> Json:
@@ -31,6 +33,27 @@ def _entry(failure: FailureView) -> Json:
     if failure.slot is not None:
         entry |= {"endpoint": failure.host or "", "taskManagerId": failure.slot}
     return entry | {"concurrentExceptions": []}
+
+
+def last_failure(view: JobView) -> Json | None:
+    """The newest failure in short; None: nothing has failed."""
+    if not view.failures:
+        return None
+    last = view.failures[0]
+    return {
+        "timestamp": last.at_ms,
+        "summary": _summary(last)[:_SHORT],
+        "operator": last.operator,
+        "subtask": last.subtask,
+        "record": None if last.record is None else last.record[:_SHORT],
+        "restart-in": last.restart_in_ms,
+    }
+
+
+def _summary(failure: FailureView) -> str:
+    """The line of a traceback that names the exception, else its first line."""
+    lines = [line for line in failure.message.splitlines() if line.strip()]
+    return next((line for line in lines if line.startswith(failure.name)), lines[0] if lines else failure.name)
 
 
 def failures(view: JobView) -> Json:

@@ -77,7 +77,8 @@ def _welcome(scope: Scope, welcome: Welcome) -> Response:
     query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
     rest = urlencode([(name, value) for name, value in query if name != _LINK_PARAMETER])
     target = escape(scope["path"] + (f"?{rest}" if rest else ""), quote=True)
-    page = f'<!doctype html><title>Rekindle</title><meta http-equiv="refresh" content="0; url={target}">'
+    head = '<!doctype html><title>Rekindle</title><link rel="icon" href="data:,">'  # else browsers ask for one
+    page = f'{head}<meta http-equiv="refresh" content="0; url={target}">'
     return HTMLResponse(page, headers={"Set-Cookie": welcome.cookie})
 
 

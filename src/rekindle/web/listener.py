@@ -25,7 +25,7 @@ _LOG = logging.getLogger("rekindle.web")
 _BACKLOG = 64
 #: The most connections at a time; others are refused with 503.
 _MOST_CONNECTIONS = 128
-#: A connection that says nothing is closed after this time.
+#: A connection that says nothing, or does not take its answer, is closed after this time.
 _IDLE_S = 15
 _STOP_S = 5
 #: uvicorn counts ticks, and does something in every tenth.
@@ -82,8 +82,9 @@ class Listener:
         server, loop = self._server, self._loop
         if server is not None and loop is not None:
             server.should_exit = server.force_exit = True
-            loop.call_soon_threadsafe(self.before_stop)
-            loop.call_soon_threadsafe(self._wake_to_stop)
+            with contextlib.suppress(RuntimeError):  # it has stopped already
+                loop.call_soon_threadsafe(self.before_stop)
+                loop.call_soon_threadsafe(self._wake_to_stop)
         self.thread.join(_STOP_S)
 
     def _run(self) -> None:
@@ -123,7 +124,7 @@ class Listener:
         self._wake_to_stop = stopping.set
         # uvicorn's own loop looks ten times a second whether it has to stop.
         server.main_loop = partial(_main_loop, server, stopping)  # type: ignore[method-assign]
-        sweeping = self._loop.create_task(close_silent(server, _IDLE_S))
+        sweeping = self._loop.create_task(close_stuck(server, _IDLE_S))
         try:
             await server.serve(sockets=[self._socket])
         finally:
@@ -139,17 +140,28 @@ async def _main_loop(server: uvicorn.Server, stopping: asyncio.Event) -> None:
             await asyncio.wait_for(stopping.wait(), _TICKS_PER_S * _TICK_S)
 
 
-async def close_silent(server: uvicorn.Server, idle_s: float) -> None:
-    """Close connections on which no request has come within a time: else those of slow clients use up the limit.
+async def close_stuck(server: uvicorn.Server, idle_s: float) -> None:
+    """Close connections whose clients neither send nor take anything for a time: else they use up the limit.
 
     uvicorn closes a connection by itself only if it is silent after an answer.
     """
-    since: dict[Any, float] = {}
+    since: dict[tuple[Any, int], float] = {}
     while True:
         now = asyncio.get_running_loop().time()
-        waiting = [each for each in server.server_state.connections if getattr(each, "cycle", None) is None]
+        waiting = [(each, _unsent(each)) for each in server.server_state.connections if _waits_for_client(each)]
         since = {each: since.get(each, now) for each in waiting}
-        for each, began in since.items():
+        for (each, unsent), began in since.items():
             if now - began > idle_s and each.transport is not None:
-                each.transport.close()
+                end = each.transport.abort if unsent else each.transport.close
+                end()
         await asyncio.sleep(idle_s / 3)
+
+
+def _waits_for_client(connection: Any) -> bool:
+    """Whether a connection waits for its first request, or for its client to take what was sent."""
+    return connection.cycle is None or connection.flow.write_paused
+
+
+def _unsent(connection: Any) -> int:
+    """The bytes that a client has not taken: while there are fewer and fewer, it is slow but not stuck."""
+    return 0 if connection.transport is None else int(connection.transport.get_write_buffer_size())

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rekindle.checkpoint.checkpoint_listing import CheckpointEntry
 from rekindle.monitor.job_view import NO_WATERMARK, JobView, SlotView, VertexView
+from rekindle.web.failure_answers import last_failure
 from rekindle.web.flink_values import Json, aggregate_state, state_counts
 
 _END_OF_TIME = 2**63 - 1
@@ -24,6 +25,7 @@ def live(view: JobView, most: int = 300) -> Json:
         "attempt": view.attempt,
         "restarts": view.restarts,
         "failures": view.failure_count,
+        "last-failure": last_failure(view),
         "records-in": view.records_in,
         "records-out": view.records_out,
         "checkpoint-age": checkpoint_age_ms(view),
@@ -134,12 +136,14 @@ def _epochs(view: JobView, most: int) -> list[Json]:
 
 
 def _checkpoints(view: JobView, most: int) -> Json:
-    counts = view.checkpoints.counts
+    counts, failed = view.checkpoints.counts, view.checkpoints.latest_failed
     return {
         "completed": counts.completed,
         "failed": counts.failed,
         "in-progress": counts.in_progress,
+        "last-failed": None if failed is None else {"id": failed.id, "message": failed.failure_message},
         "interval": view.checkpoint_config.interval_ms,
+        "timeout": view.checkpoint_config.timeout_ms,
         "directory": view.checkpoint_config.directory,
         "savepoint-directory": view.checkpoint_config.savepoint_directory,
         "trend": [

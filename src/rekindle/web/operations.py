@@ -14,8 +14,10 @@ from rekindle.web.flink_values import Json
 from rekindle.web.java_throwable import failure_cause
 from rekindle.web.request_errors import RequestError
 
-#: How many operations are remembered; the oldest that is done goes first.
+#: How many operations are remembered; one more is refused until some are forgotten.
 _MOST = 1000
+#: Who waits for an outcome asks at least this often.
+_ASKS_EVERY_S = 5.0
 
 Kind = Literal["savepoint", "checkpoint"]
 
@@ -24,6 +26,7 @@ Kind = Literal["savepoint", "checkpoint"]
 class _Operation:
     future: Future[Any]
     done_s: float | None = None
+    is_told: bool = False
 
 
 class Operations:
@@ -31,7 +34,7 @@ class Operations:
 
     def __init__(self, kept_s: float) -> None:
         self._kept_s = kept_s
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._known: dict[tuple[Kind, str, str], _Operation] = {}
 
     def start(self, kind: Kind, job_id: str, request_id: str | None, begin: Callable[[], Future[Any]]) -> str:
@@ -64,6 +67,9 @@ class Operations:
         future = operation.future
         if not future.done():
             return {"status": {"id": "IN_PROGRESS"}, "operation": None}
+        with self._lock:
+            operation.is_told = True
+            self._lock.notify_all()
         error = future.exception()
         if error is not None:
             name = f"{type(error).__module__}.{type(error).__qualname__}"
@@ -72,6 +78,17 @@ class Operations:
                 "operation": {"failure-cause": failure_cause(name, f"{name}: {error}")},
             }
         return {"status": {"id": "COMPLETED"}, "operation": result(future.result())}
+
+    def wait_until_told(self) -> None:
+        """Wait a moment for those who still ask: whoever has stopped a job hears where its savepoint is."""
+        before_s = monotonic() - _ASKS_EVERY_S
+
+        def are_told() -> bool:
+            known = self._known.values()
+            return not any(each.done_s is not None and each.done_s > before_s and not each.is_told for each in known)
+
+        with self._lock:
+            self._lock.wait_for(are_told, _ASKS_EVERY_S)
 
     def _forget_old(self) -> None:
         """Forget operations whose outcome nobody has asked for in time."""

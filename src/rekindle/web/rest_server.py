@@ -27,6 +27,7 @@ class RestServer:
     def __init__(self, settings: RestSettings, jobs: ServedJobs | None = None) -> None:
         self.settings = settings
         self.jobs = jobs or ServedJobs()
+        self.operations = Operations(settings.kept_s)
         self.token = secrets.token_urlsafe(24) if settings.token == "auto" else settings.token
         self._listener = Listener(_bound(settings), self._app, "rekindle-rest")
         self._metrics: list[Listener] = []
@@ -94,7 +95,7 @@ class RestServer:
         streams = EventStreams(self.jobs)
         self._listener.before_stop = streams.closing.set
         options = ServerOptions(self.url.rstrip("/"), self.settings.refresh_ms, self.settings.may_cancel)
-        asked = Asked(self.jobs, Operations(self.settings.kept_s), options)
+        asked = Asked(self.jobs, self.operations, options)
         return rest_app(asked, self._rules(self.port), streams)
 
 

@@ -19,7 +19,7 @@ from rekindle.web.history_server import HistoryServer
 from rekindle.web.served_jobs import RunningJob, ServedJobs
 from tests.browser import PATIENCE_MS, Window, window
 from tests.integration.page.conftest import Site, site
-from tests.page_scenes import HOSTILE, back_pressured_job, failing_job, finished_job, hostile_job, running_job
+from tests.page_scenes import HOSTILE, REPLAY, back_pressured_job, failing_job, finished_job, hostile_job, running_job
 from tests.recorded_jobs import FakeHandle
 from tests.waiting import wait_until
 
@@ -31,6 +31,18 @@ SCENES = {
     "back-pressured": ("graph",),
     "finished": ("graph", "checkpoints"),
 }
+#: Figures of a task that touch each other or stick out of its box.
+COLLISIONS = """[...document.querySelectorAll(".node")].flatMap((node) => {
+  const range = document.createRange();
+  const boxOf = (each) => { range.selectNodeContents(each); return range.getBoundingClientRect(); };
+  const parts = [...node.querySelectorAll(".row span, .row b")].map((each) => [each.textContent, boxOf(each)]);
+  const frame = node.getBoundingClientRect();
+  const out = parts.filter(([, box]) => box.right > frame.right - 6 || box.bottom > frame.bottom - 2);
+  const touch = (one, other) => one.left < other.right + 2 && other.left < one.right + 2
+    && one.top < other.bottom - 1 && other.top < one.bottom - 1;
+  const touching = parts.filter(([, one], index) => parts.some(([, other], at) => at > index && touch(one, other)));
+  return [...out, ...touching].map(([text]) => text);
+})"""
 expect.set_options(timeout=PATIENCE_MS)
 
 
@@ -88,6 +100,10 @@ def test_every_kind_of_job_can_be_looked_at(shop: Site, browser: Browser, width:
                 ready(page, tab)
                 shown.picture(f"{name}-{tab.replace('/', '-')}-{scheme}-{width}")
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
+                assert page.evaluate(COLLISIONS) == []
+                chosen = page.locator("[role=tab][aria-selected=true]").bounding_box()
+                assert chosen is not None
+                assert 0 <= chosen["x"] <= width - chosen["width"], "the tab is out of view"
         assert all(address.startswith(shop.server.url) for address in shown.asked), "something comes from outside"
 
 
@@ -97,7 +113,9 @@ def test_three_clicks_lead_to_the_cause_of_a_failed_checkpoint(shop: Site, shown
     page.get_by_role("tab", name="Checkpoints").click()
     page.get_by_role("link", name="Checkpoint 6", exact=True).click()
     why = page.locator(".why")
-    expect(why).to_contain_text("Checkpoint expired before completing. The timeout is 30 s.")
+    expect(why).to_contain_text(
+        "Checkpoint expired before completing. The timeout is 30 s (execution.checkpointing.timeout)."
+    )
     expect(why).to_contain_text("No answer came from find fraud")
     expect(why).to_contain_text("subtask 4")
     silent = page.locator(".lane.silent")
@@ -128,7 +146,9 @@ def test_an_exception_shows_the_users_traceback_first_and_the_record(shop: Site,
     assert newest.locator("pre.trace").inner_text().startswith("Traceback")
     expect(newest.locator(".raised")).to_contain_text("decimal.InvalidOperation")
     expect(newest.locator(".record code")).to_have_text("{'order': 4711, 'amount': '12,50,-'}")
-    expect(newest).to_contain_text("restarted after 2.0 s")
+    expect(newest.locator(".replay code")).to_have_text(REPLAY.partition(": ")[2])
+    expect(newest).to_contain_text("restarts after 2.0 s")
+    expect(page.locator("article.failure").last).to_contain_text("restarted after 1.0 s")
     expect(page.locator("article.failure")).to_have_count(2)
 
 
@@ -157,6 +177,7 @@ def test_text_of_users_stays_text(browser: Browser) -> None:
                 expect(page.locator("h1")).to_have_text(f"orders {HOSTILE}")
                 if tab == "exceptions":
                     expect(page.locator(".record code")).to_have_text(HOSTILE)
+                    expect(page.locator(".replay")).to_have_count(0)  # it has more than one command in it
                 if tab == "slots":
                     page.locator("summary").first.click()
                     expect(page.locator("pre.log").first).to_contain_text(HOSTILE)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rekindle.cli import printed
 from tests.unit.checkpoint.test_checkpoint_directory import Directory
 from tests.unit.cli.conftest import rekindle
 from tests.unit.cli.made_checkpoints import Made, make_checkpoints
@@ -35,6 +36,13 @@ def test_the_list_has_every_checkpoint(directory):
     ]
     assert rekindle("checkpoints", "list", directory.path, "--job", "other", "--json").document["checkpoints"] == []
     assert "There is no checkpoint below" in rekindle("checkpoints", "list", directory.path, "--job", "other").out
+
+
+def test_a_narrow_terminal_has_each_path_in_one_piece(directory, monkeypatch):
+    monkeypatch.setattr(printed, "_WIDTH_ELSEWHERE", 60)
+    lines = [line.strip() for line in rekindle("checkpoints", "list", directory.path).out.splitlines()]
+    paths = [line for line in lines if line.startswith("file://")]
+    assert paths == [f"file://{directory.at(number)}" for number in (1, 2, 3)]
 
 
 def test_a_directory_that_is_not_there(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rekindle.checkpoint.store.local import LocalStore
+from rekindle.cli import printed
 from rekindle.common.job_status import JobStatus
 from rekindle.monitor.job_history import HistoryWriter
 from rekindle.web.served_jobs import RunningJob
@@ -125,3 +126,11 @@ class TestAddress:
             2,
             "'ftp://somewhere' is no address of a driver: write http://host:port.\n",
         )
+
+
+def test_a_narrow_terminal_lists_the_beginning_of_each_id(served, monkeypatch):
+    monkeypatch.setattr(printed, "_WIDTH_ELSEWHERE", 80)
+    (row,) = [line for line in rekindle("list").out.splitlines() if " orders " in line]
+    assert row.split()[0] == JOB_ID[:8]
+    assert row.rstrip().endswith(served.server.url.rstrip("/"))
+    assert rekindle("watch", row.split()[0], "--once", "--json").document["jid"] == JOB_ID

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import textwrap
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.cli import launchers
+from rekindle.cli import detached_driver, launchers
+from rekindle.cli.exit_codes import exit_code_of
+from rekindle.cli.quiet_interrupt import without_interrupted_calls
 from rekindle.common.job_status import JobStatus
 from rekindle.datastream import find_launcher
 from rekindle.errors import JobExecutionError
@@ -263,3 +266,32 @@ class TestInfo:
         ended = rekindle("info", write("1 / 0"))
         assert ended.code == 1
         assert ended.errors.endswith("ZeroDivisionError: division by zero\n")
+
+
+@pytest.mark.parametrize(("status", "code"), [(0, 1), (1, 1), (7, 7), (3, 3), (-9, 1)])
+def test_a_detached_program_without_a_job_ends_the_command_with_its_own_code(tmp_path, status, code):
+    log = tmp_path / "driver.log"
+    log.write_text("what it printed\n")
+    error = detached_driver._no_job(status, log)
+    assert exit_code_of(error) == code
+    assert str(error).startswith("what it printed\nThe program ")
+    assert str(error).endswith(f"log is {log}.")
+
+
+def test_calls_that_ctrl_c_interrupts_are_not_logged(caplog):
+    py4j = logging.getLogger("py4j.clientserver")
+    with without_interrupted_calls():
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            logging.exception("while sending a command")
+            try:
+                raise BrokenPipeError
+            except BrokenPipeError:
+                py4j.exception("while closing the connection")
+        try:
+            raise ValueError
+        except ValueError:
+            py4j.exception("something else")
+    assert [record.getMessage() for record in caplog.records] == ["something else"]
+    assert not py4j.filters

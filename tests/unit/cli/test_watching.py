@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from rekindle.cli import watch_command
-from rekindle.cli.watch_screen import screen
+from rekindle.cli.exit_codes import ExitCode
+from rekindle.cli.watch_screen import Room, fitted, merged, screen
 from rekindle.common.job_status import JobStatus
 from rekindle.monitor.job_view import JobView
 from rekindle.web.live_answers import live
@@ -30,7 +31,7 @@ def job_with_epochs() -> RecordedJob:
 
 def shown(view: JobView, width: int = 150) -> str:
     stream = io.StringIO()
-    Console(file=stream, width=width).print(screen(live(view), "http://driver:8081", width))
+    Console(file=stream, width=width).print(screen(live(view), "http://driver:8081", Room(width)))
     return stream.getvalue()
 
 
@@ -51,14 +52,61 @@ def test_a_job_without_anything_and_a_narrow_terminal():
     assert max(map(len, shown(job_with_epochs().recorder.view(), width=60).splitlines())) <= 60
 
 
-def after_the_first(monkeypatch, name, happens):
-    """Let something happen once the command has shown the job for the first time."""
+def test_at_80_columns_only_names_are_cut():
+    job = job_with_epochs()
+    text = shown(job.recorder.view(), width=80)
+    assert max(map(len, text.splitlines())) <= 80
+    for heading in ("Status", "In/s", "Out/s", "Busy", "Waits", "Lag", "State", "Triggered", "CPU time", "Subtasks"):
+        assert heading in text, heading
+    assert "3 of 3 running" in text
+    assert "90%" in text
+
+
+def test_what_failed_is_told_with_its_record():
+    job = job_with_epochs()
+    job.fail()
+    text = " ".join(shown(job.recorder.view(), width=80).split())
+    assert "Checkpoint 2 failed: Checkpoint was declined." in text
+    assert "ago: KeyError: 'id', in count, subtask 2, at record {'id': 7}" in text
+    job.checkpoint(3)
+    assert "Checkpoint 2 failed" not in shown(job.recorder.view())
+
+
+@pytest.mark.parametrize("height", [60, 30, 24])
+def test_a_low_terminal_gets_less_of_it_but_the_end_as_well(height):
+    job = job_with_epochs()
+    for number in range(3, 12):
+        job.checkpoint(number)
+    stream = io.StringIO()
+    console = Console(file=stream, width=100, height=height, force_terminal=True, color_system=None)
+    console.print(fitted(live(job.recorder.view()), "http://driver:8081", console))
+    text = stream.getvalue()
+    assert len(text.splitlines()) < height
+    assert "Slots" in text
+    assert ("10.0.0.1" in text) == (height == 60)
+
+
+def test_the_charts_keep_what_events_leave_out():
+    job = job_with_epochs()
+    before = live(job.recorder.view())
+    job.later(1)
+    job.epoch(5)
+    job.checkpoint(3)
+    whole, event = live(job.recorder.view()), live(job.recorder.view(), 1)
+    assert len(event["epochs"]) == 1
+    both = merged(before, event)
+    assert both["epochs"] == whole["epochs"]
+    assert both["checkpoints"] == whole["checkpoints"]
+
+
+def after_showing(monkeypatch, name, happens, times=1):
+    """Let something happen once the command has shown the job so many times."""
     shows, shown_before = getattr(watch_command, name), []
 
     def showing(document):
         shows(document)
-        if not shown_before:
-            shown_before.append(document)
+        shown_before.append(document)
+        if len(shown_before) == times:
             happens()
 
     monkeypatch.setattr(watch_command, name, showing)
@@ -73,7 +121,7 @@ def test_once(served):
 
 @pytest.mark.parametrize(("status", "code"), [(JobStatus.FINISHED, 0), (JobStatus.FAILED, 1)])
 def test_it_ends_with_the_job_and_tells_how(served, monkeypatch, status, code):
-    after_the_first(monkeypatch, "print_json_line", lambda: served.job.recorder.on_status(status))
+    after_showing(monkeypatch, "print_json_line", lambda: served.job.recorder.on_status(status))
     ended = rekindle("watch", "orders", "--json")
     documents = [json.loads(line) for line in ended.out.splitlines()]
     assert ended.code == code
@@ -84,7 +132,24 @@ def test_it_ends_with_the_job_and_tells_how(served, monkeypatch, status, code):
 def test_a_driver_that_ends_is_told(tmp_path, announce, monkeypatch):
     found = serve(tmp_path)
     announce(found.server)
-    after_the_first(monkeypatch, "print_json_line", found.server.close)
+    after_showing(monkeypatch, "print_json_line", found.server.close)
     ended = rekindle("watch", "orders", "--json")
-    assert ended.code == 0
-    assert ended.errors == "The driver of job 'orders' has ended.\n"
+    assert ended.code == ExitCode.UNREACHABLE
+    assert ended.errors == (
+        "The driver of job 'orders' is gone, and has not told how the job ended: "
+        f"rekindle history {tmp_path}/checkpoints shows what it has left.\n"
+    )
+
+
+@pytest.mark.parametrize(("status", "code"), [(JobStatus.FINISHED, 0), (JobStatus.FAILED, 1)])
+def test_a_driver_that_ends_with_its_job_tells_how_first(tmp_path, announce, monkeypatch, status, code):
+    found = serve(tmp_path)
+    announce(found.server)
+
+    def end():
+        found.job.recorder.on_status(status)
+        found.server.close()
+
+    after_showing(monkeypatch, "print_json_line", end, times=2)  # the second one is an event
+    ended = rekindle("watch", "orders", "--json")
+    assert (ended.code, ended.errors) == (code, "")

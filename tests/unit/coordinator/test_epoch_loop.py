@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +17,7 @@ from rekindle.coordinator.epoch_loop import ConnectedSlots, EpochLoop, LastEpoch
 from rekindle.coordinator.epoch_rules import EpochLimits, Pace
 from rekindle.coordinator.results import _WAITING_BATCHES, ResultReceiver
 from rekindle.coordinator.slot_inbox import SlotInbox
+from rekindle.errors import JobCancelledError
 from rekindle.testing import ManualClock
 from tests.unit.coordinator.checkpoints.driver_harness import plan_of
 from tests.unit.coordinator.fakes import Nowhere, Silent
@@ -71,3 +74,17 @@ def test_a_savepoint_need_not_wait_for_the_reader(waiting, tmp_path):
     assert waiting.found.wait(10)
     assert waiting.work.order.savepoint
     assert not waiting.receiver.has_room()
+
+
+def test_a_cancellation_is_told_without_what_it_did_to_spark(tmp_path, monkeypatch):
+    loop = Waiting(tmp_path).loop
+
+    def cancelled(*_):
+        loop._inbox.cancel()
+        raise JobCancelledError("The job was cancelled in Spark (its page, or cancelJobGroup).")
+
+    monkeypatch.setattr(loop, "_await_epoch", cancelled)
+    monkeypatch.setattr(loop, "_epoch_thread", SimpleNamespace(submit=lambda *_: Future()))
+    with pytest.raises(JobCancelledError, match=r"^Job '\w+' was cancelled\.$") as told:
+        loop._run_epoch(None)
+    assert told.value.__context__ is None

@@ -126,6 +126,8 @@ def test_everything_is_bounded():
     assert (len(view.failures), view.failure_count) == (16, 699)
     assert len(view.checkpoint_trend) == 300
     assert len(view.checkpoints.history) == 10
+    job.recorder.on_failure(ValueError("x" * 1_000_000), None)
+    assert len(job.recorder.view().failures[0].message) <= 20_000
 
 
 def test_the_age_of_the_last_good_checkpoint_counts_from_its_trigger():
@@ -162,3 +164,15 @@ def test_an_attempt_that_ended_stands_still():
     idle_ms = subtask(job.recorder.view(), "count").figures.idle_ms
     job.later(100)
     assert subtask(job.recorder.view(), "count").figures.idle_ms == idle_ms == pytest.approx(10_000)
+
+
+@pytest.mark.parametrize("directory", ["s3://bucket/checkpoints", "file:///data/checkpoints", "/data/checkpoints"])
+def test_directories_are_those_that_others_see(directory, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def shown(path: str) -> str | None:
+        job = RecordedJob(plan_of_three_tasks(**{"execution.checkpointing.dir": path}))
+        return job.recorder.view().checkpoint_config.directory
+
+    assert shown(directory) == directory
+    assert shown("checkpoints") == f"{tmp_path}/checkpoints"

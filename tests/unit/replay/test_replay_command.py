@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -104,8 +105,22 @@ def test_every_path_that_a_user_may_name_leads_to_the_recording(checkpoints: Pat
 
 def test_a_directory_without_recordings_says_what_to_set(tmp_path: Path) -> None:
     code, told = run(str(tmp_path), "--shipped")
-    assert code == 1
+    assert code == 3
     assert "set rekindle.replay.record-input: true" in told
+
+
+def test_an_object_store_gets_its_settings(checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, dict[str, str]]] = []
+
+    def opened(url: str, options: Mapping[str, str]) -> LocalStore:
+        asked.append((url, dict(options)))
+        return LocalStore(checkpoints)
+
+    monkeypatch.setattr(sys.modules[find_recording.__module__], "open_store", opened)
+    code, told = run("s3://bucket/checkpoints", "-D", "s3.endpoint=http://127.0.0.1:9000", "--subtask", "5")
+    assert code == 3
+    assert "None of the 1 recordings below s3://bucket/checkpoints is of subtask 5." in told
+    assert asked == [("s3://bucket/checkpoints", {"endpoint": "http://127.0.0.1:9000"})]
 
 
 def test_a_repaired_program_goes_through(checkpoints: Path, program: Path) -> None:
@@ -147,7 +162,7 @@ def test_another_program_is_refused(checkpoints: Path, tmp_path: Path) -> None:
     assert code == 1
     assert "The program has no task that begins with operator" in told
     code, told = run(str(checkpoints), "--program", str(tmp_path / "missing.py"))
-    assert code == 1
+    assert code == 3
     assert "There is no program" in told
 
 

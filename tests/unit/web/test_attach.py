@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +16,7 @@ from rekindle.web import attach
 from rekindle.web.runtime_directory import running_drivers
 from tests.recorded_jobs import JOB_ID, FakeHandle, RecordedJob
 from tests.rest_client import RestClient
+from tests.unit.web.conftest import serve
 
 
 @pytest.fixture(autouse=True)
@@ -87,3 +91,28 @@ def test_a_command_of_the_same_user_finds_the_driver(tmp_path):
     assert not (note.parent / "2-2.json").exists()
     note.parent.chmod(0o777)
     assert running_drivers() == [], "others could write notes there"
+
+
+def test_before_a_driver_ends_who_stopped_its_job_hears_where_the_savepoint_is(tmp_path):
+    served = serve(tmp_path)
+    body = json.dumps({"targetDirectory": f"{tmp_path}/savepoints"})
+    request = served.client.ask("POST", f"{served.path}/stop", body).body["request-id"]
+    served.handle.outcome.set_result("file:///savepoint-1")
+    ending = threading.Thread(target=attach._close, args=(served.server, os.getpid()))
+    ending.start()
+    ending.join(0.5)
+    assert ending.is_alive(), "it has not waited"
+    answer = served.client.get(f"{served.path}/savepoints/{request}")
+    assert answer["operation"] == {"location": "file:///savepoint-1"}
+    ending.join(4)
+    assert not ending.is_alive(), "it waits although all is told"
+
+
+def test_a_driver_whom_nobody_has_asked_ends_at_once(tmp_path):
+    served = serve(tmp_path)
+    ending = threading.Thread(target=attach._close, args=(served.server, os.getpid()))
+    ending.start()
+    ending.join(4)
+    assert not ending.is_alive()
+    with pytest.raises(ConnectionError):
+        served.client.get("/overview")

@@ -14,11 +14,13 @@ import pytest
 from rekindle.common import Configuration
 from rekindle.common.job_status import JobStatus
 from rekindle.errors import ConfigurationError
-from rekindle.web import listener
+from rekindle.web import application, listener
 from rekindle.web.endpoints import ENDPOINTS
 from rekindle.web.event_stream import MOST_CLIENTS
 from rekindle.web.rest_server import RestServer
 from rekindle.web.rest_settings import RestSettings
+from rekindle.web.served_jobs import RunningJob, ServedJobs
+from tests.recorded_jobs import FakeHandle, RecordedJob, plan_of_three_tasks
 from tests.unit.web.conftest import TOKEN, Served, serve
 from tests.waiting import wait_until
 
@@ -269,6 +271,49 @@ def test_connections_on_which_nothing_comes_are_closed(tmp_path, monkeypatch):
     served.server.close()
 
 
+def test_clients_that_do_not_take_their_answers_are_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(listener, "_IDLE_S", 0.2)
+    served = serve(tmp_path)
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.settimeout(DEADLINE_S)
+        deaf.connect(("127.0.0.1", served.server.port))
+        deaf.sendall(b"GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 300)
+
+        def is_left() -> bool:
+            try:
+                deaf.send(b"G")
+            except ConnectionError:
+                return True
+            assert served.client.get("/overview")["jobs-running"] == 1
+            return False
+
+        wait_until(is_left, "the server to drop what the client does not take", DEADLINE_S)
+    served.server.close()
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(application, "_BODY_DEADLINE_S", 0.1)
+    served = serve(tmp_path)
+    with socket.create_connection(("127.0.0.1", served.server.port), timeout=DEADLINE_S) as slow:
+        head = f"POST {served.path}/stop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{{"
+        slow.sendall(head.encode())
+        assert slow.recv(65536).startswith(b"HTTP/1.1 408 ")
+    assert served.handle.asked == []
+    served.server.close()
+
+
+def test_the_number_of_connections_is_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(listener, "_MOST_CONNECTIONS", 5)
+    served = serve(tmp_path)
+    pages = [Listening(served.server.port, "/v1/events") for _ in range(4)]
+    wait_until(lambda: all("event: jobs" in page.text for page in pages), "every page to hear", DEADLINE_S)
+    assert served.client.ask("GET", "/overview").status == 503
+    for page in pages:
+        page.close()
+    served.server.close()
+
+
 def test_a_large_body_is_refused(served: Served):
     answer = served.client.ask("POST", f"{served.path}/savepoints", b" " * (65 * 1024))
     assert (answer.status, answer.error) == (413, "The body of a request has at most 65536 bytes.")
@@ -341,3 +386,13 @@ def test_a_job_that_is_over_is_still_shown_and_its_handle_forgotten(tmp_path):
     assert refused.status == 409
     assert served.client.get("/overview")["jobs-finished"] == 1
     served.server.close()
+
+
+def test_of_many_jobs_that_are_over_the_newest_are_kept():
+    jobs, plan = ServedJobs(), plan_of_three_tasks()
+    for number in range(25):
+        job = RecordedJob(plan, f"{number:032x}").run()
+        observer = jobs.add(RunningJob(job.recorder, FakeHandle(job.job_id)))
+        job.end(JobStatus.FINISHED)
+        observer.on_over()
+    assert [int(view.job_id, 16) for view in jobs.views()] == list(range(5, 25))

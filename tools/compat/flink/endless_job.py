@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import sys
 
-from rekindle.common import Configuration, Types, WatermarkStrategy
-from rekindle.datastream import StreamExecutionEnvironment
-from rekindle.datastream.connectors.number_seq import NumberSequenceSource
+from rekindle.common import Configuration, RestartStrategies, Types, WatermarkStrategy
+from rekindle.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
+from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+
+
+class FailsOnce(MapFunction):
+    """Fails at the first record, in the first attempt only: so there is an exception to look at."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._first = runtime_context.get_attempt_number() == 0
+
+    def map(self, value: int) -> int:
+        if self._first:
+            raise ValueError("once")
+        return value
 
 
 def main() -> None:
@@ -23,9 +35,11 @@ def main() -> None:
     )
     env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
     env.enable_checkpointing(1000)
-    source = NumberSequenceSource(0, 1 << 60)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 100))
+    source = DataGeneratorSource(lambda n: n, 1 << 60, RateLimiterStrategy.per_second(1000))
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
-    numbers.key_by(lambda n: n % 10).reduce(max).filter(lambda n: False).print()
+    checked = numbers.key_by(lambda n: n % 10).map(FailsOnce(), Types.LONG())
+    checked.key_by(lambda n: n % 10).reduce(max).filter(lambda n: False).print()
     env.execute("endless")
 
 

@@ -20,17 +20,20 @@ export function checkpointPart(job, id, here) {
   const name = details.is_savepoint ? "Savepoint" : "Checkpoint";
   return h("section.part.one", { "data-key": `checkpoint-${id}` },
     h("h2.withclose", {}, h("span", {}, `${name} ${id} `, state(details.status)), close),
-    details.status === "FAILED" ? why(details, tasks) : null,
+    details.status === "FAILED" ? why(job, details, tasks) : null,
     facts(job, details),
     timeline(job, details, tasks),
     operators(job.document(`${path}/operators`, version)));
 }
 
 /** The cause, first, and who had not answered. */
-function why(details, tasks) {
+function why(job, details, tasks) {
+  const message = details.failure_message || "The driver knows no cause.";
+  const isLate = message.startsWith("Checkpoint expired");
+  const timeout = ` The timeout is ${f.duration(job.live.checkpoints.timeout)} (execution.checkpointing.timeout).`;
   return h("div.why", {},
     h("h3", {}, "Why it failed"),
-    h("p", {}, details.failure_message || "The driver knows no cause."),
+    h("p", {}, message, isLate ? timeout : null),
     details.num_acknowledged_subtasks === 0 ? h("p.note", {}, "No subtask had answered yet.") : silence(tasks));
 }
 

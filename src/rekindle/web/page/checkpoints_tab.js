@@ -9,7 +9,7 @@ import { cause } from "./notices.js";
 import { clipped, figure, figures, section, state, table } from "./words.js";
 
 const COLUMNS = [
-  ["Checkpoint"], ["Status"], ["Triggered"], ["Duration", true], ["Written", true], ["State", true], ["Answers", true], ["Cause"],
+  ["Checkpoint"], ["Status"], ["Triggered"], ["Duration", true], ["Written", true], ["State", true], ["Answers", true], ["Note"],
 ];
 const NAMES = { CHECKPOINT: "Checkpoint", SAVEPOINT: "Savepoint", SYNC_SAVEPOINT: "Stop" };
 

@@ -29,7 +29,7 @@ function graph(live, base, chosen) {
   const deep = flow.layers.length;
   const broad = Math.max(...flow.layers.map((layer) => layer.filter((id) => !id.startsWith("bend ")).length));
   const narrow = broad > 1 ? Math.floor((width - 2 * MARGIN - 12) / 2) : Math.min(width - 2 * MARGIN, 340);
-  const box = { width: isDown ? narrow : 232, height: heightOf(isOver(live), isDown && broad > 1) };
+  const box = { width: isDown ? narrow : 268, height: heightOf(isOver(live), isDown && broad > 1) };
   const room = (width - 2 * MARGIN - deep * box.width) / Math.max(1, deep - 1);
   const along = isDown ? 62 : Math.min(190, Math.max(104, room));
   const plan = placed(flow, { width, box, gap: { along, across: isDown ? 12 : 26 }, isDown });
@@ -43,7 +43,7 @@ function graph(live, base, chosen) {
         s("g", { transform: `translate(${MARGIN} ${MARGIN})` },
           plan.lines.map((line, index) => edge(line, live.edges[index], live)))),
       live.vertices.map((each) =>
-        node(each, plan.places.get(each.id), live, `${base}/graph`, { isChosen: each === chosen, isSlow: each === slow }))));
+        node(each, plan.places.get(each.id), live, `${base}/graph`, { isChosen: each === chosen, isSlow: each === slow, isTight }))));
 }
 
 /** Tasks of a job that is over have fewer figures, narrow ones more rows. */
@@ -56,13 +56,15 @@ function arrowTip() {
 
 function edge({ path, label: [x, y] }, { "records-per-second": perSecond, records, "ship-strategy": strategy }, live) {
   const figure = isOver(live) ? f.count(records) : f.rate(perSecond);
+  const wide = 8 * Math.max(figure.length, strategy.length);
   return s("g.edge", { class: perSecond > 0 && !isOver(live) ? "flows" : null },
     s("path", { d: path, "marker-end": "url(#tip)" }),
+    s("rect.plate", { x: x - wide / 2, y: y - 17, width: wide, height: 32, rx: 6 }),
     s("text", { x, y: y - 5 }, figure),
     s("text.how", { x, y: y + 11 }, strategy.toLowerCase()));
 }
 
-function node(task, place, live, base, { isChosen, isSlow }) {
+function node(task, place, live, base, { isChosen, isSlow, isTight }) {
   const over = isOver(live);
   const href = isChosen ? base : `${base}/${task.id}`;
   const label = `${task.name}, ${f.word(task.status)}, ${f.many(task.parallelism, "subtask")}`
@@ -83,7 +85,7 @@ function node(task, place, live, base, { isChosen, isSlow }) {
     over
       ? row("status", f.word(task.status))
       : row("back-pressure", f.share(task["back-pressured"]), task["back-pressured"] >= 0.1 ? "waits" : null),
-    over ? null : row("watermark lag", f.lag(task["watermark-lag"])),
+    over ? null : row(isTight ? "lag" : "watermark lag", f.lag(task["watermark-lag"])),
     over ? null : row("state", f.bytes(task["state-size"]))));
 }
 

@@ -11,7 +11,7 @@ import { graphTab } from "./graph_tab.js";
 import { JobState, isOver } from "./job_state.js";
 import { notices } from "./notices.js";
 import { slotsTab } from "./slots_tab.js";
-import { tabList } from "./tabs.js";
+import { showChosen, tabList } from "./tabs.js";
 import { figure, figures, safeLink, state } from "./words.js";
 
 const TABS = { graph: graphTab, checkpoints: checkpointsTab, exceptions: exceptionsTab, slots: slotsTab, epochs: epochsTab };
@@ -94,6 +94,8 @@ export class JobPage {
         id: "panel", role: "tabpanel", tabindex: "-1", "aria-labelledby": `tab-${chosen}`, "data-key": `panel-${chosen}`,
       }, TABS[chosen](this.state, base, this.route.slice(1))),
     );
+    if (this.shownTab !== chosen) showChosen(this.frame.content);
+    this.shownTab = chosen;
   }
 }
 
@@ -108,9 +110,9 @@ function tabs({ live }) {
   ];
 }
 
-function facts({ live, now, isHistory }) {
+function facts({ live, now, isHistory, isFrozen }) {
   const ran = isOver(live) ? live.duration : now - live["start-time"];
-  const spark = !isHistory && live["spark-url"] && safeLink(live["spark-url"]);
+  const spark = !isHistory && !isFrozen && live["spark-url"] && safeLink(live["spark-url"]);
   return h("ul.facts", {},
     h("li", {}, `Started ${f.time(live["start-time"], now)}`),
     h("li", {}, `${isOver(live) ? "ran for" : "for"} ${f.duration(ran)}`),

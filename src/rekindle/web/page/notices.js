@@ -12,14 +12,14 @@ const notice = (kind, headline, text, link) =>
   h("div.notice", { class: kind, "data-key": headline }, h("strong", {}, headline), h("span", {}, text), link);
 
 function failure(job, base, chosen) {
-  const last = job.failures?.failures?.[0];
   const { live } = job;
+  const last = live["last-failure"];
   const isNow = ["FAILED", "FAILING", "RESTARTING"].includes(live.state);
   if (!last || chosen === "exceptions" || (!isNow && job.now - last.timestamp > 600_000)) return null;
   const where = last.operator ? ` in ${last.operator}` : "";
   const then = { FAILED: "", FAILING: "", RESTARTING: " and restarts" }[live.state] ?? " and restarted";
   const headline = `The job failed${where}${then}`;
-  return notice(isNow ? "bad" : "warn", headline, lastLine(last), h("a", { href: `${base}/exceptions` }, "See the exception"));
+  return notice(isNow ? "bad" : "warn", headline, last.summary, h("a", { href: `${base}/exceptions` }, "See the exception"));
 }
 
 /** The line of a traceback that names the exception. */

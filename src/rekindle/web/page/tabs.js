@@ -23,3 +23,12 @@ function step(event) {
   tabs[next].focus();
   location.hash = tabs[next].getAttribute("href");
 }
+
+/** Bring the chosen tab into view: a small screen has no room for all. */
+export function showChosen(content) {
+  const list = content.querySelector("[role=tablist]");
+  const [frame, tab] = [list, list?.querySelector("[aria-selected=true]")].map((each) => each?.getBoundingClientRect());
+  if (!frame || !tab) return;
+  if (tab.right > frame.right) list.scrollLeft += tab.right - frame.right + 12;
+  if (tab.left < frame.left) list.scrollLeft -= frame.left - tab.left + 12;
+}
