@@ -71,7 +71,7 @@ from rekindle.runtime.state.keyed_backends import KeyedBackends
 from rekindle.runtime.task import EpochBudget, EpochOutcome, Task
 from rekindle.runtime.task_thread import TaskThread
 from rekindle.runtime.unpack_files import place_files
-from rekindle.system import keep_heap_small, resident_bytes
+from rekindle.system import resident_bytes
 
 _LOG = logging.getLogger("rekindle.slot")
 _CANCELLED_CLOSE_S = 10.0
@@ -415,7 +415,6 @@ def main() -> None:
     directory = launch.directory
     start_guardian(launch, directory).watch()
     sys.setswitchinterval(0.001)
-    keep_heap_small()
     slot = Slot(launch, directory)
     try:
         slot.run()

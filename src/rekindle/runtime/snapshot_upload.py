@@ -19,7 +19,6 @@ from rekindle.protocol import CheckpointAcknowledged, CheckpointDeclined, Checkp
 from rekindle.runtime.failure_report import own_traceback
 from rekindle.runtime.local_copies import LocalCopies
 from rekindle.runtime.snapshot import CapturedTask
-from rekindle.system import return_free_memory
 
 _LOG = logging.getLogger(__name__)
 
@@ -100,7 +99,6 @@ class Uploader:
                 )
             reach(CrashPoint.AFTER_ACKNOWLEDGEMENT)
             del waiting, snapshot  # the captured state must not stay until the next one
-            return_free_memory()
 
     def _next(self) -> _Waiting | None:
         """Wait for a snapshot; None when the uploader is closed."""

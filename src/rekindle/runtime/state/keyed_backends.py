@@ -20,6 +20,7 @@ from rekindle.runtime.state.rocksdb.stored_timers import StoredTimers, TimerPlac
 from rekindle.runtime.state.rocksdb.timer_shares import TimerLimits
 from rekindle.runtime.state.spec import Codec
 from rekindle.runtime.timers import InternalTimers
+from rekindle.system import keep_heap_small
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class KeyedBackends:
         """The slot's database, and a number of which nobody else has entries in it."""
         with self._lock:
             if self._database is None:
+                keep_heap_small()
                 self._database = ScratchDatabase(self._scratch_folder(), self._shares)
             self._made += 1
             return self._database, self._made

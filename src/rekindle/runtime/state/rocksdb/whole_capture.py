@@ -11,6 +11,7 @@ from rekindle.runtime.state.keyed_state_format import GroupCapture, GroupPieces,
 from rekindle.runtime.state.rocksdb.delta_log import Segment
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
 from rekindle.runtime.state.rocksdb.stored_states import StoredState
+from rekindle.system import return_free_memory
 
 _DECODED_KEYS: Final = 1024
 #: A larger part is not copied into one piece.
@@ -59,6 +60,7 @@ class LoggedDelta:
             parts = [part for segment in self._segments for part in segment.parts(group)]
             if parts:
                 yield group, encode_group(parts)
+        return_free_memory()
 
 
 def keys_of(database: ScratchDatabase, view: Any, state: StoredState, group: int) -> Iterator[Any]:
