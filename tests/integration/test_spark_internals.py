@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import struct
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -178,3 +180,23 @@ def test_rows_of_a_jvm_that_dies_are_never_taken_for_all_rows(when: str) -> None
     program = [sys.executable, "-c", JVM_DIES_WHILE_ROWS_COME, when]
     done = subprocess.run(program, capture_output=True, text=True, timeout=100, check=False)
     assert f"told: {private.JVM_GONE}" in done.stdout, done.stdout + done.stderr
+
+
+def test_ctrl_c_while_the_jvm_starts_leaves_no_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pyspark removes the file in which the JVM tells its port: left alone, the JVM would wait for ever."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Noted(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            started.append(self)
+
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(private.subprocess, "Popen", Noted)
+    monkeypatch.setattr(private.java_gateway, "time", SimpleNamespace(sleep=interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        private.launch_gateway(2)
+    (process,) = started
+    assert process.poll() == -signal.SIGKILL

@@ -291,6 +291,11 @@ def launch_gateway(error_output: int, inherited: Sequence[int] = ()) -> None:
             process.kill()
             process.wait()
         raise
+    except BaseException:  # Ctrl-C: this JVM finds nobody to tell its port, and would wait for a connection for ever
+        for process in started:
+            process.kill()
+            process.wait()
+        raise
     finally:
         pyspark.Popen = before
     SparkContext._ensure_initialized(gateway=gateway)
