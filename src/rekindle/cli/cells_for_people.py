@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from datetime import datetime
 
 _BARS = "▁▂▃▄▅▆▇█"
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3600, 60
 
 
 def size(number: int | None) -> str:
-    """Bytes with a unit.
+    """Bytes with a unit, as on the page of a job: a megabyte has 10⁶ bytes.
 
-    >>> size(512), size(1536), size(5 << 30), size(None)
-    ('512 B', '1.5 KiB', '5.0 GiB', '–')
+    >>> size(512), size(1500), size(5 * 10**9), size(None)
+    ('512 B', '1.5 kB', '5.0 GB', '–')
     """
     if number is None:
         return "–"
     value, unit = float(number), 0
-    while value >= 1024 and unit < len(_UNITS) - 1:
-        value, unit = value / 1024, unit + 1
+    while value >= 999.95 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
     return f"{number} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
 
 

@@ -43,7 +43,7 @@ def test_the_screen_has_throughput_tasks_checkpoints_and_slots():
     assert any(line.startswith("count") and "RUNNING" in line and "█" in line for line in lines), text
     assert "1 completed, 1 failed, 0 in progress; the last good one is 0 ms old" in text
     assert any("checkpoint" in line and "COMPLETED" in line and "30 ms" in line for line in lines), text
-    assert any("10.0.0.1" in line and "47.7 MiB" in line and "3 of 3 running" in line for line in lines), text
+    assert any("10.0.0.1" in line and "50.0 MB" in line and "3 of 3 running" in line for line in lines), text
 
 
 def test_a_job_without_anything_and_a_narrow_terminal():
