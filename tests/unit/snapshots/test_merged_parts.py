@@ -13,7 +13,13 @@ from rekindle.common import Types
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.errors import TypeMismatchError
 from rekindle.runtime.key_hash import key_group
+from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
+from rekindle.runtime.state.keyed_state_format import GroupPieces
+from rekindle.runtime.state.rocksdb import stored_states, whole_capture
+from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
+from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend, RocksPlace
+from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
 from rekindle.runtime.timer_parts import CapturedTimers, TimerLists
 from rekindle.serde import value_codec_for
 from rekindle.snapshots.find_snapshot import Snapshot
@@ -135,3 +141,23 @@ def test_parts_before_and_after_a_change_of_the_type_are_one_table():
         "a": {"count": 2.5, "currency": "CHF", "note": None},
         "b": {"count": 1.0, "currency": None, "note": None},
     }
+
+
+def test_a_large_key_group_of_rocksdb_in_pieces_is_one_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(stored_states, "_PART_ENTRIES", 3)
+    monkeypatch.setattr(whole_capture, "_LARGE_BYTES", 10)
+    database = ScratchDatabase(tmp_path, MemoryShares.of(8 << 20))
+    place = RocksPlace(database, 1, 1 << 20, 1 << 20)
+    backend = RocksKeyedBackend(GROUPS, range(GROUPS), place, KeyedStateOptions(), key_codec=TEXT)
+    value = backend.value_state(ValueStateDescriptor("value", Types.LONG()))
+    for number in range(50):
+        backend.row = backend.load_row(f"key {number}")
+        value.update(number)
+    captured = [(each.key_group, each.encode()) for each in backend.snapshot_whole(1)]
+    assert all(isinstance(part, GroupPieces) and len(list(part)) > 3 for _, part in captured)
+    full = [KeyedPart(group, PartKind.FULL, 1, b"".join(part)) for group, part in captured]
+    database.close()
+    found = rows(snapshot_of(keyed=full), TableName.KEYED_STATE)
+    assert sorted(found, key=lambda row: row[2]) == [
+        (key_group(f"key {number}", GROUPS), f"key {number}", number) for number in range(50)
+    ]
