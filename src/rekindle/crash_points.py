@@ -143,7 +143,7 @@ def _obey_file(file: str, point: CrashPoint) -> None:
     except FileNotFoundError:
         return
     if armed.point is point and _is_meant(armed) and _taken(file):
-        os.kill(os.getpid(), armed.signal)
+        _send_to_itself(armed.signal)
 
 
 def _taken(file: str) -> bool:
@@ -168,7 +168,15 @@ def _count_down(armed: _Armed) -> None:
     with _one_by_one:  # while one thread dies here, no other gets past this point
         armed.times_left -= 1
         if armed.times_left == 0 and _first(armed.once):
-            os.kill(os.getpid(), armed.signal)
+            _send_to_itself(armed.signal)
+
+
+def _send_to_itself(number: signal.Signals) -> None:
+    """End or pause this process; this thread does not get past the call.
+
+    The signal goes to this thread: another one, which a busy machine runs later, would let it go on until then.
+    """
+    signal.pthread_kill(threading.get_ident(), number)
 
 
 def _first(once: str | None) -> bool:
