@@ -47,7 +47,8 @@ def keep_heap_small() -> None:
 
     Its threads allocate from two heaps, where each would get one of its own, which keeps its largest size; and large
     buffers do not lie between small objects. Of a slot with RocksDB these were 40 and 30 MB for nothing. Large buffers
-    cost more then, up to a tenth of the time of records that are pickled: a slot with state in memory does without.
+    may cost more then (pickled records were about a tenth slower, in a noisy measurement): a slot with state in memory
+    does without.
     """
     with contextlib.suppress(OSError, AttributeError):  # another C library than glibc
         library = ctypes.CDLL(None)
