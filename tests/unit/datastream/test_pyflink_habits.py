@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from operator import itemgetter
+from typing import Any
 
 import pytest
 
-from rekindle.common import Configuration, Row, Types
+from rekindle.common import Configuration, Row, Time, Types, WatermarkStrategy
 from rekindle.common.serialization import RowFieldExtractorSchema
 from rekindle.common.typeinfo import TypeHint, TypeInformation
 from rekindle.datastream import (
+    DataStream,
     EmbeddedRocksDBStateBackend,
     FileSystemCheckpointStorage,
     HashMapStateBackend,
@@ -18,12 +20,20 @@ from rekindle.datastream import (
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
     StreamExecutionEnvironment,
 )
 from rekindle.datastream.slot_sharing_group import MemorySize
 from rekindle.datastream.state import ValueStateDescriptor
-from rekindle.datastream.streams.list_keys import may_return_list
-from rekindle.errors import ConfigurationError, GraphError, TypeMismatchError
+from rekindle.datastream.window import (
+    CountTrigger,
+    EventTimeSessionWindows,
+    GlobalWindows,
+    TumblingEventTimeWindows,
+)
+from rekindle.errors import ConfigurationError, GraphError, InvalidKeyError, TypeMismatchError
+from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
 
 
@@ -74,32 +84,80 @@ def test_a_list_that_the_record_holds_is_a_key_without_a_declared_type(selector,
     assert len(results) == len(records)
 
 
-def test_lists_as_keys_of_windows_and_of_connected_streams() -> None:
-    env = environment()
-    first = env.from_collection([(["a"], 1), (["a"], 2), (["b"], 4)])
-    windows = first.key_by(lambda pair: pair[0]).count_window(2).reduce(lambda x, y: (x[0], x[1] + y[1]))
-    assert InProcessJob.of(windows).run() == [(["a"], 3)]
-
-    class Both(KeyedCoProcessFunction):
-        def process_element1(self, value, ctx):
-            yield ctx.get_current_key(), value[1]
-
-        process_element2 = process_element1
-
-    env = environment()
-    left, right = env.from_collection([(["a"], 1)]), env.from_collection([(["a"], 2)])
-    joined = left.connect(right).key_by(lambda pair: pair[0], lambda pair: pair[0]).process(Both())
-    assert sorted(InProcessJob.of(joined).run()) == [(("a",), 1), (("a",), 2)]
+def timed(records: list[Any]) -> DataStream:
+    """Triples of key, number and event time."""
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda triple, _: triple[2])
+    return environment().from_collection(records).assign_timestamps_and_watermarks(strategy)
 
 
-def test_only_a_selector_that_may_return_a_list_is_looked_at() -> None:
-    pair = Types.TUPLE([Types.STRING(), Types.LONG()])
-    for selector in (lambda pair: pair[0], lambda pair: str(pair[1]), lambda pair: pair[0].lower(), itemgetter(0), len):
-        assert not may_return_list(selector, None, pair)
-    for selector in (lambda pair: pair[0].split(), lambda pair: [pair[1]], lambda pair: tags_of(pair), str.split):
-        assert may_return_list(selector, None, pair)
-    assert may_return_list(lambda pair: pair[0], None, Types.TUPLE([Types.LIST(Types.LONG())]))
-    assert not may_return_list(lambda pair: pair[0], Types.STRING(), None)
+def add(x: Any, y: Any) -> Any:
+    return x[0], x[1] + y[1], y[2]
+
+
+class FirstKeyAndSum(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield key, sum(element[1] for element in elements)
+
+
+class CurrentKey(KeyedCoProcessFunction):
+    def process_element1(self, value, ctx):
+        yield ctx.get_current_key(), value[1]
+
+    process_element2 = process_element1
+
+
+class Together(ProcessJoinFunction):
+    def process_element(self, left, right, ctx):
+        yield left[1] + right[1]
+
+
+#: A key that is no list among keys that are, so that each loop meets both.
+TRIPLES = [("c", 8, 0), (["a"], 1, 0), (["a"], 2, 1), (["b"], 4, 2)]
+
+
+@pytest.mark.parametrize(
+    ("assigner", "function"),
+    [
+        (TumblingEventTimeWindows.of(Time.seconds(1)), "reduce"),
+        (TumblingEventTimeWindows.of(Time.seconds(1)), "process"),
+        (EventTimeSessionWindows.with_gap(Time.seconds(1)), "reduce"),
+        (EventTimeSessionWindows.with_gap(Time.seconds(1)), "process"),
+        (GlobalWindows.create(), "process"),
+    ],
+)
+def test_lists_as_keys_of_windows(assigner: Any, function: str) -> None:
+    windows = timed(TRIPLES).key_by(lambda triple: triple[0]).window(assigner)
+    if isinstance(assigner, GlobalWindows):
+        windows = windows.trigger(CountTrigger.of(2))
+    result = windows.reduce(add) if function == "reduce" else windows.process(FirstKeyAndSum())
+    found = [(record[0], record[1]) for record in InProcessJob.of(result).run()]
+    if function == "reduce":
+        assert sorted(found, key=str) == [("c", 8), (["a"], 3), (["b"], 4)]
+    elif isinstance(assigner, GlobalWindows):
+        assert found == [(("a",), 3)]
+    else:
+        assert sorted(found, key=str) == [("c", 8), (("a",), 3), (("b",), 4)]
+
+
+def test_lists_as_keys_of_connected_and_joined_streams_and_of_plain_functions() -> None:
+    left = timed(TRIPLES)
+    pairs = left.connect(left).key_by(lambda triple: triple[0], lambda triple: triple[0])
+    assert sorted(InProcessJob.of(pairs.process(CurrentKey())).run(), key=str) == sorted(
+        [(("a",), 1), (("a",), 2), (("b",), 4), ("c", 8)] * 2, key=str
+    )
+    keyed = timed(TRIPLES).key_by(lambda triple: triple[0])
+    joined = keyed.interval_join(keyed).between(Time.milliseconds(0), Time.milliseconds(0)).process(Together())
+    assert sorted(InProcessJob.of(joined).run()) == [2, 4, 8, 16]
+    assert sorted(InProcessJob.of(keyed.map(itemgetter(1))).run()) == [1, 2, 4, 8]
+    assert sorted(record[1] for record in InProcessJob.of(keyed.reduce(add)).run()) == [1, 3, 4, 8]
+
+
+def test_a_key_that_cannot_be_hashed_is_refused_in_a_sentence() -> None:
+    records = environment().from_collection([({"a": 1}, 1)]).key_by(lambda pair: pair[0]).sum(1)
+    with pytest.raises(OperatorFailure) as failure:
+        InProcessJob.of(records).run()
+    assert isinstance(failure.value.__cause__, InvalidKeyError)
+    assert "A key must be hashable, for example a tuple instead of a dict" in str(failure.value.__cause__)
 
 
 def test_a_list_key_of_a_declared_type_is_a_key() -> None:

@@ -21,7 +21,6 @@ from rekindle.datastream.slot_sharing_group import SlotSharingGroup
 from rekindle.datastream.state import MapStateDescriptor
 from rekindle.datastream.streams.collect import CloseableIterator
 from rekindle.datastream.streams.data_stream import DataStream
-from rekindle.datastream.streams.list_keys import ListKeySelector, may_return_list
 from rekindle.datastream.streams.sinks import DataStreamSink
 from rekindle.datastream.transformations import Transformation
 from rekindle.datastream.validation import check_function
@@ -60,7 +59,7 @@ class KeyedStream(DataStream):
         key_type: TypeInformation | None,
         partitioning: Partitioning = Partitioning.KEY,
     ) -> None:
-        key_selector = typed_selector(key_selector, key_type, origin_stream._type_info)
+        key_selector = typed_selector(key_selector, key_type)
         upstreams = tuple(upstream.by(partitioning, key_selector) for upstream in origin_stream._upstreams)
         super().__init__(origin_stream._env, upstreams, origin_stream._type_info)
         self._origin = origin_stream
@@ -373,15 +372,11 @@ class RowKeySelector(KeySelector):
         return key if self._shape is None else self._shape(key)
 
 
-def typed_selector(selector: Any, key_type: TypeInformation | None, record_type: TypeInformation | None) -> Any:
-    """Return the selector itself, or one around it if its keys contain rows or may be lists."""
-    if may_return_list(selector, key_type, record_type):
-        selector = ListKeySelector(selector)
+def typed_selector(selector: Any, key_type: TypeInformation | None) -> Any:
+    """Return the selector itself, or one around it if its keys contain rows."""
     return selector if key_type is None or key_type.shaper() is None else RowKeySelector(selector, key_type)
 
 
 def user_selector(function: Any) -> Any:
     """Return the user's own selector if this is one around it, anything else as it is: errors speak of the user's."""
-    while isinstance(function, ListKeySelector | RowKeySelector):
-        function = function._selector
-    return function
+    return function._selector if isinstance(function, RowKeySelector) else function

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rekindle.common.watermark_strategy import NO_TIMESTAMP
-from rekindle.errors import InvalidKeyError
 from rekindle.protocol import EdgeCount
 from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, ChunkBody, Mark, encode_body, encode_row
 from rekindle.runtime.exchange.outbox import RowOutbox
 from rekindle.runtime.key_hash import KeyRouter
+from rekindle.runtime.list_keys import hashable_key
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.serde import ChunkCodec
 
@@ -166,14 +166,23 @@ class KeyWriter(EdgeWriter):
         try:
             if timestamps is None:
                 for record in remaining:
-                    appends[selector(record)](record)
+                    key = selector(record)
+                    try:
+                        append = appends[key]
+                    except TypeError:
+                        append = appends[hashable_key(key)]
+                    append(record)
             else:
                 for record, timestamp in zip(remaining, timestamps, strict=True):
-                    append = appends[selector(record)]
+                    key = selector(record)
+                    try:
+                        append = appends[key]
+                    except TypeError:
+                        append = appends[hashable_key(key)]
                     append(record)
                     append(timestamp)
         except Exception as error:
-            raise failed_record(self.edge.label, records, remaining) from _key_error(error)
+            raise failed_record(self.edge.label, records, remaining) from error
         for channel, staged in zip(self._channels, self._staged, strict=True):
             if not staged:
                 continue
@@ -182,13 +191,6 @@ class KeyWriter(EdgeWriter):
             else:
                 self._extend(channel, staged[::2], staged[1::2])
             staged.clear()
-
-
-def _key_error(error: Exception) -> Exception:
-    """Return an error about the key in place of the router's error about an unhashable key."""
-    if isinstance(error, TypeError) and str(error).startswith("unhashable type"):
-        return InvalidKeyError(f"A key must be hashable, for example a tuple instead of a list ({error}).")
-    return error
 
 
 class RoundRobinWriter(EdgeWriter):

@@ -18,6 +18,7 @@ from rekindle.datastream.state import ListStateDescriptor, MapState, MapStateDes
 from rekindle.datastream.state_descriptors import reserved
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
+from rekindle.runtime.list_keys import hashable_key
 from rekindle.runtime.operators.keyed import KeyedOperator, Selector
 from rekindle.runtime.operators.output import Stamp, failed_record
 from rekindle.runtime.operators.roles import TwoInputs
@@ -170,7 +171,10 @@ class IntervalJoinOperator(KeyedOperator, TwoInputs):
                         yield own.late, record
                     continue
                 key = selector(record)
-                keyed.row = find(key) or load(key)
+                try:
+                    keyed.row = find(key) or load(key)
+                except TypeError:
+                    keyed.set_current_key(hashable_key(key))
                 entry = timestamp, record
                 self._keep(own, entry)
                 for partner in other.candidates(timestamp + own.earliest, timestamp + own.latest, watermark):

@@ -15,6 +15,7 @@ from rekindle.datastream.time_domain import TimeDomain
 from rekindle.errors import InvalidKeyError
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import KeyedTimerService, OperatorContext, user_timestamp
+from rekindle.runtime.list_keys import hashable_key
 from rekindle.runtime.operators.output import OperatorFailure, Stamp, failed_record
 from rekindle.runtime.operators.roles import Timed
 from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable
@@ -156,7 +157,10 @@ def _process_untimed(
     try:
         for record in remaining:
             key = selector(record)
-            keyed.row = find(key) or load(key)
+            try:
+                keyed.row = find(key) or load(key)
+            except TypeError:
+                keyed.set_current_key(hashable_key(key))
             results = process(record, context)
             if results is not None:
                 yield from results
@@ -181,7 +185,10 @@ def _process_timed(
     try:
         for record, timestamp in zip(remaining, timestamps, strict=True):
             key = selector(record)
-            keyed.row = find(key) or load(key)
+            try:
+                keyed.row = find(key) or load(key)
+            except TypeError:
+                keyed.set_current_key(hashable_key(key))
             context.current_timestamp = timestamp
             results = process(record, context)
             if results is not None:
@@ -209,7 +216,11 @@ def with_current_key(keyed: KeyedStateBackend, selector: Selector, function: Cal
     """Make the record's key current before each call of a map, filter, flat_map or sink function."""
 
     def call(record: Any, *context: Any) -> Any:
-        keyed.set_current_key(selector(record))
+        key = selector(record)
+        try:
+            keyed.set_current_key(key)
+        except TypeError:
+            keyed.set_current_key(hashable_key(key))
         return function(record, *context)
 
     return call
@@ -244,7 +255,10 @@ class ReduceOperator(KeyedOperator):
         is_none, set_none = self._none.value, self._none.update
         for record in records:
             key = selector(record)
-            keyed.row = find(key) or load(key)
+            try:
+                keyed.row = find(key) or load(key)
+            except TypeError:
+                keyed.set_current_key(hashable_key(key))
             current = value_of()
             if current is None:
                 value = reduce(None, record) if is_none() else record

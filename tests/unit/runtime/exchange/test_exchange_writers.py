@@ -261,7 +261,7 @@ def test_inbox_refuses_gaps_and_repetitions(delivered_rows: list[int]):
 
 
 def test_a_key_that_cannot_be_one_is_named():
-    for key, word in (([1], "hashable"), (float("nan"), "nan")):
+    for key, word in (({1: 1}, "hashable"), (float("nan"), "nan")):
         writer = KeyWriter(target(2), Outbox(1 << 20, None), lambda record, key=key: key, 128)
         with pytest.raises(OperatorFailure) as caught:
             writer.emit(["record"], None)

@@ -9,6 +9,7 @@ from typing import Any
 from rekindle.common.watermark_strategy import MAX_WATERMARK, NO_TIMESTAMP
 from rekindle.datastream.windowing.triggers import TriggerResult
 from rekindle.runtime.context import user_timestamp
+from rekindle.runtime.list_keys import hashable_key
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.runtime.operators.windows.contents import TimestampedContents
 from rekindle.runtime.operators.windows.contexts import AssignerContext, EvictorContext, TriggerContext
@@ -56,7 +57,10 @@ class GeneralWindowOperator(WindowOperator):
         self.collector.flush()
 
     def _process_element(self, key: Any, record: Any, timestamp: int) -> None:
-        self.keyed.row = self.row_of(key, SHARED)
+        try:
+            self.keyed.row = self.row_of(key, SHARED)
+        except TypeError:
+            self.keyed.row = self.row_of(key := hashable_key(key), SHARED)
         known = user_timestamp(timestamp)
         windows = self.operation.assigner.assign_windows(record, known, self._assigner_context)  # type: ignore[arg-type]
         if self._merging is None:

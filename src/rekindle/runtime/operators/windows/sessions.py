@@ -18,6 +18,7 @@ from rekindle.datastream.windowing.windows import TimeWindow
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.key_bytes import owned_key
+from rekindle.runtime.list_keys import hashable_key
 from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.runtime.operators.roles import PreparesSnapshot
@@ -102,7 +103,10 @@ class SessionWindowOperator(WindowOperator, PreparesSnapshot):
         for record, start in zip(records, times, strict=True):
             end = start + (fixed_gap or gap_of(record))
             key = selector(record)
-            sessions = find(key)
+            try:
+                sessions = find(key)
+            except TypeError:
+                sessions = find(key := hashable_key(key))
             if sessions is not None:
                 session = sessions[-1]
                 if session.active_from <= start <= session.end:
@@ -127,7 +131,10 @@ class SessionWindowOperator(WindowOperator, PreparesSnapshot):
         for record, start in zip(records, times, strict=True):
             end = start + (fixed_gap or gap_of(record))
             key = selector(record)
-            sessions = find(key)
+            try:
+                sessions = find(key)
+            except TypeError:
+                sessions = find(key := hashable_key(key))
             if sessions is not None:
                 session = sessions[-1]
                 if session.active_from <= start <= session.end:

@@ -18,6 +18,7 @@ from rekindle.datastream.windowing.windows import TimeWindow
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.key_bytes import owned_key
+from rekindle.runtime.list_keys import hashable_key
 from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.runtime.operators.roles import PreparesSnapshot
@@ -110,7 +111,10 @@ class AlignedWindowOperator(WindowOperator, PreparesSnapshot):
                 low, high, panes = self._panes_at(time, record)
             key = selector(record)
             for pane in panes:
-                row = pane.rows.get(key)
+                try:
+                    row = pane.rows.get(key)
+                except TypeError:
+                    row = pane.rows.get(key := hashable_key(key))
                 if row is None:
                     self._open_row(pane, key, record, time)
                     continue
@@ -132,7 +136,10 @@ class AlignedWindowOperator(WindowOperator, PreparesSnapshot):
                 low, high, panes = self._panes_at(time, record)
             key = selector(record)
             for pane in panes:
-                row = pane.rows.get(key)
+                try:
+                    row = pane.rows.get(key)
+                except TypeError:
+                    row = pane.rows.get(key := hashable_key(key))
                 if row is None:
                     self._open_row(pane, key, record, time)
                 else:
@@ -161,7 +168,7 @@ class AlignedWindowOperator(WindowOperator, PreparesSnapshot):
 
     def _add_late(self, starts: range, time: int, record: Any) -> None:
         """Add an element to its windows one by one: a window that has ended fires at once, unless it was cleaned up."""
-        watermark, key = self.current_watermark, self.selector(record)
+        watermark, key = self.current_watermark, hashable_key(self.selector(record))
         taken = False
         for start in starts:
             end = start + self._size

@@ -55,6 +55,13 @@ def test_late_firings_show_everything_so_far(general):
     assert (windows.rows(), len(windows.timers.event)) == (0, 0)
 
 
+def test_a_late_element_with_a_list_as_key_joins_its_window(general):
+    windows = driver(TEN, lateness=5, general=general)
+    windows.element((["a"], 1), 5)
+    assert windows.watermark(9) == [((0, [1]), 9)]
+    assert windows.element((["a"], 2), 6) == [((0, [1, 2]), 9)]
+
+
 def test_a_late_element_may_open_a_window(general):
     windows = driver(TEN, lateness=5, general=general)
     windows.watermark(11)
