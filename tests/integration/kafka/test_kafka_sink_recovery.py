@@ -265,12 +265,19 @@ def test_tokens_are_read_to_the_high_watermark_because_to_the_last_stable_offset
     if not to_the_end:
         consumer = TokenTopic._consumer
         monkeypatch.setattr(TokenTopic, "_consumer", lambda self, isolation: consumer(self, "read_committed"))
-    ends_later = threading.Timer(1.0, other.abort_transaction)
-    ends_later.start()
+    read, ends_later = TokenTopic.read, threading.Timer(0.5, other.abort_transaction)
 
+    def read_while_the_other_is_open(self: TokenTopic, subtask: int) -> Any:
+        if to_the_end:
+            ends_later.start()  # the read waits for it
+            return read(self, subtask)
+        tokens = read(self, subtask)
+        other.abort_transaction()
+        return tokens
+
+    monkeypatch.setattr(TokenTopic, "read", read_while_the_other_is_open)
     job_of(sink(), 1, final).run()
 
-    ends_later.join()
     assert values(kafka, name) == (NUMBERS if to_the_end else sorted(NUMBERS * 2))
 
 
