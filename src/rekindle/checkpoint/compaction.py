@@ -3,12 +3,13 @@
 Deltas are cheap to write, but each adds a part to the manifest and to every restore, and keeps a file alive. So the
 number of deltas is bounded, and the cost of rewriting is spread over many checkpoints:
 
-- a key group is *ripe* if its deltas weigh as much as its full part, if they are many, or if most of its keys are gone.
-  Ripe key groups are written whole, the ripest first, within a budget per checkpoint: as many bytes as the deltas of
-  the last checkpoint, or the share with which all key groups get their turn in `cycle` checkpoints;
+- a key group is *heavy* if its deltas weigh as much as its full part. Heavy key groups are written whole, the heaviest
+  first, within a budget per checkpoint: as many bytes as the deltas of the last checkpoint;
+- a key group is *pressing* if its deltas are many, or if most of its keys are gone. Pressing key groups come before
+  heavy ones, and their budget is at least the share with which all key groups get their turn in `cycle` checkpoints;
 - a key group with `most_deltas` is written whole regardless of the budget;
 - a file stays, with all its bytes, as long as one of them is needed. If files hold more dead bytes than live ones, or
-  are too many, the key groups that keep the worst file alive are ripe too.
+  are too many, the key groups that keep the worst file alive are pressing too.
 
 Timers of all key groups are written whole together, once their deltas weigh as much as their full parts.
 """
@@ -26,13 +27,13 @@ from rekindle.checkpoint.manifest import FileRef, KeyedPart, PartKind, SubtaskSt
 class RewriteRules:
     """The bounds. With the defaults a checkpoint rewrites 1.25 % of the state if all key groups change every time."""
 
-    #: A key group with so many deltas is ripe.
+    #: A key group with so many deltas is pressing.
     ripe_deltas: int = 32
     #: A key group never has more deltas.
     most_deltas: int = 128
     #: In so many checkpoints every key group gets its turn.
     cycle: int = 80
-    #: If more files are alive, every key group with a delta is ripe.
+    #: If more files are alive, every key group with a delta is pressing.
     most_files: int = 192
     #: The cost of a part beside its bytes: an entry in every manifest, a read at a restore.
     part_bytes: int = 256
@@ -78,10 +79,13 @@ class Chain:
         """Bytes of all its parts."""
         return self.full_bytes + self.delta_bytes
 
+    def weight(self, rules: RewriteRules) -> float:
+        """The deltas in proportion to the full part; from 1 on the key group is heavy."""
+        return (self.delta_bytes + self.deltas * rules.part_bytes) / max(self.full_bytes, 1)
+
     def ripeness(self, rules: RewriteRules) -> float:
-        """How ripe the key group is; from 1 on it is to be written whole."""
-        weight = self.delta_bytes + self.deltas * rules.part_bytes
-        return max(weight / max(self.full_bytes, 1), self.deltas / rules.ripe_deltas)
+        """How soon it is to be written whole, compared with others."""
+        return max(self.weight(rules), self.deltas / rules.ripe_deltas)
 
 
 def _file_of(part: KeyedPart) -> dict[str, int]:
@@ -119,7 +123,7 @@ class Inventory:
             {path: size for path, size in files.items() if path in needed},
             {**self.keys, **{group: keys[group] for group in whole if group in keys}},
             delta_bytes,
-            max(0, self.debt_bytes + rewritten_bytes - self.budget_bytes(rules)) if self.keyed else 0,
+            max(0, self.debt_bytes + rewritten_bytes - self._budget_bytes(keys, rules)) if self.keyed else 0,
         )
 
     def expected_bytes(self, group: int, keys: int) -> int:
@@ -127,10 +131,23 @@ class Inventory:
         chain, keys_then = self.keyed[group], self.keys.get(group, 0)
         return chain.full_bytes * keys // keys_then if keys_then else chain.size
 
-    def budget_bytes(self, rules: RewriteRules) -> int:
-        """Bytes that the next checkpoint may rewrite, before debts are subtracted."""
+    def pressing(self, keys: Mapping[int, int], rules: RewriteRules) -> set[int]:
+        """The key groups that do not wait until enough has changed to pay for them; `keys`: their number now."""
+        many = {group for group, chain in self.keyed.items() if chain.deltas >= rules.ripe_deltas}
+        emptied = {group for group in self.keyed if 2 * keys.get(group, 0) < self.keys.get(group, 0)}
+        return many | emptied | set(_holders_of_waste(self, rules)[0])
+
+    def heavy_budget_bytes(self, rules: RewriteRules) -> int:
+        """Bytes of heavy key groups that the next checkpoint may rewrite, before debts are subtracted."""
+        return max(rules.small_bytes, self.last_delta_bytes)
+
+    def pressing_budget_bytes(self, rules: RewriteRules) -> int:
+        """The same if key groups are pressing."""
         full = sum(chain.full_bytes for chain in self.keyed.values())
-        return max(rules.small_bytes, full // rules.cycle, self.last_delta_bytes)
+        return max(self.heavy_budget_bytes(rules), full // rules.cycle)
+
+    def _budget_bytes(self, keys: Mapping[int, int], rules: RewriteRules) -> int:
+        return self.pressing_budget_bytes(rules) if self.pressing(keys, rules) else self.heavy_budget_bytes(rules)
 
 
 def _chains(parts: Iterable[KeyedPart]) -> dict[int, Chain]:
@@ -180,23 +197,19 @@ def due(stored: Inventory, keys: Mapping[int, int], rules: RewriteRules = RULES)
     >>> due(Inventory.of(parts, [], {}), {7: 1}).key_groups, due(Inventory.of(parts[:1], [], {}), {7: 1}).key_groups
     ([7], [])
     """
-    ripe: dict[int, float] = {}
-    for group, chain in stored.keyed.items():
-        ripeness = chain.ripeness(rules)
-        if ripeness < 1 and 2 * keys.get(group, 0) < stored.keys.get(group, 0):
-            ripeness = 1.0
-        if ripeness >= 1:
-            ripe[group] = ripeness
-    holders, timers_hold = _holders_of_waste(stored, rules)
-    for group in holders:
-        ripe.setdefault(group, stored.keyed[group].ripeness(rules))
-    left = stored.budget_bytes(rules) - stored.debt_bytes
-    chosen = []
-    for group in sorted(ripe, key=lambda group: (-ripe[group], group)):
-        if left > 0 or stored.keyed[group].deltas >= rules.most_deltas:
+    pressing = stored.pressing(keys, rules)
+    heavy = {group for group, chain in stored.keyed.items() if chain.weight(rules) >= 1}
+    left_for_pressing = stored.pressing_budget_bytes(rules) - stored.debt_bytes
+    left_for_heavy = stored.heavy_budget_bytes(rules) - stored.debt_bytes
+    chosen, spent = [], 0
+    for group in sorted(
+        pressing | heavy, key=lambda each: (each not in pressing, -stored.keyed[each].ripeness(rules), each)
+    ):
+        left = left_for_pressing if group in pressing else left_for_heavy
+        if spent < left or stored.keyed[group].deltas >= rules.most_deltas:
             chosen.append(group)
-            left -= stored.expected_bytes(group, keys.get(group, 0))
-    timers = timers_hold or _timers_due(stored.timers, rules)
+            spent += stored.expected_bytes(group, keys.get(group, 0))
+    timers = _holders_of_waste(stored, rules)[1] or _timers_due(stored.timers, rules)
     return Rewrites(sorted(chosen), timers, frozenset(stored.timers))
 
 

@@ -117,6 +117,19 @@ def test_the_ripest_come_first_and_the_budget_holds() -> None:
     assert due(stored, keys, RewriteRules(part_bytes=0, small_bytes=10_000)).key_groups == [1, 2, 3, 4]
 
 
+def test_small_changes_after_state_was_filled_in_do_not_pay_for_it_at_once() -> None:
+    """Heavy key groups wait: a checkpoint writes about twice what has changed, not a share of all that is stored."""
+    subtask = Subtask(dict.fromkeys(range(64), MB))
+    subtask.checkpoint({})
+    for number in range(2, 9):
+        subtask.group_bytes, subtask.keys = dict.fromkeys(range(64), number * MB), dict.fromkeys(range(64), number)
+        subtask.checkpoint(dict.fromkeys(range(64), MB))
+    subtask.checkpoint({})  # as much as the last of these
+    few = dict.fromkeys(range(64), 32_000)  # less than the share of one checkpoint in a cycle, which is 6.4 MB
+    increments = [subtask.checkpoint(few).new_bytes for _ in range(20)]
+    assert 1.5 < sum(increments) / (20 * sum(few.values())) < 2.5
+
+
 def test_what_a_rewrite_will_cost_is_guessed_by_the_number_of_keys() -> None:
     """Key groups that have grown tenfold since they were last written: the budget is for what will be written."""
     subtask = Subtask(dict.fromkeys(range(8), MB), RewriteRules(ripe_deltas=2, cycle=2, part_bytes=0, small_bytes=0))
