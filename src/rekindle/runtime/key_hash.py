@@ -10,7 +10,10 @@ from zlib import crc32
 from rekindle.key_groups import subtask_for_key_group
 from rekindle.runtime.key_bytes import canonical_bytes
 
-_ROUTER_ENTRIES: Final = 1 << 18
+#: As many entries as a dict of 2^18 slots takes before it grows.
+_ROUTER_ENTRIES: Final = (1 << 19) // 3
+#: The entries of a router that seldom knows a key. More would only take memory: 100 bytes each.
+_FEW_ENTRIES: Final = 1 << 13
 
 T = TypeVar("T")
 
@@ -73,17 +76,30 @@ class KeyRouter(dict[Any, T]):
     True
     """
 
-    __slots__ = ("_choices", "_max_parallelism")
+    __slots__ = ("_choices", "_lookups", "_max_parallelism", "_most_entries")
 
     def __init__(self, max_parallelism: int, choices: Sequence[T]) -> None:
         super().__init__()
         self._max_parallelism = max_parallelism
         self._choices = choices
+        self._most_entries = _ROUTER_ENTRIES
+        self._lookups = 0
+
+    def note_lookups(self, lookups: int) -> None:
+        """Count lookups: they tell whether the cache is worth its memory."""
+        self._lookups += lookups
 
     def __missing__(self, key: Any) -> T:
         group = key_group(key, self._max_parallelism)
         chosen = self._choices[subtask_for_key_group(group, self._max_parallelism, len(self._choices))]
-        if len(self) >= _ROUTER_ENTRIES:
-            self.clear()
+        if len(self) >= self._most_entries:
+            self._clear_full()
         self[key] = chosen
         return chosen
+
+    def _clear_full(self) -> None:
+        found = self._lookups - len(self)
+        if found < len(self) // 2:
+            self._most_entries = min(self._most_entries, _FEW_ENTRIES)
+        self._lookups = 0
+        self.clear()

@@ -61,6 +61,17 @@ def test_router_remembers_and_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
         assert len(router) <= 100
 
 
+def test_a_router_that_seldom_knows_a_key_becomes_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_groups, "_ROUTER_ENTRIES", 100)
+    monkeypatch.setattr(key_groups, "_FEW_ENTRIES", 10)
+    useful, useless = KeyRouter(128, range(4)), KeyRouter(128, range(4))
+    for key in range(1000):
+        useful.note_lookups(2)
+        useless.note_lookups(1)
+        assert useful[key] == useful[key] == useless[key]
+    assert len(useful) > 10 >= len(useless)
+
+
 @pytest.mark.parametrize("key", [float("nan"), 1j])
 def test_router_refuses_what_is_no_key(key: Any) -> None:
     with pytest.raises(InvalidKeyError):

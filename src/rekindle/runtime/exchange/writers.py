@@ -162,6 +162,7 @@ class KeyWriter(EdgeWriter):
     def emit(self, records: list[Any], timestamps: list[int] | None) -> None:
         """Group the batch by channel in one pass."""
         selector, appends = self._selector, self._appends
+        appends.note_lookups(len(records))
         remaining = iter(records)
         try:
             if timestamps is None:

@@ -92,7 +92,7 @@ class CapturedColumn:
     __slots__ = ("_codec", "_data", "values")
 
     def __init__(self, values: list[Any], codec: Codec, checked: bool = False) -> None:
-        """`checked`: the values are known to be immutable."""
+        """`checked`: the values are immutable, or are encoded before user code runs again."""
         self.values = values
         self._codec = codec
         self._data: bytes | None = None
@@ -243,24 +243,39 @@ def encode_group(states: list[StatePart]) -> bytes:
     return _encode(GroupPart(FORMAT_VERSION, states))
 
 
+class PieceList(Protocol):
+    """Keeps pieces of data in order; they may be read several times."""
+
+    def append(self, piece: bytes, /) -> None: ...
+    def __iter__(self) -> Iterator[bytes]: ...
+
+
 class GroupPieces:
-    """The encoded part of a large key group, state by state: it need not be in memory a second time, in one piece.
+    """The encoded part of a large key group, state by state: it need not be in memory in one piece.
 
     >>> state = StatePart("count", StateKind.VALUE, "long", "", msgspec.Raw(b"\\x90"), msgspec.Raw(b"\\x90"))
-    >>> all(b"".join(GroupPieces([state] * count)) == encode_group([state] * count) for count in (0, 15, 16, 70_000))
+    >>> all(b"".join(GroupPieces([state] * count, [])) == encode_group([state] * count) for count in (0, 15, 70_000))
     True
     """
 
-    def __init__(self, states: Iterable[StatePart]) -> None:
-        encoded = [_encode(state) for state in states]
-        self._pieces = [_encode(GroupPart(FORMAT_VERSION, []))[:-1] + _array_header(len(encoded)), *encoded]
-        self._length = sum(map(len, self._pieces))
+    def __init__(self, states: Iterable[StatePart], kept: PieceList) -> None:
+        """`kept` is where the encoded states are kept."""
+        self._kept = kept
+        count = length = 0
+        for state in states:
+            encoded = _encode(state)
+            kept.append(encoded)
+            count += 1
+            length += len(encoded)
+        self._begin = _encode(GroupPart(FORMAT_VERSION, []))[:-1] + _array_header(count)
+        self._length = length + len(self._begin)
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self._pieces)
+        yield self._begin
+        yield from self._kept
 
 
 def _array_header(length: int) -> bytes:

@@ -66,7 +66,7 @@ def log_of(running: InProcessJob) -> DeltaLog:
 
 
 def bytes_in_memory(log: DeltaLog) -> int:
-    return sum(segment.encode() for segment in log._sealed)
+    return sum(segment.encoded_bytes for segment in log._sealed)
 
 
 def bytes_on_disk(running: InProcessJob) -> int:

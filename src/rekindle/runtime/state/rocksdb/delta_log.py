@@ -11,16 +11,16 @@ than the state itself they are dropped: their key groups are *forgotten*, and th
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final, Protocol
 
 import msgspec
 
 from rekindle.errors import RekindleError
-from rekindle.runtime.state.keyed_state_format import CapturedState, StatePart
+from rekindle.runtime.state.keyed_state_format import StatePart
 from rekindle.runtime.state.rocksdb.group_spill import GroupSpill
-from rekindle.runtime.state.spec import Codec
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_parts = msgspec.msgpack.Decoder(list[StatePart]).decode
@@ -40,18 +40,17 @@ class Operations(Protocol):
 class Segment:
     """The changes between two cuts: first those of rows that left the cache, then those of the rows in it."""
 
-    def __init__(self, folder: Path, key_codec: Codec, most_bytes: int) -> None:
+    def __init__(self, folder: Path, most_bytes: int) -> None:
         """`most_bytes` are the most encoded operations that stay in memory once it is sealed."""
         self.snapshot_id: int | None = None
         self.bytes = 0
         self._most_bytes = most_bytes
         self._folder = folder
-        self._key_codec = key_codec
         self._waiting: dict[tuple[int, int], Operations] = {}
         self._file: GroupSpill | None = None
-        self._captured: dict[int, list[CapturedState]] = {}
         self._encoded: dict[int, list[StatePart]] = {}
-        self._encoded_bytes = 0
+        #: Encoded operations in memory.
+        self.encoded_bytes = 0
         self._lock = threading.Lock()
 
     # -- while it is open ---------------------------------------------------------------------------------------------
@@ -95,24 +94,25 @@ class Segment:
 
     # -- once it is sealed --------------------------------------------------------------------------------------------
 
-    def seal(self, snapshot_id: int, captured: dict[int, list[CapturedState]]) -> None:
-        """Close the segment for a snapshot, with the changes of the rows in the cache."""
+    def seal(self, snapshot_id: int, cached: Iterable[tuple[int, StatePart]]) -> None:
+        """Close the segment for a snapshot, with the changes of the rows in the cache, by key group."""
         self.snapshot_id = snapshot_id
-        self._captured = captured
+        logged = [(group, operations.part()) for (group, _), operations in self._waiting.items()]
+        self._waiting.clear()
+        for group, part in chain(logged, cached):
+            self._encoded.setdefault(group, []).append(part)
+            self.encoded_bytes += len(part.keys) + len(part.operations)
 
     def groups(self) -> set[int]:
         """The key groups that changed."""
         with self._lock:
             spilled = self._file.groups() if self._file is not None else ()
-            waiting = (group for group, _ in self._waiting)
-            return {*spilled, *waiting, *self._captured, *self._encoded}
+            return {*spilled, *self._encoded}
 
     def parts(self, group: int) -> list[StatePart]:
         """The operations of a key group, in order; on any thread."""
-        self._encode(group)
         with self._lock:
-            spilled = self._spilled_parts(group)
-            return spilled + self._encoded.get(group, [])
+            return self._spilled_parts(group) + self._encoded.get(group, [])
 
     def _spilled_parts(self, group: int) -> list[StatePart]:
         if self._file is None:
@@ -122,26 +122,10 @@ class Segment:
         except msgspec.DecodeError as error:
             raise self._file.failed("read from", error) from error
 
-    def _encode(self, group: int) -> None:
-        with self._lock:
-            waiting = [key for key in self._waiting if key[0] == group]
-            parts = [self._waiting[key].part() for key in waiting]
-            parts += [state.encode(self._key_codec) for state in self._captured.get(group, ())]
-            if parts:
-                self._encoded.setdefault(group, []).extend(parts)
-                self._encoded_bytes += sum(len(part.keys) + len(part.operations) for part in parts)
-            for key in waiting:
-                del self._waiting[key]
-            self._captured.pop(group, None)
-            # An upload encodes all groups, and they stay until its snapshot completes.
-            if self._encoded_bytes > self._most_bytes:
-                self._move_encoded_to_file()
-
-    def encode(self) -> int:
-        """Encode what is not yet encoded; return the bytes in memory."""
-        for group in self.groups():
-            self._encode(group)
-        return self._encoded_bytes
+    def bound(self) -> None:
+        """Move the encoded operations to a file if they are too large for memory."""
+        if self.encoded_bytes > self._most_bytes:
+            self.spill_encoded()
 
     def spill_encoded(self) -> None:
         """Move the encoded operations to a file."""
@@ -152,7 +136,7 @@ class Segment:
         if self._encoded:
             self._spill_file().append((group, _encode(parts)) for group, parts in self._encoded.items())
         self._encoded.clear()
-        self._encoded_bytes = 0
+        self.encoded_bytes = 0
 
     @property
     def bytes_on_disk(self) -> int:
@@ -163,15 +147,14 @@ class Segment:
 class DeltaLog:
     """The open segment, and the sealed ones of snapshots that are not completed."""
 
-    def __init__(self, folder: Path, key_codec: Codec, most_bytes: int, state_bytes: Callable[[], int]) -> None:
+    def __init__(self, folder: Path, most_bytes: int, state_bytes: Callable[[], int]) -> None:
         """`most_bytes` are the log's share of memory, `state_bytes` tells about the size of the whole state."""
         self._folder = folder
-        self._key_codec = key_codec
         self._most_bytes = most_bytes
         self._state_bytes = state_bytes
         self._sealed: list[Segment] = []
         self._forgotten: dict[int, int] = {}  # key group -> the newest snapshot whose changes were dropped
-        self.open = Segment(folder, key_codec, most_bytes)
+        self.open = Segment(folder, most_bytes)
 
     def bound(self) -> None:
         """Spill the open segment if it is too large for memory."""
@@ -185,7 +168,7 @@ class DeltaLog:
         """
         if since_completed_id is not None:
             self.completed(since_completed_id)
-        in_memory = sum(segment.encode() for segment in self._sealed)
+        in_memory = sum(segment.encoded_bytes for segment in self._sealed)
         if in_memory > self._most_bytes:
             for segment in self._sealed:
                 segment.spill_encoded()
@@ -200,14 +183,15 @@ class DeltaLog:
             self._forgotten.update(dict.fromkeys(segment.groups(), segment.snapshot_id))
         self._sealed = []
 
-    def cut(self, snapshot_id: int, captured: dict[int, list[CapturedState]]) -> Sequence[Segment]:
+    def cut(self, snapshot_id: int, cached: Iterable[tuple[int, StatePart]]) -> Sequence[Segment]:
         """Seal the open segment; return the segments since the completed snapshot that are not dropped."""
         newest = self._sealed[-1].snapshot_id or 0 if self._sealed else max(self._forgotten.values(), default=0)
         if newest >= snapshot_id:
             raise RekindleError(f"Snapshot {snapshot_id} was asked for after snapshot {newest}.")
-        self.open.seal(snapshot_id, captured)
+        self.open.seal(snapshot_id, cached)
         self._sealed.append(self.open)
-        self.open = Segment(self._folder, self._key_codec, self._most_bytes)
+        self.open = Segment(self._folder, self._most_bytes)
+        self._sealed[-1].bound()  # it stays until its snapshot completes
         return tuple(self._sealed)
 
     def completed(self, snapshot_id: int) -> None:
@@ -218,4 +202,4 @@ class DeltaLog:
     def forget(self) -> None:
         """Drop all changes."""
         self._sealed, self._forgotten = [], {}
-        self.open = Segment(self._folder, self._key_codec, self._most_bytes)
+        self.open = Segment(self._folder, self._most_bytes)

@@ -15,7 +15,7 @@ class MemoryShares:
 
     >>> shares = MemoryShares.of(64 << 20)
     >>> shares.row_bytes >> 20, shares.block_cache_bytes >> 20, shares.write_buffer_bytes >> 20, shares.log_bytes >> 20
-    (32, 8, 4, 4)
+    (24, 8, 4, 4)
     """
 
     #: Decoded rows, of all operators together.
@@ -33,11 +33,12 @@ class MemoryShares:
     def of(cls, budget_bytes: int) -> MemoryShares:
         """Divide a budget; less than a few megabytes cannot be divided.
 
-        A sixteenth is nobody's: for copies of what a batch, an upload or a compaction has in hand.
+        Three sixteenths are nobody's: for copies of what a batch, an upload or a compaction has in hand, and for the
+        holes in Python's pools.
         """
         budget = max(budget_bytes, _LEAST_BYTES)
         return cls(
-            row_bytes=budget // 2,
+            row_bytes=3 * budget // 8,
             timer_bytes=budget // 16,
             block_cache_bytes=budget // 8,
             write_buffer_bytes=budget // 16,

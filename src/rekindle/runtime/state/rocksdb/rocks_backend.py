@@ -22,7 +22,7 @@ from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_GROUP, ROW_K
 from rekindle.runtime.state.current_key import NO_KEY, CurrentKey
 from rekindle.runtime.state.described_states import DescribedStates
 from rekindle.runtime.state.inventory import Inventories
-from rekindle.runtime.state.keyed_state_format import CapturedState, GroupCapture
+from rekindle.runtime.state.keyed_state_format import GroupCapture, StatePart
 from rekindle.runtime.state.rocksdb.delta_log import DeltaLog
 from rekindle.runtime.state.rocksdb.entry_keys import ungrouped_prefix
 from rekindle.runtime.state.rocksdb.part_loading import PartLoader, RestoredParts
@@ -87,7 +87,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         self._key_codec = key_codec or value_codec_for(None, allow_pickle=options.allow_pickle)
         self._states: dict[str, StoredState] = {}
         self._tracks = options.track_changes
-        self.log = DeltaLog(place.database.folder, self._key_codec, place.log_bytes, self.database.live_bytes)
+        self.log = DeltaLog(place.database.folder, place.log_bytes, self.database.live_bytes)
         self._cache = RowCache(self, place.row_bytes)
         self.front = self._cache.front
         self._counts: dict[int, int] = dict.fromkeys(key_groups, 0)
@@ -389,7 +389,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         self._check_restored()
         groups = sorted({*whole, *self.log.bound_sealed(since_completed_id)})
         rewritten = self._scanned(groups) if groups else []
-        segments = self.log.cut(snapshot_id, self._captured())
+        segments = self.log.cut(snapshot_id, self._cached_changes())
         self._begin_generation()
         return LoggedDelta(segments, rewritten)
 
@@ -398,7 +398,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         captured = self.snapshot_aside(snapshot_id)
         if self._tracks:
             self.log.bound_sealed(None)
-            self.log.cut(snapshot_id, self._captured())
+            self.log.cut(snapshot_id, self._cached_changes())
             self._begin_generation()
         return captured
 
@@ -421,9 +421,14 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         states = list(self._states.values())
         return [ScannedGroup(group, self.database, view, states, self._restored.carried(group)) for group in groups]
 
-    def _captured(self) -> dict[int, list[CapturedState]]:
+    def _cached_changes(self) -> list[tuple[int, StatePart]]:
+        """The changes of rows in the cache, by key group.
+
+        Encoded at the cut: the values that an upload would encode later are twice as large, and none of the slot's
+        shares of memory has room for them beside the values that replace them meanwhile.
+        """
         self._forget_gone()
-        captured: defaultdict[int, list[CapturedState]] = defaultdict(list)
+        changed: list[tuple[int, StatePart]] = []
         generation = self.generation
         for state in self._states.values():
             by_group: defaultdict[int, list[Row]] = defaultdict(list)
@@ -432,8 +437,8 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
             for group, rows in by_group.items():
                 changes = state.captured(rows, generation)
                 if changes is not None:
-                    captured[group].append(changes)
-        return captured
+                    changed.append((group, changes.encode(self._key_codec)))
+        return changed
 
     def snapshot_completed(self, snapshot_id: int) -> None:
         """The snapshot is durable: later deltas build on it."""

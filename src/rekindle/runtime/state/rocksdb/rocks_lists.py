@@ -196,7 +196,9 @@ class StoredLists(StoredState):
             return None
         bases = [row[self.place].base for row in changed]
         appended = [row[self.place].unlogged(generation) for row in changed]
-        column = CapturedColumn([element for elements in appended for element in elements], self.spec.values)
+        column = CapturedColumn(
+            [element for elements in appended for element in elements], self.spec.values, checked=True
+        )
         operations = CapturedLists(bases, list(map(len, appended)), column)
         return CapturedState(self.spec, [row[ROW_KEY] for row in changed], operations)
 

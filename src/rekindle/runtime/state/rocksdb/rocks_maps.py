@@ -322,7 +322,7 @@ class StoredMaps(StoredState):
         if not keys:
             return None
         assert self.spec.fields is not None
-        columns = CapturedColumn(fields, self.spec.fields), CapturedColumn(values, self.spec.values)
+        columns = CapturedColumn(fields, self.spec.fields, True), CapturedColumn(values, self.spec.values, True)
         return CapturedState(self.spec, keys, CapturedMaps(whole, lengths, columns[0], removed, columns[1]))
 
     def scanned(self, entries: Iterator[tuple[bytes, bytes]]) -> StatePart | None:

@@ -167,7 +167,7 @@ class StoredValues(StoredState):
 
     def captured(self, rows: Sequence[Row], generation: ChangeSet) -> CapturedState | None:
         place = self.place
-        column = CapturedColumn([row[place] for row in rows], self.spec.values)
+        column = CapturedColumn([row[place] for row in rows], self.spec.values, checked=True)
         return CapturedState(self.spec, [row[ROW_KEY] for row in rows], column)
 
     def scanned(self, entries: Iterator[tuple[bytes, bytes]]) -> StatePart | None:
