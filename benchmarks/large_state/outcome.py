@@ -166,8 +166,11 @@ def _growth(plan: Plan, outcome: Outcome) -> float | None:
 
 
 def _memory(outcome: Outcome) -> float | None:
-    """The worst share of the budget that a slot used beyond an idle one."""
-    shares = [(job["peak_mb"] - job["idle_mb"]) / (job["budget_mb"] * _MIB) for job in _rocks(outcome)]
+    """The worst share of the budget that a slot used beyond an idle one, also after a restore."""
+    shares = [
+        (max(job["peak_mb"], job["restored_peak_mb"]) - job["idle_mb"]) / (job["budget_mb"] * _MIB)
+        for job in _rocks(outcome)
+    ]
     return max(shares, default=None)
 
 

@@ -34,7 +34,7 @@ from tests.keyed_backends import BACKENDS, TIMERS
 
 GROUPS = 4
 KEYS = ["a", "b", "c", "d", "e", 1, 2, 3]
-RULES = RewriteRules(ripe_deltas=3, most_deltas=6, cycle=6, most_files=10, part_bytes=8, small_bytes=64)
+RULES = RewriteRules(pressing_deltas=3, most_deltas=6, cycle=6, most_files=10, part_bytes=8, small_bytes=64)
 # state -> key -> contents; "timers" -> (time, key)
 Model = dict[str, dict[Any, Any]]
 

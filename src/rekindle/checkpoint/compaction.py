@@ -28,7 +28,7 @@ class RewriteRules:
     """The bounds. With the defaults a checkpoint rewrites 1.25 % of the state if all key groups change every time."""
 
     #: A key group with so many deltas is pressing.
-    ripe_deltas: int = 32
+    pressing_deltas: int = 32
     #: A key group never has more deltas.
     most_deltas: int = 128
     #: In so many checkpoints every key group gets its turn.
@@ -85,7 +85,7 @@ class Chain:
 
     def ripeness(self, rules: RewriteRules) -> float:
         """How soon it is to be written whole, compared with others."""
-        return max(self.weight(rules), self.deltas / rules.ripe_deltas)
+        return max(self.weight(rules), self.deltas / rules.pressing_deltas)
 
 
 def _file_of(part: KeyedPart) -> dict[str, int]:
@@ -131,11 +131,14 @@ class Inventory:
         chain, keys_then = self.keyed[group], self.keys.get(group, 0)
         return chain.full_bytes * keys // keys_then if keys_then else chain.size
 
-    def pressing(self, keys: Mapping[int, int], rules: RewriteRules) -> set[int]:
-        """The key groups that do not wait until enough has changed to pay for them; `keys`: their number now."""
-        many = {group for group, chain in self.keyed.items() if chain.deltas >= rules.ripe_deltas}
+    def pressing(self, keys: Mapping[int, int], holders: Iterable[int], rules: RewriteRules) -> set[int]:
+        """The key groups that do not wait until enough has changed to pay for them; `keys`: their number now.
+
+        `holders` keep a wasteful file alive.
+        """
+        many = {group for group, chain in self.keyed.items() if chain.deltas >= rules.pressing_deltas}
         emptied = {group for group in self.keyed if 2 * keys.get(group, 0) < self.keys.get(group, 0)}
-        return many | emptied | set(_holders_of_waste(self, rules)[0])
+        return many.union(emptied, holders)
 
     def heavy_budget_bytes(self, rules: RewriteRules) -> int:
         """Bytes of heavy key groups that the next checkpoint may rewrite, before debts are subtracted."""
@@ -147,7 +150,9 @@ class Inventory:
         return max(self.heavy_budget_bytes(rules), full // rules.cycle)
 
     def _budget_bytes(self, keys: Mapping[int, int], rules: RewriteRules) -> int:
-        return self.pressing_budget_bytes(rules) if self.pressing(keys, rules) else self.heavy_budget_bytes(rules)
+        holders, _ = _holders_of_waste(self, rules)
+        is_pressed = bool(self.pressing(keys, holders, rules))
+        return self.pressing_budget_bytes(rules) if is_pressed else self.heavy_budget_bytes(rules)
 
 
 def _chains(parts: Iterable[KeyedPart]) -> dict[int, Chain]:
@@ -197,7 +202,8 @@ def due(stored: Inventory, keys: Mapping[int, int], rules: RewriteRules = RULES)
     >>> due(Inventory.of(parts, [], {}), {7: 1}).key_groups, due(Inventory.of(parts[:1], [], {}), {7: 1}).key_groups
     ([7], [])
     """
-    pressing = stored.pressing(keys, rules)
+    holders, timers_hold = _holders_of_waste(stored, rules)
+    pressing = stored.pressing(keys, holders, rules)
     heavy = {group for group, chain in stored.keyed.items() if chain.weight(rules) >= 1}
     left_for_pressing = stored.pressing_budget_bytes(rules) - stored.debt_bytes
     left_for_heavy = stored.heavy_budget_bytes(rules) - stored.debt_bytes
@@ -209,7 +215,7 @@ def due(stored: Inventory, keys: Mapping[int, int], rules: RewriteRules = RULES)
         if spent < left or stored.keyed[group].deltas >= rules.most_deltas:
             chosen.append(group)
             spent += stored.expected_bytes(group, keys.get(group, 0))
-    timers = _holders_of_waste(stored, rules)[1] or _timers_due(stored.timers, rules)
+    timers = timers_hold or _timers_due(stored.timers, rules)
     return Rewrites(sorted(chosen), timers, frozenset(stored.timers))
 
 

@@ -84,7 +84,7 @@ def test_one_hot_key_group_costs_only_its_own_rewrites() -> None:
     subtask.checkpoint({})
     written = sum(subtask.checkpoint({5: 1000}).new_bytes for _ in range(320))
     assert written <= 11 * 8 * MB
-    assert max(subtask.chains) <= RULES.ripe_deltas
+    assert max(subtask.chains) <= RULES.pressing_deltas
 
 
 def test_key_groups_of_which_everything_changes_are_written_whole_every_other_time() -> None:
@@ -132,7 +132,9 @@ def test_small_changes_after_state_was_filled_in_do_not_pay_for_it_at_once() -> 
 
 def test_what_a_rewrite_will_cost_is_guessed_by_the_number_of_keys() -> None:
     """Key groups that have grown tenfold since they were last written: the budget is for what will be written."""
-    subtask = Subtask(dict.fromkeys(range(8), MB), RewriteRules(ripe_deltas=2, cycle=2, part_bytes=0, small_bytes=0))
+    subtask = Subtask(
+        dict.fromkeys(range(8), MB), RewriteRules(pressing_deltas=2, cycle=2, part_bytes=0, small_bytes=0)
+    )
     subtask.checkpoint({})
     subtask.keys = dict.fromkeys(range(8), 10_000)
     subtask.group_bytes = dict.fromkeys(range(8), 10 * MB)
@@ -143,7 +145,7 @@ def test_what_a_rewrite_will_cost_is_guessed_by_the_number_of_keys() -> None:
 
 
 def test_debts_are_paid_before_the_next_rewrite() -> None:
-    rules = RewriteRules(ripe_deltas=2, cycle=10, part_bytes=0, small_bytes=0)
+    rules = RewriteRules(pressing_deltas=2, cycle=10, part_bytes=0, small_bytes=0)
     subtask = Subtask({0: 1000, 1: 1000}, rules)
     subtask.checkpoint({})
     rewrites = []
@@ -156,7 +158,7 @@ def test_debts_are_paid_before_the_next_rewrite() -> None:
 
 
 def test_at_the_most_deltas_the_budget_does_not_count() -> None:
-    rules = RewriteRules(ripe_deltas=3, most_deltas=5, cycle=1000, part_bytes=0, small_bytes=0)
+    rules = RewriteRules(pressing_deltas=3, most_deltas=5, cycle=1000, part_bytes=0, small_bytes=0)
     subtask = Subtask(dict.fromkeys(range(8), 1000), rules)
     subtask.checkpoint({})
     for _ in range(60):
