@@ -22,7 +22,9 @@ from tests.environments import checkpointed, environment
 from tests.waiting import wait_until
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
-RECORDS, KEYS, PER_SECOND = 6000, 10, 2000
+RECORDS, KEYS = 8000, 10
+#: Slow enough that a job still runs when a test acts, also on a busy machine; what is left then comes quickly.
+PER_SECOND, AT_ONCE = 1000, 50_000
 DEADLINE_S = 60
 EXPECTED = sorted((key, count) for key in range(KEYS) for count in range(1, RECORDS // KEYS + 1))
 
@@ -82,8 +84,8 @@ def with_savepoints(tmp_path: Path, parallelism: int = 2, interval_ms: int | Non
     return checkpointed(parallelism, interval_ms, directory=directory, restarts=3, **keys)
 
 
-def counts(env, before_count=None, records: int = RECORDS):
-    source = DataGeneratorSource(lambda n: n, records, RateLimiterStrategy.per_second(PER_SECOND))
+def counts(env, before_count=None, records: int = RECORDS, per_second: int = PER_SECOND):
+    source = DataGeneratorSource(lambda n: n, records, RateLimiterStrategy.per_second(per_second))
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int).uid("numbers")
     if before_count is not None:
         numbers = numbers.map(before_count, int).uid("before")
@@ -128,7 +130,7 @@ def test_a_savepoint_moved_elsewhere_restores_at_another_parallelism_while_its_j
     shutil.move(folder, moved)
     shutil.rmtree(tmp_path / "checkpoints")  # a savepoint needs no file outside its folder
     env = with_savepoints(tmp_path, 3, **{"execution.state-recovery.path": str(moved)})
-    again = steps(Running(counts(env), "moved").rest())
+    again = steps(Running(counts(env, per_second=AT_ONCE), "moved").rest())
     for key in range(KEYS):
         own = [count for each, count in again if each == key]
         assert own == list(range(own[0], RECORDS // KEYS + 1)), "nothing lost, nothing twice"
@@ -155,7 +157,7 @@ def test_stopped_with_a_savepoint_and_continued(spark, tmp_path, interval_ms, ba
     assert all(count > 0 for _, count in first), "no timer fires"
     path = {"execution.state-recovery.path": path}
     env = with_savepoints(tmp_path, 1, interval_ms=interval_ms, **path, **after)
-    second = Running(counts(env), "stopped").rest()
+    second = Running(counts(env, per_second=AT_ONCE), "stopped").rest()
     assert steps(first + second) == EXPECTED
     assert first
     assert steps(second)
@@ -171,7 +173,8 @@ def test_stopped_again_and_again_and_always_started_with_latest(spark, tmp_path)
         running.read(1000)
         running.client.stop_with_savepoint(False).result(DEADLINE_S)
         seen += running.rest()
-    seen += Running(counts(with_savepoints(tmp_path, 1, **latest)), "stopped often").rest()
+    env = with_savepoints(tmp_path, 1, **latest)
+    seen += Running(counts(env, per_second=AT_ONCE), "stopped often").rest()
     assert steps(seen) == EXPECTED
     assert Running(counts(with_savepoints(tmp_path, 2, **latest)), "stopped often").rest() == [], "it had ended"
 
@@ -191,7 +194,7 @@ def test_stopped_with_a_savepoint_while_nobody_reads_the_results(spark, tmp_path
     assert first
     assert len(steps(first)) < RECORDS, "the reader did not slow the job"
     env = with_savepoints(tmp_path, 1, interval_ms=interval_ms, **{"execution.state-recovery.path": path})
-    assert steps(first + Running(counts(env), "unread").rest()) == EXPECTED
+    assert steps(first + Running(counts(env, per_second=AT_ONCE), "unread").rest()) == EXPECTED
 
 
 def test_drained_everything_fires_and_nothing_is_left(spark, tmp_path):
@@ -204,7 +207,7 @@ def test_drained_everything_fires_and_nothing_is_left(spark, tmp_path):
     assert sorted(each for each in results if each[1] < 0) == sorted((key, -count) for key, count in last.items())
     assert len(steps(results)) < RECORDS
     env = with_savepoints(tmp_path, **{"execution.state-recovery.path": path})
-    assert Running(counts(env), "drained").rest() == []
+    assert Running(counts(env, per_second=AT_ONCE), "drained").rest() == []
 
 
 def test_a_savepoint_in_between_is_told_to_no_listener(spark, tmp_path):
@@ -224,7 +227,7 @@ def test_a_savepoint_in_between_is_told_to_no_listener(spark, tmp_path):
 
 def test_a_checkpoint_by_hand_and_what_it_took(spark, tmp_path):
     """Without an interval: a checkpoint on request, with figures per task, subtask and operator."""
-    running = Running(counts(with_savepoints(tmp_path, interval_ms=None)), "by hand")
+    running = Running(counts(with_savepoints(tmp_path, interval_ms=None), records=10**9), "by hand")
     running.read(1000)
     assert running.client.trigger_checkpoint().result(DEADLINE_S) == 1
     assert running.client.trigger_checkpoint().result(DEADLINE_S) == 2
@@ -292,7 +295,7 @@ def test_state_whose_operator_is_gone_is_refused_unless_that_is_allowed(spark, t
 
     def only_numbers(**settings):
         env = with_savepoints(tmp_path, **{"execution.state-recovery.path": path, **settings})
-        source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(50_000))
+        source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(AT_ONCE))
         return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int).uid("numbers").map(abs, int)
 
     with pytest.raises(IncompatibleStateError, match=r"'KEYED PROCESS'.*ignore-unclaimed-state"):
@@ -319,7 +322,7 @@ def test_state_that_a_changed_program_cannot_take_is_refused_at_once(spark, tmp_
 
     def keyed(start=path):
         env = with_savepoints(tmp_path, **{"execution.state-recovery.path": start})
-        source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(50_000))
+        source = DataGeneratorSource(lambda n: n, RECORDS, RateLimiterStrategy.per_second(AT_ONCE))
         numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int).uid("numbers")
         return numbers.key_by(lambda n: n % KEYS, int)
 
