@@ -256,7 +256,7 @@ def test_plain_spark_sql_finds_the_format_unregistered(fresh, tmp_path):
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     answer = subprocess.run(
-        [sys.executable, program, fresh], capture_output=True, text=True, timeout=100, env=environment, check=False
+        [sys.executable, program, fresh], capture_output=True, text=True, timeout=300, env=environment, check=False
     )
     assert "sum 133" in answer.stdout, answer.stderr
 
