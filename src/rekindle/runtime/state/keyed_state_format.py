@@ -254,7 +254,8 @@ class GroupPieces:
     """The encoded part of a large key group, state by state: it need not be in memory in one piece.
 
     >>> state = StatePart("count", StateKind.VALUE, "long", "", msgspec.Raw(b"\\x90"), msgspec.Raw(b"\\x90"))
-    >>> all(b"".join(GroupPieces([state] * count, [])) == encode_group([state] * count) for count in (0, 15, 70_000))
+    >>> counts = 0, 15, 16, 70_000
+    >>> all(b"".join(GroupPieces([state] * count, [])) == encode_group([state] * count) for count in counts)
     True
     """
 

@@ -11,11 +11,13 @@ import pytest
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.common import Types
-from rekindle.datastream.state import ValueStateDescriptor
+from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from rekindle.errors import StateBackendError
 from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.keyed_state_format import GroupPieces
 from rekindle.runtime.state.rocksdb import rocks_backend, stored_states, whole_capture
+from rekindle.runtime.state.rocksdb.group_spill import GroupSpill
 from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
 from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend, RocksPlace
 from rekindle.runtime.state.rocksdb.row_cache import RowCache
@@ -89,6 +91,47 @@ def test_an_upload_keeps_no_more_of_its_delta_in_memory_than_the_logs_share(keye
     assert segment.bytes_on_disk > 0
     assert list(delta.encode()) == uploaded, "a delta that was spilled is read again, as after an aborted upload"
     assert restored(whole + uploaded) == {key: f"second of {key}" for key in range(KEYS)}
+
+
+@pytest.mark.parametrize("groups_before", range(4))
+def test_a_full_disk_at_a_cut_doubles_no_element_of_a_list(
+    database: ScratchDatabase, monkeypatch: pytest.MonkeyPatch, groups_before: int
+) -> None:
+    """The checkpoint is declined and the job goes on: the next delta has each change once, also half spilled ones."""
+    keyed = RocksKeyedBackend(4, range(4), RocksPlace(database, 1, 1 << 20, LOG_BYTES), KeyedStateOptions())
+    numbers = ListStateDescriptor("numbers", Types.LONG())
+    state, write, written = keyed.list_state(numbers), GroupSpill._write, 0
+
+    def add_to_all(number: int) -> None:
+        for key in range(KEYS):
+            keyed.row = keyed.load_row(key)
+            state.add(number)
+
+    def full(self: GroupSpill, data: bytes) -> None:
+        nonlocal written
+        written += 1
+        if written > groups_before:
+            raise OSError(28, "No space left on device")
+        write(self, data)
+
+    add_to_all(1)
+    whole = [(group.key_group, b"".join([group.encode()])) for group in keyed.snapshot_whole(1)]  # type: ignore[list-item]
+    keyed.snapshot_completed(1)
+    add_to_all(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(GroupSpill, "_write", full)
+        with pytest.raises(StateBackendError, match="No space left"):
+            keyed.snapshot_delta(2, 1)
+    keyed.snapshot_aborted(2)
+    add_to_all(3)
+    delta = list(keyed.snapshot_delta(3, 1).encode())
+
+    again = HashMapKeyedBackend(4, range(4))
+    again.restore(whole + delta)
+    found = again.list_state(numbers)
+    for key in range(KEYS):
+        again.row = again.load_row(key)
+        assert list(found.get()) == [1, 2, 3]
 
 
 def test_rows_are_saved_in_small_batches(keyed: RocksKeyedBackend, monkeypatch: pytest.MonkeyPatch) -> None:

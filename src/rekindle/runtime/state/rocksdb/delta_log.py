@@ -122,21 +122,18 @@ class Segment:
         except msgspec.DecodeError as error:
             raise self._file.failed("read from", error) from error
 
-    def bound(self) -> None:
-        """Move the encoded operations to a file if they are too large for memory."""
+    def bound_encoded(self) -> None:
+        """Move the encoded operations to a file if they are too large for memory, where they stay for long."""
         if self.encoded_bytes > self._most_bytes:
             self.spill_encoded()
 
     def spill_encoded(self) -> None:
         """Move the encoded operations to a file."""
         with self._lock:
-            self._move_encoded_to_file()
-
-    def _move_encoded_to_file(self) -> None:
-        if self._encoded:
-            self._spill_file().append((group, _encode(parts)) for group, parts in self._encoded.items())
-        self._encoded.clear()
-        self.encoded_bytes = 0
+            for group, parts in list(self._encoded.items()):
+                self._spill_file().append([(group, _encode(parts))])
+                del self._encoded[group]  # at once: if the next one fails, this one is not there twice
+            self.encoded_bytes = 0
 
     @property
     def bytes_on_disk(self) -> int:
@@ -191,7 +188,6 @@ class DeltaLog:
         self.open.seal(snapshot_id, cached)
         self._sealed.append(self.open)
         self.open = Segment(self._folder, self._most_bytes)
-        self._sealed[-1].bound()  # it stays until its snapshot completes
         return tuple(self._sealed)
 
     def completed(self, snapshot_id: int) -> None:

@@ -23,7 +23,7 @@ from rekindle.runtime.state.current_key import NO_KEY, CurrentKey
 from rekindle.runtime.state.described_states import DescribedStates
 from rekindle.runtime.state.inventory import Inventories
 from rekindle.runtime.state.keyed_state_format import GroupCapture, StatePart
-from rekindle.runtime.state.rocksdb.delta_log import DeltaLog
+from rekindle.runtime.state.rocksdb.delta_log import DeltaLog, Segment
 from rekindle.runtime.state.rocksdb.entry_keys import ungrouped_prefix
 from rekindle.runtime.state.rocksdb.part_loading import PartLoader, RestoredParts
 from rekindle.runtime.state.rocksdb.rocks_lists import RocksListState, StoredLists
@@ -389,18 +389,22 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         self._check_restored()
         groups = sorted({*whole, *self.log.bound_sealed(since_completed_id)})
         rewritten = self._scanned(groups) if groups else []
-        segments = self.log.cut(snapshot_id, self._cached_changes())
-        self._begin_generation()
-        return LoggedDelta(segments, rewritten)
+        return LoggedDelta(self._cut(snapshot_id), rewritten)
 
     def snapshot_whole(self, snapshot_id: int) -> list[GroupCapture]:
         """Cut: capture everything, for a snapshot without a base."""
         captured = self.snapshot_aside(snapshot_id)
         if self._tracks:
             self.log.bound_sealed(None)
-            self.log.cut(snapshot_id, self._cached_changes())
-            self._begin_generation()
+            self._cut(snapshot_id)
         return captured
+
+    def _cut(self, snapshot_id: int) -> Sequence[Segment]:
+        segments = self.log.cut(snapshot_id, self._cached_changes())
+        self._begin_generation()
+        # The last step: if the disk is full, the next cut must not capture these changes a second time.
+        segments[-1].bound_encoded()
+        return segments
 
     def _begin_generation(self) -> None:
         """Let marks of now mean nothing but that the database does not have the value."""
