@@ -32,7 +32,8 @@ def program_modules(modules: Mapping[str, ModuleType] | None = None) -> dict[str
 def _sources(modules: Mapping[str, ModuleType]) -> Iterator[tuple[str, Path]]:
     """Each module of the user's program: its path when shipped, and its file here."""
     installed = installed_directories()
-    for name, module in sorted(modules.items()):
+    loaded = dict(modules)  # in one step: other threads import modules meanwhile
+    for name, module in sorted(loaded.items()):
         source = getattr(module, "__file__", None)
         if name.partition(".")[0] in _ALWAYS_THERE or not isinstance(source, str) or not source.endswith(".py"):
             continue

@@ -124,7 +124,7 @@ def _main_names() -> dict[str, bytes]:
     """
     names = {
         name: value
-        for name, value in vars(sys.modules["__main__"]).items()
+        for name, value in dict(vars(sys.modules["__main__"])).items()  # other threads may define names meanwhile
         if isinstance(value, type | FunctionType) and value.__module__ == "__main__"
     }
     try:

@@ -129,5 +129,5 @@ def is_installed() -> bool:
 
 
 def _forget_imported() -> None:
-    for name in [each for each in sys.modules if each == _NAME or each.startswith(f"{_NAME}.")]:
+    for name in [each for each in list(sys.modules) if each == _NAME or each.startswith(f"{_NAME}.")]:
         del sys.modules[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -146,6 +147,24 @@ def test_modules_of_the_program_travel_by_name_and_installed_ones_do_not(tmp_pat
         loaded[name] = ModuleType(name)
         loaded[name].__file__ = str(tmp_path / file)
     assert program_modules(loaded) == {"shop/__init__.py": b"a = 1", "shop/prices.py": b"b = 2"}
+
+
+def test_modules_may_be_imported_while_those_of_the_program_are_collected() -> None:
+    loaded = dict(sys.modules)
+    thresholds = gc.get_threshold()
+
+    def another_import(phase: str, info: dict[str, int]) -> None:
+        name = f"imported_{len(loaded)}"
+        loaded[name] = ModuleType(name)
+
+    gc.callbacks.append(another_import)
+    gc.set_threshold(10)
+    try:
+        program_modules(loaded)
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(another_import)
+    assert len(loaded) > len(sys.modules)
 
 
 def test_added_files_packages_and_archives(tmp_path: Path) -> None:
