@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import uuid4
@@ -21,8 +22,9 @@ from rekindle.runtime.key_bytes import canonical_all
 from rekindle.runtime.state.columns import check_kind, unreadable
 from rekindle.runtime.state.evolution import migrations, rewritten
 from rekindle.runtime.state.keyed_state_format import REPLACE, StatePart, decode_part, list_operations, map_operations
-from rekindle.runtime.state.rocksdb.element_codecs import NIL, Element
+from rekindle.runtime.state.rocksdb.element_codecs import Element
 from rekindle.runtime.state.rocksdb.entry_keys import index_bytes
+from rekindle.runtime.state.rocksdb.merged_values import MergedValues
 from rekindle.runtime.state.rocksdb.rocks_lists import StoredLists, header_of
 from rekindle.runtime.state.rocksdb.rocks_maps import StoredMaps
 from rekindle.runtime.state.rocksdb.scratch_database import Entries, ScratchDatabase
@@ -35,6 +37,8 @@ _decode = msgspec.msgpack.Decoder(StatePart).decode
 
 #: The elements of keys.
 Keys = Sequence[Element]
+#: Where the entries of a key lie -> the key's element, and its list or map.
+Held = dict[bytes, tuple[Element, Any]]
 
 
 class RestoredParts:
@@ -127,23 +131,25 @@ class PartLoader:
         return loaded
 
     def _run(self, group: int, parts: list[StatePart], loaded: Loaded) -> Entries:
-        merged = self._merged(group, parts)
-        loaded.keys[group] = len(merged)
         if any(adopts(self._state.spec, part) for part in parts):
             loaded.adopted.append(group)
-        places = sorted(merged)
-        held = map(merged.__getitem__, places)
         if isinstance(self._state, StoredMaps):
-            return _map_entries(places, held)
-        if isinstance(self._state, StoredLists):
-            return _list_entries(places, held)
-        return zip(places, held, strict=True)
+            maps: Held = {}
+            self._each(group, parts, lambda part, keys, places: self._maps(part, keys, places, maps))
+            loaded.keys[group], entries = len(maps), _map_entries(_ordered(maps))
+        elif isinstance(self._state, StoredLists):
+            lists: Held = {}
+            self._each(group, parts, lambda part, keys, places: self._lists(part, keys, places, lists))
+            loaded.keys[group], entries = len(lists), _list_entries(_ordered(lists))
+        else:
+            values, cut = MergedValues(), self._state.elements.cut
+            self._each(group, parts, lambda part, keys, places: values.apply(places, keys, cut(part.operations)))
+            loaded.keys[group], entries = values.entries()
+        return entries
 
-    def _merged(self, group: int, parts: list[StatePart]) -> dict[bytes, Any]:
-        """Where an entry lies -> the entry, or for maps and lists (the key's element, what is held)."""
+    def _each(self, group: int, parts: list[StatePart], apply: Callable[[StatePart, Keys, list[bytes]], None]) -> None:
+        """Call `apply` for each part, with the elements of its keys, and with where the entries of these lie."""
         spec, prefix = self._state.spec, self._state.prefix(group)
-        merged: dict[bytes, Any] = {}
-        apply = {StateKind.LIST: self._lists, StateKind.MAP: self._maps}.get(spec.kind, self._values)
         for part in parts:
             check_kind(spec, part)
             migrations(spec, part, self._key_codec)  # refuses a type that cannot be read, by name
@@ -153,11 +159,10 @@ class PartLoader:
                 self._check_readable(part)
                 keys = self._key_codec.decode_all(part.keys)
                 elements = self._state.keys.cut(part.keys) if is_known else self._state.keys.pieces(keys)
-                apply(part, elements, canonical_all(keys, prefix), merged)
+                apply(part, elements, canonical_all(keys, prefix))
             except UNREADABLE as error:
                 raise unreadable(spec, part, error) from error
             self._check_key_groups(group, keys)
-        return merged
 
     def _check_readable(self, part: StatePart) -> None:
         """Decode values that are not msgpack of their type: a class or a serializer may be gone, or have changed."""
@@ -171,24 +176,14 @@ class PartLoader:
             column = map_operations(part).values
         values.decode_all(column)
 
-    def _values(self, part: StatePart, keys: Keys, places: list[bytes], merged: dict[bytes, Any]) -> None:
-        elements = self._state.elements.cut(part.operations)
-        # Bound to C functions: millions of entries go through here.
-        merged.update(zip(places, map(b"".join, zip(keys, elements, strict=True)), strict=True))
-        if len(NIL) in set(map(len, elements)):
-            last = dict(zip(places, elements, strict=True))  # a key may stand in a part several times
-            for place, element in last.items():
-                if len(element) == len(NIL) and bytes(element) == NIL:
-                    del merged[place]
-
-    def _lists(self, part: StatePart, keys: Keys, places: list[bytes], merged: dict[bytes, Any]) -> None:
+    def _lists(self, part: StatePart, keys: Keys, places: list[bytes], lists: Held) -> None:
         operations = list_operations(part)
         elements = self._state.elements.split(operations.elements)
         if len(elements) != sum(operations.lengths):
             raise SerializationError(f"{sum(operations.lengths)} elements were saved, but {len(elements)} are there")
         begin = 0
         for key, place, base, length in zip(keys, places, operations.bases, operations.lengths, strict=True):
-            _, held = merged.get(place, (key, []))
+            _, held = lists.get(place, (key, []))
             held = [] if base == REPLACE else held
             if base != REPLACE and len(held) != base:
                 named = self._state.keys.values([key])[0]
@@ -198,11 +193,11 @@ class PartLoader:
             held += elements[begin : begin + length]
             begin += length
             if held:
-                merged[place] = key, held
+                lists[place] = key, held
             else:
-                merged.pop(place, None)
+                lists.pop(place, None)
 
-    def _maps(self, part: StatePart, keys: Keys, places: list[bytes], merged: dict[bytes, Any]) -> None:
+    def _maps(self, part: StatePart, keys: Keys, places: list[bytes], maps: Held) -> None:
         state = self._state
         assert isinstance(state, StoredMaps)
         operations = map_operations(part)
@@ -213,7 +208,7 @@ class PartLoader:
             raise SerializationError(f"{sum(operations.lengths)} entries were saved, but {len(fields)} are there")
         remaining, begin = iter(values), 0
         for key, place, whole, length in zip(keys, places, operations.whole, operations.lengths, strict=True):
-            _, held = merged.get(place, (key, {}))
+            _, held = maps.get(place, (key, {}))
             held = {} if whole else held
             for index in range(begin, begin + length):
                 if index in removed:
@@ -222,9 +217,9 @@ class PartLoader:
                     held[fields[index]] = packed(encoded[index], next(remaining))
             begin += length
             if held:
-                merged[place] = key, held
+                maps[place] = key, held
             else:
-                merged.pop(place, None)
+                maps.pop(place, None)
 
     def _check_key_groups(self, group: int, keys: list[Any]) -> None:
         """Refuse a `Row` key that belongs to another key group now: it would never be found again."""
@@ -239,15 +234,19 @@ class PartLoader:
                 )
 
 
-def _map_entries(places: Iterable[bytes], held: Iterable[tuple[Element, dict[bytes, bytes]]]) -> Entries:
-    for place, (key, fields) in zip(places, held, strict=True):
+def _ordered(held: Held) -> list[tuple[bytes, Any]]:
+    return sorted(held.items(), key=itemgetter(0))
+
+
+def _map_entries(maps: Iterable[tuple[bytes, tuple[Element, dict[bytes, bytes]]]]) -> Entries:
+    for place, (key, fields) in maps:
         yield place, bytes(key)
         for name in sorted(fields):
             yield place + name, fields[name]
 
 
-def _list_entries(places: Iterable[bytes], held: Iterable[tuple[Element, list[bytes]]]) -> Entries:
-    for place, (key, elements) in zip(places, held, strict=True):
+def _list_entries(lists: Iterable[tuple[bytes, tuple[Element, list[bytes]]]]) -> Entries:
+    for place, (key, elements) in lists:
         yield place, header_of(bytes(key), len(elements))
         for index, element in enumerate(elements):
             yield place + index_bytes(index), element
