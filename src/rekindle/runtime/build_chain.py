@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from rekindle.clock import Clock
 from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, Partitioning, StreamEdge
@@ -23,6 +23,8 @@ from rekindle.runtime.exchange.writers import (
     rescale_sources,
     rescale_targets,
 )
+from rekindle.runtime.key_hash import router_entries
+from rekindle.runtime.list_keys import key_codec_for
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.build_operator import Blueprint, build_operator, selector_function
 from rekindle.runtime.operators.stateless import method_or_callable
@@ -32,7 +34,10 @@ from rekindle.runtime.state.keyed_backends import KeyedBackends, KeyedOperatorSh
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.task_metrics import TaskMetricGroup
 from rekindle.runtime.timers import InternalTimers
-from rekindle.serde import codec_for, value_codec_for
+from rekindle.serde import codec_for
+
+#: The part of a slot's memory for state that the keys of a `key_by` may take.
+_ROUTER_SHARE: Final = 8
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class ChainBuilder:
         keyed: KeyedStateBackend | None = None
         timers: InternalTimers | None = None
         if node.is_keyed:
-            key_codec = value_codec_for(node.key_type, allow_pickle=allow_pickle)
+            key_codec = key_codec_for(node.key_type, allow_pickle=allow_pickle)
             if node.kind is OperatorKind.WINDOW:
                 shape, options = windowed_shape(node, groups, allow_pickle), KeyedStateOptions(allow_pickle)
             else:
@@ -140,7 +145,8 @@ class ChainBuilder:
         match edge.partitioning:
             case Partitioning.KEY:
                 selector = selector_function(self.services.load_edge_function(edge.id, "key_selector"))
-                return KeyWriter(target, outbox, selector, self.plan.chain_of(edge.target).max_parallelism)
+                groups = self.plan.chain_of(edge.target).max_parallelism
+                return KeyWriter(target, outbox, selector, groups, self._router_entries())
             case Partitioning.REBALANCE:
                 return RoundRobinWriter(target, outbox, range(target.channels), last=target.source)
             case Partitioning.RESCALE:
@@ -158,6 +164,11 @@ class ChainBuilder:
                 selector = selector_function(self.services.load_edge_function(edge.id, "key_selector"))
                 partitioner = self.services.load_edge_function(edge.id, "partitioner")
                 return CustomWriter(target, outbox, selector, method_or_callable(partitioner, "partition"))
+
+    def _router_entries(self) -> int:
+        """How many keys a writer remembers: as many as pays, or what fits into a share of a slot's memory for state."""
+        backend = self.plan.settings.state_backend
+        return router_entries(backend.managed_bytes // _ROUTER_SHARE if backend.is_rocksdb else None)
 
     def channels(self, edge: StreamEdge) -> list[tuple[int, int]]:
         """Return the channels over which this subtask receives from an edge: (edge, sending subtask)."""

@@ -10,10 +10,11 @@ from zlib import crc32
 from rekindle.key_groups import subtask_for_key_group
 from rekindle.runtime.key_bytes import canonical_bytes
 
-#: As many entries as a dict of 2^18 slots takes before it grows.
-_ROUTER_ENTRIES: Final = (1 << 19) // 3
-#: The entries of a router that seldom knows a key. More would only take memory: 100 bytes each.
+_MOST_SLOTS: Final = 1 << 18
+#: The entries of a router that seldom knows a key. More would only take memory.
 _FEW_ENTRIES: Final = 1 << 13
+#: About the bytes of an entry: its place in the dict and a short text.
+_ENTRY_BYTES: Final = 100
 
 T = TypeVar("T")
 
@@ -68,6 +69,18 @@ def key_groups_of(keys: Sequence[Any], max_parallelism: int) -> list[int]:
     return [key_group(key, max_parallelism) for key in keys]
 
 
+def router_entries(most_bytes: int | None = None) -> int:
+    """The most entries of a router that may have about so much memory; as many as its dict takes before it grows.
+
+    >>> router_entries(), router_entries(8 << 20)
+    (174762, 87381)
+    """
+    slots = _MOST_SLOTS
+    if most_bytes is not None:
+        slots = min(slots, max(_FEW_ENTRIES, 1 << (most_bytes // _ENTRY_BYTES).bit_length()))
+    return 2 * slots // 3
+
+
 class KeyRouter(dict[Any, T]):
     """Maps each key to the choice of its subtask and caches it: hot code writes `router[key]`. A full cache is cleared.
 
@@ -78,11 +91,11 @@ class KeyRouter(dict[Any, T]):
 
     __slots__ = ("_choices", "_lookups", "_max_parallelism", "_most_entries")
 
-    def __init__(self, max_parallelism: int, choices: Sequence[T]) -> None:
+    def __init__(self, max_parallelism: int, choices: Sequence[T], most_entries: int | None = None) -> None:
         super().__init__()
         self._max_parallelism = max_parallelism
         self._choices = choices
-        self._most_entries = _ROUTER_ENTRIES
+        self._most_entries = most_entries or router_entries()
         self._lookups = 0
 
     def note_lookups(self, lookups: int) -> None:

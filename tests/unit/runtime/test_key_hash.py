@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from decimal import Decimal
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from rekindle.errors import InvalidKeyError
 from rekindle.key_groups import key_group_range, subtask_for_key_group
 from rekindle.runtime import key_hash as key_groups
-from rekindle.runtime.key_hash import KeyRouter, key_group
+from rekindle.runtime.key_hash import KeyRouter, key_group, router_entries
 
 
 @pytest.mark.parametrize("max_parallelism", [1, 7, 128, 200, 32768])
@@ -53,23 +54,34 @@ def test_ints_spread(step: int) -> None:
     assert max(counts.values()) < 200
 
 
-def test_router_remembers_and_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_groups, "_ROUTER_ENTRIES", 100)
-    router = KeyRouter(128, range(4))
+def test_router_remembers_and_is_bounded() -> None:
+    router = KeyRouter(128, range(4), most_entries=100)
     for key in range(1000):
         assert router[key] == subtask_for_key_group(key_group(key, 128), 128, 4)
         assert len(router) <= 100
 
 
 def test_a_router_that_seldom_knows_a_key_becomes_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_groups, "_ROUTER_ENTRIES", 100)
     monkeypatch.setattr(key_groups, "_FEW_ENTRIES", 10)
-    useful, useless = KeyRouter(128, range(4)), KeyRouter(128, range(4))
+    useful, useless = KeyRouter(128, range(4), most_entries=100), KeyRouter(128, range(4), most_entries=100)
     for key in range(1000):
         useful.note_lookups(2)
         useless.note_lookups(1)
         assert useful[key] == useful[key] == useless[key]
     assert len(useful) > 10 >= len(useless)
+
+
+@pytest.mark.parametrize("most_bytes", [1 << 20, 8 << 20, 64 << 20])
+def test_a_router_fits_into_its_memory(most_bytes: int) -> None:
+    entries = router_entries(most_bytes)
+    tracemalloc.start()
+    router = KeyRouter(128, range(4), entries)
+    for number in range(entries):
+        router[f"customer {number}"]
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(router) == entries
+    assert size < 1.2 * most_bytes
 
 
 @pytest.mark.parametrize("key", [float("nan"), 1j])

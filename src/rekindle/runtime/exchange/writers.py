@@ -152,12 +152,18 @@ class KeyWriter(EdgeWriter):
     """`key_by`: sends a record to the subtask that owns its key's key group (I11)."""
 
     def __init__(
-        self, edge: EdgeTarget, outbox: RowOutbox, selector: Callable[[Any], Any], max_parallelism: int
+        self,
+        edge: EdgeTarget,
+        outbox: RowOutbox,
+        selector: Callable[[Any], Any],
+        max_parallelism: int,
+        router_entries: int | None = None,
     ) -> None:
+        """`router_entries`: the most keys whose channels are remembered."""
         super().__init__(edge, outbox)
         self._selector = selector
         self._staged: list[list[Any]] = [[] for _ in self._channels]
-        self._appends = KeyRouter(max_parallelism, [staged.append for staged in self._staged])
+        self._appends = KeyRouter(max_parallelism, [staged.append for staged in self._staged], router_entries)
 
     def emit(self, records: list[Any], timestamps: list[int] | None) -> None:
         """Group the batch by channel in one pass."""

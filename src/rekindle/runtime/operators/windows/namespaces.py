@@ -15,8 +15,8 @@ from rekindle.datastream.windowing.operation import NAMESPACES_OPTION, Namespace
 from rekindle.datastream.windowing.windows import CountWindow, GlobalWindow, TimeWindow, Window
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.key_hash import key_group
+from rekindle.runtime.list_keys import key_codec_for
 from rekindle.runtime.state.keyed_backends import KeyedOperatorShape
-from rekindle.serde import value_codec_for
 
 Namespace = Any
 
@@ -109,7 +109,7 @@ def windowed_shape(node: OperatorNode, key_groups: range, allow_pickle: bool) ->
     def key_group_of(row_key: tuple[Any, Any]) -> int:
         return key_group(row_key[0], max_parallelism)
 
-    key_codec = value_codec_for(_row_key_type(kind, node.key_type), allow_pickle=allow_pickle)
+    key_codec = key_codec_for(_row_key_type(kind, node.key_type), allow_pickle=allow_pickle)
     return KeyedOperatorShape(max_parallelism, key_groups, key_codec, key_group_of)
 
 
