@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from rekindle.checkpoint.checkpoint_listing import StoredManifests
+from rekindle.checkpoint.paths import StateFileName
+from rekindle.checkpoint.store.open_store import open_store
 from rekindle.common import Configuration, RestartStrategies, Types, WatermarkStrategy
 from rekindle.crash_points import CRASH_FILE
 from rekindle.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
@@ -72,7 +75,7 @@ def job(directory: Path, **settings: str) -> Any:
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(chosen))
     env.set_parallelism(2).enable_checkpointing(150)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(6, 20))
-    source = DataGeneratorSource(lambda number: number, NUMBERS, RateLimiterStrategy.per_second(4_000))
+    source = DataGeneratorSource(lambda number: number, NUMBERS, RateLimiterStrategy.per_second(2_000))
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int)
     keyed = numbers.key_by(lambda number: number % KEYS, Types.LONG())
     return keyed.process(Everything(), Types.TUPLE([Types.LONG()] * 4)).uid("everything")
@@ -107,9 +110,15 @@ class Blows(threading.Thread):
         wait_until(lambda: not file.exists(), f"a slot that takes the order in {file}", 120)
         self.struck += 1
 
+    def _have_files(self) -> bool:
+        """Whether a checkpoint is complete whose state is in files: a little state would be in the manifest."""
+        manifests = StoredManifests.of(open_store(str(self._checkpoints))).manifests.values()
+        written = [[StateFileName.parse(name) for name in manifest.files()] for manifest in manifests]
+        return any({name.subtask for name in names if name is not None} == {0, 1} for names in written)
+
     def run(self) -> None:
         self._await(self.crash)
-        wait_until(lambda: list(self._checkpoints.rglob("_metadata")), "a completed checkpoint", 120)
+        wait_until(self._have_files, "a completed checkpoint with a state file of each slot", 120)
         self._order(self.crash, "after-part@slot1")
         self._order(self.compaction, "")
         self._await(self.compaction)
