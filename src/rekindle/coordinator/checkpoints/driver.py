@@ -301,10 +301,11 @@ class CheckpointDriver:
     def next_order(self, unread: Mapping[int, Sequence[int]]) -> CheckpointOrder | None:
         """The barrier of the next epoch, if one is due. `unread`: the partitions left of each DataFrame source."""
         self.expire()
-        self.ledger, decisions = self.ledger.trigger(_now_ms(), self.clock.wall_ms())
+        now_ms = _now_ms()  # read once: statistics count from the same moment as the timeout
+        self.ledger, decisions = self.ledger.trigger(now_ms, self.clock.wall_ms())
         for decision in decisions:
             if isinstance(decision, Trigger):
-                self.tracker.triggered(decision, _now_ms())
+                self.tracker.triggered(decision, now_ms)
                 return self._order(decision, any(unread.values()))
         return None
 
