@@ -81,8 +81,8 @@ def canonical_all(keys: Sequence[Any], prefix: bytes = b"") -> list[bytes]:
         with suppress(UnicodeEncodeError):  # lone surrogates
             texts = "\0".join(keys).encode().split(_END)
             if len(texts) == len(keys):  # else there is a zero in a key
-                head = prefix + _STR
-                return [head + text + _END for text in texts]
+                head, join = prefix + _STR, b"".join
+                return [join((head, text, _END)) for text in texts]
     return [prefix + canonical_bytes(key) for key in keys]
 
 

@@ -7,7 +7,7 @@ part, as RocksDB's own snapshots have it, is in order and is taken as it lies.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, compress, islice, pairwise, starmap
+from itertools import chain, compress, islice
 from operator import lt, ne
 
 from rekindle.runtime.state.rocksdb.element_codecs import NIL, Element
@@ -46,7 +46,7 @@ class MergedValues:
         # Bound to C functions: millions of entries go through here.
         places, keys, elements = self._places, self._keys, self._elements
         has_removed = len(NIL) in map(len, elements) and any(map(_is_nil, elements))
-        if has_removed or not all(starmap(lt, pairwise(places))):
+        if has_removed or not all(map(lt, places, islice(places, 1, None))):
             order = self._order()
             if has_removed:
                 order = [index for index in order if not _is_nil(elements[index])]

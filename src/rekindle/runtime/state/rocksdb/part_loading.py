@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 from uuid import uuid4
 
 import msgspec
@@ -32,17 +32,32 @@ from rekindle.runtime.state.rocksdb.stored_states import StoredState, packed
 from rekindle.runtime.state.spec import UNREADABLE, Codec, StateKind
 from rekindle.runtime.state.ttl.expiry import TimedCodec, adopts
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(StatePart).decode
-
 #: The elements of keys.
 Keys = Sequence[Element]
+_NO_COLUMN: Final = msgspec.Raw()
 #: Where the entries of a key lie -> the key's element, and its list or map.
 Held = dict[bytes, tuple[Element, Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingPart:
+    """A part whose columns are in the file of restored parts, one behind the other."""
+
+    #: The part without its columns; parts of one state share it.
+    header: StatePart
+    offset: int
+    keys_bytes: int
+    operations_bytes: int
+
+    def with_columns(self, data: bytes) -> StatePart:
+        """The part, from the bytes of both columns."""
+        columns = memoryview(data)
+        keys, operations = columns[: self.keys_bytes], columns[self.keys_bytes :]
+        return msgspec.structs.replace(self.header, keys=msgspec.Raw(keys), operations=msgspec.Raw(operations))
+
+
 class RestoredParts:
-    """The parts that no state has claimed yet, in a file on the local disk.
+    """The parts that no state has claimed yet: their columns are in a file on the local disk.
 
     When all are claimed, the file loses its name; snapshots that were cut before can still read it.
     """
@@ -51,52 +66,63 @@ class RestoredParts:
         self._path = folder / f"restored-{uuid4().hex[:12]}"
         self._file: BinaryIO | None = None
         self._key_groups = key_groups
-        self._places: dict[str, dict[int, list[tuple[int, int]]]] = {}
+        self._waiting: dict[str, dict[int, list[WaitingPart]]] = {}
+        self._headers: dict[tuple[str, StateKind, str, str, bytes], StatePart] = {}
 
     def take(self, parts: Iterable[tuple[int, bytes]]) -> None:
         """Keep the parts of own key groups."""
-        length = 0
+        offset = 0
         try:
             with self._path.open("wb") as file:
                 for group, data in parts:
                     for part in decode_part(group, data) if group in self._key_groups else ():
-                        encoded = _encode(part)
-                        file.write(encoded)
-                        places = self._places.setdefault(part.name, {}).setdefault(group, [])
-                        places.append((length, len(encoded)))
-                        length += len(encoded)
+                        waiting = WaitingPart(
+                            self._header(part), offset, file.write(part.keys), file.write(part.operations)
+                        )
+                        self._waiting.setdefault(part.name, {}).setdefault(group, []).append(waiting)
+                        offset += waiting.keys_bytes + waiting.operations_bytes
             self._file = self._path.open("rb", buffering=0)
         except OSError as error:
             raise self._failed("written", error) from error
         self._remove_if_claimed()
 
+    def _header(self, part: StatePart) -> StatePart:
+        values = part.name, part.kind, part.type_name, part.fingerprint, part.schema
+        if values not in self._headers:
+            self._headers[values] = msgspec.structs.replace(part, keys=_NO_COLUMN, operations=_NO_COLUMN)
+        return self._headers[values]
+
     def _remove_if_claimed(self) -> None:
-        if not self._places:
+        if not self._waiting:
             self._path.unlink(missing_ok=True)
             self._file = None
 
     def names(self) -> list[str]:
         """The states that are not claimed."""
-        return list(self._places)
+        return list(self._waiting)
 
     def carried(self, group: int) -> Iterator[StatePart]:
         """The parts in a key group of the states that are unclaimed now, read when they are asked for."""
-        return self._read(self._file, [place for groups in self._places.values() for place in groups.get(group, ())])
+        return self._read(self._file, [part for groups in self._waiting.values() for part in groups.get(group, ())])
 
     def claim(self, name: str) -> Iterator[tuple[int, list[StatePart]]]:
         """The parts of a state, by key group; afterwards nobody else gets them."""
-        groups = self._places.get(name, {})
-        for group, places in groups.items():
-            yield group, list(self._read(self._file, places))
-        if self._places.pop(name, None) is not None:
+        groups = self._waiting.get(name, {})
+        for group, waiting in groups.items():
+            yield group, list(self._read(self._file, waiting))
+        if self._waiting.pop(name, None) is not None:
             self._remove_if_claimed()
 
-    def _read(self, file: BinaryIO | None, places: Iterable[tuple[int, int]]) -> Iterator[StatePart]:
+    def _read(self, file: BinaryIO | None, waiting: Iterable[WaitingPart]) -> Iterator[StatePart]:
         try:
-            for offset, length in places:
+            for part in waiting:
                 assert file is not None, "parts without a file"
-                yield _decode(os.pread(file.fileno(), length, offset))
-        except (OSError, msgspec.DecodeError) as error:
+                length = part.keys_bytes + part.operations_bytes
+                data = os.pread(file.fileno(), length, part.offset)
+                if len(data) != length:
+                    raise EOFError(f"it ends at {part.offset + len(data)}")
+                yield part.with_columns(data)
+        except (OSError, EOFError) as error:
             raise self._failed("read", error) from error
 
     def _failed(self, what: str, error: Exception) -> StateBackendError:
