@@ -8,7 +8,7 @@ from rekindle.checkpoint.rescale import SubtaskShare
 from rekindle.runtime.state.inventory import Inventories
 
 FULL, DELTA = PartKind.FULL, PartKind.DELTA
-RULES = RewriteRules(pressing_deltas=2, most_deltas=4, part_bytes=0, small_bytes=0)
+RULES = RewriteRules(pressing_deltas=2, most_deltas=4, cycle=80, part_bytes=0, small_bytes=0)
 KEYS = {0: 1, 1: 1}
 
 
