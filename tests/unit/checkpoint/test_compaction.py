@@ -73,6 +73,17 @@ def test_one_percent_of_the_keys_costs_less_than_three_percent_of_the_state() ->
     assert sum(stored.file_bytes.values()) < 3 * full
 
 
+def test_half_a_percent_of_the_keys_costs_no_more_than_two_and_a_half_times_what_changed() -> None:
+    """The share of a cycle is what is written beside the changes, however small these are."""
+    groups = dict.fromkeys(range(64), 8 * MB)
+    few = dict.fromkeys(groups, 8 * MB // 200)
+    subtask = Subtask(groups)
+    subtask.checkpoint({})
+    increments = [subtask.checkpoint(few).new_bytes / sum(few.values()) for _ in range(RULES.most_deltas + RULES.cycle)]
+    assert sum(increments) / len(increments) <= 2.5
+    assert max(subtask.chains) <= RULES.most_deltas
+
+
 def test_nothing_changes_nothing_is_written() -> None:
     subtask = Subtask(dict.fromkeys(range(64), 8 * MB))
     subtask.checkpoint({})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 from rekindle.common import Types
 from rekindle.datastream.state import ValueStateDescriptor
+from rekindle.errors import StateBackendError
 from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
 from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend, RocksPlace
@@ -71,3 +74,20 @@ def test_restored_parts_leave_the_disk_when_all_are_claimed(database: ScratchDat
         keyed.value_state(descriptor)
         left.append(len(list(database.folder.glob("restored-*"))))
     assert left == [1, 1, 0]
+
+
+def test_restored_parts_that_were_cut_short_on_the_disk_are_told_by_their_file(database: ScratchDatabase) -> None:
+    keyed = backend(database, 2)
+    keyed.restore(saved(database))
+    (file,) = database.folder.glob("restored-*")
+    os.truncate(file, file.stat().st_size - 1)
+    keyed.value_state(EARLY)
+    with pytest.raises(StateBackendError, match=rf"^Restored state cannot be read in {file}: it ends at \d+\.$"):
+        keyed.value_state(LATE)
+
+
+def test_restored_parts_that_cannot_be_written_are_told_by_their_file(database: ScratchDatabase) -> None:
+    keyed, parts = backend(database, 2), saved(database)
+    shutil.rmtree(database.folder)
+    with pytest.raises(StateBackendError, match=rf"^Restored state cannot be written in {database.folder}/restored-"):
+        keyed.restore(parts)
