@@ -19,6 +19,8 @@ INLINE_BYTES: Final = 4 << 10
 _BLOCK_BYTES: Final = 2 << 20
 # Reading across a gap this small costs less than another read.
 _GAP_BYTES: Final = 64 << 10
+# Parts of many files are read side by side: together their blocks take no more.
+_HELD_BYTES: Final = 32 << 20
 
 T = TypeVar("T")
 
@@ -138,7 +140,8 @@ def read_blob(store: Store, root: str, blob: Blob) -> bytes:
 def read_blobs(store: Store, root: str, blobs: Sequence[Blob]) -> Iterator[bytes]:
     """Read blobs, in order. Neighbours in a file are read together, and each read is kept until its last blob.
 
-    This is cheap if blobs follow the order of their files, as the parts of key groups do.
+    This is cheap if blobs follow the order of their files, as the parts of key groups do. A key group may have deltas in
+    more than a hundred files: the more files, the less is read of each at once.
     """
     refs = [blob for blob in blobs if isinstance(blob, FileRef)]
     windows = _windows(refs)
@@ -175,6 +178,9 @@ def read_pieces(store: Store, root: str, blob: Blob) -> Iterator[bytes]:
 
 def _windows(refs: Iterable[FileRef]) -> dict[FileRef, FileRef]:
     """Reference -> the larger piece of its file that is read for it and its neighbours."""
+    unique = set(refs)
+    files = len({ref.path for ref in unique})
+    most_bytes = max(_GAP_BYTES, min(_BLOCK_BYTES, _HELD_BYTES // max(files, 1)))
     windows: dict[FileRef, FileRef] = {}
     group: list[FileRef] = []
     end = 0
@@ -186,10 +192,10 @@ def _windows(refs: Iterable[FileRef]) -> dict[FileRef, FileRef]:
             windows.update(dict.fromkeys(group, window))
             group.clear()
 
-    for ref in sorted(set(refs), key=lambda ref: (ref.path, ref.offset, ref.length)):
+    for ref in sorted(unique, key=lambda ref: (ref.path, ref.offset, ref.length)):
         ref_end = ref.offset + ref.length
         if group and (
-            ref.path != group[0].path or ref.offset > end + _GAP_BYTES or ref_end - group[0].offset > _BLOCK_BYTES
+            ref.path != group[0].path or ref.offset > end + _GAP_BYTES or ref_end - group[0].offset > most_bytes
         ):
             close()
         end = max(end, ref_end) if group else ref_end

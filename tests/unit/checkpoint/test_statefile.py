@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 
 import hypothesis.strategies as st
@@ -121,6 +122,20 @@ def test_neighbours_are_read_together_and_each_byte_once() -> None:
     by_key_group = [blob for pair in zip(*files, strict=True) for blob in pair]
     assert len(list(read_blobs(store, ROOT, by_key_group))) == 100
     assert len(store.reads) == 2
+
+
+def test_parts_of_many_files_are_read_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a restore reads a key group with a delta in each of many checkpoints, then the next key group."""
+    monkeypatch.setattr(statefile, "_HELD_BYTES", 4 << 20)
+    store, files, groups = MemoryStore(), 40, 60
+    written = [write(store, [b"x" * 20_000] * groups, f"shared/{number}-1-op-0.state") for number in range(files)]
+    # Without the first part of a file: a read of all its bytes would be no copy in this store.
+    by_key_group = [blobs[group] for group in range(1, groups) for blobs in written]
+    tracemalloc.start()
+    assert sum(map(len, read_blobs(store, ROOT, by_key_group))) == files * (groups - 1) * 20_000
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 8 << 20
 
 
 def test_what_lies_far_apart_is_not_read_with_it() -> None:
