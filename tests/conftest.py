@@ -237,11 +237,15 @@ def _shared(name: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.
 
 @pytest.fixture
 def topic(kafka: Any, request: pytest.FixtureRequest) -> Callable[..., str]:
-    """Makes topics on the run's broker, whose names no other test has: `topic(partitions=3, retention_ms=1000)`."""
+    """Makes topics on the run's broker, whose names no other test has: `topic(partitions=3, retention_ms=1000)`.
+
+    They keep records of any age: tests write some with timestamps of 1970, which the broker would remove at any moment.
+    """
     test = re.sub(r"[^\w.-]", "-", request.node.name, flags=re.ASCII)[:100]
 
     def create(partitions: int = 1, **config: Any) -> str:
-        return str(kafka.create_topic(f"{test}-{uuid.uuid4().hex[:8]}", partitions, **config))
+        settings = {"retention_ms": -1, **config}
+        return str(kafka.create_topic(f"{test}-{uuid.uuid4().hex[:8]}", partitions, **settings))
 
     return create
 

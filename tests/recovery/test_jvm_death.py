@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 
@@ -33,16 +34,23 @@ def jvm_of(program: RunningProgram, other_than: psutil.Process | None = None) ->
         Event().wait(0.05)
 
 
+def kill_jvm(program: RunningProgram, other_than: psutil.Process | None = None) -> psutil.Process:
+    """Wait for the driver's JVM, and kill it. A JVM that only finds out how to start Spark's may end first."""
+    while True:
+        found = jvm_of(program, other_than)
+        with suppress(psutil.NoSuchProcess):
+            found.kill()
+            return found
+
+
 def test_a_job_whose_jvm_is_killed_again_and_again_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
     """Also while the JVM starts: the second kill comes as soon as the process exists."""
     with RunningProgram("tests.recovery.programs.matrix", os.fspath(tmp_path), "job,rounds=12") as program:
         wait_for_commits(program, tmp_path, 1)
-        killed = jvm_of(program)
-        killed.kill()
-        starting = jvm_of(program, other_than=killed)
-        starting.kill()
+        killed = kill_jvm(program)
+        kill_jvm(program, other_than=killed)
         wait_for_commits(program, tmp_path, 1)
-        jvm_of(program).kill()
+        kill_jvm(program)
         assert program.wait() == 0, program.story()
         assert "job: ended" in program.out
         seconds_until_gone(program.processes(), time.monotonic(), DEADLINE_S)
@@ -71,7 +79,7 @@ def test_a_job_whose_jvm_is_killed_again_and_again_ends_as_if_nothing_had_happen
 def test_spark_that_cannot_be_had_again_ends_the_job_in_a_sentence(tmp_path: Path, kind: str, sentence: str) -> None:
     with RunningProgram("tests.recovery.programs.lost_spark", kind, os.fspath(tmp_path)) as program:
         program.wait_for_line(f"{kind}: flowing")
-        jvm_of(program).kill()
+        kill_jvm(program)
         said = program.wait_for_line(f"{kind}: ", "Error: ", deadline_s=DEADLINE_S)
         assert said.startswith(f"{kind}: {sentence}"), program.story()
         assert program.wait() == 0, program.story()

@@ -140,8 +140,8 @@ def read_blob(store: Store, root: str, blob: Blob) -> bytes:
 def read_blobs(store: Store, root: str, blobs: Sequence[Blob]) -> Iterator[bytes]:
     """Read blobs, in order. Neighbours in a file are read together, and each read is kept until its last blob.
 
-    This is cheap if blobs follow the order of their files, as the parts of key groups do. A key group may have deltas in
-    more than a hundred files: the more files, the less is read of each at once.
+    This is cheap if blobs follow the order of their files, as the parts of key groups do. A key group may have deltas
+    in more than a hundred files: the more files, the less is read of each at once.
     """
     refs = [blob for blob in blobs if isinstance(blob, FileRef)]
     windows = _windows(refs)

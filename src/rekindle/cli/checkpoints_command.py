@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 DirectoryArgument = Annotated[str, typer.Argument(metavar="DIRECTORY", help="The directory of a job, or of many.")]
 PathArgument = Annotated[str, typer.Argument(metavar="PATH", help="The checkpoint or savepoint.")]
-#: Below this width a row of the list has no room for a path.
-_WIDE = 160
+#: Wider than any terminal.
+_UNLIMITED = 10_000
 app = typer.Typer(help="Look after checkpoints and savepoints.", no_args_is_help=True)
 
 
@@ -39,7 +39,9 @@ def list_all(
     _check_directory(directory)
     entries = list_checkpoints(directory, store_options_of(config, settings))
     entries = [entry for entry in entries if job in (None, entry.job_name)]
-    shown = _as_table(entries) if console().width >= _WIDE else _as_lines(entries)
+    shown = _as_table(entries)
+    if not _fits(shown):
+        shown = _as_lines(entries)
     nothing = f"There is no checkpoint below {directory}."
     print_result(catalogue(directory, entries), shown if entries else nothing, as_json=as_json)
 
@@ -49,6 +51,12 @@ def _check_directory(directory: str) -> None:
 
     if "://" not in directory and not os.path.isdir(directory):
         raise CommandError(f"There is no directory '{directory}'.", ExitCode.NOT_FOUND)
+
+
+def _fits(shown: RenderableType) -> bool:
+    """Whether the lines are no longer than those of the terminal, so that every path is in one piece."""
+    current = console()
+    return current.measure(shown, options=current.options.update(max_width=_UNLIMITED)).maximum <= current.width
 
 
 def _as_table(entries: list[CheckpointEntry]) -> RenderableType:

@@ -38,8 +38,16 @@ def test_the_list_has_every_checkpoint(directory):
     assert "There is no checkpoint below" in rekindle("checkpoints", "list", directory.path, "--job", "other").out
 
 
-def test_a_narrow_terminal_has_each_path_in_one_piece(directory, monkeypatch):
-    monkeypatch.setattr(printed, "_WIDTH_ELSEWHERE", 60)
+def test_the_list_is_a_table_where_its_paths_fit(directory, monkeypatch):
+    monkeypatch.setattr(printed, "_WIDTH_ELSEWHERE", 1000)
+    rows = [line for line in rekindle("checkpoints", "list", directory.path).out.splitlines() if "file://" in line]
+    assert [f"file://{directory.at(number)}" in row for number, row in enumerate(rows, 1)] == [True] * 3
+    assert all("checkpoint" in row.lower() and "timeline" not in row.lower() for row in rows)
+
+
+@pytest.mark.parametrize("width", [60, 170])
+def test_a_narrow_terminal_has_each_path_in_one_piece(directory, monkeypatch, width):
+    monkeypatch.setattr(printed, "_WIDTH_ELSEWHERE", width)
     lines = [line.strip() for line in rekindle("checkpoints", "list", directory.path).out.splitlines()]
     paths = [line for line in lines if line.startswith("file://")]
     assert paths == [f"file://{directory.at(number)}" for number in (1, 2, 3)]
