@@ -25,14 +25,14 @@ demo: $(READY) ## a shop's order system is broken four times and loses nothing (
 
 test: $(READY) ## the checks, then every test: unit and docstrings first, then those that need Spark
 	@$(MAKE) --no-print-directory --jobs 2 check $(ARCHIVE) bytecode
-	@sh tools/in_memory.sh $(PY) -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PY) -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # One process compiles the test modules: else each of four workers would, which takes a minute of both cores.
 bytecode: $(ARCHIVE)
 	@$(PY) -m pytest --collect-only -q >/dev/null 2>&1 || true
 
 long: $(READY) ## the long proofs: more kills, more crash points, more forms of a cluster than make test has (25 minutes)
-	@sh tools/in_memory.sh $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --long -m long $(ARGS)
+	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --long -m long $(ARGS)
 
 explore: $(READY) ## the property tests with new random examples, again and again, until one fails
 	@while $(PY) -m pytest -q -n 2 -m hypothesis --hypothesis-profile=explore tests $(ARGS); do :; done
