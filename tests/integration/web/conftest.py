@@ -98,7 +98,7 @@ def pipeline(env: Any, mapper: MapFunction, name: str) -> Any:
     return env._program(name)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     """The jobs start side by side: each starts slots, which takes the longest."""
     from rekindle.web import attach
