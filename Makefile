@@ -68,7 +68,7 @@ clean: ## remove all files that these targets made
 	find src tests examples benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # An archive of Spark's classes: each JVM of the tests starts with two thirds of the processor time. Tests pass without.
-$(ARCHIVE): $(READY)
+$(ARCHIVE): $(READY) src/rekindle/spark/class_archive.py
 	@rm -rf .cache/rekindle
 	@XDG_CACHE_HOME="$$(pwd)/.cache" $(PY) -m rekindle.spark.class_archive || echo "The tests run without a class archive."
 	@mkdir -p .cache/rekindle && touch $@

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import re
+import shlex
 import shutil
 import signal
 import time
@@ -25,7 +26,6 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 LEFTOVER_DEADLINE_S = 30.0
 # Most JVMs of the tests run for seconds: the optimizing compiler would take half of that time without a benefit.
 SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-SHORT_LIVED_SPARK = "-Dspark.ui.enabled=false -Dspark.executor.defaultJavaOptions=-XX:TieredStopAtLevel=1"
 DROPPINGS = ("spark-warehouse", "metastore_db", "derby.log", "artifacts", ".hypothesis")
 
 hypothesis.configuration.set_hypothesis_home_dir(REPOSITORY / ".pytest_cache" / "hypothesis")
@@ -143,11 +143,17 @@ def _link_class_archives(folder: Path) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def short_lived_jvms() -> Iterator[None]:
+def short_lived_jvms(in_temporary_folder: None) -> Iterator[None]:
     """Set options for the JVMs of Spark that tests start: drivers, masters, workers and executors."""
+    from rekindle.spark.java import ensure_java
+    from rekindle.spark.jvm_options import archive_options
+
+    # Rekindle gives the archive only to its own session's JVM.
+    options = " ".join([SHORT_LIVED_JVM, *archive_options(ensure_java(os.environ), os.environ)])
+    executors = shlex.quote(f"-Dspark.executor.defaultJavaOptions={options}")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_SUBMIT_OPTS", f"{SHORT_LIVED_JVM} {SHORT_LIVED_SPARK}")
-        patch.setenv("SPARK_DAEMON_JAVA_OPTS", SHORT_LIVED_JVM)
+        patch.setenv("SPARK_SUBMIT_OPTS", f"{options} -Dspark.ui.enabled=false {executors}")
+        patch.setenv("SPARK_DAEMON_JAVA_OPTS", options)
         yield
 
 

@@ -74,6 +74,7 @@ def run_on(master: str, prepared: Path) -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.long
 def test_on_a_local_cluster(prepared: Path) -> None:
     run_on("local-cluster[2,1,1024]", prepared)
 

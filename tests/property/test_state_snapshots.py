@@ -230,7 +230,7 @@ class SnapshotsWithoutCache(Snapshots):
     kind = restored_kind = "rocksdb without cache"
 
 
-Snapshots.TestCase.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+Snapshots.TestCase.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
 SnapshotsInRocksDB.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 SnapshotsWithoutCache.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 TestSnapshots = Snapshots.TestCase

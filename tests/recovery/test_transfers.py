@@ -95,7 +95,7 @@ class Killer:
 
 @pytest.mark.integration
 @pytest.mark.parametrize(
-    ("slot_kills", "driver_kills"), [(5, 1), pytest.param(SLOT_KILLS, DRIVER_KILLS, marks=pytest.mark.long)]
+    ("slot_kills", "driver_kills"), [(3, 1), pytest.param(SLOT_KILLS, DRIVER_KILLS, marks=pytest.mark.long)]
 )
 def test_killed_slots_and_killed_drivers_change_no_total(tmp_path: Path, slot_kills: int, driver_kills: int) -> None:
     """SIGKILL at random moments: at each completed checkpoint the books of all subtasks add up to the same total, every

@@ -1,6 +1,6 @@
 """Makes an archive of Spark's Java classes, already loaded and verified: the JVM maps it into memory at its start.
 
-    python -m rekindle.spark.class_archive            # once: half a minute, and 90 MB in the cache directory
+    python -m rekindle.spark.class_archive            # once: half a minute, and 150 MB in the cache directory
 
 With the archive Spark needs half the processor time to start, also when a program starts again after its driver died.
 The archive is optional: the JVM checks that it fits Java and every jar, and ignores it if it does not.
@@ -14,6 +14,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from rekindle.common import Configuration, Types
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import ClusterError
@@ -21,6 +23,7 @@ from rekindle.spark import internals
 from rekindle.spark.gateway import end_jvm, patched_environment
 from rekindle.spark.java import cache_folders, ensure_java, ensure_private_folder
 from rekindle.spark.jvm_options import ARCHIVE_IS_OPTIONAL, archive_of
+from rekindle.spark.session import active_context
 from rekindle.spark.shared_session import stop_own_session
 
 
@@ -50,13 +53,18 @@ def make_archive(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def _run_a_job() -> None:
-    """Run a job that needs of Spark what every job needs: slots, and epochs with an exchange."""
+    """Run a job that needs of Spark what every job needs, slots and epochs with an exchange, and a query."""
     settings = {"rekindle.master": "local[2]", "rekindle.progress": "off"}
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     env.set_parallelism(2)
     keyed = env.from_collection(list(range(1000)), Types.LONG()).key_by(lambda number: number % 7, Types.LONG())
     with keyed.reduce(max).execute_and_collect() as results:
         assert sum(1 for _ in results) == 1000
+    # DataFrames as source and result, tables, and state that is read as a table need Spark SQL.
+    context = active_context()
+    assert context is not None, "the job has stopped its Spark"
+    numbers = SparkSession(context).range(8)
+    numbers.groupBy((numbers.id % 2).alias("odd")).count().collect()
 
 
 def _first_private_folder(folders: Sequence[Path]) -> Path:

@@ -22,6 +22,7 @@ OUTAGE_S = 30.0
 NUMBERS = 300
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_job_outlasts_a_broker_that_is_gone_for_half_a_minute(
     spark: Any, own_broker: Callable[..., KafkaBroker], tmp_path: Path

@@ -85,8 +85,15 @@ def press(page: Page, button: str) -> None:
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1280, "light"),
+        (400, "dark"),
+        pytest.param(1280, "dark", marks=pytest.mark.long),
+        pytest.param(400, "light", marks=pytest.mark.long),
+    ],
+)
 def test_every_kind_of_job_can_be_looked_at(shop: Site, browser: Browser, width: int, scheme: str) -> None:
     with window(browser, width, color_scheme=scheme) as shown:
         page = shown.open(shop.server.url)
