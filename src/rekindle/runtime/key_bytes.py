@@ -48,6 +48,8 @@ _STRUCT: Final = b"\x73"
 _ROW: Final = b"\x74"
 _NAMED_ROW: Final = b"\x75"
 _END: Final = b"\x00"
+#: Bytes that UTF-8 never has.
+_IN_NO_TEXT: Final = tuple(bytes((byte,)) for byte in (0xC0, 0xC1, *range(0xF5, 0x100)))
 
 _SMALL_INT_BYTES: Final = 8
 _MAX_DECIMAL_DIGITS: Final = 4096
@@ -79,10 +81,10 @@ def canonical_all(keys: Sequence[Any], prefix: bytes = b"") -> list[bytes]:
     """
     if set(map(type, keys)) == {str}:
         with suppress(UnicodeEncodeError):  # lone surrogates
-            texts = "\0".join(keys).encode().split(_END)
-            if len(texts) == len(keys):  # else there is a zero in a key
-                head, join = prefix + _STR, b"".join
-                return [join((head, text, _END)) for text in texts]
+            texts, head = "\0".join(keys).encode(), prefix + _STR
+            mark = next((byte for byte in _IN_NO_TEXT if byte not in head), None)
+            if mark is not None and texts.count(_END) == len(keys) - 1:  # else there is a zero in a key
+                return (head + texts.replace(_END, _END + mark + head) + _END).split(mark)
     return [prefix + canonical_bytes(key) for key in keys]
 
 

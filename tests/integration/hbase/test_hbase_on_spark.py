@@ -64,6 +64,7 @@ def run(hbase: HBaseAccess, table: str, directory: Path, rate: RateLimiterStrate
     env.execute("counts into hbase")
 
 
+@pytest.mark.long
 def test_a_slot_that_dies_leaves_what_an_undisturbed_run_leaves(
     spark: Any, hbase: HBaseAccess, table: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

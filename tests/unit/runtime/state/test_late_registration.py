@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -91,3 +91,46 @@ def test_restored_parts_that_cannot_be_written_are_told_by_their_file(database: 
     shutil.rmtree(database.folder)
     with pytest.raises(StateBackendError, match=rf"^Restored state cannot be written in {database.folder}/restored-"):
         keyed.restore(parts)
+
+
+def test_whole_parts_and_changes_that_nobody_claimed_are_carried_on_in_their_order(database: ScratchDatabase) -> None:
+    """A snapshot writes them one behind the other into one part, which is not in order then."""
+    keys = 8_000
+    keyed = backend(database, 1)
+    late = keyed.value_state(LATE)
+    expected: dict[int, int] = {}
+
+    def set_value(key: int, value: int | None) -> None:
+        keyed.row = keyed.load_row(key)
+        if value is None:
+            late.clear()
+            expected.pop(key, None)
+        else:
+            late.update(value)
+            expected[key] = value
+
+    for key in range(keys):
+        set_value(key, key)
+    parts = [(group.key_group, bytes_of(group.encode())) for group in keyed.snapshot_whole(1)]
+    for checkpoint in (2, 3):
+        for key in range(0, keys, 7):
+            set_value(key * checkpoint, -key if key % 3 else None)
+        parts += [(group, bytes_of(data)) for group, data in keyed.snapshot_delta(checkpoint, checkpoint - 1).encode()]
+        keyed.snapshot_completed(checkpoint)
+    for operator in (2, 3, 4):
+        carrier = backend(database, operator)
+        carrier.restore(parts)
+        parts = [(group.key_group, bytes_of(group.encode())) for group in carrier.snapshot_aside(1)]
+    restored = backend(database, 5)
+    restored.restore(parts)
+    late = restored.value_state(LATE)
+    found = {}
+    for key in range(keys * 4):
+        restored.row = restored.load_row(key)
+        if (value := late.value()) is not None:
+            found[key] = value
+    assert found == expected
+
+
+def bytes_of(part: bytes | Iterable[bytes]) -> bytes:
+    return part if isinstance(part, bytes) else b"".join(part)

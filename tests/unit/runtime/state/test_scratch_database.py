@@ -44,11 +44,11 @@ def test_a_view_does_not_see_later_writes_also_on_another_thread(database: Scrat
 
 def test_many_sorted_entries_are_added_as_a_file_and_few_without_one(database: ScratchDatabase) -> None:
     """A file waits for the disk: a restore of 128 small key groups took ten seconds on a busy one."""
-    assert database.ingest((b"%03d" % number, b"x") for number in range(100)) == 100
-    assert database.ingest(iter(())) == 0
+    database.ingest((b"%03d" % number, b"x") for number in range(100))
+    database.ingest(iter(()))
     assert len(list(database.scan(b"0"))) == 100
     assert list((database.folder / "db").glob("*.sst")) == []
-    assert database.ingest((b"1%03d" % number, b"x" * 1000) for number in range(1000)) == 1000
+    database.ingest((b"1%03d" % number, b"x" * 1000) for number in range(1000))
     assert len(list(database.scan(b"1"))) == 1000
     assert len(list((database.folder / "db").glob("*.sst"))) == 1
 

@@ -1,7 +1,8 @@
 """Restored parts on their way into the database: they wait in a file, and each state loads its own, group by group.
 
-The parts of one state in one key group are applied in memory, one key group at a time, and go into the database as a
-sorted file. Elements are taken over as they are where the type is the one that they were saved with.
+The entries of one state in one key group go into the database as a sorted file. Lists and maps are applied in memory,
+one key group at a time; values are read a few thousand at a time. Elements are taken over as they are where the type is
+the one that they were saved with.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeVar
 from uuid import uuid4
 
 import msgspec
@@ -24,14 +27,16 @@ from rekindle.runtime.state.evolution import migrations, rewritten
 from rekindle.runtime.state.keyed_state_format import REPLACE, StatePart, decode_part, list_operations, map_operations
 from rekindle.runtime.state.rocksdb.element_codecs import Element
 from rekindle.runtime.state.rocksdb.entry_keys import index_bytes
-from rekindle.runtime.state.rocksdb.merged_values import MergedValues
+from rekindle.runtime.state.rocksdb.merged_values import Columns, MergedValues
 from rekindle.runtime.state.rocksdb.rocks_lists import StoredLists, header_of
 from rekindle.runtime.state.rocksdb.rocks_maps import StoredMaps
 from rekindle.runtime.state.rocksdb.scratch_database import Entries, ScratchDatabase
 from rekindle.runtime.state.rocksdb.stored_states import StoredState, packed
 from rekindle.runtime.state.spec import UNREADABLE, Codec, StateKind
 from rekindle.runtime.state.ttl.expiry import TimedCodec, adopts
+from rekindle.system import return_free_memory
 
+T = TypeVar("T")
 #: The elements of keys.
 Keys = Sequence[Element]
 _NO_COLUMN: Final = msgspec.Raw()
@@ -45,6 +50,8 @@ class WaitingPart:
 
     #: The part without its columns; parts of one state share it.
     header: StatePart
+    #: It has changes, and not the whole key group.
+    is_change: bool
     offset: int
     keys_bytes: int
     operations_bytes: int
@@ -54,6 +61,21 @@ class WaitingPart:
         columns = memoryview(data)
         keys, operations = columns[: self.keys_bytes], columns[self.keys_bytes :]
         return msgspec.structs.replace(self.header, keys=msgspec.Raw(keys), operations=msgspec.Raw(operations))
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedGroup:
+    """The parts of one state in one key group, read when they are asked for."""
+
+    key_group: int
+    #: A part of each kind that is there, without its columns.
+    headers: list[StatePart]
+    whole: Iterator[StatePart]
+    changes: Iterator[StatePart]
+
+    def parts(self) -> Iterator[StatePart]:
+        """All of them, in their order."""
+        return chain(self.whole, self.changes)
 
 
 class RestoredParts:
@@ -70,17 +92,17 @@ class RestoredParts:
         self._headers: dict[tuple[str, StateKind, str, str, bytes], StatePart] = {}
 
     def take(self, parts: Iterable[tuple[int, bytes]]) -> None:
-        """Keep the parts of own key groups."""
-        offset = 0
+        """Keep the parts of own key groups: of each, first the whole one, then changes in their order."""
+        offset, begun = 0, set[int]()
         try:
             with self._path.open("wb") as file:
                 for group, data in parts:
                     for part in decode_part(group, data) if group in self._key_groups else ():
-                        waiting = WaitingPart(
-                            self._header(part), offset, file.write(part.keys), file.write(part.operations)
-                        )
+                        lengths = file.write(part.keys), file.write(part.operations)
+                        waiting = WaitingPart(self._header(part), group in begun, offset, *lengths)
                         self._waiting.setdefault(part.name, {}).setdefault(group, []).append(waiting)
-                        offset += waiting.keys_bytes + waiting.operations_bytes
+                        offset += sum(lengths)
+                    begun.add(group)
             self._file = self._path.open("rb", buffering=0)
         except OSError as error:
             raise self._failed("written", error) from error
@@ -105,11 +127,13 @@ class RestoredParts:
         """The parts in a key group of the states that are unclaimed now, read when they are asked for."""
         return self._read(self._file, [part for groups in self._waiting.values() for part in groups.get(group, ())])
 
-    def claim(self, name: str) -> Iterator[tuple[int, list[StatePart]]]:
+    def claim(self, name: str) -> Iterator[ClaimedGroup]:
         """The parts of a state, by key group; afterwards nobody else gets them."""
-        groups = self._waiting.get(name, {})
-        for group, waiting in groups.items():
-            yield group, list(self._read(self._file, waiting))
+        for group, waiting in self._waiting.get(name, {}).items():
+            whole = self._read(self._file, [part for part in waiting if not part.is_change])
+            changes = self._read(self._file, [part for part in waiting if part.is_change])
+            headers = list({id(part.header): part.header for part in waiting}.values())
+            yield ClaimedGroup(group, headers, whole, changes)
         if self._waiting.pop(name, None) is not None:
             self._remove_if_claimed()
 
@@ -150,45 +174,58 @@ class PartLoader:
         self._database = database
         self._key_group_of = key_group_of
 
-    def load(self, claimed: Iterable[tuple[int, list[StatePart]]]) -> Loaded:
+    def load(self, claimed: Iterable[ClaimedGroup]) -> Loaded:
         """Load the parts of key groups."""
         loaded = Loaded()
-        self._database.ingest_files(self._run(group, parts, loaded) for group, parts in claimed)
+        merged: dict[int, MergedValues] = {}
+        self._database.ingest_files(self._entries(group, loaded, merged) for group in claimed)
+        self._database.write(write for values in merged.values() for write in values.late)
+        loaded.keys |= {group: values.count for group, values in merged.items()}
+        return_free_memory()
         return loaded
 
-    def _run(self, group: int, parts: list[StatePart], loaded: Loaded) -> Entries:
-        if any(adopts(self._state.spec, part) for part in parts):
+    def _entries(self, claimed: ClaimedGroup, loaded: Loaded, merged: dict[int, MergedValues]) -> Entries:
+        group = claimed.key_group
+        if any(adopts(self._state.spec, header) for header in claimed.headers):
             loaded.adopted.append(group)
         if isinstance(self._state, StoredMaps):
             maps: Held = {}
-            self._each(group, parts, lambda part, keys, places: self._maps(part, keys, places, maps))
+            for part in claimed.parts():
+                self._apply(group, part, partial(self._maps, maps=maps))
             loaded.keys[group], entries = len(maps), _map_entries(_ordered(maps))
         elif isinstance(self._state, StoredLists):
             lists: Held = {}
-            self._each(group, parts, lambda part, keys, places: self._lists(part, keys, places, lists))
+            for part in claimed.parts():
+                self._apply(group, part, partial(self._lists, lists=lists))
             loaded.keys[group], entries = len(lists), _list_entries(_ordered(lists))
         else:
-            values, cut = MergedValues(), self._state.elements.cut
-            self._each(group, parts, lambda part, keys, places: values.apply(places, keys, cut(part.operations)))
-            loaded.keys[group], entries = values.entries()
+            merged[group] = MergedValues(self._columns(group, claimed.whole), self._columns(group, claimed.changes))
+            entries = merged[group].entries()
         return entries
 
-    def _each(self, group: int, parts: list[StatePart], apply: Callable[[StatePart, Keys, list[bytes]], None]) -> None:
-        """Call `apply` for each part, with the elements of its keys, and with where the entries of these lie."""
-        spec, prefix = self._state.spec, self._state.prefix(group)
+    def _columns(self, group: int, parts: Iterable[StatePart]) -> Iterator[Columns]:
+        """The columns of value-like parts that are not empty."""
         for part in parts:
-            check_kind(spec, part)
-            migrations(spec, part, self._key_codec)  # refuses a type that cannot be read, by name
-            is_known = bool(part.schema)  # else nobody knows whether the key's codec would write these bytes
-            try:
-                part = rewritten(spec, part, self._key_codec)
-                self._check_readable(part)
-                keys = self._key_codec.decode_all(part.keys)
-                elements = self._state.keys.cut(part.keys) if is_known else self._state.keys.pieces(keys)
-                apply(part, elements, canonical_all(keys, prefix))
-            except UNREADABLE as error:
-                raise unreadable(spec, part, error) from error
-            self._check_key_groups(group, keys)
+            columns = self._apply(group, part, self._values)
+            if columns[0]:
+                yield columns
+
+    def _apply(self, group: int, part: StatePart, apply: Callable[[StatePart, Keys, list[bytes]], T]) -> T:
+        """Call `apply` for a part, with the elements of its keys, and with where the entries of these lie."""
+        spec = self._state.spec
+        check_kind(spec, part)
+        migrations(spec, part, self._key_codec)  # refuses a type that cannot be read, by name
+        is_known = bool(part.schema)  # else nobody knows whether the key's codec would write these bytes
+        try:
+            part = rewritten(spec, part, self._key_codec)
+            self._check_readable(part)
+            keys = self._key_codec.decode_all(part.keys)
+            elements = self._state.keys.cut(part.keys) if is_known else self._state.keys.pieces(keys)
+            applied = apply(part, elements, canonical_all(keys, self._state.prefix(group)))
+        except UNREADABLE as error:
+            raise unreadable(spec, part, error) from error
+        self._check_key_groups(group, keys)
+        return applied
 
     def _check_readable(self, part: StatePart) -> None:
         """Decode values that are not msgpack of their type: a class or a serializer may be gone, or have changed."""
@@ -201,6 +238,12 @@ class PartLoader:
         elif part.kind is StateKind.MAP:
             column = map_operations(part).values
         values.decode_all(column)
+
+    def _values(self, part: StatePart, keys: Keys, places: list[bytes]) -> Columns:
+        elements = self._state.elements.cut(part.operations)
+        if len(keys) != len(elements):
+            raise SerializationError(f"{len(keys)} keys were saved, but {len(elements)} values")
+        return places, list(keys), list(elements)
 
     def _lists(self, part: StatePart, keys: Keys, places: list[bytes], lists: Held) -> None:
         operations = list_operations(part)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, starmap
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from rekindle.errors import ConfigurationError, StateBackendError
+from rekindle.errors import ConfigurationError, RekindleError, StateBackendError
 from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
 
 #: An entry to write; None removes it.
@@ -203,17 +204,16 @@ class ScratchDatabase:
         except Exception as error:
             raise self._failed("be read", error) from error
 
-    def ingest(self, entries: Entries) -> int:
-        """Add new entries, whose keys ascend and are in no other entry; return their number.
+    def ingest(self, entries: Entries) -> None:
+        """Add new entries, whose keys ascend and are in no other entry.
 
         They are added as a file, if they are many: a file waits for the disk several times, whatever its size.
         """
-        return self.ingest_files([entries])
+        self.ingest_files([entries])
 
-    def ingest_files(self, runs: Iterable[Entries]) -> int:
+    def ingest_files(self, runs: Iterable[Entries]) -> None:
         """The same for several runs of entries, each in a file of its own; one call takes several files."""
         files: list[str] = []
-        count = 0
         try:
             for entries in runs:
                 remaining = iter(entries)
@@ -221,31 +221,26 @@ class ScratchDatabase:
                 after = next(remaining, None)
                 if after is None:
                     self.write(first)
-                    count += len(first)
                 else:
                     files.append(str(self._files / uuid4().hex))
-                    count += self._write_file(files[-1], chain(first, (after,), remaining))
+                    self._write_file(files[-1], chain(first, (after,), remaining))
                 if len(files) == _FILES_AT_ONCE:
                     self._take_files(files)
             self._take_files(files)
         finally:
             for file in files:
                 Path(file).unlink(missing_ok=True)
-        return count
 
-    def _write_file(self, file: str, entries: Entries) -> int:
-        writer, count = self._package.SstFileWriter(self._options), 0
+    def _write_file(self, file: str, entries: Entries) -> None:
+        writer = self._package.SstFileWriter(self._options)
         try:
             writer.open(file)
-            for key, value in entries:
-                writer[key] = value
-                count += 1
+            deque(starmap(writer.__setitem__, entries), maxlen=0)  # in C: millions of entries go through here
             writer.finish()
-        except StateBackendError:
+        except RekindleError:
             raise
         except Exception as error:
             raise self._failed("be written", error) from error
-        return count
 
     def _take_files(self, files: list[str]) -> None:
         self._cache_pages(files)
