@@ -181,7 +181,8 @@ class PartLoader:
         self._database.ingest_files(self._entries(group, loaded, merged) for group in claimed)
         self._database.write(write for values in merged.values() for write in values.late)
         loaded.keys |= {group: values.count for group, values in merged.items()}
-        return_free_memory()
+        if loaded.keys:
+            return_free_memory()
         return loaded
 
     def _entries(self, claimed: ClaimedGroup, loaded: Loaded, merged: dict[int, MergedValues]) -> Entries:
