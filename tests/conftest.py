@@ -115,7 +115,7 @@ def _rank(item: pytest.Item) -> tuple[int, float]:
     if not item.get_closest_marker("integration"):
         return 0, 0
     timeout = item.get_closest_marker("timeout")
-    return 2 if item.get_closest_marker("cluster") else 1, -timeout.args[0] if timeout is not None else 0
+    return 1, -timeout.args[0] if timeout is not None else 0
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -161,8 +161,7 @@ def test_state_with_a_time_to_live_shows_when_it_was_last_accessed(spark, fresh)
 
 @pytest.mark.parametrize(
     "origin",
-    [pytest.param(origin, marks=[pytest.mark.long] if n % 3 == 0 else []) for n, origin in enumerate(ARCHIVES)]
-    + [None],
+    [*(pytest.param(origin, marks=pytest.mark.long) for origin in ARCHIVES[:-1]), ARCHIVES[-1], None],
     ids=origin_name,
 )
 def test_state_that_is_read_and_written_again_restores_as_if_nothing_had_been(spark, origin, tmp_path, request):
