@@ -137,11 +137,12 @@ def word_count_script(folder: Path, old: str = "", new: str = "") -> Path:
 
 def run_script(script: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, timeout=100, check=False, cwd=script.parent
+        [sys.executable, script], capture_output=True, text=True, timeout=300, check=False, cwd=script.parent
     )
 
 
 @pytest.mark.integration
+@pytest.mark.timeout(400)
 def test_the_word_count_of_the_readme_runs_pasted_into_a_file(tmp_path: Path) -> None:
     answer = run_script(word_count_script(tmp_path))
     assert answer.returncode == 0, answer.stderr
@@ -151,6 +152,7 @@ def test_the_word_count_of_the_readme_runs_pasted_into_a_file(tmp_path: Path) ->
 
 
 @pytest.mark.integration
+@pytest.mark.timeout(400)
 def test_a_typo_in_the_word_count_is_named_with_its_line(tmp_path: Path) -> None:
     script = word_count_script(tmp_path, "line.split()", "line.spilt()")
     line = next(n for n, text in enumerate(script.read_text().splitlines(), 1) if "spilt" in text)

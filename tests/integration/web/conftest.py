@@ -121,6 +121,8 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     try:
         wait_until(lambda: client.get("/jobs/overview")["jobs"], "the jobs to be listed", DEADLINE_S)
         await_state(client, cancelled, "RUNNING")
+        # Flink's answer has a completed checkpoint.
+        wait_until(lambda: counts(client, cancelled)["completed"], "a checkpoint of a job to cancel", DEADLINE_S)
         cancelled.cancel().result(DEADLINE_S)
         failed.result().exception(DEADLINE_S)
         finished.result().result(DEADLINE_S)
@@ -134,14 +136,15 @@ def await_state(client: RestClient, job: JobMaster, state: str) -> None:
     wait_until(lambda: client.get(f"/jobs/{job.job_id}/status")["status"] == state, f"{state} of a job", DEADLINE_S)
 
 
+def counts(client: RestClient, job: JobMaster) -> dict[str, int]:
+    """The numbers of a job's checkpoints."""
+    return client.get(f"/jobs/{job.job_id}/checkpoints")["counts"]
+
+
 def await_restart(client: RestClient, job: JobMaster) -> None:
-    """The job has failed once, runs again, and has made checkpoints and savepoints, one of them in vain."""
-
-    def counts() -> dict[str, int]:
-        return client.get(f"/jobs/{job.job_id}/checkpoints")["counts"]
-
+    """The job has failed once, runs again, and has made checkpoints."""
     wait_until(
         lambda: client.get(f"/jobs/{job.job_id}/exceptions")["exceptionHistory"]["entries"], "failure", DEADLINE_S
     )
     await_state(client, job, "RUNNING")
-    wait_until(lambda: counts()["completed"] > 3, "checkpoints after the restart", DEADLINE_S)
+    wait_until(lambda: counts(client, job)["completed"] > 3, "checkpoints after the restart", DEADLINE_S)
