@@ -60,11 +60,11 @@ class MergedValues:
             if changes.has_removed or _has_removed(elements) or not _replace(columns, changed):
                 pairs = dict(zip(places, zip(keys, elements, strict=True), strict=True))
                 pairs.update(changed)
-                yield self._kept(pairs, is_sorted=False)
+                yield self._kept(pairs)
             else:
                 self.count += len(places)
                 yield zip(places, map(_join, zip(keys, elements, strict=True)), strict=True)
-        yield self._kept(dict(changes.others()), is_sorted=True)
+        yield self._kept(dict(changes.others()))
 
     def _out_of_order(self, last: bytes, whole: Iterable[Columns], changes: SortedChanges) -> Entries:
         """The entries behind `last`, which was given; those before it are too late."""
@@ -76,12 +76,11 @@ class MergedValues:
             if place not in changes:
                 self.late.append((place, None if _is_nil(pair[1]) else _join(pair)))
         pairs.update(changes.others())
-        return self._kept(pairs, is_sorted=False)
+        return self._kept(pairs)
 
-    def _kept(self, pairs: Pairs, is_sorted: bool) -> Entries:
-        """The entries that are not removed."""
-        if not is_sorted:
-            pairs = dict(sorted(pairs.items(), key=_place))
+    def _kept(self, pairs: Pairs) -> Entries:
+        """The entries that are not removed, in order."""
+        pairs = dict(sorted(pairs.items(), key=_place))
         if _has_removed([element for _, element in pairs.values()]):
             pairs = {place: pair for place, pair in pairs.items() if not _is_nil(pair[1])}
         self.count += len(pairs)

@@ -1,8 +1,8 @@
 """Restored parts on their way into the database: they wait in a file, and each state loads its own, group by group.
 
 The entries of one state in one key group go into the database as a sorted file. Lists and maps are applied in memory,
-one key group at a time; values are read a few thousand at a time. Elements are taken over as they are where the type is
-the one that they were saved with.
+one key group at a time; values that RocksDB has saved are read a thousand at a time. Elements are taken over as they
+are where the type is the one that they were saved with.
 """
 
 from __future__ import annotations
