@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from rekindle.checkpoint.checkpoint_listing import RunningJobs, StoredManifests
 from rekindle.checkpoint.load_checkpoint import locate
 from rekindle.checkpoint.paths import CheckpointPath, StateFileName, is_partial, is_timeline, metadata_path, root_of
-from rekindle.checkpoint.store.open_store import open_store
 from rekindle.checkpoint.store.options import StoreOptions, options_for
 from rekindle.checkpoint.store.port import FileEntry
+from rekindle.checkpoint.stored_places import open_stored
 from rekindle.errors import CheckpointError, CheckpointNotFoundError
 
 
@@ -43,7 +43,7 @@ def delete_checkpoint(
         raise CheckpointNotFoundError(f"There is no checkpoint or savepoint at '{path}'.")
     stores = [stored]
     if directory is not None:
-        stores.append(StoredManifests.of(open_store(directory, options_for(directory, known))))
+        stores.append(StoredManifests.of(open_stored(directory, options_for(directory, known))))
     _refuse_needed(stored, place.path, [RunningJobs.of(each) for each in stores], job_runs)
     metadata = metadata_path(place.path)
     doomed = set() if place.path in stored.unreadable else _unshared(stored, place.path)
@@ -86,13 +86,13 @@ def unneeded_files(directory: str, options: StoreOptions | None = None, *, job_r
     Files of a job's last run count only with `job_runs=False`, because they may belong to a checkpoint that is being
     written; so do those of savepoints without a manifest.
     """
-    stored = StoredManifests.of(open_store(directory, options_for(directory, options or {})))
+    stored = StoredManifests.of(open_stored(directory, options_for(directory, options or {})))
     return Deleted.of(list(_unneeded(stored, job_runs)))
 
 
 def delete_unneeded(directory: str, options: StoreOptions | None = None, *, job_runs: bool = True) -> Deleted:
     """Delete the files that `unneeded_files` finds."""
-    store = open_store(directory, options_for(directory, options or {}))
+    store = open_stored(directory, options_for(directory, options or {}))
     found = list(_unneeded(StoredManifests.of(store), job_runs))
     if found:
         store.delete(*(entry.path for entry in found))

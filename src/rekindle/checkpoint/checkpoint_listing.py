@@ -6,15 +6,16 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from rekindle.checkpoint.latest_checkpoint import is_url, latest
+from rekindle.checkpoint.latest_checkpoint import latest
 from rekindle.checkpoint.load_checkpoint import check_files
 from rekindle.checkpoint.manifest import Manifest, ManifestKind, decode
 from rekindle.checkpoint.ownership import newest_claims
 from rekindle.checkpoint.paths import METADATA, CheckpointPath, StateFileName, below, metadata_path, root_of, url_of
-from rekindle.checkpoint.store.open_store import open_store
 from rekindle.checkpoint.store.options import StoreOptions, options_for
 from rekindle.checkpoint.store.port import FileEntry, Store
+from rekindle.checkpoint.stored_places import open_stored
 from rekindle.errors import CheckpointError, CheckpointNotFoundError, CorruptCheckpointError, MissingFileError
+from rekindle.places import is_url
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def list_checkpoints(directory: str, options: StoreOptions | None = None) -> lis
 
     Files are checked for existence and length; `verify_checkpoint` reads them.
     """
-    stored = StoredManifests.of(open_store(directory, options_for(directory, options or {})))
+    stored = StoredManifests.of(open_stored(directory, options_for(directory, options or {})))
     jobs = RunningJobs.of(stored)
     sizes = {entry.path: entry.size for entry in stored.files}
     entries = [_entry(stored, folder, sizes, jobs) for folder in stored.manifests]

@@ -28,6 +28,7 @@ from rekindle.checkpoint.paths import (
 from rekindle.checkpoint.store.port import FileEntry, Store
 from rekindle.checkpoint.timeline_notes import beginning_of, stopped_with
 from rekindle.errors import CheckpointNotFoundError
+from rekindle.places import is_url
 
 LATEST: Final = "latest"
 
@@ -99,15 +100,6 @@ def older_checkpoints(store: Store, checkpoint: CheckpointPath) -> Iterator[Chec
             name, end = beginning.timeline, beginning.checkpoint_id + 1
             if name not in timelines:
                 return
-
-
-def is_url(place: str) -> bool:
-    """Whether a place is a URL, not a folder of the job's store.
-
-    >>> is_url("s3://bucket/savepoint-0a1b2c-1d2e3f"), is_url("00000001-0a1b2c3d/chk-7")
-    (True, False)
-    """
-    return "://" in place
 
 
 def folders_with(name: str, entries: Iterable[FileEntry]) -> list[CheckpointPath]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rekindle.checkpoint.latest_checkpoint import older_checkpoints
 from rekindle.checkpoint.manifest import Manifest, decode
@@ -21,8 +20,9 @@ from rekindle.checkpoint.paths import (
 from rekindle.checkpoint.statefile import read_blobs
 from rekindle.checkpoint.store.open_store import open_store
 from rekindle.checkpoint.store.port import Store
+from rekindle.checkpoint.stored_places import stored_place
 from rekindle.checkpoint.timeline_notes import Beginning
-from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError, MissingFileError
+from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError, MissingFileError, StoreError
 
 
 @dataclass(frozen=True)
@@ -67,20 +67,20 @@ def locate(url: str, options: Mapping[str, str] | None = None) -> Location:
     >>> locate("file:///moved/savepoint-0a1b2c-1d2e3f/_metadata").path
     'savepoint-0a1b2c-1d2e3f'
     """
-    scheme, separator, rest = (os.path.abspath(url) if url and "://" not in url else url).rpartition("://")
-    absolute = "/" if rest.startswith("/") else ""
-    parts = [part for part in rest.split("/") if part]
+    try:
+        place = stored_place(url, options)
+    except StoreError as error:
+        raise CheckpointNotFoundError(f"'{url}' names no checkpoint: {error}") from None
+    parts = [part for part in place.path.split("/") if part]
     if parts and parts[-1] == METADATA:
         parts.pop()
-    if not parts:
+    if not parts and not place.host:
         raise CheckpointNotFoundError(f"'{url}' names no checkpoint.")
-    # The first part of an object store's URL is its bucket.
-    fixed = 1 if separator and scheme not in ("file", "memory") else 0
     is_checkpoint = CheckpointPath.parse(parts[-1]) is not None
     in_layout = is_checkpoint and len(parts) > 1 and is_timeline(parts[-2])
-    depth = 3 if in_layout else 2 if is_checkpoint else 1
-    begin = max(fixed, len(parts) - depth)
-    store = open_store(f"{scheme}{separator}{absolute}{'/'.join(parts[:begin])}" or ".", options)
+    begin = max(0, len(parts) - (3 if in_layout else 2 if is_checkpoint else 1))
+    root = "/".join(["", *parts[:begin]])
+    store = open_store((root or "/") if place.is_local else replace(place, path=root).url, options)
     return Location(store, "/".join(parts[begin:]))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -113,9 +112,11 @@ def _fitting(jobs: Sequence[FoundJob], wanted: str) -> list[FoundJob]:
 
 
 def _with_history_at(jobs: Sequence[FoundJob], directory: str) -> list[FoundJob]:
-    if "://" not in directory and not os.path.isdir(directory):
-        return []
+    from rekindle.checkpoint.stored_places import is_missing
     from rekindle.clock import SystemClock
+
+    if is_missing(directory):
+        return []
     from rekindle.monitor.job_history import read_histories
 
     ids = {view.job_id for view in read_histories(directory, SystemClock().wall_ms())}

@@ -23,11 +23,11 @@ def history(
     as_json: JsonOption = False,
 ) -> None:
     """Serve the history of jobs until Ctrl-C: the page and the API that a running driver has."""
-    import os
+    from rekindle.checkpoint.stored_places import is_missing
 
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise CommandError("The history is served with pip install 'rekindle[web]'.", ExitCode.MISSING)
-    if "://" not in path and not os.path.isdir(path):
+    if is_missing(path):
         raise CommandError(f"There is no directory '{path}'.", ExitCode.NOT_FOUND)
     from rekindle import config as options
     from rekindle.checkpoint.store.options import store_options

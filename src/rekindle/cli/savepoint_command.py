@@ -35,9 +35,9 @@ def as_url(directory: str) -> str:
     >>> as_url("s3://bucket/savepoints")
     's3://bucket/savepoints'
     """
-    import os
+    from rekindle.checkpoint.store.open_store import absolute
 
-    return directory if "://" in directory else os.path.abspath(directory)
+    return absolute(directory)
 
 
 def register(app: typer.Typer) -> None:

@@ -32,7 +32,8 @@ app = typer.Typer(help="Look into the state of checkpoints and savepoints.", no_
 
 
 def _snapshot(path: str, checkpoint: int | None, config: str | None, settings: list[str] | None) -> Snapshot:
-    from rekindle.snapshots.find_snapshot import absolute, find_snapshot
+    from rekindle.checkpoint.store.open_store import absolute
+    from rekindle.snapshots.find_snapshot import find_snapshot
 
     return find_snapshot(absolute(path), checkpoint, store_options_of(config, settings))
 

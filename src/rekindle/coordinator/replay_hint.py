@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from rekindle.checkpoint.store.open_store import absolute
 from rekindle.common.configuration import shown
 from rekindle.protocol import TaskFailed
 
@@ -30,7 +31,7 @@ def replay_command(recording: str, program: ModuleType | None, arguments: list[s
     >>> shlex.join(replay_command("file:///chk/orders/_replay/7.recording", main, ["--day", "2"]))
     'rekindle replay /chk/orders/_replay/7.recording --program /shop/orders.py -- --day 2'
     """
-    words = ["rekindle", "replay", recording.removeprefix("file://")]
+    words = ["rekindle", "replay", absolute(recording)]
     spec, file = getattr(program, "__spec__", None), getattr(program, "__file__", None)
     if spec is not None:
         words += ["--module", spec.name.removesuffix(".__main__")]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
 
 from rekindle.datastream.validation import check_name
 from rekindle.errors import GraphError
+from rekindle.places import is_url, parse_place
 
 _NAME = re.compile(r"[\w][\w .-]*")
 
@@ -28,7 +28,7 @@ class CachedFile:
     @property
     def is_local(self) -> bool:
         """Whether the driver reads the file and ships its content."""
-        return "://" not in self.path
+        return not is_url(self.path)
 
 
 def cached_file(file_path: str, name: str, executable: bool) -> CachedFile:
@@ -36,10 +36,12 @@ def cached_file(file_path: str, name: str, executable: bool) -> CachedFile:
     check_name("register_cached_file(): file_path", file_path)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise GraphError(f"register_cached_file() takes a name of letters, digits, '.', '-' and '_', not {name!r}.")
-    if file_path.startswith("file://"):
-        file_path = unquote(urlsplit(file_path).path)
-    if "://" not in file_path:
-        file_path = os.path.abspath(file_path)
+    try:
+        place = parse_place(file_path)
+    except ValueError as error:
+        raise GraphError(f"register_cached_file('{name}'): {error}.") from None
+    if place.is_local:
+        file_path = os.path.abspath(place.path)
         if not os.path.exists(file_path):
             raise GraphError(f"register_cached_file('{name}'): there is no '{file_path}'.")
     return CachedFile(name, file_path, bool(executable))

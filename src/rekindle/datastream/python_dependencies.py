@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from rekindle import config
 from rekindle.errors import GraphError
+from rekindle.places import parse_place
 
 if TYPE_CHECKING:
     from rekindle.common.configuration import Configuration
@@ -103,11 +103,13 @@ class PythonDependencies:
 
 def local_file(where: str, path: str) -> str:
     """Return the absolute path of a file or directory on this machine; refuse what is not there."""
-    if path.startswith("file:/"):
-        path = unquote(urlsplit(path).path)
-    elif "://" in path:
+    try:
+        place = parse_place(path)
+    except ValueError as error:
+        raise GraphError(f"{where}: {error}.") from None
+    if not place.is_local:
         raise GraphError(f"{where}: '{path}' must be on the machine that starts the job: copy it there first.")
-    path = os.path.abspath(path)
+    path = os.path.abspath(place.path)
     if not os.path.exists(path):
         raise GraphError(f"{where}: there is no '{path}'.")
     return path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 from typing import Any
-from urllib.parse import urlsplit
 
 from rekindle import config
 from rekindle.common.java_names import RefusesJavaNames
@@ -16,6 +15,7 @@ from rekindle.datastream.checkpoint_storage import (
 )
 from rekindle.datastream.validation import warn_no_effect
 from rekindle.errors import GraphError
+from rekindle.places import is_url, parse_place
 
 #: Flink's default.
 _TRANSFER_THREADS = 4
@@ -150,7 +150,11 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
 def _local(path: str) -> str:
     """The directory of a `file:` address, as Flink reads it; another path as it is."""
-    return urlsplit(path).path.rstrip("/") or "/" if path.startswith("file:") else path
+    try:
+        place = parse_place(path) if is_url(path) else None
+    except ValueError as error:
+        raise GraphError(f"{error}.") from None
+    return place.path.rstrip("/") if place is not None and place.is_local else path
 
 
 class CustomStateBackend(StateBackend):

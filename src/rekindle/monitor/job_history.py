@@ -12,9 +12,9 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from rekindle.checkpoint.paths import history_folder, history_path, is_history
-from rekindle.checkpoint.store.open_store import open_store
 from rekindle.checkpoint.store.options import StoreOptions, options_for
 from rekindle.checkpoint.store.port import Store
+from rekindle.checkpoint.stored_places import open_stored
 from rekindle.common.checkpoint_statistics import CheckpointStatistics
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.observer import JobObserver
@@ -104,7 +104,7 @@ def read_histories(
     A run that has not ended and whose driver writes no more is SUSPENDED. Damaged files are told to `on_damage`, and
     left out.
     """
-    store = open_store(directory, options_for(directory, options or {}))
+    store = open_stored(directory, options_for(directory, options or {}))
     views = []
     for entry in store.list():
         if not is_history(entry.path):

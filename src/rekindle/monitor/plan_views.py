@@ -8,6 +8,7 @@ from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCh
 from rekindle.graph.nodes import Chain, JobPlan, OperatorNode
 from rekindle.graph.uid import uid_hash
 from rekindle.monitor.job_view import CheckpointConfigView, EdgeView, OperatorView, SubtaskView, VertexView
+from rekindle.places import is_url
 
 
 def vertex_id(plan: JobPlan, chain: Chain) -> str:
@@ -77,5 +78,4 @@ def checkpoint_config_of(plan: JobPlan) -> CheckpointConfigView:
 
 def _from_anywhere(directory: str | None) -> str | None:
     """A directory as those see it who work in another folder than the driver."""
-    is_relative = directory is not None and ":" not in directory.partition("/")[0] and not os.path.isabs(directory)
-    return os.path.abspath(directory) if directory is not None and is_relative else directory
+    return directory if directory is None or is_url(directory) else os.path.abspath(directory)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rekindle.checkpoint.paths import CheckpointPath, is_recording, shipped_job_path, url_of
 from rekindle.checkpoint.recordings import Recording, decode_recording
 from rekindle.checkpoint.store.open_store import open_store
 from rekindle.checkpoint.store.port import Store
+from rekindle.checkpoint.stored_places import stored_place
 from rekindle.errors import MissingFileError, RecordingNotFoundError, ReplayError
 
 
@@ -44,15 +44,14 @@ def find_recording(
 
     A checkpoint's path stands for its job.
     """
-    scheme, separator, rest = (os.path.abspath(path) if "://" not in path else path).rpartition("://")
-    rest = rest.rstrip("/")
-    if is_recording(rest):
-        folder, _, name = rest.rpartition("/_replay/")
-        store = open_store(f"{scheme}{separator}{folder}", options)
-        return _read(store, f"_replay/{name}")
-    if CheckpointPath.parse(rest) is not None:
-        rest = rest.rpartition("/")[0].rpartition("/")[0]  # chk-7, below its timeline, below the job
-    store = open_store(f"{scheme}{separator}{rest}", options)
+    place = stored_place(path, options)
+    whole = place.path.rstrip("/")
+    if is_recording(whole):
+        folder, _, name = whole.rpartition("/_replay/")
+        return _read(open_store(replace(place, path=folder).url, options), f"_replay/{name}")
+    if CheckpointPath.parse(whole) is not None:
+        whole = whole.rpartition("/")[0].rpartition("/")[0]  # chk-7, below its timeline, below the job
+    store = open_store(replace(place, path=whole).url, options)
     found = sorted((each.path for each in store.list() if is_recording("/" + each.path)), key=_by_time, reverse=True)
     for each in found:
         stored = _read(store, each)

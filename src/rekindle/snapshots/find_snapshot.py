@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from rekindle.checkpoint.latest_checkpoint import folders_with, is_url
+from rekindle.checkpoint.latest_checkpoint import folders_with
 from rekindle.checkpoint.load_checkpoint import LoadedCheckpoint, Location, load, locate
 from rekindle.checkpoint.manifest import Manifest, OperatorState
 from rekindle.checkpoint.paths import METADATA, url_of
 from rekindle.checkpoint.store.open_store import open_store
 from rekindle.checkpoint.store.options import StoreOptions, options_for
+from rekindle.checkpoint.stored_places import open_stored
 from rekindle.errors import CheckpointNotFoundError, IncompatibleStateError
 from rekindle.graph.uid import operator_id
 
@@ -36,15 +36,6 @@ def _reopened(url: str, options: Mapping[str, str], manifest: Manifest, path: st
     return Snapshot(open_store(url, options), manifest, path, root, options)
 
 
-def absolute(path: str) -> str:
-    """The path as every process understands it; a URL stays as it is.
-
-    >>> absolute("s3://bucket/savepoint-0a1b2c-1d2e3f")
-    's3://bucket/savepoint-0a1b2c-1d2e3f'
-    """
-    return path if is_url(path) else os.path.abspath(path)
-
-
 def find_snapshot(path: str, checkpoint_id: int | None = None, options: StoreOptions | None = None) -> Snapshot:
     """Load the checkpoint or savepoint at `path`, or with an id the one of that id anywhere below `path`.
 
@@ -59,7 +50,7 @@ def find_snapshot(path: str, checkpoint_id: int | None = None, options: StoreOpt
 
 
 def _below(path: str, checkpoint_id: int | None, options: Mapping[str, str]) -> Snapshot:
-    store = open_store(path, options)
+    store = open_stored(path, options)
     found = folders_with(METADATA, store.list())
     fitting = [each for each in found if checkpoint_id in (None, each.checkpoint_id)]
     if not fitting:

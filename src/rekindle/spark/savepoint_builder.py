@@ -20,9 +20,10 @@ from rekindle.checkpoint.manifest import KeyedPart, Manifest, ManifestKind, Oper
 from rekindle.checkpoint.parts import measured
 from rekindle.checkpoint.paths import StateFileName, below, url_of
 from rekindle.checkpoint.publish import put_metadata
+from rekindle.checkpoint.store.open_store import absolute
 from rekindle.checkpoint.store.options import StoreOptions, options_for
 from rekindle.clock import Clock
-from rekindle.snapshots.find_snapshot import Snapshot, absolute
+from rekindle.snapshots.find_snapshot import Snapshot
 from rekindle.snapshots.group_parts import GroupBuilder
 from rekindle.snapshots.row_encoder import RowPlan
 from rekindle.spark.keyed_writing import KeptParts, Target, write_rows

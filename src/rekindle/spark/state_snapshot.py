@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rekindle.checkpoint.manifest import OperatorState
 from rekindle.checkpoint.paths import url_of
+from rekindle.checkpoint.store.open_store import absolute
 from rekindle.checkpoint.store.options import StoreOptions, options_for, store_options
 from rekindle.common.configuration import Configuration
-from rekindle.snapshots.find_snapshot import Snapshot, absolute, find_snapshot
+from rekindle.snapshots.find_snapshot import Snapshot, find_snapshot
 from rekindle.snapshots.table import ListedTable
 from rekindle.snapshots.tables import TableName
 from rekindle.spark.compare_state import change_counts, changes, union_of_counts

@@ -14,9 +14,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from rekindle.checkpoint.store.open_store import absolute, place_of
 from rekindle.errors import ConfigurationError
 from rekindle.serde.class_free_decoding import frozen
-from rekindle.snapshots.find_snapshot import absolute, find_snapshot
+from rekindle.snapshots.find_snapshot import find_snapshot
 from rekindle.snapshots.table import ReadOptions, Table
 from rekindle.snapshots.tables import TableName, table_of
 from rekindle.spark.shape_types import arrow_columns, spark_schema
@@ -106,7 +107,7 @@ def planned(options: Mapping[str, str]) -> Table:
     if not given.get("path"):
         raise ConfigurationError("Name the checkpoint or savepoint: .option('path', …) or .load(path).")
     path = absolute(given["path"])
-    scheme = path.partition("://")[0].replace("s3a", "s3") if "://" in path else "file"
+    scheme = place_of(path).scheme.replace("s3a", "s3")
     own = {name.removeprefix(STORE_PREFIX): value for name, value in given.items() if name.startswith(STORE_PREFIX)}
     snapshot = find_snapshot(path, _number(given, "checkpoint_id"), {scheme: own})
     return table_of(snapshot, _table_name(given), given.get("operator"), read_options(given))

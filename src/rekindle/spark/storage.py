@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rekindle import config
 from rekindle.checkpoint import load_checkpoint
-from rekindle.checkpoint.latest_checkpoint import LATEST, is_url, latest
+from rekindle.checkpoint.latest_checkpoint import LATEST, latest
 from rekindle.checkpoint.load_checkpoint import LoadedCheckpoint
 from rekindle.checkpoint.paths import url_of
 from rekindle.checkpoint.rescale import stored_max_parallelism
@@ -20,6 +20,7 @@ from rekindle.common.configuration import Configuration
 from rekindle.coordinator.checkpoints.fallback import GoingBack, load_or_older
 from rekindle.errors import CheckpointNotFoundError, ConfigurationError
 from rekindle.graph.nodes import JobPlan
+from rekindle.places import is_url
 
 _LOG = logging.getLogger("rekindle.job")
 

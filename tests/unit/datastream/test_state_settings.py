@@ -287,3 +287,25 @@ def test_slot_sharing_groups_are_data() -> None:
         SlotSharingGroup.builder("g").set_cpu_cores(1.0).build()
     with pytest.raises(GraphError, match="0 or more"):
         MemorySize(-1)
+
+
+@pytest.mark.parametrize("mode", ["EXACTLY_ONCE", 1, None])
+def test_the_checkpointing_mode_is_one_of_its_class(mode: Any) -> None:
+    with pytest.raises(
+        ConfigurationError,
+        match=rf"^The checkpointing mode is CheckpointingMode.EXACTLY_ONCE or .*AT_LEAST_ONCE, not {mode!r}\.$",
+    ):
+        CheckpointConfig().set_checkpointing_mode(mode)
+    with pytest.raises(ConfigurationError, match="The checkpointing mode is CheckpointingMode"):
+        StreamExecutionEnvironment.get_execution_environment().enable_checkpointing(1000, "EXACTLY_ONCE")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("retention", ["RETAIN", True, CheckpointingMode.EXACTLY_ONCE])
+def test_the_retention_of_checkpoints_is_one_of_its_class(retention: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"^The retention is .*Retention\.RETAIN_ON_CANCELLATION or .*, not "):
+        CheckpointConfig().enable_externalized_checkpoints(retention)
+
+
+def test_an_alignment_timeout_is_a_duration() -> None:
+    with pytest.raises(ConfigurationError, match=r"^set_aligned_checkpoint_timeout\(\) takes a Duration, not 5\.$"):
+        CheckpointConfig().set_aligned_checkpoint_timeout(5)  # type: ignore[arg-type]

@@ -13,9 +13,9 @@ import pytest
 
 from rekindle.common import Configuration
 from rekindle.errors import ClusterError, ConfigurationError
+from rekindle.runtime.directories import OwnDirectory
 from rekindle.spark import internals as private
 from rekindle.spark import session
-from rekindle.spark.directories import OwnDirectory
 from rekindle.spark.gateway import (
     JvmOutput,
     launch_jvm,

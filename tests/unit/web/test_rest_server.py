@@ -182,7 +182,23 @@ def test_a_slots_lines(served: Served):
 
 @pytest.mark.parametrize(
     "directory",
-    ["/etc", "{root}/checkpoints/../../elsewhere", "{root}/checkpoints-2", "file:///etc", "s3://bucket/x", "", "\0"],
+    [
+        "/etc",
+        "{root}/checkpoints/../../elsewhere",
+        "{root}/checkpoints-2",
+        "file:///etc",
+        "s3://bucket/x",
+        "",
+        "\0",
+        "file:{root}/checkpoints/a?/../../elsewhere",
+        "file://{root}/checkpoints/a#/../../elsewhere",
+        "file:{root}/checkpoints/%2e%2e/elsewhere",
+        "file:{root}/checkpoints%2f..%2felsewhere",
+        "file:{root}/checkpoints/%00",
+        "file:checkpoints",
+        "FILE:/etc",
+        "file://elsewhere{root}/checkpoints",
+    ],
 )
 @pytest.mark.parametrize(("path", "name"), [("savepoints", "target-directory"), ("stop", "targetDirectory")])
 def test_a_request_cannot_write_outside_the_configured_directories(served: Served, path, name, directory):
@@ -196,12 +212,14 @@ def test_a_request_cannot_write_outside_the_configured_directories(served: Serve
 def test_a_link_out_of_an_allowed_directory_is_outside(served: Served):
     (served.directory / "savepoints").mkdir(exist_ok=True)
     (served.directory / "savepoints" / "out").symlink_to("/etc")
-    body = json.dumps({"target-directory": f"{served.directory}/savepoints/out/sp"})
-    assert served.client.ask("POST", f"{served.path}/savepoints", body).status == 400
+    for form in ("{}/savepoints/out/sp", "file:{}/savepoints/out", "file://{}/savepoints/%6fut/sp"):
+        body = json.dumps({"target-directory": form.format(served.directory)})
+        assert served.client.ask("POST", f"{served.path}/savepoints", body).status == 400
 
 
-def test_a_request_may_write_below_the_configured_directories(served: Served):
-    directory = f"file://{served.directory}/savepoints/daily"
+@pytest.mark.parametrize("form", ["file://{}/savepoints/daily", "file:{}/savepoints/daily", "file:{}/savepoints/a?b"])
+def test_a_request_may_write_below_the_configured_directories(served: Served, form):
+    directory = form.format(served.directory)
     body = json.dumps({"targetDirectory": directory, "drain": True, "formatType": "NATIVE"})
     assert served.client.ask("POST", f"{served.path}/stop", body).status == 202
     assert served.handle.asked[-1] == ("stop", True, directory, "NATIVE")

@@ -17,6 +17,7 @@ from typing import Final, NoReturn
 from rekindle.checkpoint.paths import checked_path
 from rekindle.checkpoint.store.port import Data, FileEntry, blocks_of
 from rekindle.errors import MissingFileError, StoreError
+from rekindle.places import parse_place
 
 PARTIAL_SUFFIX: Final = ".part"
 #: State holds the job's data: other users of the machine may not read it.
@@ -53,7 +54,7 @@ class LocalStore:
     def __init__(self, directory: Path, file_mode: int = OWNER_ONLY) -> None:
         self.directory = directory
         self._file_mode = file_mode
-        self.url = directory.absolute().as_uri()
+        self.url = parse_place(str(directory.absolute())).url
         self.conditional = True
 
     def put(self, path: str, data: Data) -> None:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from rekindle.checkpoint.store.port import _LOG, Store
 from rekindle.errors import StoreError
+from rekindle.places import Place, parse_place
 
 
 def open_store(url: str, options: Mapping[str, str] | None = None) -> Store:
     """Open the store at a URL or a plain path; nothing is written, and no server is asked yet.
 
-    `file:///` and plain paths, `s3://` (`s3a://`) and `gs://` with the extra `objectstore`, `hdfs://`, `memory://`.
+    `file:` and plain paths, `s3://` (`s3a://`) and `gs://` with the extra `objectstore`, `hdfs://`, `memory://`.
     `options` are obstore's settings of an object store (`endpoint`, `region`, ...); others come from the environment.
     For a directory they are the permissions of its files.
 
@@ -24,41 +25,51 @@ def open_store(url: str, options: Mapping[str, str] | None = None) -> Store:
     """
     from rekindle.checkpoint.store.memory import MemoryStore
 
-    parts = urlsplit(url) if "://" in url else None
-    scheme = parts.scheme.lower() if parts is not None else "file"
-    if parts is None or scheme == "file":
-        return _local(url, options or {})
+    place = place_of(url)
+    scheme = place.scheme
+    if place.is_local:
+        return _local(place, options or {})
     if scheme == "memory":
         return MemoryStore()
     if scheme in ("s3", "s3a", "gs"):
         from rekindle.checkpoint.store.objects import ObjectStore
 
-        return ObjectStore.open(url, options or {})
+        return ObjectStore.open(place.url, options or {})
     if scheme in ("hdfs", "viewfs"):
         from rekindle.checkpoint.store.arrow import ArrowStore
 
-        return ArrowStore.open(url)
+        return ArrowStore.open(place.url)
     raise StoreError(
         f"Checkpoints cannot be stored at '{url}': use a path, file:///, s3://, gs:// or hdfs:// instead of {scheme}://."
     )
 
 
-def _local(url: str, options: Mapping[str, str]) -> Store:
+def place_of(url: str) -> Place:
+    """The place of a store; StoreError says why there can be none.
+
+    >>> place_of("file:/checkpoints").path
+    '/checkpoints'
+    """
+    try:
+        return parse_place(url)
+    except ValueError as error:
+        raise StoreError(f"{error}.") from None
+
+
+def absolute(url: str) -> str:
+    """A path or URL as every process understands it, whatever folder it works in.
+
+    >>> absolute("s3://bucket/orders"), absolute("file:/data/my%20orders")
+    ('s3://bucket/orders', '/data/my orders')
+    """
+    place = place_of(url)
+    return os.path.normpath(place.path) if place.is_local else url
+
+
+def _local(place: Place, options: Mapping[str, str]) -> Store:
     from rekindle.checkpoint.store.local import OWNER_ONLY, PERMISSIONS, LocalStore
 
-    file_mode = int(options.get(PERMISSIONS, f"{OWNER_ONLY:o}"), 8)
-    if "://" not in url:
-        if not url.strip():
-            raise StoreError("The checkpoint directory is an empty text: name a path or a URL.")
-        return LocalStore(Path(url).absolute(), file_mode)
-    parts = urlsplit(url)
-    if parts.netloc not in ("", "localhost"):
-        raise StoreError(
-            f"'{url}' names a host, '{parts.netloc}': a directory of this machine is written file:///directory."
-        )
-    if not parts.path.strip("/"):
-        raise StoreError(f"'{url}' names no directory: write file:///directory.")
-    return LocalStore(Path(unquote(parts.path)), file_mode)
+    return LocalStore(Path(place.path), int(options.get(PERMISSIONS, f"{OWNER_ONLY:o}"), 8))
 
 
 def check_usable(store: Store) -> None:

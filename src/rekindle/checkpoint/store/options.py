@@ -11,7 +11,7 @@ from typing import Final
 
 from rekindle import config
 from rekindle.checkpoint.store.local import OWNER_ONLY, PERMISSIONS
-from rekindle.checkpoint.store.open_store import open_store
+from rekindle.checkpoint.store.open_store import open_store, place_of
 from rekindle.checkpoint.store.port import Store
 from rekindle.common.configuration import Configuration
 
@@ -57,8 +57,7 @@ def options_for(url: str, options: StoreOptions) -> Mapping[str, str]:
     >>> dict(options_for("s3a://bucket/checkpoints", {"s3": {"region": "eu-west-1"}, "gs": {}}))
     {'region': 'eu-west-1'}
     """
-    scheme, separator, _ = url.partition("://")
-    return options.get(_KINDS.get(scheme.lower() if separator else "file", ""), {})
+    return options.get(_KINDS.get(place_of(url).scheme, ""), {})
 
 
 def open_configured(url: str, options: StoreOptions) -> Store:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from rekindle.checkpoint.latest_checkpoint import is_url
 from rekindle.checkpoint.load_checkpoint import LoadedCheckpoint
 from rekindle.checkpoint.manifest import FileRef, Manifest, ManifestKind, OperatorState, SubtaskState
 from rekindle.checkpoint.ownership import Claim, check_owner, claim_first, claim_next
@@ -41,6 +40,7 @@ from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, OwnershipLostError
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.state_layout import state_layout
+from rekindle.places import is_url
 from rekindle.protocol import CheckpointAcknowledged
 from rekindle.serde import tagged_dumps, tagged_loads
 

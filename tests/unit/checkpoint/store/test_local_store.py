@@ -28,7 +28,9 @@ def store(tmp_path: Path) -> LocalStore:
     return LocalStore(tmp_path / "checkpoints")
 
 
-@pytest.mark.parametrize("form", ["{}", "file://{}", "file://localhost{}", "{}/", "file://{}/"])
+@pytest.mark.parametrize(
+    "form", ["{}", "file:{}", "file://{}", "FILE:{}", "file://localhost{}", "file:///{}", "{}/", "file://{}/"]
+)
 def test_a_directory_by_path_or_url(tmp_path: Path, form: str) -> None:
     store = open_store(form.format(tmp_path))
     store.put("a", b"x")
@@ -42,6 +44,14 @@ def test_a_relative_path_is_of_the_current_folder(tmp_path: Path, monkeypatch: p
     store.put("a", b"x")
     assert (tmp_path / "here" / "a").read_bytes() == b"x"
     assert store.url == (tmp_path / "here").as_uri()
+
+
+@pytest.mark.parametrize("name", ["a?b", "a#b", "a?", "word=20count", "100%25"])
+def test_a_name_in_an_address_is_the_whole_name(tmp_path: Path, name: str) -> None:
+    store = open_store(f"file:{tmp_path}/{name}")
+    store.put("a", b"x")
+    assert (tmp_path / name.replace("%25", "%") / "a").exists()
+    assert open_store(store.url).read("a") == b"x"
 
 
 def test_a_url_is_unquoted(tmp_path: Path) -> None:
@@ -59,6 +69,11 @@ def test_a_url_is_unquoted(tmp_path: Path) -> None:
         ("file:///", "names no directory"),
         ("", "empty text"),
         ("s3://", "cannot be opened"),
+        ("s3:/bucket/x", "write s3://bucket/x"),
+        ("s3://bucket/x?y", "write %3F or %23"),
+        ("gs://bucket/x#y", "write %3F or %23"),
+        ("file:folder", "names no absolute directory: write file:///directory"),
+        ("file:///data%00", "null byte"),
     ],
 )
 def test_what_is_no_store_is_refused(url: str, sentence: str) -> None:

@@ -103,7 +103,7 @@ def test_links_are_followed_once(tmp_path: Path) -> None:
     [
         ("/no/such/place", "There is no file or directory /no/such/place"),
         ("s3://bucket/orders", "mount the s3 storage"),
-        ("file://host/orders", "names the host 'host'"),
+        ("file://host/orders", "names a host, 'host'"),
         ("", "takes the path of a local file"),
     ],
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from rekindle.errors import GraphError
+from rekindle.places import parse_place
 
 
 def local_path(where: str, path: Any) -> str:
@@ -20,18 +20,16 @@ def local_path(where: str, path: Any) -> str:
         path = str(path)
     if not isinstance(path, str) or not path:
         raise GraphError(f"{where} takes the path of a local file or directory, not {path!r}.")
-    if path.startswith("file:/"):
-        url = urlsplit(path)
-        if url.netloc not in ("", "localhost"):
-            raise GraphError(f"{where}: '{path}' names the host '{url.netloc}'; write file:///path, without a host.")
-        path = unquote(url.path)
-    elif "://" in path:
-        scheme = path.partition("://")[0]
+    try:
+        place = parse_place(path)
+    except ValueError as error:
+        raise GraphError(f"{where}: {error}.") from None
+    if not place.is_local:
         raise GraphError(
-            f"{where} reads and writes local directories (also file://), not '{path}': mount the {scheme} storage as "
-            "a directory that every host sees, or go through Spark with from_dataframe() and to_dataframe()."
+            f"{where} reads and writes local directories (also file://), not '{path}': mount the {place.scheme} "
+            "storage as a directory that every host sees, or go through Spark with from_dataframe() and to_dataframe()."
         )
-    return os.path.abspath(str(path))
+    return os.path.abspath(place.path)
 
 
 def is_hidden(name: str) -> bool:
