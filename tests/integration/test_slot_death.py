@@ -13,8 +13,8 @@ import pytest
 from rekindle.datastream import MapFunction
 from rekindle.errors import ClusterError, SlotLostError
 from rekindle.protocol import SlotLaunch
+from rekindle.runtime.directories import make_directory
 from rekindle.spark import slots as placing
-from rekindle.spark.directories import make_directory
 from tests.environments import environment
 
 

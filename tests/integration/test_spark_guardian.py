@@ -20,6 +20,7 @@ import pytest
 from rekindle import protocol, wire
 from rekindle.errors import ClusterError
 from rekindle.runtime import guardian
+from rekindle.runtime.scratch_folders import make_scratch_folder
 from tests.waiting import wait_until
 
 SECRET = b"guardian-test-secret"
@@ -47,6 +48,8 @@ SLOT = """
     daemon = int(subprocess.check_output([sys.executable, "-c", begin_daemon]))
     mine.watch()
     pids = {"slot": os.getpid(), "guardian": mine.pid, "child": child.pid, "stray": stray.pid, "daemon": daemon}
+    from rekindle.runtime.scratch_folders import make_scratch_folder
+    scratch = make_scratch_folder(directory, [directory + "-scratch"])
     print(json.dumps(pids), flush=True)
     if work == "stuck":
         re.match(r"(a+)+$", "a" * 60 + "b")  # holds the interpreter's lock for years
@@ -61,6 +64,7 @@ class Scene:
 
     def __init__(self, directory: Path, work: str) -> None:
         self.directory = directory
+        self.scratch = directory.with_name(directory.name + "-scratch")
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = server.getsockname()[1]
             code = [textwrap.dedent(EXECUTOR), textwrap.dedent(SLOT), str(port), os.fspath(directory), work]
@@ -108,6 +112,11 @@ def scene(tmp_path: Path, work: str) -> Iterator[Scene]:
         played.close()
 
 
+def left(played: Scene) -> list[Path]:
+    """The files that the slot has left, in its own directory and in the one that the user chose."""
+    return [*played.scratch.iterdir(), *([played.directory] if played.directory.exists() else [])]
+
+
 EVERYONE = {"slot", "guardian", "child", "stray", "daemon"}
 
 
@@ -126,7 +135,7 @@ def test_a_dead_executor_takes_its_slot_along(tmp_path: Path, work: str) -> None
     with scene(tmp_path, work) as played:
         played.executor.kill()
         assert played.gone() == EVERYONE
-        assert not played.directory.exists()
+        assert not left(played)
 
 
 @pytest.mark.parametrize("work", ["sleep", "stuck"])
@@ -134,20 +143,20 @@ def test_a_dead_driver_takes_its_slots_along(tmp_path: Path, work: str) -> None:
     with scene(tmp_path, work) as played:
         played.lifeline.close()
         assert played.gone() == EVERYONE
-        assert not played.directory.exists()
+        assert not left(played)
 
 
 def test_what_a_killed_slot_leaves_is_removed(tmp_path: Path) -> None:
     with scene(tmp_path, "stuck") as played:
         os.kill(played.pids["slot"], signal.SIGKILL)
         assert played.gone() == EVERYONE
-        assert not played.directory.exists()
+        assert not left(played)
 
 
 def test_a_slot_that_ends_by_itself_leaves_nothing(tmp_path: Path) -> None:
     with scene(tmp_path, "end") as played:
         assert played.gone() == EVERYONE
-        assert not played.directory.exists()
+        assert not left(played)
 
 
 def test_a_slot_goes_with_its_guardian(tmp_path: Path) -> None:
@@ -155,7 +164,21 @@ def test_a_slot_goes_with_its_guardian(tmp_path: Path) -> None:
         os.kill(played.pids["guardian"], signal.SIGKILL)
         # Without its guardian no process knows the orphaned children of the slot.
         assert played.gone(5.0) == EVERYONE - {"daemon"}
-        assert not played.directory.exists()
+        assert not left(played)
+
+
+def test_what_a_slot_left_that_was_killed_with_its_guardian_goes_with_the_hosts_next_slot(tmp_path: Path) -> None:
+    with scene(tmp_path, "sleep") as played:
+        os.kill(played.pids["guardian"], signal.SIGSTOP)  # so that neither notices the end of the other
+        os.kill(played.pids["slot"], signal.SIGSTOP)
+        os.kill(played.pids["guardian"], signal.SIGKILL)
+        os.kill(played.pids["slot"], signal.SIGKILL)
+        assert played.gone() >= {"guardian", "slot"}
+        (abandoned,) = played.scratch.iterdir()
+        own = make_scratch_folder(str(tmp_path), [str(played.scratch)])
+        assert [own.path] == [str(each) for each in played.scratch.iterdir()]
+        assert own.path != str(abandoned)
+        own.release_lock()
 
 
 def last_word(played: Scene) -> str:

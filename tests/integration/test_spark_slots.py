@@ -17,8 +17,8 @@ import pytest
 from rekindle import protocol, wire
 from rekindle.coordinator.cluster import EpochRun, SlotAddress
 from rekindle.errors import ClusterError, JobCancelledError
+from rekindle.runtime.directories import make_directory, remove_abandoned
 from rekindle.spark import slots as placing
-from rekindle.spark.directories import make_directory, remove_abandoned
 from rekindle.spark.slots import SpawnedSlot, spawn_slots
 from tests.standalone_cluster import free_ports
 from tests.waiting import becomes_true

@@ -38,10 +38,17 @@ class StateBackendSettings:
                 "State backend 'rocksdb' needs the package rocksdict, which is not installed: run pip install "
                 "'rekindle[rocksdb]', or set state.backend.type: hashmap."
             )
-        directories = configuration.get(config.ROCKSDB_LOCAL_DIRECTORIES) or configuration.get(
-            config.TEMPORARY_DIRECTORIES
-        )
-        return StateBackendSettings(name, configuration.get(config.MANAGED_MEMORY), tuple(directories or ()))
+        return StateBackendSettings(name, configuration.get(config.MANAGED_MEMORY), rocksdb_directories(configuration))
+
+
+def rocksdb_directories(configuration: Configuration) -> tuple[str, ...]:
+    """The directories that the user chose for RocksDB; none: the slots' own ones.
+
+    >>> rocksdb_directories(Configuration.from_dict({"io.tmp.dirs": "/a;/b"}))
+    ('/a', '/b')
+    """
+    chosen = configuration.get(config.ROCKSDB_LOCAL_DIRECTORIES) or configuration.get(config.TEMPORARY_DIRECTORIES)
+    return tuple(chosen or ())
 
 
 @dataclass(frozen=True)
@@ -181,6 +188,11 @@ class JobSettings:
     def checkpointed(self) -> bool:
         """Whether the job makes periodic checkpoints, and one at the end of its input."""
         return self.checkpoint_interval_ms > 0
+
+    @property
+    def incomplete_checkpoints(self) -> int:
+        """How many checkpoints may be incomplete at a time: those under way, and those that may fail in a row."""
+        return self.checkpoint_max_concurrent + self.checkpoint_tolerable_failures
 
     @property
     def keeps_local_copies(self) -> bool:

@@ -27,12 +27,11 @@ from typing import NamedTuple, NoReturn
 from rekindle.errors import ClusterError
 from rekindle.protocol import Lifeline, SlotEnded, SlotLaunch, encode
 from rekindle.runtime.copies_keeper import keep_until_job_ends
+from rekindle.runtime.scratch_folders import remove_scratch_folders
 from rekindle.runtime.slot_starter import READY_DESCRIPTOR
 from rekindle.system import how_it_ended
 from rekindle.wire import Connection, connect_tcp
 
-#: The file in a slot's directory with the folders elsewhere that are removed with it.
-_SCRATCH_FOLDERS = "scratch-folders"
 _ARMED = b"armed"
 _START_DEADLINE_S = 20.0
 _KILL_ROUNDS = 50
@@ -73,6 +72,7 @@ class Guardian:
     def end_slot(self) -> None:
         """End this process and its children, as the guardian would have done."""
         _kill(_family(os.getpid()))
+        remove_scratch_folders(self.directory)
         shutil.rmtree(self.directory, ignore_errors=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -191,19 +191,6 @@ def _guard(launch: SlotLaunch, slot_pid: int, directory: str, report: int) -> No
         lifeline.close()
         keep_until_job_ends(launch.copies.folder, job)
     _exit_as(status)
-
-
-def note_scratch_folder(directory: str, folder: str) -> None:
-    """Let the guardian remove a folder outside of the slot's directory, too, when the slot has ended."""
-    with open(os.path.join(directory, _SCRATCH_FOLDERS), "a", encoding="utf-8") as notes:
-        notes.write(folder + "\n")
-
-
-def remove_scratch_folders(directory: str) -> None:
-    """Remove the folders that were noted in a slot's directory."""
-    with contextlib.suppress(OSError), open(os.path.join(directory, _SCRATCH_FOLDERS), encoding="utf-8") as notes:
-        for folder in notes.read().splitlines():
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _become_guardian(report: int) -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 import pyspark
 
 from rekindle.errors import ClusterError
+from rekindle.runtime.directories import OwnDirectory, make_directory
 from rekindle.spark import internals
-from rekindle.spark.directories import OwnDirectory, make_directory
 from rekindle.system import refusal
 
 _DIRECTORY_KIND = "rekindle-spark-"

@@ -24,10 +24,10 @@ from pyspark import SparkContext, SparkFiles
 
 from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.protocol import SlotLaunch, decode_launch, encode_launch
+from rekindle.runtime.directories import make_directory, share_directory
 from rekindle.runtime.guardian import SIGNALLED, ancestors, process_of, refuse_other_systems
 from rekindle.runtime.slot_starter import Descriptors, SlotStart, StartedProcess, memory_limit, start_slot
 from rekindle.spark import internals
-from rekindle.spark.directories import make_directory, share_directory
 from rekindle.spark.shuffle import package_path
 from rekindle.spark.worker_daemon import superfluous_zips
 from rekindle.system import how_it_ended

@@ -14,7 +14,9 @@ from rekindle.common.configuration import Configuration
 from rekindle.coordinator.cluster import EpochRun
 from rekindle.datastream.python_dependencies import PythonArchive, PythonDependencies
 from rekindle.errors import ClusterError, ClusterGoneError, JobCancelledError
+from rekindle.graph.settings import rocksdb_directories
 from rekindle.protocol import SlotLaunch
+from rekindle.runtime.scratch_folders import remove_abandoned_folders
 from rekindle.spark import internals
 from rekindle.spark.epoch import EpochRunner
 from rekindle.spark.from_dataframe import ChunkEncoder, DataFrameInput
@@ -157,6 +159,7 @@ class SparkCluster:
             if internals.java_message(error) is None:
                 raise
         self._lease.close()
+        remove_abandoned_folders(rocksdb_directories(self._configuration))
 
     def _spawn(self, launches: Sequence[SlotLaunch]) -> Placement:
         python = self._interpreter()

@@ -18,8 +18,8 @@ from rekindle.datastream import KeyedProcessFunction, RuntimeContext
 from rekindle.datastream.connectors.datagen import DataGeneratorSource
 from rekindle.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from rekindle.runtime.copies_keeper import keep_until_job_ends
+from rekindle.runtime.directories import remove_abandoned, share_directory
 from rekindle.runtime.local_copies import LocalCopies
-from rekindle.spark.directories import remove_abandoned, share_directory
 from rekindle.testing import InProcessJob
 from rekindle.wire import connect_tcp
 from tests.environments import checkpointed

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
+from rekindle.errors import StateBackendError
 from rekindle.graph.settings import StateBackendSettings
-from rekindle.runtime.guardian import note_scratch_folder, remove_scratch_folders
+from rekindle.runtime.directories import OwnDirectory
+from rekindle.runtime.scratch_folders import make_scratch_folder
 from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
@@ -45,6 +46,7 @@ class KeyedBackends:
         self._shares = MemoryShares.of(settings.managed_bytes)
         self._made = 0
         self._database: ScratchDatabase | None = None
+        self._scratch: OwnDirectory | None = None
         self._lock = threading.Lock()
 
     @property
@@ -104,13 +106,19 @@ class KeyedBackends:
         directories = self._settings.local_directories
         if not directories:
             return Path(self._folder)
-        name = uuid4()
-        scratch = Path(directories[name.int % len(directories)]) / f"rekindle-{name.hex}"
-        note_scratch_folder(self._folder, str(scratch))
-        return scratch
+        try:
+            self._scratch = make_scratch_folder(self._folder, directories)
+        except OSError as error:
+            raise StateBackendError(
+                f"A folder for the RocksDB of this slot cannot be made in {' or '.join(directories)}: {error}. Make it "
+                "writable on every host, or set state.backend.rocksdb.localdir to another directory."
+            ) from error
+        return Path(self._scratch.path)
 
     def close(self) -> None:
         """Close the database and remove its files."""
         if self._database is not None:
             self._database.close()
-        remove_scratch_folders(self._folder)
+        if self._scratch is not None:
+            self._scratch.remove()
+            self._scratch = None

@@ -10,6 +10,7 @@ import pytest
 
 from rekindle.datastream import MapFunction
 from rekindle.errors import InvalidKeyError
+from rekindle.runtime.directories import make_directory
 from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, decode_row, read_header
 from rekindle.runtime.exchange.inbox import Inbox
 from rekindle.runtime.exchange.outbox import Outbox
@@ -28,7 +29,6 @@ from rekindle.runtime.exchange.writers import (
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.watermarks import WatermarkValve
 from rekindle.serde import codec_for
-from rekindle.spark.directories import make_directory
 from rekindle.testing import InProcessJob
 from tests.environments import checkpointed
 

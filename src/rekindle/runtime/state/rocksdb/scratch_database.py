@@ -15,6 +15,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from rekindle.errors import ConfigurationError, RekindleError, StateBackendError
+from rekindle.runtime.scratch_folders import keep_from_others
 from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
 
 #: An entry to write; None removes it.
@@ -100,7 +101,9 @@ class ScratchDatabase:
         self._writing.no_slowdown = True
         self._options = self._database_options(shares)
         try:
-            self._files.mkdir(parents=True)
+            self._folder.mkdir(parents=True)
+            keep_from_others(str(self._folder))
+            self._files.mkdir()
             self._database = self._package.Rdict(str(self._folder / "db"), self._options)
         except Exception as error:
             raise self._failed("be opened", error) from error
