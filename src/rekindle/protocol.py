@@ -43,8 +43,8 @@ class Deploy(Message, frozen=True):
     """Build the tasks and open the functions. `program` is the cloudpickled `graph.shipping.ShippedJob`.
 
     `restores` are encoded `checkpoint.rescale.SubtaskShare`s of the subtasks that this slot hosts, `splits` those of
-    its sources that begin without state. `store_options` are the settings of object stores by kind, with their
-    secrets: they are in this message and in no other.
+    its sources that begin without state, or whose state may lack some. `store_options` are the settings of object
+    stores by kind, with their secrets: they are in this message and in no other.
     """
 
     program: bytes
@@ -178,6 +178,8 @@ class TaskReport(msgspec.Struct, frozen=True, array_like=True):
     passed: dict[int, int] = {}
     #: The watermark of its input, that is of its first operator.
     input_watermark: int = -(2**63)
+    #: Whether its source, or what waits in front of it, has more than it took.
+    backlog: bool = False
 
 
 class StageReport(Message, frozen=True):
@@ -385,6 +387,8 @@ class PumpHello(msgspec.Struct, frozen=True):
     leave: EpochTime | None = None
     #: The lowest watermark of each alignment group.
     aligned: dict[str, int] = {}
+    #: The nodes at the heads of chains that had input left after the epoch before, and sources that are not read yet.
+    backlogged: list[int] = []
 
 
 class PumpReply(msgspec.Struct, frozen=True):

@@ -89,6 +89,8 @@ class SourceState(msgspec.Struct, array_like=True, frozen=True):
     in_flight: list[bytes] = []
     #: What the records of these chunks were written with (`type_schema.decode_schema`); older versions wrote none.
     in_flight_schema: bytes = b""
+    #: Whether records of other subtasks are among them: the parallelism has changed since they were collected.
+    in_flight_of_others: bool = False
 
     def encode(self) -> bytes:
         """Encode the state."""

@@ -53,12 +53,18 @@ class Epoch(msgspec.Struct, tag="epoch"):
     leave_after_ms: float | None
     aligned: dict[str, int]
     checkpoint: CheckpointOrder | None
+    #: The heads of chains that had input left after the epoch before.
+    backlogged: list[int] = []
     #: How many records the task's next slice has: it reads its clock after each slice.
     slice_records: int = 1
     #: The chunks that arrived.
     rows: list[bytes] = []
     #: What the reader of its source returned.
     polled: list[Polled] = []
+    #: Whether the task had processed all input that was there.
+    dry: bool = True
+    #: The splits that the reader still had records of, if it said so.
+    waiting_splits: list[str] | None = None
     #: What its source function emitted: chunks.
     emitted: list[tuple[bytes, bool]] = []
     time: TimeRead = TimeRead()

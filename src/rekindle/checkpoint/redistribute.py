@@ -45,7 +45,13 @@ def whole_source(
     unsplit = [split for split in own.splits if split.split is None] if own is not None else []
     in_flight = own.in_flight if own is not None else [row for s in states[subtask::parallelism] for row in s.in_flight]
     schema = next((state.in_flight_schema for state in states if state.in_flight), b"")
-    return SourceState(unsplit + newest_splits(states), in_flight=in_flight, in_flight_schema=schema)
+    of_others = own.in_flight_of_others if own is not None else bool(in_flight)
+    return SourceState(
+        unsplit + newest_splits(states),
+        in_flight=in_flight,
+        in_flight_schema=schema,
+        in_flight_of_others=of_others,
+    )
 
 
 def newest_splits(states: Sequence[SourceState]) -> list[SplitState]:

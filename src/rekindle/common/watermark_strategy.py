@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import index
 from typing import Any, Literal
 
 from rekindle.common.java_names import RefusesJavaNames
@@ -30,6 +31,22 @@ MAX_WATERMARK = 2**63 - 1
 MIN_WATERMARK = -(2**63)
 #: The timestamp of an element that has none.
 NO_TIMESTAMP = MIN_WATERMARK
+
+
+def event_time(what: str, time: Any) -> int:
+    """A moment of event time as a user gave it, which must be an int of 64 bits.
+
+    >>> event_time("a timestamp", 2**63)
+    Traceback (most recent call last):
+    ValueError: a timestamp must fit into 64 bits (milliseconds since 1970), and 9223372036854775808 does not
+    """
+    try:
+        millis = index(time)
+    except TypeError:
+        raise TypeError(f"{what} must be an int (milliseconds since 1970), not {time!r}") from None
+    if not MIN_WATERMARK <= millis <= MAX_WATERMARK:
+        raise ValueError(f"{what} must fit into 64 bits (milliseconds since 1970), and {millis} does not")
+    return millis
 
 
 @dataclass(frozen=True, order=True)
@@ -161,7 +178,11 @@ class WatermarkStrategy(RefusesJavaNames):
         return replace(self, timestamp_assigner=timestamp_assigner)
 
     def with_idleness(self, idle_timeout: Duration) -> WatermarkStrategy:
-        """The same strategy, but a subtask without elements for `idle_timeout` does not hold back the watermark."""
+        """The same strategy, but a split or subtask without input for `idle_timeout` does not hold back the watermark.
+
+        Only time counts in which there was nothing to read: records that wait for a slow epoch, behind another split's
+        or for watermark alignment keep their split from becoming idle.
+        """
         millis = as_millis(idle_timeout)
         if millis <= 0:
             raise ValueError(f"The idle timeout must be longer than nothing: {idle_timeout!r}.")

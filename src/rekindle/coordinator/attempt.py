@@ -20,7 +20,7 @@ from rekindle.coordinator.control import ControlIdentity, ControlServer
 from rekindle.coordinator.epoch_loop import ConnectedSlots, EpochLoop
 from rekindle.coordinator.lifecycle import ATTEMPT_TRANSITIONS, AttemptState
 from rekindle.coordinator.slot_inbox import SlotInbox
-from rekindle.coordinator.source_splits import SplitDiscovery, close_sources, initial_splits
+from rekindle.coordinator.source_splits import SplitDiscovery, close_sources
 from rekindle.errors import JobCancelledError
 from rekindle.metrics import MetricReading
 from rekindle.protocol import AddSplits, AssignedSplits, CancelTasks, CloseTasks, Deploy, SlotLaunch
@@ -194,10 +194,10 @@ class Attempt:
         return placed
 
     def _splits_by_slot(self, basis: AttemptBasis) -> dict[int, list[AssignedSplits]]:
-        """Create the splits of the sources that have no state in the restored checkpoint."""
+        """The splits of the sources that have no state in the restored checkpoint, and those that others may lack."""
         restored = {restore.uid for restore in basis.restores if restore.source or restore.all_sources}
         placed: dict[int, list[AssignedSplits]] = {}
-        for assigned in initial_splits(self._spec.plan, restored):
+        for assigned in self._spec.starting_splits.assigned(restored):
             placed.setdefault(self._slot_of(assigned.uid, assigned.subtask), []).append(assigned)
         return placed
 

@@ -10,6 +10,7 @@ from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.epoch_rules import EpochLimits
 from rekindle.coordinator.job_lifelines import JobLifelines
 from rekindle.coordinator.observer import JobObserver
+from rekindle.coordinator.source_splits import StartingSplits
 from rekindle.graph.nodes import JobPlan
 from rekindle.wire import TlsFiles
 
@@ -66,5 +67,6 @@ class AttemptSpec:
     cluster: Cluster
     observer: JobObserver
     receiver: Receiver
+    starting_splits: StartingSplits
     #: With local copies of state: connections that live as long as the job.
     lifelines: JobLifelines | None = None

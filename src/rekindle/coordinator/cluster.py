@@ -39,6 +39,8 @@ class EpochRun:
     tls: TlsFiles | None = None
     #: The lowest watermark of each alignment group.
     aligned: Mapping[str, int] = field(default_factory=dict)
+    #: The nodes at the heads of chains that had input left after the epoch before, and sources that are not read yet.
+    backlogged: tuple[int, ...] = ()
 
 
 class Cluster(Protocol):

@@ -76,6 +76,7 @@ class EpochLoop:
         self._unfinished = set(self._plan.subtasks)
         self._input_ended = False
         self._aligned: Mapping[str, int] = {}  # the lowest watermark of each alignment group
+        self._backlogged: frozenset[int] = frozenset()  # heads of chains that had input left after the last epoch
         self._in_flight = 0  # records that the last epoch left in front of slow tasks
 
     def run(self) -> None:
@@ -94,7 +95,7 @@ class EpochLoop:
             self._spec.observer.on_epoch(summary)
             self._update_checkpoints(work)
             caught_up = summary.aligned != self._aligned  # sources that wait for others may go on
-            self._aligned = summary.aligned
+            self._aligned, self._backlogged = summary.aligned, summary.backlogged
             more = summary.more or caught_up or any(each.remaining for each in self._dataframes)
             backlog = bool(self._unfinished) and more
             pulled, self._in_flight = run.max_records > 0, summary.in_flight
@@ -159,6 +160,7 @@ class EpochLoop:
             checkpoint=work.order,
             leave=self._epoch_time(work),
             aligned=self._aligned,
+            backlogged=(*self._backlogged, *(each.node for each in self._dataframes if each.remaining)),
             dataframe_partitions=tuple(
                 (each.node, each.take(self._plan.slots))
                 for each in self._dataframes

@@ -120,6 +120,8 @@ class EpochSummary:
     metrics: Sequence[MetricReading] = ()
     #: The lowest watermark of each alignment group.
     aligned: Mapping[str, int] = field(default_factory=dict)
+    #: The nodes at the heads of chains that have input left.
+    backlogged: frozenset[int] = frozenset()
     #: What the slots reported, stage by stage.
     reports: Sequence[StageReport] = ()
 
@@ -148,6 +150,7 @@ def summarised(plan: JobPlan, epoch: int, duration_ms: float, reports: Sequence[
         in_flight=sum(task.in_flight for task in tasks),
         metrics=[reading for task in tasks for reading in task.metrics],
         aligned=lowest_by_group(task.aligned for task in tasks),
+        backlogged=frozenset(plan.chains[task.chain].head for task in tasks if task.backlog),
         reports=reports,
     )
 

@@ -45,6 +45,17 @@ def task_failed(job_name: str, failed: TaskFailed) -> RekindleError:
     return JobExecutionError(f"{traceback}\n\n{sentence}", origin=origin)
 
 
+def headline(error: BaseException) -> str:
+    """A failure in one sentence: the exception first, then where, and at which record."""
+    origin = error.origin if isinstance(error, JobExecutionError) else None
+    if origin is None:
+        lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        return lines[-1] if lines[0].startswith("Traceback") else lines[0]
+    record = f", at record {origin.record}" if origin.record is not None else ""
+    what = " ".join(origin.summary.split()).removesuffix(".")
+    return f"{what} (in operator '{origin.operator}', subtask {origin.subtask + 1}{record})."
+
+
 def slot_lost(job_name: str, slot: int, hello: SlotHello | None, why: str) -> SlotLostError:
     """The error that `execute()` raises when a slot died."""
     which = f"Slot {slot}" if hello is None else f"Slot {slot} (process {hello.pid} on {hello.host})"

@@ -22,18 +22,22 @@ from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.requests import mapped
 from rekindle.coordinator.checkpoints.types import CheckpointKind
 from rekindle.coordinator.cluster import Cluster
+from rekindle.coordinator.driver_log import JOB_OF_THREAD
 from rekindle.coordinator.epoch_rules import EpochSummary
+from rekindle.coordinator.failure_messages import headline
 from rekindle.coordinator.job_lifelines import JobLifelines
 from rekindle.coordinator.lifecycle import may_follow
 from rekindle.coordinator.observer import JobObserver, Observers
 from rekindle.coordinator.restart import FailureHistory, GiveUp, RestartStrategy
 from rekindle.coordinator.results import ResultReceiver
+from rekindle.coordinator.source_splits import StartingSplits
 from rekindle.errors import (
     CheckpointNotFoundError,
     ClusterGoneError,
     CorruptCheckpointError,
     IncompatibleStateError,
     JobCancelledError,
+    JobExecutionError,
     OwnershipLostError,
     RekindleError,
     SerializationError,
@@ -129,6 +133,7 @@ class JobMaster:
         self._random = random.Random()
         self._attempt: Attempt | None = None
         self._lifelines: JobLifelines | None = None
+        self._starting_splits = StartingSplits(spec.plan)
         self._future: Future[JobExecutionResult] = Future()
         self._accumulators: dict[str, Any] = {}
         self._metrics = LatestMetrics()
@@ -140,6 +145,7 @@ class JobMaster:
         spec.checkpointing.on_completed = self._receiver.on_completed
         spec.checkpointing.requests.on_request = self._wake
         spec.checkpointing.tracker.on_change = observer.on_checkpoint
+        self._logged_traceback = ""
         self._thread = threading.Thread(target=self._run, name=f"job master {spec.plan.job_name}", daemon=True)
 
     def start(self) -> JobMaster:
@@ -244,6 +250,7 @@ class JobMaster:
 
     def _run(self) -> None:
         started = monotonic()
+        JOB_OF_THREAD.set(self._spec.plan.job_name)
         try:
             error = self._run_attempts()
         except BaseException as unexpected:  # the job's future must be completed whatever happens
@@ -295,7 +302,7 @@ class JobMaster:
                     self._tell_failure(error)
                     return error
                 self._receiver.drop_held()
-                self._checkpointing.failed(str(error))
+                self._checkpointing.failed(headline(error))
                 decision = self._spec.restart.on_failure(history, monotonic() * 1000, self._random)
                 if isinstance(decision, GiveUp):
                     if history.restarts:
@@ -305,12 +312,18 @@ class JobMaster:
                 history = decision.history
                 self._observer.on_failure(error, decision.delay_ms)
                 name = self._spec.plan.job_name
-                _LOG.warning("Job '%s' failed, restart in %d ms: %s", name, decision.delay_ms, error)
+                _LOG.warning("Job '%s' failed, restart in %d ms: %s", name, decision.delay_ms, self._told(error))
                 self._move(JobStatus.RESTARTING)
                 if self._cancelled.wait(decision.delay_ms / 1000):
                     return self._cancellation()
             except BaseException as error:
                 return error
+
+    def _told(self, error: BaseException) -> str:
+        """A failure for the log: in a sentence, with the traceback if it is not the one of the failure before."""
+        text = error.origin.traceback if isinstance(error, JobExecutionError) and error.origin is not None else ""
+        is_known, self._logged_traceback = text == self._logged_traceback, text
+        return headline(error) if is_known or not text else f"{headline(error)}\n{text}"
 
     def _tell_failure(self, error: BaseException) -> None:
         """Tell of a failure after which the job ends; a cancellation is none."""
@@ -367,6 +380,7 @@ class JobMaster:
             self._cluster,
             observer=Observers(own, self._observer),
             receiver=self._receiver,
+            starting_splits=self._starting_splits,
             lifelines=self._lifelines,
         )
 

@@ -1,8 +1,8 @@
-"""The driver's part in sources: create the splits of a start without state, and discover new ones while the job runs.
+"""The driver's part in sources: create the splits of a start without state, and discover new ones after it.
 
-Splits are found in one place, so that all subtasks agree where each begins and who reads it. The driver keeps nothing:
-readers have every split that they know in their snapshots, and ignore what they know. So a split that was announced and
-is in no checkpoint yet is discovered again after a restart.
+Splits are found in one place, so that all subtasks agree where each begins and who reads it. The driver keeps only what
+the attempts before the first checkpoint begin with: readers have every split that they know in their snapshots, and
+ignore what they know. So a split that was announced and is in no checkpoint yet is discovered again after a restart.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 import threading
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 
 from rekindle.clock import Clock, SystemClock
 from rekindle.datastream.connectors.base import SourceSplit, assign_splits
@@ -27,25 +28,46 @@ def reader_sources(plan: JobPlan) -> list[OperatorNode]:
     return [node for node in plan.nodes if node.kind is OperatorKind.SOURCE_READER]
 
 
-def initial_splits(plan: JobPlan, restored: Collection[str]) -> list[AssignedSplits]:
-    """Create the splits of all sources except those whose uids are `restored`: their state holds them."""
-    return [
-        assigned
-        for node in reader_sources(plan)
-        if node.uid not in restored
-        for assigned in _assigned(node, _created(node))
-    ]
+class StartingSplits:
+    """The splits with which the attempts of one run begin.
+
+    A source is asked once per run, so that an attempt which fails before the first checkpoint is followed by one that
+    begins where it began ("latest" would else be another place).
+    """
+
+    def __init__(self, plan: JobPlan) -> None:
+        self._plan = plan
+        self._created: dict[str, list[SourceSplit]] = {}  # by uid
+
+    def assigned(self, restored: Collection[str]) -> list[AssignedSplits]:
+        """Return the splits of an attempt; sources whose uids are `restored` get those that their state may lack."""
+        return [
+            assigned
+            for node in reader_sources(self._plan)
+            for assigned in _assigned(node, self._found_since(node) if node.uid in restored else self._of(node))
+        ]
+
+    def _of(self, node: OperatorNode) -> list[SourceSplit]:
+        if node.uid not in self._created:
+            self._created[node.uid] = _asked(node, "create", partial(node.function.create_splits, node.parallelism))
+        return self._created[node.uid]
+
+    def _found_since(self, node: OperatorNode) -> list[SourceSplit]:
+        source = node.function
+        if source.discovery_interval_ms is not None or not source.discovers_at_restore:
+            return []  # the first look of `SplitDiscovery` finds them, or nothing shall
+        return _asked(node, "discover", source.discover_splits)
 
 
-def _created(node: OperatorNode) -> list[SourceSplit]:
+def _asked(node: OperatorNode, what: str, ask: Callable[[], Iterable[SourceSplit]]) -> list[SourceSplit]:
     try:
-        splits = list(node.function.create_splits(node.parallelism))
+        splits = list(ask())
     except RekindleError:
         raise
     except Exception as error:
         frames = error.__traceback__.tb_next if error.__traceback__ is not None else None
         told = "".join(traceback.format_exception(type(error), error, frames)).rstrip()
-        raise JobExecutionError(f"{told}\n\nThe source '{node.name}' could not create its splits.") from error
+        raise JobExecutionError(f"{told}\n\nThe source '{node.name}' could not {what} its splits.") from error
     _check_unique(node, splits)
     return splits
 

@@ -131,6 +131,14 @@ class JobPlan:
         """The chain that an operator belongs to."""
         return next(chain for chain in self.chains if node_id in chain.nodes)
 
+    def upstream(self, node_id: int) -> frozenset[int]:
+        """The nodes that an operator gets records from, directly or not, and itself."""
+        found, new = set[int](), {node_id}
+        while new:
+            found |= new
+            new = {edge.source for edge in self.edges if edge.target in new} - found
+        return frozenset(found)
+
     def chained(self, edge: StreamEdge) -> bool:
         """Whether the edge is a call inside a task, not an exchange through Spark."""
         return self.chain_of(edge.source).id == self.chain_of(edge.target).id

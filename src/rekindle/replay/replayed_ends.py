@@ -27,10 +27,13 @@ class Feed:
     def __init__(self) -> None:
         self.polled: deque[Polled] = deque()
         self.emitted: deque[tuple[bytes, bool]] = deque()
+        self.dry = True
+        self.waiting_splits: list[str] | None = None
 
     def begin(self, epoch: Epoch) -> None:
         """Begin with what was recorded in an epoch."""
         self.polled, self.emitted = deque(epoch.polled), deque(epoch.emitted)
+        self.dry, self.waiting_splits = epoch.dry, epoch.waiting_splits
 
 
 def _decode(row: bytes, node: OperatorNode, pickled: bool) -> Chunk:
@@ -56,6 +59,9 @@ class ReplayedReader(SourceReader[Any]):
         self._node = node
         self._feed = feed
         self._splits = splits
+
+    def waiting_splits(self) -> list[str] | None:
+        return self._feed.waiting_splits
 
     def poll(self, max_records: int) -> Batch[Any] | list[Any] | None:
         if not self._feed.polled:

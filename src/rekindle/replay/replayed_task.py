@@ -104,11 +104,13 @@ class ReplayedTask(Task):
             self.receive(read_header(row), row)
         self._feed.begin(epoch)
         self._slices.size = epoch.slice_records
-        self.run_epoch(
-            EpochBudget(epoch.max_records, epoch.target_ms, epoch.checkpoint, epoch.leave_after_ms, epoch.aligned)
-        )
+        limits = epoch.max_records, epoch.target_ms, epoch.checkpoint, epoch.leave_after_ms
+        self.run_epoch(EpochBudget(*limits, epoch.aligned, epoch.backlogged))
         for _ in self.outbox.drain():
             pass
+
+    def _is_dry(self) -> bool:
+        return self._feed.dry
 
     def _play_barrier(self, order: CheckpointOrder) -> None:
         """Take the snapshot, which calls the user's `snapshot_state`, and drop it; it stands on nothing."""

@@ -38,7 +38,7 @@ from rekindle.serde.type_schema import encode_schema
 #: Over these edges no records stay in flight, as in Flink: a forward edge has one channel, a broadcast edge needs all.
 ALIGNED = frozenset({Partitioning.FORWARD, Partitioning.BROADCAST})
 
-#: Channel -> watermark, idle, ended.
+#: Channel, watermark, idle, ended, aligned.
 _ChannelState = list[Any]
 
 
@@ -48,7 +48,7 @@ class SavedGroup:
 
     live: bool
     current: int
-    channels: Mapping[str, Sequence[_ChannelState]]  # edge -> (channel, watermark, idle, ended)
+    channels: Mapping[str, Sequence[_ChannelState]]  # by edge
     chunks: Sequence[tuple[str, int, bytes]]  # (edge, channel, row)
     #: Edge -> schema of its records; older versions wrote none.
     schemas: Mapping[str, bytes]
@@ -152,11 +152,11 @@ class InFlightRestore:
     live: WatermarkValve
     writer_for: Callable[[int, RowOutbox], EdgeWriter]
 
-    def chunks(self, saved: Sequence[Sequence[SavedGroup]], rescaled: bool) -> list[Waiting]:
-        """The chunks for the task's inbox: its own (`rescaled` False), or its share of all old subtasks' chunks."""
+    def chunks(self, saved: Sequence[Sequence[SavedGroup]], old_subtasks: int | None) -> list[Waiting]:
+        """The chunks for the task's inbox: its own, or its share of those of all `old_subtasks` after a rescale."""
         self._check_edges(saved)
-        if rescaled:
-            return self._redistributed(saved)
+        if old_subtasks is not None:
+            return self._redistributed(saved, old_subtasks)
         return [chunk for groups in saved for chunk in self._own(groups)]
 
     def _own(self, groups: Sequence[SavedGroup]) -> Iterator[Waiting]:
@@ -165,7 +165,7 @@ class InFlightRestore:
             for name, channel, row in group.chunks:
                 yield self._waiting((self.edges[name], channel), row, valve)
 
-    def _redistributed(self, saved: Sequence[Sequence[SavedGroup]]) -> list[Waiting]:
+    def _redistributed(self, saved: Sequence[Sequence[SavedGroup]], old_subtasks: int) -> list[Waiting]:
         """The task's share of old subtasks' chunks; groups are aligned, the newest with the newest."""
         codecs = {edge: codec_for(self.plan.edges[edge].type_info) for edge in self.edges.values()}
         redistribution = _Redistribution(self.subtask, self.writer_for, codecs)
@@ -175,6 +175,9 @@ class InFlightRestore:
             present = [(old, group) for old, group in enumerate(side_by_side) if group is not None]
             # Until the first chunks of a subtask come, its watermark holds event time back.
             behind = [groups[0].current for old, groups in enumerate(saved) if groups and side_by_side[old] is None]
+            if len(saved) < old_subtasks:
+                # Over `rescale()` the senders of a subtask without chunks are not among these channels.
+                behind.append(self.live.current)
             valve, channels = self._old_valve(present, behind)
             for old, group in present:
                 for name, channel, row in group.chunks:
@@ -211,7 +214,7 @@ class InFlightRestore:
                     states.append([*renamed[old, edge, channel], *state])
         current = min(group.current for _, group in groups)
         first = next(iter(self.edges.values()))
-        states.extend([first, -1 - place, watermark, False, False] for place, watermark in enumerate(behind))
+        states.extend([first, -1 - place, watermark, False, False, True] for place, watermark in enumerate(behind))
         inputs = {edge: self.plan.edges[edge].input_index for edge in self.edges.values()}
         valve = WatermarkValve([(edge, channel) for edge, channel, *_ in states], inputs)
         valve.seek([min([current, *behind]), states])

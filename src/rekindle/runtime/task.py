@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
@@ -40,6 +40,7 @@ from rekindle.runtime.operators.roles import (
     refuse_committables,
 )
 from rekindle.runtime.operators.sources import Allowance, SourceOperator
+from rekindle.runtime.operators.split_times import WHOLE_SOURCE
 from rekindle.runtime.raw_streams import RawInputs
 from rekindle.runtime.restore_checks import restoring_state, warn_unclaimed_state, warn_unread_raw_state
 from rekindle.runtime.snapshot import CapturedTask, CaptureInput, SnapshotDeclinedError, capture_operator
@@ -77,6 +78,8 @@ class EpochBudget:
     leave_after_ms: float | None = None
     #: The lowest watermark of each alignment group.
     aligned: Mapping[str, int] = field(default_factory=dict)
+    #: The nodes at the heads of chains that had input left after the epoch before, and sources that are not read yet.
+    backlogged: Collection[int] = ()
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,8 @@ class Task:
         self._services = services
         self._cancelled = False
         self._checkpointed = plan.settings.checkpointed
+        self._epoch_ended_ms: int | None = None
+        self._upstream = plan.upstream(chain.head)
         self._source_held_for: int | None = None  # the checkpoint for whose cut the source stands still
         self._error_between_epochs: BaseException | None = None
         unaligned = plan.settings.checkpointed and plan.settings.unaligned_checkpoints
@@ -126,6 +131,8 @@ class Task:
         self._roles = OperatorRoles(list(self._operators.values()))
         self.metrics = TaskMetrics([operator.context for operator in self._operators.values()])
         self._head = self._operators[chain.head]
+        if isinstance(self._head, SourceOperator):
+            self._head.hold_watermarks = self._hold_watermarks
         self._connect_outputs()
         self._edge_names = edge_names(plan)
         self._looks_for_unclaimed = False  # whether the next snapshot warns of restored state that is not registered
@@ -210,9 +217,8 @@ class Task:
         """Put back the records in flight; the valve must know its channels already."""
         if state.in_flight:
             names, redistributor = self._edge_names, self._builder.redistributor
-            self._input.restore_in_flight(
-                state.in_flight, found.rescaled, self._plan, self.subtask, names, redistributor
-            )
+            old_subtasks = len(found.task) if found.rescaled else None
+            self._input.restore_in_flight(state.in_flight, old_subtasks, self._plan, self.subtask, names, redistributor)
 
     def _seek(self, task: TaskState, finished: bool) -> bool:
         """Take back the head's part of the cut. Returns whether the head's input had ended (I9)."""
@@ -344,7 +350,7 @@ class Task:
     def start(self, share: TaskShare | None, restored_id: int | None, splits: Sequence[SourceSplit] = ()) -> None:
         """Restore the state of `share`, initialise the functions and open them, on the task's thread.
 
-        `splits` are those that the source begins with if it has no state.
+        `splits` are those that the source begins with if it has no state, else those that its state may lack.
         """
         if share is not None:
             reach(CrashPoint.BEFORE_RESTORE)
@@ -410,21 +416,15 @@ class Task:
             raise self._error_between_epochs
         started = self._slices.now()
         received = self.inbox.counts()
+        if not self.has_source and self._epoch_ended_ms is not None:
+            self._note_quiet(self._upstream.isdisjoint(budget.backlogged), self._epoch_ended_ms)
         sunk_before = self._records_sunk()
         held_before = self._holds_end()
         self._on_processing_time()
+        records_in = self._take_input(budget)
+        dry = self._is_dry()
         if isinstance(self._head, SourceOperator):
-            if budget.checkpoint is not None:
-                self._head.hold_for_cut()
-                self._source_held_for = budget.checkpoint.id
-            if isinstance(self._head, ReaderSourceOperator):
-                self._head.align(budget.aligned)
-            records_in = 0 if self._head.finished else self._pull(self._head, budget)
-            if budget.checkpoint is not None and budget.checkpoint.drain and not self._head.finished:
-                self._head.end_of_input()
-                self._end.on(EndEvent.INPUT_ENDED)
-        else:
-            records_in = self._input.take(self._head, budget.leave_after_ms)
+            self._note_quiet(dry, self._services.clock.wall_ms())
         for listener in self._roles.epoch_listeners:
             listener.end_of_epoch()
         self._on_processing_time()
@@ -433,6 +433,7 @@ class Task:
                 operator.release_end()
         self._end.epoch_ended(held_before, self._holds_end())
         sent = self._end_epoch()
+        self._epoch_ended_ms = self._services.clock.wall_ms()
         report = TaskReport(
             chain=self.chain.id,
             subtask=self.subtask,
@@ -446,8 +447,40 @@ class Task:
             aligned=self._head.aligned() if isinstance(self._head, ReaderSourceOperator) else {},
             passed=self._passed(),
             input_watermark=self._head.current_watermark,
+            backlog=not dry,
         )
         return EpochOutcome(report, sent, received, self._has_backlog() or bool(self.inbox.waiting))
+
+    def _take_input(self, budget: EpochBudget) -> int:
+        """Process the epoch's share of the input; return the number of its records."""
+        if not isinstance(self._head, SourceOperator):
+            return self._input.take(self._head, budget.leave_after_ms)
+        if budget.checkpoint is not None:
+            self._head.hold_for_cut()
+            self._source_held_for = budget.checkpoint.id
+        if isinstance(self._head, ReaderSourceOperator):
+            self._head.align(budget.aligned)
+        records_in = 0 if self._head.finished else self._pull(self._head, budget)
+        if budget.checkpoint is not None and budget.checkpoint.drain and not self._head.finished:
+            self._head.end_of_input()
+            self._end.on(EndEvent.INPUT_ENDED)
+        return records_in
+
+    def _is_dry(self) -> bool:
+        """Whether all input that was there is processed."""
+        return self._head.is_dry() if isinstance(self._head, SourceOperator) else not self.inbox.waiting
+
+    def _note_quiet(self, quiet: bool, now_ms: int) -> None:
+        """Let strategies in the chain count the time in which nothing waits for them; a reader tells its own."""
+        if isinstance(self._head, ReaderSourceOperator):
+            self._head.note_quiet(quiet, now_ms)
+        for operator in self._roles.idling:
+            if not operator.has_reader:
+                operator.note_quiet([WHOLE_SOURCE] if quiet else [], now_ms)
+
+    def _hold_watermarks(self, held: bool) -> None:
+        for operator in self._roles.idling:
+            operator.hold_watermark(held)
 
     def _passed(self) -> dict[int, int]:
         """The records handed on over each edge inside the chain in this epoch."""

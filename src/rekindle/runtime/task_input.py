@@ -75,17 +75,17 @@ class TaskInput:
     def restore_in_flight(
         self,
         saved: Sequence[bytes],
-        rescaled: bool,
+        old_subtasks: int | None,
         plan: JobPlan,
         subtask: int,
         names: Mapping[int, str],
         redistributor: Callable[[int, RowOutbox], EdgeWriter],
     ) -> None:
-        """Put back what waited, of this subtask, or of all old ones if there are others now."""
+        """Put back the chunks that waited: this subtask's, or after a rescale its share of those of `old_subtasks`."""
         edges = {names[edge]: edge for edge in self._codecs}
         restore = InFlightRestore(plan, subtask, edges, self.valve, redistributor)
         codecs = {names[edge]: codec for edge, codec in self._codecs.items()}
-        chunks = restore.chunks([evolved(load(data), codecs) for data in saved], rescaled)
+        chunks = restore.chunks([evolved(load(data), codecs) for data in saved], old_subtasks)
         self.inbox.keep(chunks)
         if chunks:
             self._feeding = chunks[0].valve

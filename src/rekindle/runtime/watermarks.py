@@ -96,14 +96,19 @@ class WatermarkValve:
         return self.current
 
     def seek(self, position: list[Any]) -> None:
-        """Continue from a snapshot; skip channels that do not exist any more."""
+        """Continue from a snapshot; skip channels that do not exist any more.
+
+        A channel behind the others counts if it counted before: after a rescale it may not have sent a watermark yet.
+        """
         self.current, channels = position
-        for edge, source, watermark, idle, ended in channels:
+        for edge, source, watermark, idle, ended, *aligned in channels:  # older checkpoints do not say `aligned`
             if (edge, source) in self._channels:
-                aligned = watermark >= self.current
-                self._channels[edge, source] = _ChannelTime(watermark, idle, ended, aligned)
+                counts = all(aligned) or watermark >= self.current
+                self._channels[edge, source] = _ChannelTime(watermark, idle, ended, counts)
 
     def position(self) -> list[Any]:
         """Return the state for a snapshot: the task's watermark, then each channel's watermark and flags."""
-        channels = [[*channel, time.watermark, time.idle, time.ended] for channel, time in self._channels.items()]
+        channels = [
+            [*channel, time.watermark, time.idle, time.ended, time.aligned] for channel, time in self._channels.items()
+        ]
         return [self.current, channels]

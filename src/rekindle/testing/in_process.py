@@ -17,7 +17,7 @@ from rekindle.checkpoint.rescale import stored_max_parallelism
 from rekindle.checkpoint.store.port import Store
 from rekindle.clock import Clock
 from rekindle.coordinator.epoch_rules import lowest_by_group
-from rekindle.coordinator.source_splits import SplitDiscovery, initial_splits, reader_sources
+from rekindle.coordinator.source_splits import SplitDiscovery, StartingSplits, reader_sources
 from rekindle.datastream.connectors.base import SourceSplit
 from rekindle.datastream.connectors.split_codec import decode_splits
 from rekindle.datastream.data_stream import DataStream
@@ -103,6 +103,7 @@ class InProcessJob:
         self._woken = threading.Event()
         self._aligned: Mapping[str, int] = {}
         self._reported: list[Mapping[str, int]] = []  # watermarks of the epoch's tasks by alignment group
+        self._backlogged: set[int] = set()  # heads of chains that had input left after the last epoch
         self._more = True
         #: The recorded input of the task that failed, if the program sets `rekindle.replay.record-input`.
         self.recording: Recording | None = None
@@ -136,10 +137,10 @@ class InProcessJob:
             task.start(share, restored_id, splits.get((task.source_uid, task.subtask), ()))
 
     def _initial_splits(self, basis: RestorePoint | None) -> dict[tuple[str, int], list[SourceSplit]]:
-        """Create the splits of the sources that have no state, as the driver does, by uid and subtask."""
+        """Find the splits that the sources begin with, as the driver does, by uid and subtask."""
         shares = [share for each in basis.restores.values() for share in each.subtasks.values()] if basis else []
         restored = {share.uid for share in shares if share.source or share.all_sources}
-        created = initial_splits(self.plan, restored)
+        created = StartingSplits(self.plan).assigned(restored)
         return {(each.uid, each.subtask): decode_splits(each.splits) for each in created}
 
     def discover_splits(self) -> None:
@@ -182,12 +183,19 @@ class InProcessJob:
 
     def _next_budget(self, leave_after_ms: float | None) -> EpochBudget:
         most = 0 if self.in_flight else self._budget.max_records
-        return replace(self._budget, max_records=most, leave_after_ms=leave_after_ms, aligned=self._aligned)
+        return replace(
+            self._budget,
+            max_records=most,
+            leave_after_ms=leave_after_ms,
+            aligned=self._aligned,
+            backlogged=self._backlogged,
+        )
 
     def _epoch(self, budget: EpochBudget, at_barrier: Callable[[Task], None]) -> list[Any]:
         collected: list[Any] = []
         self._more = False
         self._reported = []
+        self._backlogged = set()
         for stage in range(self.plan.stages):
             tasks = self._stage(stage)
             rows = [row for task in tasks for row in self._run(task, budget)]
@@ -313,6 +321,8 @@ class InProcessJob:
         self.received.extend(outcome.received)
         self._more = self._more or outcome.more
         self._reported.append(outcome.report.aligned)
+        if outcome.report.backlog:
+            self._backlogged.add(task.chain.head)
         return task.outbox.drain()
 
     def _keep_recording(self, task: Task, error: BaseException) -> None:

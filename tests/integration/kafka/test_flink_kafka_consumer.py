@@ -18,7 +18,7 @@ from rekindle.datastream.connectors.kafka.consumer_offsets import offsets_state_
 from rekindle.datastream.data_stream import DataStream
 from rekindle.datastream.functions import CheckpointedFunction, MapFunction
 from rekindle.testing import InProcessJob
-from tests.kafka_topics import collect, committed, fill, readers_of, wait_for_commits
+from tests.kafka_topics import add_partitions, collect, committed, fill, readers_of, wait_for_commits
 from tests.waiting import wait_until
 from tools.servers.kafka_access import KafkaAccess
 
@@ -72,6 +72,38 @@ class ReadsOffsets(MapFunction, CheckpointedFunction):
 
     def map(self, value: Any) -> Any:
         return self.offsets
+
+
+# -- partitions and topics that appear while the job is down ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_a_restore_reads_new_partitions_and_topics_from_their_beginning(
+    kafka: KafkaAccess, topic: Topic, parallelism: int
+) -> None:
+    name = topic()
+    fill(kafka, name, 0, ["old"])
+    pattern = re.compile(f"{name}.*")
+    job = InProcessJob.of(stream_of(consumer_of(kafka, pattern).set_start_from_latest(), 2))
+    fill(kafka, name, 0, ["a0"])
+    assert collect(job, 1) == ["a0"]
+    checkpoint = job.checkpoint()
+    job.kill()
+    add_partitions(kafka, name, 2)
+    fill(kafka, name, 0, ["a1"])
+    fill(kafka, name, 1, ["b0", "b1"])
+    fill(kafka, kafka.create_topic(f"{name}-more"), 0, ["c0", "c1"])
+
+    consumer = consumer_of(kafka, pattern).set_start_from_latest()
+    restored = InProcessJob.of(stream_of(consumer, parallelism), restore=checkpoint)
+    assert sorted(collect(restored, 5)) == ["a1", "b0", "b1", "c0", "c1"]
+    later = restored.checkpoint()
+    restored.kill()
+
+    again = InProcessJob.of(stream_of(consumer, 2), restore=later)
+    fill(kafka, name, 1, ["b2"])
+    assert collect(again, 1) == ["b2"]  # and the others not again
+    again.kill()
 
 
 # -- state ------------------------------------------------------------------------------------------------------------

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from rekindle.common import SimpleStringSchema, Types, WatermarkStrategy
+from rekindle.common import JobStatus, RestartStrategies, SimpleStringSchema, Types, WatermarkStrategy
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.connectors.kafka import FlinkKafkaConsumer, KafkaOffsetsInitializer
+from rekindle.datastream.functions import MapFunction
 from tests.kafka_topics import add_partitions, committed, fill, source_of
 from tests.waiting import wait_until
 from tools.servers.kafka_access import KafkaAccess
@@ -67,6 +69,50 @@ def test_an_unbounded_job_discovers_partitions_commits_and_stores_no_password(
     assert PASSWORD.encode() not in stored
     assert any("rekindle.runtime.slot" in command for command in commands)
     assert PASSWORD not in "".join(commands)
+
+
+class FailsOnce(MapFunction):
+    """Fails at its first record, until the file is there; the test makes it when it has appended more."""
+
+    def __init__(self, failed: str, go_on: str) -> None:
+        self.failed, self.go_on = Path(failed), Path(go_on)
+
+    def map(self, value: str) -> str:
+        if not self.go_on.exists():
+            self.failed.touch()
+            wait_until(self.go_on.exists, "the test has appended records", 120)
+            raise ValueError("once")
+        return value
+
+
+def test_attempts_before_the_first_checkpoint_begin_where_the_first_began(
+    spark: Any, kafka: KafkaAccess, topic: Topic, tmp_path: Path
+) -> None:
+    name = topic()
+    fill(kafka, name, 0, ["before the run"])
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env.enable_checkpointing(3_600_000)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 0))
+    source = source_of(kafka, name).set_starting_offsets(KafkaOffsetsInitializer.latest()).build()
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "latest")
+    failed, go_on, result = tmp_path / "failed", tmp_path / "go on", tmp_path / "result"
+    stream.map(FailsOnce(str(failed), str(go_on))).map(partial(append, str(result))).print()
+    job = env.execute_async("latest")
+    try:
+        wait_until(lambda: job.get_job_status().result() is JobStatus.RUNNING, "the job runs", 120)
+        fill(kafka, name, 0, ["a"])
+        wait_until(failed.exists, "the first attempt has a record", 120)
+        fill(kafka, name, 0, ["b"])
+        go_on.touch()
+        wait_until(lambda: content(result) == b"ab", "the second attempt reads what the first should have", 120)
+    finally:
+        job.cancel().result(120)
+
+
+def append(path: str, value: str) -> str:
+    with open(path, "a") as file:
+        file.write(value)
+    return value
 
 
 def content(path: Path) -> bytes:

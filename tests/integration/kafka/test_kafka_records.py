@@ -126,6 +126,44 @@ class EventTime(ProcessFunction):
         yield value, ctx.timestamp(), ctx.timer_service().current_watermark()
 
 
+def test_a_partition_whose_records_wait_behind_anothers_does_not_become_idle(kafka: KafkaAccess, topic: Topic) -> None:
+    """Epochs take longer than the idle timeout, and the records of one partition use up their budget."""
+    name = topic(partitions=2)
+    fill(kafka, name, 0, range(2000), timestamp=9000)
+    fill(kafka, name, 1, ["slow"] * 100, timestamp=500)
+    clock = ManualClock()
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(10))
+    stream = stream_of(
+        source_of(kafka, name).set_bounded(LATEST).build(),
+        strategy=strategy,
+        shape=lambda stream: stream.process(EventTime()),
+    )
+    job = InProcessJob.of(stream, clock, max_records=50)
+    seen = []
+    while not job.finished:
+        seen += job.epoch()
+        clock.advance(11_000)
+    job.close()
+    late = [value for value, time, watermark in seen if time <= watermark]
+    assert (len(seen), late) == (2100, [])
+
+
+def test_a_reader_knows_which_partitions_have_records_left(kafka: KafkaAccess, topic: Topic) -> None:
+    name = topic(partitions=3)
+    fill(kafka, name, 0, range(10))
+    fill(kafka, name, 1, range(10))
+    source = source_of(kafka, name).build()
+    reader = source.create_reader(SourceReaderContext(0, 1), source.create_splits(1))
+    assert len(reader.waiting_splits()) == 3, "nothing is known before the first fetch"
+    wait_until(reader.is_available, "records", 60)
+    first = reader.poll(3).splits[0][0]
+    assert first in reader.waiting_splits()
+    wait_until(lambda: not reader.poll(100).records and not reader.waiting_splits(), "the end of the records", 60)
+    fill(kafka, name, 1, range(10))
+    wait_until(lambda: reader.waiting_splits() == [f"{name}-1"], "new records", 60)
+    reader.close()
+
+
 def test_records_have_kafkas_time_and_an_idle_partition_holds_back_nothing(kafka: KafkaAccess, topic: Topic) -> None:
     name = topic(partitions=2)
     fill(kafka, name, 0, ["a"], timestamp=1000)

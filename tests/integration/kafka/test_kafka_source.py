@@ -255,6 +255,22 @@ def test_a_partition_found_after_the_checkpoint_is_read_from_its_beginning_after
     restored.kill()
 
 
+def test_a_restore_without_discovery_reads_new_partitions_from_their_beginning(
+    kafka: KafkaAccess, topic: Topic
+) -> None:
+    name = topic()
+    source = source_of(kafka, name, partition_discovery_interval_ms=-1).set_starting_offsets(LATEST).build()
+    job = InProcessJob.of(stream_of(source))
+    checkpoint = job.checkpoint()
+    job.kill()
+    add_partitions(kafka, name, 2)
+    fill(kafka, name, 1, ["a"])
+
+    restored = InProcessJob.of(stream_of(source, 2), restore=checkpoint)
+    assert collect(restored, 1) == ["a"]
+    restored.kill()
+
+
 def test_the_interval_of_discovery_is_flinks(kafka: KafkaAccess) -> None:
     assert source_of(kafka, "t").build().discovery_interval_ms == 300_000
     assert source_of(kafka, "t", partition_discovery_interval_ms="1000").build().discovery_interval_ms == 1000

@@ -16,6 +16,7 @@ from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.epoch_rules import EpochLimits
 from rekindle.coordinator.lifecycle import AttemptState
 from rekindle.coordinator.results import ResultReceiver
+from rekindle.coordinator.source_splits import StartingSplits
 from rekindle.errors import ClusterError, JobCancelledError, StoreError
 from rekindle.testing import ManualClock
 from tests.unit.coordinator.checkpoints.driver_harness import plan_of
@@ -76,7 +77,9 @@ def attempt_in(directory, cluster) -> Attempt:
     checkpointing = CheckpointDriver(plan_of(), "0" * 32, LocalStore(directory), ManualClock(1), in_memory=False)
     settings = AttemptSettings(EpochLimits(1, 1, 1, 1), 1000, 1000, 0.1, 0.1, True, ())
     receiver = ResultReceiver(list, hold_back=True)
-    return Attempt(AttemptSpec(checkpointing.plan, b"", settings, checkpointing, cluster, Silent(), receiver))
+    plan = checkpointing.plan
+    starting = StartingSplits(plan)
+    return Attempt(AttemptSpec(plan, b"", settings, checkpointing, cluster, Silent(), receiver, starting))
 
 
 def claims(directory) -> list:

@@ -17,6 +17,7 @@ from rekindle.coordinator.epoch_loop import ConnectedSlots, EpochLoop, LastEpoch
 from rekindle.coordinator.epoch_rules import EpochLimits, Pace
 from rekindle.coordinator.results import _WAITING_BATCHES, ResultReceiver
 from rekindle.coordinator.slot_inbox import SlotInbox
+from rekindle.coordinator.source_splits import StartingSplits
 from rekindle.errors import JobCancelledError
 from rekindle.testing import ManualClock
 from tests.unit.coordinator.checkpoints.driver_harness import plan_of
@@ -36,7 +37,8 @@ class Waiting:
         )
         settings = AttemptSettings(LIMITS, 1000, 1000, 0.1, 0.1, True, ())
         plan = self.checkpointing.plan
-        spec = AttemptSpec(plan, b"", settings, self.checkpointing, Nowhere(), Silent(), self.receiver)
+        starting = StartingSplits(plan)
+        spec = AttemptSpec(plan, b"", settings, self.checkpointing, Nowhere(), Silent(), self.receiver, starting)
         inbox = SlotInbox(plan.job_name, on_failure=lambda: None)
         slots = ConnectedSlots(ControlIdentity("0" * 32, 1, plan.slots, b""), (), inbox, alive=set)
         self.loop = EpochLoop(spec, slots, epoch_thread=None)  # no epoch runs here

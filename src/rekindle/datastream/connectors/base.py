@@ -1,6 +1,6 @@
 """The interface of polled sources: a `Source` creates splits and readers, a reader returns batches and positions.
 
-The driver asks the source for its splits, once per start of a job without state, and hands them out to the subtasks.
+The driver asks the source for its splits, once per run of a job without state, and hands them out to the subtasks.
 From then on the readers' positions are the truth: they are in every checkpoint, and a restore hands them out again.
 """
 
@@ -162,6 +162,14 @@ class SourceReader(ABC, Generic[T]):
         """
         raise NotImplementedError
 
+    def waiting_splits(self) -> Collection[str] | None:
+        """Return the splits that have, or may have, records that `poll` has not returned yet. The call must not wait.
+
+        A split outside them may become idle (`WatermarkStrategy.with_idleness`). None, the default: it is not known by
+        split. Then splits count as without records after a `poll` that returned none, or if `is_available` says no.
+        """
+        return None
+
     def stage_reached(self) -> int | None:
         """Return the stage that this reader has reached, if all readers of the source go from stage to stage together.
 
@@ -211,21 +219,25 @@ class Source(RefusesJavaNames, ABC, Generic[T]):
     returns_fresh_records = False
     #: Whether batches say which records are of which split (`Batch.splits`): each split then has its own watermark.
     has_watermarks_per_split = False
-    #: How often the driver calls `discover_splits`, in milliseconds; None: never.
+    #: How often the driver calls `discover_splits`, in milliseconds; None: never while the job runs.
     discovery_interval_ms: int | None = None
+    #: Whether the driver calls `discover_splits` when a job goes on from a checkpoint, also without an interval.
+    discovers_at_restore = False
 
     @abstractmethod
     def create_splits(self, parallelism: int) -> list[SourceSplit]:
         """Return the splits for a start without state, for `parallelism` subtasks. Split ids must be unique.
 
-        Called on the driver, once per start. Where a split begins and ends is decided here, for all subtasks alike.
+        Called on the driver, once per run: the attempts before the first checkpoint all begin with these splits. Where
+        a split begins and ends is decided here, for all subtasks alike.
         """
 
     def discover_splits(self) -> list[SourceSplit]:
         """Return the splits that there are now; those that readers know already are ignored.
 
-        Called on the driver, on a thread of its own, when an attempt begins and then every `discovery_interval_ms`. A
-        source that discovers splits must have a `split_owner`.
+        Called on the driver, on a thread of its own, when an attempt begins and then every `discovery_interval_ms`.
+        Without an interval it is called once per restore if the source `discovers_at_restore`, before any reader
+        begins. A source that discovers splits must have a `split_owner`.
         """
         return []
 

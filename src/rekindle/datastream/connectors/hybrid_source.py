@@ -65,6 +65,7 @@ class HybridSource(Source[T], Generic[T]):
         self._sources = list(sources)
         self.returns_fresh_records = all(source.returns_fresh_records for source in sources)
         self.discovery_interval_ms = self._sources[-1].discovery_interval_ms
+        self.discovers_at_restore = self._sources[-1].discovers_at_restore
 
     @staticmethod
     def builder(first_source: Source[Any]) -> HybridSourceBuilder:
@@ -162,6 +163,8 @@ class HybridReader(SourceReader[T], Generic[T]):
     def add_splits(self, splits: list[SourceSplit]) -> None:
         """Add splits of the last source, now or when its turn comes."""
         for split in splits:
+            if tuple(split.position[:2]) in self._ids:  # the driver named it by its place at the start
+                continue
             stage, own = self._own(split)
             if stage == self._stage and self._reader is not None:
                 self._reader.add_splits([own])

@@ -68,6 +68,8 @@ class InitContext:
     restored_checkpoint_id: int | None = None
     #: The milliseconds between two checkpoints, or None if the job takes none by itself.
     checkpoint_interval_ms: int | None = None
+    #: How many checkpoints may be incomplete at a time: those under way, and those that may fail in a row.
+    incomplete_checkpoints: int = 1
     #: A directory for this process only. It is removed when the process ends, even if it is killed.
     directory: str = ""
     metric_group: MetricGroup | None = field(default=None, compare=False)
@@ -285,6 +287,13 @@ class Sink(RefusesJavaNames, ABC, Generic[InputT]):
     def for_stream_type(self, type_info: TypeInformation | None) -> Sink[InputT]:
         """Return the sink for a stream with this declared type, or with none: `sink_to` adds that one."""
         return self
+
+    def exclusive_name(self, job_name: str) -> str | None:
+        """Return what no other sink of the job may have too, as words for people; None: nothing.
+
+        Two sinks of a job with the same are refused when the job is built.
+        """
+        return None
 
 
 class SupportsWriterState(ABC, Generic[InputT, StateT]):

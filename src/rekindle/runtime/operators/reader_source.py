@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from rekindle.checkpoint.part_formats import SourceState, SplitState
@@ -13,6 +13,7 @@ from rekindle.runtime.copy_on_emit import isolator
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.roles import SnapshotParticipant
 from rekindle.runtime.operators.sources import Allowance, SourceOperator
+from rekindle.runtime.operators.split_times import WHOLE_SOURCE
 from rekindle.runtime.operators.timestamps import TimestampsOperator
 from rekindle.runtime.operators.watermark_alignment import AlignmentLimit
 from rekindle.runtime.snapshot import SnapshotContext
@@ -31,6 +32,7 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
         self._source = source
         self._wake = wake
         self._splits: list[SourceSplit] = []  # to begin with: restored, or the driver's
+        self._found_since: list[SourceSplit] = []  # of a restored source: what the driver has found at the restore
         self._restored = False
         self._restored_id: int | None = None
         self._ended_before = False
@@ -47,8 +49,10 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
     # -- splits and their positions -----------------------------------------------------------------------------------
 
     def assign(self, splits: Sequence[SourceSplit]) -> None:
-        """Take the driver's splits for a start without state; restored splits count more."""
-        if not self._restored:
+        """Take the driver's splits: those of a start without state, else those that the restored state may lack."""
+        if self._restored:
+            self._found_since = list(splits)
+        else:
             self._splits = list(splits)
 
     def restore_source(self, state: SourceState, finished: bool) -> None:
@@ -86,12 +90,14 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
             return
         self._open_times()
         self._reader = self._call(self._source.create_reader, self._reader_context(), self._splits)
+        self.add_splits(self._found_since)
 
     def _open_times(self) -> None:
         consumer = self.output.only_consumer()
         if not isinstance(consumer, TimestampsOperator):
             return
         self._times = consumer
+        consumer.has_reader = True
         if self._source.has_watermarks_per_split:
             consumer.set_splits(self._known)
         if consumer.alignment is not None:
@@ -151,6 +157,24 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
             self._pause_ahead()
             slices.took(emitted, slices.now() - began)
         return pulled
+
+    def is_dry(self) -> bool:
+        return not self._waits and (self.finished or self.ran_dry or not self.available())
+
+    def note_quiet(self, dry: bool, now_ms: int) -> None:
+        """Tell the source's strategy which splits had nothing when the reader was asked; `dry`: none had anything."""
+        if self._times is not None and self._times.detects_idleness and self._reader is not None and not self.finished:
+            waiting = self._call(self._reader.waiting_splits)
+            self._times.note_quiet(self._quiet_splits(waiting, dry), now_ms)
+
+    def _quiet_splits(self, waiting: Collection[str] | None, dry: bool) -> set[str]:
+        if self._waits:
+            return set()
+        if waiting is None:
+            waiting = () if dry else self._known
+        if not self._source.has_watermarks_per_split:
+            return set() if waiting else {WHOLE_SOURCE}
+        return self._known.difference(waiting, self._paused)
 
     def _emit(self, batch: Batch[Any]) -> int:
         """Emit a batch; return its number of records, those for side outputs included."""

@@ -6,7 +6,7 @@ is built, so that no loop of the task asks for a role again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from rekindle.errors import IncompatibleStateError
@@ -103,6 +103,20 @@ class Timed(Protocol):
 
 
 @runtime_checkable
+class Idling(Protocol):
+    """An operator that generates watermarks, and becomes idle if nothing waits for it for a time."""
+
+    #: Whether a reader before it says itself which splits have nothing to read.
+    has_reader: bool
+
+    def note_quiet(self, quiet: Collection[str], now_ms: int) -> None:
+        """Note which splits have nothing to read now; the input of an operator that has no reader is one split."""
+
+    def hold_watermark(self, held: bool) -> None:
+        """While held, records do not advance the watermark."""
+
+
+@runtime_checkable
 class EpochListener(Protocol):
     """An operator that emits at the end of an epoch."""
 
@@ -117,6 +131,7 @@ class OperatorRoles:
         self.timed = [each for each in operators if isinstance(each, Timed)]
         self.cancellable = [each for each in operators if isinstance(each, Cancellable)]
         self.committing = [each for each in operators if isinstance(each, Committing)]
+        self.idling = [each for each in operators if isinstance(each, Idling)]
         self.epoch_listeners = [each for each in operators if isinstance(each, EpochListener)]
         #: Operator uid -> operator.
         self.positioned = {each.node.uid: each for each in operators if isinstance(each, Positioned)}

@@ -167,6 +167,7 @@ class WriterOperator(Operator, SnapshotParticipant, PreparesSnapshot, Committing
             attempt_number=context.attempt,
             restored_checkpoint_id=self._restored_id,
             checkpoint_interval_ms=context.settings.checkpoint_interval_ms if context.checkpointed else None,
+            incomplete_checkpoints=context.settings.incomplete_checkpoints,
             directory=self._directory,
             metric_group=context.metrics,
         )

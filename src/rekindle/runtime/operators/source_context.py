@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from threading import get_ident
 from typing import Any, Final
 
-from rekindle.common.watermark_strategy import NO_TIMESTAMP, Watermark
+from rekindle.common.watermark_strategy import NO_TIMESTAMP, Watermark, event_time
 from rekindle.datastream.functions import SourceFunction
 from rekindle.errors import JobCancelledError
 from rekindle.runtime.copy_on_emit import Isolate
@@ -167,7 +167,7 @@ class BufferedSourceContext(SourceFunction.SourceContext):
         self._put(value, NO_TIMESTAMP, offset, split)
 
     def collect_with_timestamp(self, value: Any, timestamp: int, offset: Any = None, split: Any = None) -> None:
-        self._put(value, timestamp, offset, split)
+        self._put(value, event_time("a timestamp", timestamp), offset, split)
 
     def _put(self, value: Any, timestamp: int, offset: Any, split: Any) -> None:
         if self._isolate is not None:
@@ -206,7 +206,8 @@ class BufferedSourceContext(SourceFunction.SourceContext):
         return False
 
     def emit_watermark(self, watermark: Watermark | int) -> None:
-        self._mark(WATERMARK, watermark if isinstance(watermark, int) else watermark.timestamp)
+        time = getattr(watermark, "timestamp", watermark)
+        self._mark(WATERMARK, event_time("a watermark", time))
 
     def mark_as_temporarily_idle(self) -> None:
         self._mark(IDLE, 0)

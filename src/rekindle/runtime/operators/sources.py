@@ -68,6 +68,8 @@ class SourceOperator(Operator, Positioned):
     ran_dry = False
     #: Whether the source's buffer was full when the last pull began: more records follow, perhaps later.
     held_back = False
+    #: Holds back the watermarks of the strategies in the chain, or lets them go on; set by the task.
+    hold_watermarks: Callable[[bool], None]
 
     def available(self) -> bool:
         """Whether a pull would emit something: a record, a mark, or the end."""
@@ -75,6 +77,10 @@ class SourceOperator(Operator, Positioned):
 
     def pull(self, allowance: Allowance) -> int:
         """Emit the available records, up to the allowance; return how many."""
+        raise NotImplementedError
+
+    def is_dry(self) -> bool:
+        """Whether the last pull left nothing behind: what was there to read is read."""
         raise NotImplementedError
 
     def source_state(self) -> SourceState | None:
@@ -112,6 +118,7 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator, Cancellable):
         self._source_context = BufferedSourceContext(wake, self.isolate, self._first_bound)
         self._cut_records = 0  # records that belong to the cut: an epoch takes them all, whatever its limit
         self._left_over = Buffered()  # records that belong to a cut and are not processed yet
+        self._left_by_others = False  # whether records are among them that other subtasks collected, before a rescale
         self._run_returned = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"source {context.task_name}", daemon=True)
@@ -127,7 +134,10 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator, Cancellable):
         codec = codec_for(self.node.output_type)
         body = encode_body(left.records, left.timestamps, left.marks, codec)
         return SourceState(
-            state.splits, in_flight=[encode_row(0, 0, 0, 0, body)], in_flight_schema=encode_schema(codec.schema)
+            state.splits,
+            in_flight=[encode_row(0, 0, 0, 0, body)],
+            in_flight_schema=encode_schema(codec.schema),
+            in_flight_of_others=self._left_by_others,
         )
 
     def restore_source(self, state: SourceState, finished: bool) -> None:
@@ -140,7 +150,10 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator, Cancellable):
         for saved in state.in_flight:
             row = saved if convert is None else with_records(saved, convert)
             chunk = decode_row(row, read_header(row), codec)
-            self._left_over.extend(Buffered.of(chunk.records, chunk.timestamps, chunk.marks))
+            # A watermark holds for the subtask that it was collected in: here others' records come after it.
+            marks = [] if state.in_flight_of_others else chunk.marks
+            self._left_over.extend(Buffered.of(chunk.records, chunk.timestamps, marks))
+        self._left_by_others = state.in_flight_of_others
 
     def seek(self, position: Any) -> None:
         self._run_returned = bool(position)
@@ -183,6 +196,11 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator, Cancellable):
         waiting = self._left_over.size() > 0 or self._source_context.has_data()
         return not self.finished and (waiting or self._run_returned)
 
+    def is_dry(self) -> bool:
+        if self.finished:
+            return True
+        return not self.held_back and not self._left_over.size() and not self._source_context.has_data()
+
     def pull(self, allowance: Allowance) -> int:
         if self.finished:
             return 0
@@ -192,12 +210,17 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator, Cancellable):
         slices = allowance.slices
         if self._cut_records and allowance.may_leave:
             self._left_over.extend(self._source_context.take(self._cut_records))
+        if self._left_by_others:
+            self.hold_watermarks(True)
         while self._left_over.size() and (not pulled or not (allowance.is_over() and allowance.may_leave)):
             pulled += self._emit_slice(self._left_over, slices, min(SOURCE_BATCH, slices.size))
             if allowance.cancelled():
                 return pulled
         if self._left_over.size():
             return pulled
+        if self._left_by_others:
+            self._left_by_others = False
+            self.hold_watermarks(False)
         return pulled + self._pull_buffered(allowance)
 
     def _emit_slice(self, waiting: Buffered | BufferedSourceContext, slices: Slices, most: int) -> int:

@@ -20,13 +20,14 @@ from rekindle.common.watermark_strategy import (
     WatermarkGenerator,
     WatermarkOutput,
     WatermarkStrategy,
+    event_time,
 )
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
-from rekindle.runtime.operators.roles import EpochListener, Positioned, Timed
-from rekindle.runtime.operators.split_times import WHOLE_SOURCE, SplitTimes
+from rekindle.runtime.operators.roles import EpochListener, Idling, Positioned, Timed
+from rekindle.runtime.operators.split_times import OTHER_SUBTASKS, WHOLE_SOURCE, SplitTimes
 from rekindle.runtime.operators.stateless import method_or_callable
 
 #: How many records of an epoch pass between two watermarks.
@@ -42,7 +43,7 @@ class _CollectedOutput(WatermarkOutput):
         self.error: Exception | None = None
 
     def emit_watermark(self, watermark: Watermark | int) -> None:
-        value = watermark if isinstance(watermark, int) else watermark.timestamp
+        value = event_time("a watermark", getattr(watermark, "timestamp", watermark))
         self.watermark = value if self.watermark is None else max(self.watermark, value)
 
     def mark_idle(self) -> None:
@@ -52,8 +53,10 @@ class _CollectedOutput(WatermarkOutput):
         self.idle = False
 
 
-class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
+class TimestampsOperator(Operator, Positioned, Timed, Idling, EpochListener):
     """Assigns timestamps and generates watermarks; of the watermarks upstream it passes on only the last one."""
+
+    has_reader = False
 
     def __init__(self, node: OperatorNode, context: OperatorContext, strategy: WatermarkStrategy) -> None:
         super().__init__(node, context)
@@ -65,6 +68,8 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
         self._behind_ms = 0 if strategy.kind == "custom" else strategy.max_out_of_orderness_ms + 1
         self._idle_timeout_ms = strategy.idle_timeout_ms
         self._idle = False
+        self._epoch_ended_ms = 0
+        self._split = WHOLE_SOURCE  # of records that come without their split
         self._since_watermark = 0  # records of this epoch since its last watermark
         self._interval_ms = context.settings.auto_watermark_interval_ms
         self._by_clock = context.settings.auto_watermark_by_clock
@@ -79,19 +84,20 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
         )
         now_ms = self.context.clock.wall_ms()
         self._next_watermark_ms = now_ms + self._interval_ms
+        self._epoch_ended_ms = now_ms
         self.set_splits(self._times.splits())
 
     # -- splits of a source -------------------------------------------------------------------------------------------
 
     def set_splits(self, splits: Collection[str]) -> None:
         """Begin with the splits of this subtask's reader; those that were restored keep their event time."""
-        self._times.set_splits(splits, self.context.clock.wall_ms())
+        self._times.set_splits(splits)
         supplier = self._strategy.generator_supplier
         self._generators = {split: supplier() for split in splits} if supplier is not None else {}
 
     def add_split(self, split: str) -> None:
         """Begin with one more split: it holds back the watermark until it has records or is idle."""
-        self._times.add(split, self.context.clock.wall_ms())
+        self._times.add(split)
         if self._strategy.generator_supplier is not None:
             self._generators.setdefault(split, self._strategy.generator_supplier())
 
@@ -100,6 +106,24 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
         self._times.finish(splits)
         for split in splits:
             self._generators.pop(split, None)
+
+    @property
+    def detects_idleness(self) -> bool:
+        """Whether a split becomes idle when it has nothing to read for a time."""
+        return self._idle_timeout_ms is not None
+
+    def note_quiet(self, quiet: Collection[str], now_ms: int) -> None:
+        """Note which splits have nothing to read now; the input of an operator that has no reader is one split."""
+        self._times.note_quiet(quiet, now_ms)
+
+    def hold_watermark(self, held: bool) -> None:
+        """While held, records do not advance the watermark: they are other subtasks' records in flight."""
+        if held:
+            self._split = OTHER_SUBTASKS
+            self.add_split(OTHER_SUBTASKS)
+        else:
+            self._split = WHOLE_SOURCE
+            self.finish_splits([OTHER_SUBTASKS])
 
     @property
     def asks_generator(self) -> bool:
@@ -143,7 +167,7 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
         self._last_emitted = max(self._last_emitted, watermark)
 
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
-        self._process_run(WHOLE_SOURCE, records, timestamps)
+        self._process_run(self._split, records, timestamps)
 
     def _process_run(self, split: str, records: list[Any], timestamps: list[int] | None) -> None:
         """Process records of one split."""
@@ -163,15 +187,16 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
     def end_of_epoch(self) -> None:
         if self._since_watermark:
             self._emit_periodic()
+        if self._idle_timeout_ms is not None:
+            self._epoch_ended_ms = self.context.clock.wall_ms()
 
     def _emit_records(self, split: str, records: list[Any], times: list[int] | None) -> None:
-        now_ms = 0 if self._idle_timeout_ms is None else self.context.clock.wall_ms()
         if self._strategy.generator_supplier is not None:
-            self._times.advance(split, MIN_WATERMARK, now_ms)
+            self._times.advance(split, MIN_WATERMARK)
             self._generate(split, records, times)
             return
         self.output.emit(records, times)
-        self._times.advance(split, MIN_WATERMARK if times is None else max(times), now_ms)
+        self._times.advance(split, MIN_WATERMARK if times is None else max(times))
 
     def _emit_periodic(self) -> None:
         """Emit a periodic watermark, unless the interval since the last one is not over."""
@@ -205,6 +230,10 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
                 wrong = next(place for place, time in enumerate(times) if type(time) is not int)
                 remaining = iter(records[wrong + 1 :])
                 raise TypeError(f"a timestamp assigner must return an int (milliseconds), not {times[wrong]!r}")
+            if times and not (min(times) >= MIN_WATERMARK and max(times) <= MAX_WATERMARK):
+                wrong = next(place for place, time in enumerate(times) if not MIN_WATERMARK <= time <= MAX_WATERMARK)
+                remaining = iter(records[wrong + 1 :])
+                event_time("a timestamp", times[wrong])
         except Exception as error:
             raise failed_record(self.name, records, remaining) from error
         return times
@@ -231,7 +260,7 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
             self._split_idle(split)
 
     def _generated_watermark(self, split: str, watermark: int) -> None:
-        self._times.advance(split, watermark, self.context.clock.wall_ms())
+        self._times.advance(split, watermark)
         self._emit_lowest()
 
     def _split_idle(self, split: str) -> None:
@@ -280,7 +309,9 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
         return min(due, default=None)
 
     def _idle_due_ms(self) -> int | None:
-        return None if self._idle_timeout_ms is None else self._times.next_idle_ms(self._idle_timeout_ms)
+        if self._idle_timeout_ms is None:
+            return None
+        return self._times.next_idle_ms(self._idle_timeout_ms, self._epoch_ended_ms)
 
     def _watermark_due_ms(self) -> int | None:
         if self._watermark_waits:
@@ -308,7 +339,7 @@ class TimestampsOperator(Operator, Positioned, Timed, EpochListener):
             self._emit_periodic()
         if self.current_watermark == MAX_WATERMARK:
             return
-        if self._idle_timeout_ms is not None and self._times.idle_since(now_ms, self._idle_timeout_ms):
+        if self._idle_timeout_ms is not None and self._times.mark_quiet_idle(self._idle_timeout_ms):
             self._after_idle()
         elif not self._times.splits():  # a reader without splits must not hold back the others
             self._go_idle()

@@ -53,6 +53,7 @@ class WrappedSource(Source[Any]):
         self.returns_fresh_records = source.returns_fresh_records
         self.has_watermarks_per_split = source.has_watermarks_per_split
         self.discovery_interval_ms = source.discovery_interval_ms
+        self.discovers_at_restore = source.discovers_at_restore
 
     def create_splits(self, parallelism: int) -> list[SourceSplit]:
         return self.source.create_splits(parallelism)
@@ -109,6 +110,11 @@ class RecordedReader(SourceReader[Any]):
 
     def is_available(self) -> bool:
         return self._reader.is_available()
+
+    def waiting_splits(self) -> Collection[str] | None:
+        waiting = self._reader.waiting_splits()
+        self._recorder.waiting(waiting)
+        return waiting
 
     def snapshot_state(self, checkpoint_id: int) -> list[SourceSplit]:
         return self._reader.snapshot_state(checkpoint_id)

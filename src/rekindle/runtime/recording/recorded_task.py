@@ -71,10 +71,16 @@ class RecordedTask(Task):
             leave_after_ms=budget.leave_after_ms,
             aligned=dict(budget.aligned),
             checkpoint=budget.checkpoint,
+            backlogged=list(budget.backlogged),
             slice_records=self._slices.size,
         )
         with self._recorder.during(epoch):
             return super().run_epoch(budget)
+
+    def _is_dry(self) -> bool:
+        dry = super()._is_dry()
+        self._recorder.ran_dry(dry)
+        return dry
 
     def snapshot(self, order: CheckpointOrder) -> CapturedTask:
         try:

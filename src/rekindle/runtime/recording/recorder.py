@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from threading import get_ident
 
@@ -106,6 +106,16 @@ class Recorder:
         if self._epoch is not None and self.wants_source:
             self._epoch.polled.append(polled)
             self._add_bytes(len(polled.row) + sum(len(row) for _, row in polled.aside) + _OVERHEAD_BYTES)
+
+    def ran_dry(self, dry: bool) -> None:
+        """Record whether the task has processed all input that was there."""
+        if self._epoch is not None:
+            self._epoch.dry = dry
+
+    def waiting(self, splits: Collection[str] | None) -> None:
+        """Record which splits the reader of the source has records of."""
+        if self._epoch is not None and splits is not None:
+            self._epoch.waiting_splits = list(splits)
 
     def emitted(self, row: bytes, pickled: bool) -> None:
         """Record what the source function emits, before it is processed."""

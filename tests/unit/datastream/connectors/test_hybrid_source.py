@@ -14,6 +14,7 @@ from rekindle.datastream.connectors.hybrid_source import HybridSource
 from rekindle.datastream.connectors.number_seq import NumberSequenceSource
 from rekindle.errors import GraphError
 from rekindle.testing import InProcessJob, assert_survives
+from tests.unit.runtime.operators.split_log import Log, LogSource
 
 
 def text_source(directory: Path, **more: Any) -> Any:
@@ -72,6 +73,24 @@ def test_three_sources_of_which_the_last_never_ends(tmp_path: Path) -> None:
         found += again.epoch()
     again.kill()
     assert sorted(found) == ["1", "2", "3", "4", "5", "6", "eight", "seven"]
+
+
+def test_a_split_of_the_start_that_is_discovered_again_is_not_read_again() -> None:
+    """The driver announces all splits of the last source, which the start has named by their places."""
+    Log.clear()
+    Log.splits = {"0": [1, 2], "1": [3]}
+    source = HybridSource.builder(NumberSequenceSource(1, 3)).add_source(LogSource(False, discovers=True)).build()
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    job = InProcessJob.of(stream(env, source), max_records=2)
+    found: list[Any] = []
+    for _ in range(6):
+        found += job.epoch()
+    Log.splits["2"] = [4]
+    job.discover_splits()
+    for _ in range(6):
+        found += job.epoch()
+    job.kill()
+    assert sorted(found) == ["('0', 1)", "('0', 2)", "('1', 3)", "('2', 4)", "1", "2", "3"]
 
 
 def test_only_the_last_source_may_be_unbounded(tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rekindle.common import Duration, Types, WatermarkStrategy
+from rekindle.coordinator.source_splits import StartingSplits
 from rekindle.datastream import OutputTag
 from rekindle.datastream.connectors.base import Batch, Boundedness, Source, SourceReader, SourceSplit
 from rekindle.errors import ConnectorError, JobExecutionError
+from rekindle.graph.build import build_plan
 from rekindle.testing import InProcessJob, ManualClock
 from tests.environments import checkpointed
 from tests.unit.runtime.checkpoint_programs import Times
@@ -142,6 +144,41 @@ def test_a_split_that_was_announced_after_the_cut_is_announced_again_after_a_res
     restored.kill()
 
 
+def restored_log(discovers_at_restore):
+    """Read split 0, add split 1 while the job is down, and return what the restored job reads."""
+    source = LogSource(bounded=False)
+    source.discovers_at_restore = discovers_at_restore
+    Log.splits = {"0": [1, 2]}
+    job = InProcessJob.of(stream_of(source, 2))
+    assert epochs(job) == [("0", 1), ("0", 2)]
+    checkpoint = job.checkpoint()
+    job.kill()
+    Log.splits = {"0": [1, 2, 3], "1": [7, 8]}
+    restored = InProcessJob.of(stream_of(source, 2), restore=checkpoint)
+    records = sorted(epochs(restored))
+    restored.kill()
+    return records
+
+
+def test_a_restore_finds_what_appeared_meanwhile_also_without_an_interval():
+    assert restored_log(discovers_at_restore=True) == [("0", 3), ("1", 7), ("1", 8)]
+
+
+def test_a_source_that_has_all_its_splits_at_the_start_is_not_asked_again():
+    assert restored_log(discovers_at_restore=False) == [("0", 3)]
+
+
+def test_all_attempts_of_a_run_begin_with_the_splits_of_the_first():
+    Log.splits = {"0": [1]}
+    stream = stream_of(LogSource(), 2)
+    plan = build_plan(stream._env._program("test", stream._collect()))
+    starting = StartingSplits(plan)
+    first = starting.assigned(())
+    Log.splits = {"0": [1], "1": [2]}
+    assert starting.assigned(()) == first
+    assert Log.created == [2]
+
+
 # -- checkpoints ------------------------------------------------------------------------------------------------------
 
 
@@ -246,6 +283,23 @@ def test_a_source_that_is_too_far_ahead_waits_for_the_others(pausing):
     Log.splits["20"].append(1500)
     read += epochs(job, 30)
     assert 1500 < max(time for name, time in read if name == "10") <= 1700
+    job.kill()
+
+
+def test_a_split_that_waits_for_others_does_not_become_idle():
+    """While it is paused, time does not count; its records are late for no strategy behind it."""
+    strategy = by_time().with_watermark_alignment("one", Duration.of_millis(100), Duration.of_millis(0))
+    Log.splits = {"0": [100 * n for n in range(1, 20)], "1": [10]}
+    clock = ManualClock()
+    idle_later = strategy.with_idleness(Duration.of_seconds(5))
+    job = InProcessJob.of(watermarks(LogSource(bounded=False), 1, idle_later), clock, max_records=2)
+    for _ in range(8):
+        job.epoch()
+        clock.advance(1_000)
+        Log.splits["1"].append(Log.splits["1"][-1] + 1)
+    assert ("paused", ["0"]) in Log.told
+    times = next(iter(job.tasks.values()))._head._times._times
+    assert not times._splits["0"].idle
     job.kill()
 
 

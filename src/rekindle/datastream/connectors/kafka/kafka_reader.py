@@ -96,6 +96,14 @@ class KafkaReader(SourceReader[T], Generic[T]):
         """Fetch what is there, and return whether `poll` has something to tell."""
         return bool(self._newly_finished) or self._at_end() or self._open_feed().has_messages()
 
+    def waiting_splits(self) -> list[str] | None:
+        """Return the partitions whose end, as of the last fetch, is not read; also those whose end is not known yet."""
+        if self._feed is None:
+            return [each.split_id for each in self._progress.values()]
+        dry = not self._feed.has_messages()  # then a partition may end with offsets that hold no record
+        ends = ((each, self._feed.end_of(each.partition)) for each in self._progress.values() if not each.finished)
+        return [each.split_id for each, end in ends if end is None or not (dry or each.next_offset >= end)]
+
     def poll(self, max_records: int) -> Batch[T] | None:
         """Return the next records, or None when every partition is read to its stop and no more can come."""
         if self._at_end():

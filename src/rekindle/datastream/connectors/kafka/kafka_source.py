@@ -45,6 +45,7 @@ class KafkaSource(Source[T], Generic[T]):
 
     returns_fresh_records = True
     has_watermarks_per_split = True
+    discovers_at_restore = True
 
     def __init__(
         self,
