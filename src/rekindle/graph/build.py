@@ -46,6 +46,7 @@ def build_plan(
     batch = _is_batch(program, transformations)
     parallelism = program.parallelism or default_parallelism or program.default_local_parallelism
     nodes = _nodes(program, transformations, parallelism, stored_max_parallelism or {})
+    _refuse_shared_names(program.job_name, nodes)
     edges = _edges(transformations, nodes)
     nodes = _with_timestamp_use(_with_groups(transformations, nodes, edges), edges)
     chains = _chains(program, nodes, edges)
@@ -59,6 +60,19 @@ def build_plan(
         _LOG.info("Job '%s' pickles %s.", program.job_name, part)
     files = {file.name: file.path for file in program.cached_files}
     return JobPlan(program.job_name, nodes, edges, chains, slots, placement, settings, batch, files)
+
+
+def _refuse_shared_names(job_name: str, nodes: Sequence[OperatorNode]) -> None:
+    """Refuse two sinks with a name that only one may have: each would end the other's output."""
+    owners: dict[str, OperatorNode] = {}
+    for node in nodes:
+        ask = getattr(node.function, "exclusive_name", None) if node.kind is OperatorKind.SINK else None
+        name = ask(job_name) if callable(ask) else None
+        if name is None:
+            continue
+        if name in owners:
+            raise GraphError(f"The sinks '{owners[name].name}' and '{node.name}' of job '{job_name}' have {name}.")
+        owners[name] = node
 
 
 def _log_checkpoint_mode(program: Program) -> None:

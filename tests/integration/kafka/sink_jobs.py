@@ -45,13 +45,20 @@ def job_of(
     numbers: Sequence[Any] = NUMBERS,
     interval_ms: int | None = 1000,
     max_records: int = 3,
+    spread: bool = False,
+    tolerable: int = 0,
 ) -> InProcessJob:
-    """The job numbers -> sink; with parallelism 2 an epoch writes three numbers from each subtask of the source."""
+    """The job numbers -> sink; with parallelism 2 an epoch writes three numbers from each subtask of the source.
+
+    With `spread` each subtask of the sink gets some of them, whichever subtasks the source reads with.
+    """
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(parallelism)
     if interval_ms is not None:
         env.enable_checkpointing(interval_ms)
+        env.get_checkpoint_config().set_tolerable_checkpoint_failure_number(tolerable)
     stream = env.from_collection(list(numbers))
+    stream = stream.rebalance() if spread else stream
     (stream.sink_to(sink) if hasattr(sink, "create_writer") else stream.add_sink(sink)).uid("sink")
     plan = build_plan(env._program("kafka sink"))
     env.close()

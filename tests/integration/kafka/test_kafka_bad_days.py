@@ -92,8 +92,6 @@ def test_passwords_are_in_no_repr_and_no_log(
 
 
 def test_what_the_program_gets_wrong_is_named(kafka: KafkaAccess) -> None:
-    with pytest.raises(ConfigurationError, match=r"'fetch.min.byte': did you mean 'fetch.min.bytes'"):
-        source_of(kafka, "t", fetch_min_byte=1).build()
     with pytest.raises(ConfigurationError, match=r"'auto.offset.reset' is 'somewhere'"):
         source_of(kafka, "t", auto_offset_reset="somewhere").build()
     with pytest.raises(ConfigurationError, match=r"'partition.discovery.interval.ms' is 'soon'"):

@@ -134,6 +134,22 @@ def test_transactions_of_a_dead_attempt_do_not_hold_up_readers(
     assert values(kafka, name) == [*NUMBERS, 99, 99]
 
 
+def test_transactions_of_a_larger_run_without_a_checkpoint_do_not_hold_up_readers(
+    kafka: KafkaAccess, name: str, sink: Callable[..., Any]
+) -> None:
+    """No checkpoint names the subtasks 2 and 3: the run that had them died before its first one."""
+    first = job_of(sink(), parallelism=2, spread=True)
+    checkpoint = first.checkpoint()
+    first.kill()
+    larger = job_of(sink(), 4, checkpoint, max_records=4, spread=True)
+    larger.checkpoint(complete=False)  # each of its subtasks has sent messages in a transaction
+    larger.kill()
+
+    job_of(sink(), 2, checkpoint, spread=True).run()
+
+    assert values(kafka, name) == NUMBERS
+
+
 def test_a_savepoint_and_aborted_checkpoints_are_committed_in_order_by_the_next_one(
     kafka: KafkaAccess, topic: Callable[..., str]
 ) -> None:
@@ -146,6 +162,20 @@ def test_a_savepoint_and_aborted_checkpoints_are_committed_in_order_by_the_next_
     assert messages(kafka, name) == []
     job.checkpoint()
     assert [int(each.value()) for each in messages(kafka, name)] == NUMBERS[:12]
+    job.run()
+    assert [int(each.value()) for each in messages(kafka, name)] == NUMBERS
+
+
+def test_as_many_checkpoints_may_fail_as_the_job_tolerates(kafka: KafkaAccess, topic: Callable[..., str]) -> None:
+    """Their records are in the next one that completes, in order, and none is dropped."""
+    name = topic()
+    made = builder(kafka.bootstrap_servers, name).set_producer_pool_size(2)
+    job = job_of(made.build(), 1, tolerable=8, max_records=2)
+    for _ in range(8):
+        job.abort(job.checkpoint(complete=False))
+    assert messages(kafka, name) == []
+    job.checkpoint()
+    assert [int(each.value()) for each in messages(kafka, name)] == NUMBERS[:18]
     job.run()
     assert [int(each.value()) for each in messages(kafka, name)] == NUMBERS
 

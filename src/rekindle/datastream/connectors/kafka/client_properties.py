@@ -1,4 +1,4 @@
-"""Properties of Kafka clients: Java's names and librdkafka's both count, and an unknown name is refused.
+"""Properties of Kafka clients: Java's names and librdkafka's both count, an unknown name is warned of.
 
 Sources and sinks check the names where the program is built; librdkafka checks the values when the client is made.
 """
@@ -14,8 +14,9 @@ from typing import Any
 
 from rekindle.datastream.connectors.kafka import java_properties as java
 from rekindle.datastream.connectors.kafka.librdkafka_names import BOTH, CALLBACKS, CONSUMER_ONLY, PRODUCER_ONLY
-from rekindle.errors import ConfigurationError, ConnectorError
+from rekindle.errors import ConnectorError
 
+_LOG = logging.getLogger("rekindle")
 #: Where librdkafka's log goes.
 KAFKA_LOG = logging.getLogger("rekindle.kafka")
 KAFKA_LOG.addHandler(logging.NullHandler())  # where logging is not set up, Python would print warnings
@@ -64,10 +65,6 @@ def producer_properties(user: Mapping[str, Any]) -> dict[str, Any]:
 
     >>> producer_properties({"max.request.size": "2000000", "group.id": "readers", "key.serializer": "org.example.Any"})
     {'message.max.bytes': '2000000'}
-    >>> producer_properties({"linger": 5})
-    Traceback (most recent call last):
-        ...
-    rekindle.errors.ConfigurationError: Kafka has no property 'linger': did you mean 'linger.ms'?
     """
     return _client_properties(user, BOTH | PRODUCER_ONLY)
 
@@ -79,6 +76,18 @@ def admin_properties(user: Mapping[str, Any]) -> dict[str, Any]:
     {'bootstrap.servers': 'localhost:9092'}
     """
     return _client_properties(user, BOTH)
+
+
+def warn_of_unknown_names(user: Mapping[str, Any]) -> None:
+    """Log the names that no client of Kafka knows; as with Kafka's own clients, such a property has no effect.
+
+    >>> warn_of_unknown_names({"linger": 5})  # did you mean 'linger.ms'?
+    """
+    for name in user:
+        if name not in _ALL_NAMES:
+            near = difflib.get_close_matches(str(name), sorted(_ALL_NAMES), n=1, cutoff=0.6)
+            hint = f"did you mean '{near[0]}'?" if near else "see librdkafka's CONFIGURATION.md for those that it has."
+            _LOG.warning("Kafka has no property '%s', it has no effect: %s", name, hint)
 
 
 def masked(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,16 +136,8 @@ def _spelled(name: str, value: Any, user: Mapping[str, Any]) -> dict[str, Any]:
     spelled = java.translated(name, value, user)
     if spelled is not None:
         return spelled
-    if name not in _ALL_NAMES:
-        raise ConfigurationError(_unknown(name))
-    return {name: value}
+    return {name: value} if name in _ALL_NAMES else {}
 
 
 def _text_of_bool(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
-
-
-def _unknown(name: str) -> str:
-    near = difflib.get_close_matches(str(name), sorted(_ALL_NAMES), n=1, cutoff=0.6)
-    hint = f"did you mean '{near[0]}'?" if near else "Java's names and librdkafka's (its CONFIGURATION.md) are known."
-    return f"Kafka has no property '{name}': {hint}"

@@ -22,6 +22,7 @@ from rekindle.datastream.connectors.kafka.client_properties import (
     admin_properties,
     chosen_brokers,
     consumer_properties,
+    warn_of_unknown_names,
 )
 from rekindle.datastream.connectors.kafka.consumer_offsets import ConsumerOffsets, last_offsets
 from rekindle.datastream.connectors.kafka.kafka_partitions import BEGINNING, KafkaTopicPartition, partition_of
@@ -218,7 +219,8 @@ def _settings(properties: Mapping[str, Any]) -> SourceSettings:
     own = chosen_brokers(properties)
     if not own.get("bootstrap.servers") and not own.get("metadata.broker.list"):
         raise GraphError("FlinkKafkaConsumer needs the property 'bootstrap.servers'.")
-    consumer_properties(own), admin_properties(own)  # unknown names are refused here
+    consumer_properties(own), admin_properties(own)  # refuses what Python cannot do
+    warn_of_unknown_names(own)
     interval = number_of(own, DISCOVERY_INTERVAL, -1)
     return SourceSettings(
         own,

@@ -10,12 +10,13 @@ from rekindle.datastream.connectors.kafka.client_properties import (
     chosen_brokers,
     confluent_kafka,
     producer_properties,
+    warn_of_unknown_names,
 )
 from rekindle.datastream.connectors.kafka.kafka_sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.kafka_writers import ProducerWriter, TransactionWriter
 from rekindle.datastream.connectors.kafka.producer_client import ProducerClient
 from rekindle.datastream.connectors.kafka.record_serializer import KafkaRecordSerializationSchema
-from rekindle.datastream.connectors.kafka.start_checks import check_times, check_topic
+from rekindle.datastream.connectors.kafka.start_checks import check_times, check_topic, enough_producers
 from rekindle.datastream.connectors.kafka.transaction_committer import TransactionCommitter
 from rekindle.datastream.connectors.kafka.transaction_pool import TransactionPool
 from rekindle.datastream.connectors.sink_api import (
@@ -92,6 +93,13 @@ class ExactlyOnceKafkaSink(KafkaSink, SupportsCommitter[Any]):
         super().__init__(settings)
         self._pools: dict[int, TransactionPool] = {}
 
+    def exclusive_name(self, job_name: str) -> str | None:
+        """Return the prefix: the producers of two sinks with one prefix would fence each other."""
+        return (
+            f"one transactional id prefix, '{self._settings.prefix_in(job_name)}', at Kafka "
+            f"{self._settings.bootstrap_servers}: give each its own with set_transactional_id_prefix()"
+        )
+
     def create_committer(self, context: CommitterInitContext) -> Committer[Any]:
         """Return a committer."""
         self._pools[context.subtask] = pool = self._new_pool(context)
@@ -110,8 +118,8 @@ class ExactlyOnceKafkaSink(KafkaSink, SupportsCommitter[Any]):
 
     def _new_pool(self, context: InitContext) -> TransactionPool:
         settings = self._settings
-        if not settings.prefix:  # FlinkKafkaProducer has no method for it
-            settings = replace(settings, prefix=f"{context.job_name}-{settings.serializer.topic}")
+        size = enough_producers(settings.pool_size, context)
+        settings = replace(settings, prefix=settings.prefix_in(context.job_name), pool_size=size)
         return TransactionPool(settings, context.subtask, context.parallelism)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -121,10 +129,10 @@ class ExactlyOnceKafkaSink(KafkaSink, SupportsCommitter[Any]):
 class KafkaSinkBuilder:
     """Builds a `KafkaSink`: servers and a record serializer are required.
 
-    >>> KafkaSink.builder().set_property("linger.msec", "5")
+    >>> KafkaSink.builder().set_bootstrap_servers("localhost:9092").build()
     Traceback (most recent call last):
         ...
-    rekindle.errors.ConfigurationError: Kafka has no property 'linger.msec': did you mean 'linger.ms'?
+    rekindle.errors.GraphError: A Kafka sink needs a record serializer: call set_record_serializer().
     """
 
     def __init__(self) -> None:
@@ -172,7 +180,10 @@ class KafkaSinkBuilder:
         return self
 
     def set_producer_pool_size(self, producer_pool_size: int) -> KafkaSinkBuilder:
-        """Set how many transactions of a subtask may wait for their checkpoints, the written one included (5)."""
+        """Set how many transactions of a subtask may wait for their checkpoints, the written one included (5).
+
+        There are more if the job tolerates that many failed checkpoints.
+        """
         if not isinstance(producer_pool_size, int) or producer_pool_size < 2:
             raise GraphError(f"set_producer_pool_size() takes 2 or more, not {producer_pool_size!r}.")
         self._pool_size = producer_pool_size
@@ -182,7 +193,8 @@ class KafkaSinkBuilder:
         """Set a property of the producer, by its name in Java or in librdkafka."""
         if key in _OWN_PROPERTIES:
             raise GraphError(f"The Kafka property '{key}' belongs to the sink: use {_OWN_PROPERTIES[key]}.")
-        producer_properties({**self._properties, key: value})
+        producer_properties({**self._properties, key: value})  # refuses what Python cannot do
+        warn_of_unknown_names({key: value})
         self._properties[key] = value
         return self
 

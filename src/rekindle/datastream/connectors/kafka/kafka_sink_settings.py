@@ -46,6 +46,10 @@ class KafkaSinkSettings:
             f"prefix={self.prefix!r}, properties={masked(self.properties)!r})"
         )
 
+    def prefix_in(self, job_name: str) -> str:
+        """The transactional id prefix; a `FlinkKafkaProducer` may have none of its own."""
+        return self.prefix or f"{job_name}-{self.serializer.topic}"
+
     @property
     def user_properties(self) -> dict[str, Any]:
         """The user's properties with the address."""

@@ -12,6 +12,7 @@ from rekindle.datastream.connectors.kafka.client_properties import (
     admin_properties,
     chosen_brokers,
     consumer_properties,
+    warn_of_unknown_names,
 )
 from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition
 from rekindle.datastream.connectors.kafka.kafka_record import KafkaRecordDeserializationSchema
@@ -190,7 +191,8 @@ class KafkaSourceBuilder:
 
     def _settings(self) -> SourceSettings:
         properties = chosen_brokers(self._properties)
-        consumer_properties(properties), admin_properties(properties)  # unknown names are refused here
+        consumer_properties(properties), admin_properties(properties)  # refuses what Python cannot do
+        warn_of_unknown_names(properties)
         return SourceSettings(
             properties,
             reset_of(properties, self._starting.reset),

@@ -9,11 +9,13 @@ from rekindle.datastream.connectors.kafka.client_errors import new_client
 from rekindle.datastream.connectors.kafka.client_properties import confluent_kafka
 from rekindle.datastream.connectors.kafka.kafka_sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.producer_client import ProducerClient
-from rekindle.datastream.connectors.sink_api import WriterInitContext
+from rekindle.datastream.connectors.sink_api import InitContext, WriterInitContext
 from rekindle.errors import ConfigurationError
 
 _LOG = logging.getLogger("rekindle.kafka")
 _CONFIG_LIMIT_S = 10.0
+#: The most producers of a subtask that the user has not asked for: each is fenced at every start.
+_MOST_PRODUCERS = 32
 
 
 def check_times(settings: KafkaSinkSettings, context: WriterInitContext) -> None:
@@ -35,6 +37,26 @@ def check_times(settings: KafkaSinkSettings, context: WriterInitContext) -> None
             f"is {timeout_ms}, the checkpoint interval {interval_ms} ms. Raise the one (the broker's "
             "transaction.max.timeout.ms is its limit) or lower the other."
         )
+
+
+def enough_producers(pool_size: int, context: InitContext) -> int:
+    """Return how many producers a subtask has: enough for all checkpoints that may be incomplete at a time.
+
+    Each of these has a transaction that waits; one more is written, and one may wait for a savepoint's successor.
+
+    >>> enough_producers(5, InitContext()), enough_producers(5, InitContext(incomplete_checkpoints=11))
+    (5, 13)
+    """
+    needed = context.incomplete_checkpoints + 2
+    if needed > _MOST_PRODUCERS and context.subtask == 0:
+        _LOG.warning(
+            "%s may have %d incomplete checkpoints (execution.checkpointing.tolerable-failed-checkpoints), but its "
+            "Kafka sink has producers for %d: if more fail in a row, the job goes on from its last checkpoint.",
+            context.task_name,
+            context.incomplete_checkpoints,
+            max(pool_size, _MOST_PRODUCERS) - 2,
+        )
+    return max(pool_size, min(needed, _MOST_PRODUCERS))
 
 
 def check_topic(settings: KafkaSinkSettings, client: ProducerClient) -> None:

@@ -135,8 +135,12 @@ class TokenTopic:
 
     # -- making -------------------------------------------------------------------------------------------------------
 
-    def ensure(self, subtasks: int) -> None:
-        """Make the topic, or add partitions, so that each subtask has one. Several subtasks may try at once."""
+    def ensure(self, subtasks: int) -> int:
+        """Make the topic, or add partitions, so that each subtask has one. Several subtasks may try at once.
+
+        Return the number of partitions: as many subtasks as ever ran with this prefix, because none begins a
+        transaction before it has called this.
+        """
         admin = new_client("AdminClient", self._address, self._reports)
         until = time.monotonic() + self._settings.limit_s
         while (partitions := self._partitions(admin)) < subtasks:
@@ -147,6 +151,7 @@ class TokenTopic:
                 )
             self._grow(admin, partitions, subtasks)
             time.sleep(0.02)
+        return partitions
 
     def _partitions(self, admin: Any) -> int:
         """How many partitions have a leader; 0 without the topic."""

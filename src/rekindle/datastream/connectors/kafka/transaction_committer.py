@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from rekindle.datastream.connectors.kafka.message_file import read_messages
-from rekindle.datastream.connectors.kafka.transaction_number import PreparedTransaction, transactional_id
+from rekindle.datastream.connectors.kafka.transaction_number import PreparedTransaction, transactional_ids
 from rekindle.datastream.connectors.kafka.transaction_pool import TransactionPool
 from rekindle.datastream.connectors.kafka.transactional_producer import TransactionalProducer
 from rekindle.datastream.connectors.sink_api import CommitRequest, Committer
@@ -66,10 +66,8 @@ class TransactionCommitter(Committer[Any]):
         owned = range(self._pool.subtask, parallelism, self._pool.parallelism)
         subtasks = dict.fromkeys([*owned, *(each.number.subtask for each in lost)])
         prefixes = dict.fromkeys(each.number.prefix for each in lost)
-        numbers = range(max(each.pool_size for each in lost))
-        return [
-            transactional_id(prefix, each, number) for prefix in prefixes for each in subtasks for number in numbers
-        ]
+        pool_size = max(each.pool_size for each in lost)
+        return [name for prefix in prefixes for each in subtasks for name in transactional_ids(prefix, each, pool_size)]
 
     def _send_again(self, producer: TransactionalProducer, prepared: PreparedTransaction) -> None:
         producer.begin()

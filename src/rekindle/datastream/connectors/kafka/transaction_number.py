@@ -21,6 +21,15 @@ def transactional_id(prefix: str, subtask: int, number: int) -> str:
     return f"{prefix}-{subtask}-{number}"
 
 
+def transactional_ids(prefix: str, subtask: int, pool_size: int) -> list[str]:
+    """Return the ids of all of a subtask's producers.
+
+    >>> transactional_ids("orders", 3, 2)
+    ['orders-3-0', 'orders-3-1']
+    """
+    return [transactional_id(prefix, subtask, number) for number in range(pool_size)]
+
+
 @dataclass(frozen=True)
 class TransactionNumber:
     """Names one transaction for ever.

@@ -11,7 +11,7 @@ from rekindle.datastream.connectors.kafka.token_topic import TokenTopic
 from rekindle.datastream.connectors.kafka.transaction_number import (
     PreparedTransaction,
     TransactionNumber,
-    transactional_id,
+    transactional_ids,
 )
 from rekindle.datastream.connectors.kafka.transactional_producer import TransactionalProducer
 from rekindle.errors import ConnectorError
@@ -28,7 +28,7 @@ class TransactionPool:
         self.subtask = subtask
         self.parallelism = parallelism
         self._tokens: dict[str, TokenTopic] = {}
-        self._ids = [transactional_id(settings.prefix, subtask, number) for number in range(settings.pool_size)]
+        self._ids = transactional_ids(settings.prefix, subtask, settings.pool_size)
         self._ready: dict[str, TransactionalProducer] = {}  # fenced, without a transaction
         self._prepared: dict[TransactionNumber, TransactionalProducer] = {}
         self._written: TransactionalProducer | None = None
@@ -66,10 +66,14 @@ class TransactionPool:
     def fence_own(self) -> ProducerClient:
         """Fence all ids of this subtask, also those that only an attempt without a checkpoint may have used.
 
+        The ids of subtasks that an earlier run had and this one lacks are dealt out among the subtasks: such a run may
+        have died before its first checkpoint, and its open transactions would hold up readers until they time out.
         Return a producer with which to ask the broker.
         """
-        self.tokens(self.settings.prefix).ensure(self.parallelism)
-        self.keep(self.fence(each for each in self._ids if each not in self._done))
+        subtasks = self.tokens(self.settings.prefix).ensure(self.parallelism)
+        for subtask in range(self.subtask, subtasks, self.parallelism):
+            ids = transactional_ids(self.settings.prefix, subtask, self.settings.pool_size)
+            self.keep(self.fence(each for each in ids if each not in self._done))
         return self._ready[self._ids[0]]
 
     # -- transactions -------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from rekindle.datastream.connectors.kafka.client_properties import (
     consumer_properties,
     masked,
     producer_properties,
+    warn_of_unknown_names,
 )
 from rekindle.errors import ConfigurationError
 
@@ -70,8 +71,6 @@ def test_consumer_properties(given: dict[str, Any], expected: dict[str, Any]) ->
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"lingerms": 1}, "did you mean 'linger.ms'"),
-        ({"zzz": 1}, "are known"),
         ({"partitioner.class": "org.example.Mine"}, "set_partitioner"),
         ({"ssl.truststore.location": "/ca.jks"}, "keytool"),
         ({"ssl.keystore.location": "/me.jks"}, "PKCS12"),
@@ -124,3 +123,26 @@ def test_an_environment_variable_names_the_brokers_for_a_program_that_names_othe
     assert chosen_brokers({"metadata.broker.list": "localhost:9092"}) == {"bootstrap.servers": "broker:1234"}
     assert source._settings().properties == {"bootstrap.servers": "broker:1234", "group.id": "readers"}
     assert "broker:1234" in repr(sink.build()._settings)
+
+
+@pytest.mark.parametrize(("given", "sentence"), [("lingerms", "did you mean 'linger.ms'"), ("zzz", "CONFIGURATION.md")])
+@pytest.mark.parametrize("properties", [producer_properties, consumer_properties, admin_properties])
+def test_an_unknown_name_has_no_effect_and_is_warned_of(
+    properties: Any, given: str, sentence: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert properties({given: 1}) == {}
+    assert caplog.text == ""
+    warn_of_unknown_names({given: 1, "linger.ms": 5, "partition.discovery.interval.ms": 1, "buffer.memory": 1})
+    (record,) = caplog.records
+    assert f"Kafka has no property '{given}', it has no effect" in record.getMessage()
+    assert sentence in record.getMessage()
+
+
+def test_a_builder_warns_once_of_a_property(caplog: pytest.LogCaptureFixture) -> None:
+    KafkaSink.builder().set_property("linger.msec", "5").set_property("linger.ms", "5")
+    source = KafkaSource.builder().set_bootstrap_servers("a:1").set_topics("t")
+    source.set_value_only_deserializer(SimpleStringSchema()).set_property("fetch.min.byte", "1").build()
+    assert [record.getMessage().partition(",")[0] for record in caplog.records] == [
+        "Kafka has no property 'linger.msec'",
+        "Kafka has no property 'fetch.min.byte'",
+    ]

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from rekindle.common import Types
 from rekindle.common.serialization import SimpleStringSchema
+from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import DeliveryGuarantee
 from rekindle.datastream.connectors.kafka import (
     FlinkKafkaProducer,
@@ -16,9 +18,12 @@ from rekindle.datastream.connectors.kafka import (
     Semantic,
 )
 from rekindle.datastream.connectors.kafka.message_file import message_file, read_messages
+from rekindle.datastream.connectors.kafka.start_checks import enough_producers
 from rekindle.datastream.connectors.kafka.token_topic import token_topic_name
 from rekindle.datastream.connectors.kafka.transaction_number import PreparedTransaction, TransactionNumber
+from rekindle.datastream.connectors.sink_api import InitContext
 from rekindle.errors import ConfigurationError, RekindleError
+from rekindle.graph.build import build_plan
 
 SERVERS = {"bootstrap.servers": "localhost:9092"}
 
@@ -35,7 +40,6 @@ def serializer() -> Any:
         (lambda: KafkaSink.builder().set_bootstrap_servers("a:1").build(), "set_record_serializer"),
         (lambda: KafkaSink.builder().set_delivery_guarantee("once"), "DeliveryGuarantee"),
         (lambda: KafkaSink.builder().set_property("transactional.id", "x"), "set_transactional_id_prefix"),
-        (lambda: KafkaSink.builder().set_property("linger", 1), "linger.ms"),
         (lambda: KafkaSink.builder().set_producer_pool_size(1), "2 or more"),
         (lambda: KafkaSink.builder().set_transactional_id_prefix(""), "1 to 6400 bytes"),
         (lambda: KafkaRecordSerializationSchema.builder().build(), "set_topic"),
@@ -49,6 +53,58 @@ def test_builders_refuse_with_a_sentence(make: Any, sentence: str) -> None:
     with pytest.raises((RekindleError, TypeError)) as caught:
         make()
     assert sentence in str(caught.value)
+
+
+def exactly_once(prefix: str, servers: str = "a:1") -> KafkaSink:
+    builder = KafkaSink.builder().set_bootstrap_servers(servers).set_record_serializer(serializer())
+    builder.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+    return builder.set_transactional_id_prefix(prefix).build()
+
+
+def older(prefix: str = "") -> FlinkKafkaProducer:
+    made = FlinkKafkaProducer("words", SimpleStringSchema(), SERVERS, semantic=Semantic.EXACTLY_ONCE)
+    return made.set_transactional_id_prefix(prefix) if prefix else made
+
+
+def plan_with(*sinks: Any) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    words = env.from_collection(["a"], Types.STRING())
+    for number, sink in enumerate(sinks):
+        add = words.add_sink if isinstance(sink, FlinkKafkaProducer) else words.sink_to
+        add(sink).name(f"sink {number}")
+    build_plan(env._program("writer"))
+
+
+@pytest.mark.parametrize(
+    ("sinks", "prefix"),
+    [
+        ((exactly_once("p"), exactly_once("p")), "'p', at Kafka a:1"),
+        ((older(), older()), "'writer-words', at Kafka localhost:9092"),
+        ((exactly_once("writer-words", "localhost:9092"), older()), "'writer-words'"),
+    ],
+)
+def test_two_exactly_once_sinks_with_one_prefix_are_refused_when_the_job_is_built(sinks: Any, prefix: str) -> None:
+    with pytest.raises(RekindleError) as caught:
+        plan_with(*sinks)
+    words = "The sinks 'Sink: sink 0' and 'Sink: sink 1' of job 'writer' have one transactional id prefix, "
+    assert words in str(caught.value)
+    assert prefix in str(caught.value)
+    assert str(caught.value).endswith("give each its own with set_transactional_id_prefix().")
+
+
+def test_sinks_with_other_prefixes_or_brokers_may_be_in_one_job() -> None:
+    plan_with(exactly_once("p"), exactly_once("q"), exactly_once("p", "b:1"), older(), older("own"))
+
+
+@pytest.mark.parametrize(
+    ("pool_size", "incomplete", "producers"), [(5, 1, 5), (5, 4, 6), (20, 4, 20), (5, 2**31, 32), (40, 2**31, 40)]
+)
+def test_there_are_producers_for_all_checkpoints_that_may_be_incomplete(
+    pool_size: int, incomplete: int, producers: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    context = InitContext(task_name="sink (1/1)", incomplete_checkpoints=incomplete)
+    assert enough_producers(pool_size, context) == producers
+    assert ("tolerable-failed-checkpoints" in caplog.text) == (incomplete > 30)
 
 
 def test_exactly_once_needs_a_prefix() -> None:
