@@ -1,7 +1,7 @@
 """Checkpoints on disk: their layout and formats, which of them count, and who may change them (docs/architecture.md).
 
-For users: `list_checkpoints`, `verify_checkpoint`, `copy_checkpoint`, `delete_checkpoint`, `unneeded_files` and
-`delete_unneeded` look after a directory of checkpoints without a job (docs/guide/catalogue.md).
+For users: `list_checkpoints`, `verify_checkpoint`, `copy_checkpoint`, `take_out_committables`, `delete_checkpoint`,
+`unneeded_files` and `delete_unneeded` look after a directory of checkpoints without a job (docs/guide/catalogue.md).
 
 - `store/`: the port with four verbs (I15) and its implementations; `paths`: the one owner of the layout (I14)
 - `parts`: a subtask's state, captured and written; `statefile`: parts in few large files; `part_formats`,
@@ -12,7 +12,7 @@ For users: `list_checkpoints`, `verify_checkpoint`, `copy_checkpoint`, `delete_c
   `retention`: what may be deleted
 - `rescale`: each subtask's share of a checkpoint; `redistribute`: how lists are shared out; `read_state`: read a share
 - `checkpoint_listing`, `checkpoint_copy`, `checkpoint_deletion`: a directory of checkpoints, without a job;
-  `copy_parts`: state from one folder into another
+  `copy_parts`: state from one folder into another; `take_out`: a copy without a sink's committables
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from __future__ import annotations
 from rekindle.checkpoint.checkpoint_copy import Damage, copy_checkpoint, verify_checkpoint
 from rekindle.checkpoint.checkpoint_deletion import Deleted, delete_checkpoint, delete_unneeded, unneeded_files
 from rekindle.checkpoint.checkpoint_listing import CheckpointEntry, list_checkpoints
+from rekindle.checkpoint.take_out import take_out_committables
 
 __all__ = [
     "CheckpointEntry",
@@ -29,6 +30,7 @@ __all__ = [
     "delete_checkpoint",
     "delete_unneeded",
     "list_checkpoints",
+    "take_out_committables",
     "unneeded_files",
     "verify_checkpoint",
 ]

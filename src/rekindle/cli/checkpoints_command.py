@@ -1,4 +1,4 @@
-"""`rekindle checkpoints`: list, show, verify, copy and delete checkpoints and savepoints, without a job."""
+"""`rekindle checkpoints`: list, show, verify, copy, mend and delete checkpoints and savepoints, without a job."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def list_all(
 
 
 def _check_directory(directory: str) -> None:
-    import os
+    from rekindle.checkpoint.stored_places import is_missing
 
-    if "://" not in directory and not os.path.isdir(directory):
+    if is_missing(directory):
         raise CommandError(f"There is no directory '{directory}'.", ExitCode.NOT_FOUND)
 
 
@@ -91,8 +91,9 @@ def show(
     """Show what a checkpoint is, and the operators whose state it has."""
     from rich.console import Group
 
+    from rekindle.checkpoint.store.open_store import absolute
     from rekindle.cli.state_tables import overview
-    from rekindle.snapshots.find_snapshot import absolute, find_snapshot
+    from rekindle.snapshots.find_snapshot import find_snapshot
 
     snapshot = find_snapshot(absolute(path), None, store_options_of(config, settings))
     metadata, operators = overview(snapshot)
@@ -157,6 +158,32 @@ def copy(
 
     savepoint = copy_checkpoint(path, target, store_options_of(config, settings))
     print_result({"savepoint": savepoint}, savepoint, as_json=as_json)
+
+
+@app.command("take-out")
+def take_out(
+    path: PathArgument,
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="A new folder for the savepoint without them.")],
+    into: Annotated[str, typer.Option("--into", help="A new folder on this machine for the committables.")],
+    operator: Annotated[str, typer.Option("--operator", help="The sink: its uid, ID or name.")],
+    subtask: Annotated[int | None, typer.Option("--subtask", min=1, help="Only those of this subtask.")] = None,
+    settings: SettingsOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take the committables of a sink out of a checkpoint: a job that cannot commit them goes on without them."""
+    from rekindle.checkpoint import take_out_committables
+
+    savepoint = take_out_committables(
+        path,
+        target,
+        into,
+        operator=operator,
+        subtask=None if subtask is None else subtask - 1,
+        options=store_options_of(config, settings),
+    )
+    shown = f"{savepoint}\nThe committables are in {into}."
+    print_result({"savepoint": savepoint, "committables": into}, shown, as_json=as_json)
 
 
 @app.command("delete")

@@ -54,7 +54,8 @@ class Table:
 
     def exactly_once(self, sql: str | None = None, *, batch: int = 5, type_info: Any = PAIR, **given: Any) -> JdbcSink:
         execution = JdbcExecutionOptions.builder().with_batch_size(batch).build()
-        ledger = JdbcExactlyOnceOptions.builder().with_ledger_table(self.ledger).build()
+        ledger = JdbcExactlyOnceOptions.builder().with_ledger_table(self.ledger)
+        ledger = ledger.with_refused_rows(given.pop("refused_rows", "fail")).build()
         return JdbcSink.exactly_once_sink(sql or self.insert, type_info, self.options(**given), execution, ledger)
 
     def create(self, columns: str = "n BIGINT, text VARCHAR(40)") -> Any:

@@ -7,6 +7,7 @@ from rekindle.datastream.connectors.jdbc.exactly_once_options import JdbcExactly
 from rekindle.datastream.connectors.jdbc.execution_options import JdbcExecutionOptions
 from rekindle.datastream.connectors.jdbc.jdbc_sink import JdbcSink
 from rekindle.datastream.connectors.jdbc.jdbc_source import JdbcSource, JdbcSourceBuilder
+from rekindle.datastream.connectors.jdbc.row_file import rows_of_committable
 
 __all__ = [
     "JdbcConnectionOptions",
@@ -15,4 +16,5 @@ __all__ = [
     "JdbcSink",
     "JdbcSource",
     "JdbcSourceBuilder",
+    "rows_of_committable",
 ]

@@ -21,8 +21,16 @@ class BulkTarget(IntervalTarget):
     from their files when they are committed. It locks nothing in the table that the sink writes.
     """
 
-    def __init__(self, settings: JdbcSinkSettings, session: Session, ledger: Ledger, bulk: BulkInsert) -> None:
-        super().__init__(settings, session, ledger)
+    def __init__(
+        self,
+        settings: JdbcSinkSettings,
+        session: Session,
+        ledger: Ledger,
+        bulk: BulkInsert,
+        *,
+        drops_refused: bool = False,
+    ) -> None:
+        super().__init__(settings, session, ledger, drops_refused=drops_refused)
         self._bulk = bulk
         self._newest: IntervalNumber | None = None
         #: The interval that is in the temporary table, as far as it has come, and the connection's number.

@@ -71,6 +71,10 @@ class Database(ABC):
         """Say what an error means."""
 
     @abstractmethod
+    def refuses_row(self, error: Exception) -> bool:
+        """Say whether an error is about a row's values or about a constraint, and not about the statement."""
+
+    @abstractmethod
     def is_missing_table(self, error: Exception) -> bool:
         """Say whether an error means that a table is not there."""
 

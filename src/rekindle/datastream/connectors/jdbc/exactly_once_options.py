@@ -1,4 +1,4 @@
-"""`JdbcExactlyOnceOptions`: where an exactly-once sink notes its commits."""
+"""`JdbcExactlyOnceOptions`: where an exactly-once sink notes its commits, and what it does with refused rows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ class JdbcExactlyOnceOptions:
     """The ledger of an exactly-once sink: a table with one row per subtask, in the database that the sink writes.
 
     >>> JdbcExactlyOnceOptions.builder().with_ledger_table("shop.commits").build()
-    JdbcExactlyOnceOptions(ledger_table='shop.commits')
+    JdbcExactlyOnceOptions(ledger_table='shop.commits', refused_rows='fail')
     """
 
     ledger_table: str = "rekindle_ledger"
+    refused_rows: str = "fail"
 
     @staticmethod
     def defaults() -> JdbcExactlyOnceOptions:
@@ -36,6 +37,7 @@ class JdbcExactlyOnceOptions:
         def __init__(self) -> None:
             """Begin with the defaults."""
             self._ledger_table = JdbcExactlyOnceOptions.ledger_table
+            self._refused_rows = JdbcExactlyOnceOptions.refused_rows
 
         def with_ledger_table(self, ledger_table: str) -> JdbcExactlyOnceOptions.Builder:
             """Set the table's name, with or without a schema. It is made at the start if it is missing."""
@@ -47,6 +49,16 @@ class JdbcExactlyOnceOptions:
             self._ledger_table = ledger_table
             return self
 
+        def with_refused_rows(self, refused_rows: str) -> JdbcExactlyOnceOptions.Builder:
+            """Set what a commit does with a row that the database refuses then: "fail" the job, or "drop" the row.
+
+            A dropped row is logged as an error; the other rows of the checkpoint are written.
+            """
+            if refused_rows not in ("fail", "drop"):
+                raise GraphError(f"with_refused_rows() takes 'fail' or 'drop', not {refused_rows!r}.")
+            self._refused_rows = refused_rows
+            return self
+
         def build(self) -> JdbcExactlyOnceOptions:
             """Return the options."""
-            return JdbcExactlyOnceOptions(self._ledger_table)
+            return JdbcExactlyOnceOptions(self._ledger_table, self._refused_rows)

@@ -150,11 +150,12 @@ class ExactlyOnceJdbcSink(JdbcSink, SupportsCommitter[Any]):
     def _new_target(self) -> IntervalTarget:
         settings, session = self._settings, self._session()
         ledger = Ledger(session.database, self._options.ledger_table)
+        drops = self._options.refused_rows == "drop"
         bulk = bulk_insert_of(session.database, settings)
         if bulk is None:
-            return IntervalTarget(settings, session, ledger)
+            return IntervalTarget(settings, session, ledger, drops_refused=drops)
         session.prepare = bulk.prepare
-        return BulkTarget(settings, session, ledger, bulk)
+        return BulkTarget(settings, session, ledger, bulk, drops_refused=drops)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_targets": {}}

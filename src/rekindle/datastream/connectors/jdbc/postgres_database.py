@@ -60,6 +60,9 @@ class PostgresDatabase(Database):
     def fault_of(self, error: Exception) -> Fault:
         return told.fault_of(error)
 
+    def refuses_row(self, error: Exception) -> bool:
+        return told.refuses_row(error)
+
     def is_missing_table(self, error: Exception) -> bool:
         return getattr(error, "sqlstate", None) == told.UNDEFINED_TABLE
 

@@ -13,6 +13,7 @@ _PASSING = frozenset({"40001", "40P01", "55P03"})
 #: The server ends, starts, or has no place now; and class 08: connections.
 _AWAY = frozenset({"57P01", "57P02", "57P03", "57P05", "53300", "25P03"})
 _LOGIN_CLASSES = ("28", "3D")
+_ROW_CLASSES = ("22", "23")
 
 #: What to do, by the error's code or the code's class.
 _ADVICE: Mapping[str, str] = {
@@ -42,6 +43,11 @@ def fault_of(error: Exception) -> Fault:
     if state in _PASSING:
         return Fault.PASSING
     return Fault.LOST if state in _AWAY or state.startswith("08") else Fault.REFUSED
+
+
+def refuses_row(error: Exception) -> bool:
+    """Say whether an error is about values (class 22) or a constraint (class 23)."""
+    return str(getattr(error, "sqlstate", None)).startswith(_ROW_CLASSES)
 
 
 def described(error: Exception) -> str:

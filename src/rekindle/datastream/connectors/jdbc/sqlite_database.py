@@ -73,6 +73,9 @@ class SqliteDatabase(Database):
     def fault_of(self, error: Exception) -> Fault:
         return Fault.PASSING if _code(error) in _BUSY else Fault.REFUSED
 
+    def refuses_row(self, error: Exception) -> bool:
+        return isinstance(error, sqlite3.IntegrityError | sqlite3.DataError | OverflowError)
+
     def is_missing_table(self, error: Exception) -> bool:
         return "no such table" in str(error)
 
