@@ -108,7 +108,7 @@ def test_a_job_is_started_saved_stopped_and_run_again(detached, spark, monkeypat
     stopped = rekindle("stop", job_id[:8], "--json").document["savepoint"]
     seconds_until_gone([driver], time.monotonic(), DEADLINE_S)
     assert rekindle("list", "--json").document == {"jobs": []}
-    assert "counting: running" in Path(detached.document["log"]).read_text()
+    assert "[counting] running" in Path(detached.document["log"]).read_text()
     changed = rekindle("state", "diff", savepoint, stopped, "--json").document["operators"]
     assert [each["name"] for each in changed] == ["count"]
 
@@ -145,7 +145,7 @@ def without_spark(*arguments: object) -> RunningProgram:
 def test_ctrl_c_cancels_the_job(tmp_path):
     settings = ("-D", f"execution.checkpointing.dir={tmp_path}", "-D", "rest.port=0", "-p", 1)
     with without_spark("run", *settings, PROGRAM, TOTAL, PER_SECOND) as program:
-        wait_until(lambda: any("counting: running" in line for line in program.errors), program.story(), DEADLINE_S)
+        wait_until(lambda: any("[counting] running" in line for line in program.errors), program.story(), DEADLINE_S)
         program.interrupt()
         assert program.wait() == 130, program.story()
         assert program.errors[-1] == "Interrupted: the program has ended, and its jobs are cancelled."

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rekindle.coordinator.driver_log import driver_log
 from rekindle.datastream.find_launcher import CollectingJob, load_engine
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ class NotingLauncher(_InFrontOfTheEngine):
 
     def launch(self, program: Program) -> CollectingJob:
         """Start a job."""
+        if (log := driver_log()) is not None:
+            log.jobs.append(program.job_name)
         job = StartedJob(program.job_name, load_engine().launch(program))
         self.jobs.append(job)
         if self._on_start is not None:

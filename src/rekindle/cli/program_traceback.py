@@ -6,6 +6,7 @@ import os
 from traceback import FrameSummary, TracebackException
 
 import rekindle
+from rekindle.coordinator.driver_log import driver_log
 from rekindle.errors import JobCancelledError, JobExecutionError, RekindleError
 
 _OWN_FOLDER = os.path.dirname(os.path.abspath(rekindle.__file__)) + os.sep
@@ -17,6 +18,10 @@ def failure_text(error: BaseException) -> str:
 
     Frames of ours before the program's are left out, and those after them if we refused something on purpose.
     """
+    if isinstance(error, JobExecutionError) and error.origin is not None:
+        log = driver_log()
+        if log is not None and log.has_shown(error.origin.traceback):
+            return f"{str(error).removeprefix(error.origin.traceback).strip()}\n{error.origin.summary.strip()}\n"
     if isinstance(error, JobExecutionError | JobCancelledError):
         return f"{str(error).rstrip()}\n"
     shown = TracebackException.from_exception(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -38,6 +39,22 @@ AllowOption = Annotated[
 ]
 
 
+class LogLevel(StrEnum):
+    """The levels of the driver's log."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(StrEnum):
+    """The forms of the driver's log."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 def run(
     program: ProgramArgument,
     arguments: ProgramArguments = None,
@@ -53,11 +70,18 @@ def run(
     log: Annotated[
         str | None, typer.Option("--log", metavar="FILE", help="The log of a detached driver; by default a new file.")
     ] = None,
+    log_level: Annotated[
+        LogLevel, typer.Option("--log-level", help="The least level that the driver logs.")
+    ] = LogLevel.WARNING,
+    log_format: Annotated[
+        LogFormat, typer.Option("--log-format", help="The form of the driver's log.")
+    ] = LogFormat.TEXT,
     module: ModuleOption = False,
     as_json: JsonOption = False,
     report_fd: Annotated[int | None, typer.Option("--report-fd", hidden=True)] = None,
 ) -> None:
     """Run a program and wait for its end, or start it --detached. Ctrl-C cancels its jobs."""
+    from rekindle.coordinator.driver_log import driver_logging
     from rekindle.datastream.main_program import MainProgram
 
     named = _named(master, parallelism, start_from, allow_non_restored_state)
@@ -65,9 +89,13 @@ def run(
     configuration = _configuration(config, settings, named)
     refuse_missing(wanted)
     if detached:
-        _start_detached(wanted, [*_as_options(config, settings, named), *(["-m"] if module else [])], log, as_json)
+        logging = ["--log-level", log_level, "--log-format", log_format]
+        options = [*_as_options(config, settings, named), *logging, *(["-m"] if module else [])]
+        _start_detached(wanted, options, log, as_json)
     else:
-        raise typer.Exit(_run_attached(wanted, configuration, report_fd, as_json))
+        with driver_logging(log_level, log_format):
+            code = _run_attached(wanted, configuration, report_fd, as_json)
+        raise typer.Exit(code)
 
 
 def _named(

@@ -8,6 +8,7 @@ from time import monotonic
 from typing import TextIO
 
 from rekindle.clock import Clock
+from rekindle.coordinator.driver_log import driver_log
 from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.coordinator.observer import JobObserver
 from rekindle.protocol import LogLine
@@ -70,7 +71,9 @@ class Progress(JobObserver):
         self._total_in += summary.records_in
         self._total_out += summary.records_out
         elapsed = monotonic() - self._since
-        if self._mode != "off" and elapsed >= (_LIVE_EVERY_S if self._mode == "live" else _PLAIN_EVERY_S):
+        # A job with nothing to do has epochs all the same, for its checkpoints: they are no news for a log.
+        is_news = self._mode == "live" or self._records_in or self._records_out
+        if self._mode != "off" and is_news and elapsed >= (_LIVE_EVERY_S if self._mode == "live" else _PLAIN_EVERY_S):
             self._show(summary, elapsed)
 
     def on_ended(self) -> None:
@@ -99,5 +102,11 @@ class Progress(JobObserver):
         return f" · watermark lag {lag_s:,.1f} s" if lag_s < _DAY_S else f" · watermark lag {lag_s / _DAY_S:,.0f} days"
 
     def _write(self, text: str) -> None:
+        log = driver_log() if self._mode == "plain" else None
+        if log is not None and self._stream is sys.stderr:
+            log.line(
+                logging.INFO, "rekindle.progress", text.removeprefix(f"{self._job_name}: ").rstrip(), self._job_name
+            )
+            return
         self._stream.write(text)
         self._stream.flush()

@@ -75,6 +75,16 @@ def test_progress_that_is_off_writes_nothing(seconds):
     assert run("off", Terminal(), seconds) == ""
 
 
+def test_an_idle_job_says_nothing(seconds):
+    stream = io.StringIO()
+    line = Progress("orders", "plain", ManualClock(0), stream)
+    line.on_started()
+    for epoch in range(1, 10):
+        seconds[0] += 6.0
+        line.on_epoch(EpochSummary(epoch, 1.0, 1 if epoch == 2 else 0, 0, None, False))
+    assert stream.getvalue().splitlines() == ["orders: running", "orders: epoch 2 · in 0/s (1) · out 0/s (0)"]
+
+
 def test_no_lag_before_the_first_and_after_the_last_watermark(seconds):
     stream = io.StringIO()
     line = Progress("orders", "plain", ManualClock(0), stream)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rekindle.coordinator.failure_messages import close_failed, output_closed, task_failed
+from rekindle.coordinator.failure_messages import close_failed, headline, output_closed, task_failed
 from rekindle.protocol import TaskFailed
 
 
@@ -16,6 +16,14 @@ def test_a_failed_close_starts_with_the_users_traceback():
     assert text.startswith("Traceback of the first\n")
     assert "'count'" in text
     assert "1 more" in text
+
+
+def test_a_failure_in_a_sentence_leads_with_the_error_and_its_record():
+    failed = TaskFailed("sums (1/2)", "sums", 0, "Traceback …\nValueError: three", "ValueError: three", "7")
+    assert headline(task_failed("count", failed)) == "ValueError: three (in operator 'sums', subtask 1, at record 7)."
+    lost = output_closed("count", "stdout", BrokenPipeError(32, "Broken pipe"))
+    assert headline(lost) == str(lost)
+    assert headline(close_failed("count", ["Traceback …\nValueError: x"])).startswith("Job 'count' failed at its end")
 
 
 def test_a_failed_task_says_how_to_replay_it_or_why_that_is_not_possible():

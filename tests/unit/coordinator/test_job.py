@@ -172,3 +172,18 @@ def test_a_slots_verdict_becomes_the_same_error(verdict, kind: type[RekindleErro
     assert type(error) is kind
     assert str(error).startswith(message)
     assert not getattr(error, "retryable", False)
+
+
+def test_a_failures_traceback_is_logged_once(tmp_path, caplog):
+    error = task_failed("orders", TaskFailed("t", "count", 0, "Traceback …\nValueError: x", "ValueError: x", "7"))
+
+    class Fails(Nowhere):
+        def start_slots(self, launches):
+            raise error
+
+    job = JobMaster(spec_of(checkpointing_in(tmp_path), RESTARTS), Fails(), Silent()).start()
+    assert job.result().exception(20) is error
+    told = [record.getMessage() for record in caplog.records if "restart in" in record.getMessage()]
+    assert len(told) == RESTARTS
+    assert all("ValueError: x (in operator 'count', subtask 1, at record 7)." in each for each in told)
+    assert sum("Traceback" in each for each in told) == 1

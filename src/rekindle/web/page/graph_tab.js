@@ -92,7 +92,7 @@ function node(task, place, live, base, { isChosen, isSlow, isTight }) {
 const row = (name, value, kind) => h("span.row", {}, h("span", {}, name), h("b", { class: kind }, value));
 
 function legend(live) {
-  if (isOver(live)) return h("p.legend", {}, "Records in all, in the last attempt.");
+  if (isOver(live)) return h("p.legend", {}, live.restarts ? "Records of the last attempt." : "Records in all.");
   return h("p.legend", {},
     h("span", {}, h("i.busy"), "busy"),
     h("span", {}, h("i.waits"), "back-pressured: waits for the tasks after it"),

@@ -19,7 +19,8 @@ function failure(job, base, chosen) {
   const where = last.operator ? ` in ${last.operator}` : "";
   const then = { FAILED: "", FAILING: "", RESTARTING: " and restarts" }[live.state] ?? " and restarted";
   const headline = `The job failed${where}${then}`;
-  return notice(isNow ? "bad" : "warn", headline, last.summary, h("a", { href: `${base}/exceptions` }, "See the exception"));
+  const what = last.record == null ? last.summary : `${last.summary} — at record ${last.record}`;
+  return notice(isNow ? "bad" : "warn", headline, what, h("a", { href: `${base}/exceptions` }, "See the exception"));
 }
 
 /** The line of a traceback that names the exception. */
@@ -37,6 +38,8 @@ function failedCheckpoint(job, base, chosen) {
   const latest = job.checkpoints?.latest;
   const failed = latest?.failed;
   if (!failed || chosen === "checkpoints" || failed.id < (latest.completed?.id ?? 0)) return null;
+  // The failure of the job, which is said above, has aborted it.
+  if (job.live["last-failure"] && failed.failure_message?.startsWith("FailoverRegion is restarting.")) return null;
   const at = failed.failure_timestamp;
   const when = isOver(job.live) ? `at ${f.time(at, job.now)}` : f.ago(job.now - at);
   const headline = `${failed.is_savepoint ? "Savepoint" : "Checkpoint"} ${failed.id} failed ${when}`;
