@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.common.time import Duration, Time, as_millis
+from rekindle.errors import ConfigurationError
 
 __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]
 
@@ -29,6 +30,10 @@ class RestartStrategyConfiguration(ABC):
 
     def __hash__(self) -> int:
         return hash(self.get_description())
+
+
+def _is_from(least: int, number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number >= least
 
 
 def _span(amount: Amount) -> timedelta:
@@ -63,6 +68,10 @@ class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
     restart_attempts: int
     delay_between_attempts_interval: timedelta
 
+    def __post_init__(self) -> None:
+        if not _is_from(0, self.restart_attempts):
+            raise ConfigurationError(f"A fixed delay restart takes 0 restarts or more, not {self.restart_attempts!r}.")
+
     def get_restart_attempts(self) -> int:
         """The number of restarts before the job fails."""
         return self.restart_attempts
@@ -84,6 +93,12 @@ class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
     max_failure_rate: int
     failure_interval: timedelta
     delay_between_attempts_interval: timedelta
+
+    def __post_init__(self) -> None:
+        if not _is_from(1, self.max_failure_rate):
+            raise ConfigurationError(
+                f"A failure rate restart takes 1 failure or more per interval, not {self.max_failure_rate!r}."
+            )
 
     def get_max_failure_rate(self) -> int:
         """The most failures within the interval after which the job still restarts."""

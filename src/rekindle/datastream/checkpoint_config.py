@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from enum import Enum
 from typing import Any
 
 from rekindle import config
@@ -58,7 +59,9 @@ class CheckpointConfig(RefusesJavaNames):
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
         """Set exactly once or at least once. Here both give exactly once, see `CheckpointingMode`."""
-        self._configuration.set(config.CHECKPOINT_MODE, checkpointing_mode.name)
+        self._configuration.set(
+            config.CHECKPOINT_MODE, _name("checkpointing mode", CheckpointingMode, checkpointing_mode)
+        )
         return self
 
     get_checkpointing_consistency_mode = get_checkpointing_mode
@@ -122,11 +125,14 @@ class CheckpointConfig(RefusesJavaNames):
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
         """Set whether checkpoints are kept when the job is cancelled."""
-        self._configuration.set(config.CHECKPOINT_RETENTION, retention_mode.name)
+        self._configuration.set(
+            config.CHECKPOINT_RETENTION, _name("retention", ExternalizedCheckpointRetention, retention_mode)
+        )
         return self
 
-    #: Flink's earlier name.
+    #: Flink's earlier names.
     enable_externalized_checkpoints = set_externalized_checkpoint_retention
+    set_externalized_checkpoint_cleanup = set_externalized_checkpoint_retention
 
     def is_externalized_checkpoints_enabled(self) -> bool:
         """Return whether checkpoints may be kept after the end of the job."""
@@ -136,6 +142,9 @@ class CheckpointConfig(RefusesJavaNames):
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
         """Return whether checkpoints are kept when the job is cancelled."""
         return ExternalizedCheckpointRetention[self._configuration.get(config.CHECKPOINT_RETENTION)]
+
+    #: Flink's earlier name.
+    get_externalized_checkpoint_cleanup = get_externalized_checkpoint_retention
 
     def set_checkpoint_storage(self, storage: CheckpointStorage) -> CheckpointConfig:
         """Set where checkpoints are stored."""
@@ -172,6 +181,8 @@ class CheckpointConfig(RefusesJavaNames):
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
         """Set how long an epoch processes its records before an unaligned checkpoint takes the waiting ones."""
+        if not isinstance(alignment_timeout, Duration):
+            raise ConfigurationError(f"set_aligned_checkpoint_timeout() takes a Duration, not {alignment_timeout!r}.")
         self._configuration.set(config.ALIGNED_TIMEOUT, alignment_timeout.to_timedelta())
         return self
 
@@ -196,3 +207,9 @@ class CheckpointConfig(RefusesJavaNames):
         if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
             raise ConfigurationError(f"The {name} must be {minimum} ms or more, not {value!r}.")
         self._configuration.set(option, timedelta(milliseconds=value))
+
+
+def _name(what: str, kind: type[Enum], value: object) -> str:
+    if isinstance(value, kind):
+        return value.name
+    raise ConfigurationError(f"The {what} is {' or '.join(map(str, kind))}, not {value!r}.")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from rekindle.common import Configuration, Duration, ExecutionConfig, RestartStrategies, Time
+from rekindle.errors import ConfigurationError
 
 
 def test_execution_config_is_a_view_of_its_configuration() -> None:
@@ -122,3 +124,20 @@ def test_strategies_from_a_configuration() -> None:
         restart_strategy__fixed_delay__delay="30 s",
     ) == RestartStrategies.fixed_delay_restart(5, 30_000)
     assert of(restart_strategy__type="failure-rate") == RestartStrategies.failure_rate_restart(1, 60_000, 1_000)
+
+
+@pytest.mark.parametrize("attempts", ["3", -1, 2.0, True, None])
+def test_restarts_are_a_number_of_them(attempts: Any) -> None:
+    with pytest.raises(
+        ConfigurationError, match=rf"^A fixed delay restart takes 0 restarts or more, not {attempts!r}\.$"
+    ):
+        RestartStrategies.fixed_delay_restart(attempts, 1_000)
+    assert RestartStrategies.fixed_delay_restart(0, 1_000).get_restart_attempts() == 0
+
+
+@pytest.mark.parametrize("failures", ["3", -1, 0, True])
+def test_a_failure_rate_is_one_failure_or_more(failures: Any) -> None:
+    with pytest.raises(
+        ConfigurationError, match=rf"^A failure rate restart takes 1 failure or more.*, not {failures!r}\.$"
+    ):
+        RestartStrategies.failure_rate_restart(failures, 60_000, 100)
