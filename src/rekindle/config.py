@@ -464,6 +464,12 @@ JAVA_HOME = _option(
 )
 
 # Rekindle's own
+LOCAL_TIME_ZONE = _option(
+    "table.local-time-zone",
+    optional(parse_string),
+    None,
+    "The time zone of a table's timestamps with a local time zone; unset: that of the Spark session.",
+)
 OUT_OF_RANGE = _option(
     "rekindle.types.out-of-range",
     one_of("refuse", "wrap"),

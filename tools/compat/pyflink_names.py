@@ -1,6 +1,7 @@
-"""Compares PyFlink's public names with Rekindle's: writes docs/guide/pyflink-names.md and the list that a test holds.
+"""Compares PyFlink's public names with Rekindle's: writes docs/guide/pyflink-names.md and the lists behind it.
 
-The names come from an installed PyFlink, the one in whose environment `make compat` records programs.
+The names come from an installed PyFlink, the one in whose environment `make compat` records programs; the list that
+ships with Rekindle, of all that 1.20 and 2.3 let one import, from the wheels of both.
 """
 
 from __future__ import annotations
@@ -11,7 +12,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.compat.pyflink.environment import PYFLINK_VERSION, PyFlinkMissingError, pyflink_python
+from tools.compat.pyflink.environment import (
+    PYFLINK_1_VERSION,
+    PYFLINK_VERSION,
+    PyFlinkMissingError,
+    pyflink_python,
+    wheel_of,
+)
+from tools.compat.pyflink.listed_names import write_listed
 from tools.compat.pyflink.names_page import page_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +35,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     try:
         python = pyflink_python()
+        write_listed({"1.20": wheel_of(PYFLINK_1_VERSION), "2.3": wheel_of(PYFLINK_VERSION)})
     except PyFlinkMissingError as error:
         print(f"compat: {error}", file=sys.stderr)
         return 1

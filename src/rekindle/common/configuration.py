@@ -13,7 +13,7 @@ from rekindle.common.flink_keys import closest_first_word, closest_keys, is_flin
 from rekindle.common.java_names import RefusesJavaNames
 from rekindle.config import OPTIONS, PREFIX_OPTIONS, ConfigOption
 from rekindle.config_parsers import in_millis, parse_bool, parse_float, parse_int, parse_list, parse_string
-from rekindle.errors import ConfigurationError
+from rekindle.errors import ConfigurationError, JavaOnlyError
 
 __all__ = ["Configuration"]
 
@@ -49,8 +49,18 @@ class Configuration(RefusesJavaNames):
     {'acme.region': 'eu'}
     """
 
-    def __init__(self, other: Configuration | None = None) -> None:
-        self._values: dict[str, Any] = {} if other is None else dict(other._values)
+    _values: dict[str, Any]
+
+    def __init__(self, other: Configuration | None = None, j_configuration: Any = None) -> None:
+        if j_configuration is not None:
+            if not isinstance(j_configuration, Configuration):
+                raise JavaOnlyError(
+                    "Configuration(j_configuration=...)", "give it the one of get_j_env_configuration()"
+                )
+            # PyFlink's is a view: what is set here is set in the environment.
+            self._values = j_configuration._values
+        else:
+            self._values = {} if other is None else dict(other._values)
 
     @classmethod
     def from_dict(cls, map: Mapping[str, Any]) -> Configuration:

@@ -120,6 +120,7 @@ from rekindle.datastream.state_backend import (
     StateBackend,
 )
 from rekindle.datastream.stream_execution_environment import StreamExecutionEnvironment
+from rekindle.datastream.time_characteristic import TimeCharacteristic
 from rekindle.datastream.time_domain import TimeDomain
 from rekindle.datastream.timerservice import TimerService
 from rekindle.datastream.window import (
@@ -262,6 +263,7 @@ __all__ = [
     "TimeEvictor",
     "DeltaEvictor",
     # time
+    "TimeCharacteristic",
     "TimeDomain",
     "TimerService",
     # checkpoints and state backends

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from datetime import timedelta
 from typing import Self
@@ -9,7 +10,7 @@ from typing import Self
 from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.common.execution_config import ExecutionConfig
-from rekindle.common.java_names import RefusesJavaNames
+from rekindle.common.java_names import JavaEnvironment, RefusesJavaNames
 from rekindle.common.restart_strategy import RestartStrategyConfiguration
 from rekindle.datastream.cached_files import CachedFile, cached_file
 from rekindle.datastream.checkpoint_config import CheckpointConfig
@@ -18,8 +19,11 @@ from rekindle.datastream.execution_mode import RuntimeExecutionMode
 from rekindle.datastream.python_dependencies import PythonArchive, PythonRequirements
 from rekindle.datastream.slot_sharing_group import SlotSharingGroup
 from rekindle.datastream.state_backend import StateBackend
+from rekindle.datastream.time_characteristic import TimeCharacteristic
 from rekindle.datastream.validation import check_max_parallelism, check_name, check_parallelism, warn_no_effect
 from rekindle.errors import GraphError
+
+_LOG = logging.getLogger("rekindle")
 
 
 class EnvironmentSettings(RefusesJavaNames):
@@ -38,6 +42,7 @@ class EnvironmentSettings(RefusesJavaNames):
         self._restart_strategy: RestartStrategyConfiguration | None = None
         self._state_backend: StateBackend | None = None
         self._changelog: bool | None = None
+        self._time_characteristic = TimeCharacteristic.EventTime
         self._cached_files: dict[str, CachedFile] = {}
 
     def get_config(self) -> ExecutionConfig:
@@ -47,6 +52,10 @@ class EnvironmentSettings(RefusesJavaNames):
     def get_configuration(self) -> Configuration:
         """Return all settings that have a key."""
         return self._configuration
+
+    @property
+    def _j_stream_execution_environment(self) -> JavaEnvironment:
+        return JavaEnvironment(self._configuration)
 
     def configure(self, configuration: Configuration) -> None:
         """Apply these settings. Settings that are not among them keep their values.
@@ -101,6 +110,33 @@ class EnvironmentSettings(RefusesJavaNames):
             raise GraphError(f"set_runtime_mode() takes a RuntimeExecutionMode, not {execution_mode!r}.")
         self._configuration.set(config.RUNTIME_MODE, execution_mode.name)
         return self
+
+    def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> Self:
+        """Flink 1's switch. Event time is always on; processing time turns periodic watermarks off.
+
+        >>> env = EnvironmentSettings().set_stream_time_characteristic(TimeCharacteristic.EventTime)
+        >>> env.get_stream_time_characteristic().name
+        'EventTime'
+        """
+        if not isinstance(characteristic, TimeCharacteristic):
+            raise GraphError(f"set_stream_time_characteristic() takes a TimeCharacteristic, not {characteristic!r}.")
+        if characteristic is TimeCharacteristic.IngestionTime:
+            raise GraphError(
+                "set_stream_time_characteristic(): ingestion time is gone since Flink 2.0: give each source a "
+                "WatermarkStrategy with a TimestampAssigner that returns the clock's time."
+            )
+        _LOG.warning(
+            "set_stream_time_characteristic() is gone since Flink 2.0: event time is always on, and each window says "
+            "which time it goes by."
+        )
+        if characteristic is TimeCharacteristic.ProcessingTime:
+            self._execution_config.set_auto_watermark_interval(0)
+        self._time_characteristic = characteristic
+        return self
+
+    def get_stream_time_characteristic(self) -> TimeCharacteristic:
+        """Return what `set_stream_time_characteristic` was called with; event time is the default."""
+        return self._time_characteristic
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
         """Set the shortest time, in ms, between the starts of two epochs. -1 means an epoch's target duration."""

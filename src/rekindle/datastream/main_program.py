@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rekindle import pyflink_names
+from rekindle.pyflink_names.missing_names import drop_answering_frames
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,14 @@ class MainProgram:
     def run(self) -> None:
         """Run the program. All that it raises goes through: its own errors, `SystemExit`, `KeyboardInterrupt`."""
         with self._as_main(), pyflink_names.installed():
-            if self.is_module:
-                runpy.run_module(self.name, run_name="__main__", alter_sys=True)
-            else:
-                runpy.run_path(self.name, run_name="__main__")
+            try:
+                if self.is_module:
+                    runpy.run_module(self.name, run_name="__main__", alter_sys=True)
+                else:
+                    runpy.run_path(self.name, run_name="__main__")
+            except (AttributeError, ImportError) as error:
+                drop_answering_frames(error)
+                raise
 
     @contextmanager
     def _as_main(self) -> Iterator[None]:

@@ -146,6 +146,10 @@ class MapState(State, Generic[K, V]):
     def is_empty(self) -> bool:
         """Return whether the map has no entries."""
 
+    def get_internal_state(self) -> MapState[K, V]:
+        """Return the state itself: in PyFlink it is the implementation below, with the same methods."""
+        return self
+
     def __getitem__(self, key: K) -> V | None:
         return self.get(key)
 

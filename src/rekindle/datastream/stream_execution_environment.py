@@ -133,6 +133,18 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             )
         )
 
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
+        """Create a stream of the lines of a file or of the files in a folder: Flink 1's name, gone since 2.0.
+
+        >>> StreamExecutionEnvironment.get_execution_environment().read_text_file("README.md").get_type()
+        String
+        """
+        from rekindle.datastream.connectors.file_system import FileSource, StreamFormat
+
+        _LOG.warning("read_text_file() is gone since Flink 2.0: use from_source() with a FileSource.")
+        lines = FileSource.for_record_stream_format(StreamFormat.text_line_format(charset_name), file_path).build()
+        return self.from_source(lines, WatermarkStrategy.no_watermarks(), f"read_text_file({file_path})")
+
     def from_source(
         self, source: Source[Any], watermark_strategy: WatermarkStrategy, source_name: str, type_info: Any = None
     ) -> DataStream:

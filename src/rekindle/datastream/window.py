@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rekindle.common.time import Time
+from rekindle.datastream.functions.type_variables import IN, KEY, OUT, W2, T, W
 from rekindle.datastream.windowing.assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
@@ -43,6 +45,10 @@ from rekindle.datastream.windowing.windows import (
 )
 
 __all__ = [
+    "IN",
+    "KEY",
+    "OUT",
+    "W2",
     "ContinuousEventTimeTrigger",
     "ContinuousProcessingTimeTrigger",
     "CountEvictor",
@@ -71,6 +77,8 @@ __all__ = [
     "SessionWindowTimeGapExtractor",
     "SlidingEventTimeWindows",
     "SlidingProcessingTimeWindows",
+    "T",
+    "Time",
     "TimeEvictor",
     "TimeWindow",
     "TimeWindowSerializer",
@@ -79,6 +87,7 @@ __all__ = [
     "TriggerResult",
     "TumblingEventTimeWindows",
     "TumblingProcessingTimeWindows",
+    "W",
     "Window",
     "WindowAssigner",
 ]

@@ -11,6 +11,8 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 
+from rekindle.pyflink_names.missing_names import answer_for, missing_module
+
 _NAME, _TARGET = "pyflink", "rekindle"
 #: Modules of PyFlink that have another place here.
 _ELSEWHERE = {
@@ -36,11 +38,7 @@ class PyFlinkNames(MetaPathFinder, Loader):
             return ModuleSpec(fullname, self, is_package=True)
         place = _place(fullname)
         if place is None:
-            raise ModuleNotFoundError(
-                f"Rekindle has nothing for PyFlink's module '{fullname}': docs/guide/pyflink-names.md lists what "
-                "is there.",
-                name=fullname,
-            )
+            raise ModuleNotFoundError(missing_module(fullname), name=fullname)
         return ModuleSpec(fullname, self, loader_state=place)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
@@ -48,6 +46,7 @@ class PyFlinkNames(MetaPathFinder, Loader):
         if spec.name == _NAME:
             return None
         module = import_module(spec.loader_state)
+        answer_for(module, spec.name)
         # The import system writes the alias's spec over the module's own, which `exec_module` puts back.
         spec.loader_state = module.__spec__
         return module
@@ -57,6 +56,7 @@ class PyFlinkNames(MetaPathFinder, Loader):
         assert module.__spec__ is not None, "the import system has set it"
         if module.__spec__.name == _NAME:
             module.__dict__["__version__"] = import_module("rekindle.pyflink_names.pyflink_version").__version__
+            module.__dict__["__file__"] = import_module(_TARGET).__file__
             return
         module.__spec__ = module.__spec__.loader_state
 

@@ -15,8 +15,11 @@ def get_gateway() -> NoReturn:
     raise JavaOnlyError("pyflink.java_gateway.get_gateway()")
 
 
-def get_j_env_configuration(j_env: Any) -> NoReturn:
-    """Refused: the Java configuration of an environment."""
+def get_j_env_configuration(j_env: Any) -> Any:
+    """Return the configuration of an environment, from its `_j_stream_execution_environment`."""
+    configuration = getattr(j_env, "configuration", None)
+    if configuration is not None:
+        return configuration
     raise JavaOnlyError("get_j_env_configuration()", "read and write StreamExecutionEnvironment.get_configuration()")
 
 

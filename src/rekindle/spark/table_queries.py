@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
+from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.common.data_types import DataType, DataTypes, RowField, RowType, data_type_of
 from rekindle.datastream.transformations import Program
@@ -89,6 +90,9 @@ class TableQueries:
             if not context.getConf().contains(_SHUFFLE_PARTITIONS):
                 # Spark's default of 200 becomes 200 tasks of Python when a stream reads the result.
                 self._session.conf.set(_SHUFFLE_PARTITIONS, context.defaultParallelism)
+            zone = self._configuration.get(config.LOCAL_TIME_ZONE)
+            if zone is not None:
+                self._session.conf.set("spark.sql.session.timeZone", zone)
         return self._session
 
     def _analysed(self, query: Query, frame_of: Callable[[View], DataFrame]) -> DataFrame:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rekindle.common.data_types import RowType
+from rekindle.common.java_names import refuse_java_name
 from rekindle.errors import GraphError
 from rekindle.table.expression import Expression, as_expression, quoted
 from rekindle.table.expressions import col
@@ -58,7 +59,7 @@ class Table:
                 f"Table.{name}() is not here: there are no {_BEYOND[name]}. Use to_data_stream() and the windows and "
                 "aggregations of DataStreams, or Spark's SQL in sql_query()."
             )
-        raise AttributeError(f"'Table' has no attribute {name!r}")
+        refuse_java_name(self, name)
 
     # -- columns ------------------------------------------------------------------------------------------------------
 
@@ -277,7 +278,7 @@ class GroupedTable:
         return getattr(self._table, name) if name in _BEYOND else self._missing(name)
 
     def _missing(self, name: str) -> Any:
-        raise AttributeError(f"'GroupedTable' has no attribute {name!r}")
+        refuse_java_name(self, name)
 
 
 def _columns(fields: tuple[Expression, ...], unnamed: str) -> str:

@@ -58,7 +58,7 @@ def test_the_version_is_that_of_the_compared_pyflink() -> None:
 
 @pytest.mark.parametrize("name", ["pyflink.ml", "pyflink.datastream.connectors.pulsar", "pyflink.spark"])
 def test_a_module_that_is_not_here_is_named(name: str) -> None:
-    with pytest.raises(ModuleNotFoundError, match=f"Rekindle has nothing for PyFlink's module '{name}'"):
+    with pytest.raises(ModuleNotFoundError, match=f"Rekindle.*{name}|{name}.*Rekindle"):
         importlib.import_module(name)
 
 
@@ -73,7 +73,7 @@ def test_java_only_calls_are_refused_by_name() -> None:
         (get_gateway, "get_gateway"),
         (lambda: get_j_env_configuration(None), "get_j_env_configuration"),
         (lambda: to_jarray(None, []), "to_jarray"),
-        (lambda: env._j_stream_execution_environment, "StreamExecutionEnvironment._j_stream_execution_environment"),
+        (lambda: env._j_stream_execution_environment.x, "StreamExecutionEnvironment._j_stream_execution_environment"),
         (lambda: env.from_collection([1])._j_data_stream, "DataStream._j_data_stream"),
         (lambda: Configuration()._j_configuration, "Configuration._j_configuration"),
         (lambda: Types.INT().get_java_type_info(), "BasicTypeInfo.get_java_type_info"),

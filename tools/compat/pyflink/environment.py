@@ -10,6 +10,8 @@ from pathlib import Path
 
 #: The version with which Rekindle is compared; it stands here only.
 PYFLINK_VERSION = "2.3.0"
+#: The last release before 2.0, whose names programs still use.
+PYFLINK_1_VERSION = "1.20.1"
 _ROOT = Path(__file__).resolve().parents[3]
 #: The wheel and the environment are kept here, so that they are fetched once.
 CACHE = _ROOT / ".cache" / "pyflink" / PYFLINK_VERSION
@@ -24,10 +26,7 @@ def example_programs() -> Path:
     """The folder `pyflink/examples` of the wheel, which is fetched without its dependencies if it is not there."""
     examples = CACHE / "wheel" / "pyflink" / "examples"
     if not examples.is_dir():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        _pip("download", "--no-deps", *_WHEEL_PLATFORM, f"apache-flink=={PYFLINK_VERSION}", "-d", str(CACHE))
-        wheel = next(CACHE.glob("apache_flink-*.whl"))
-        with zipfile.ZipFile(wheel) as archive:
+        with zipfile.ZipFile(wheel_of(PYFLINK_VERSION)) as archive:
             archive.extractall(CACHE / "wheel", [name for name in archive.namelist() if "pyflink/examples/" in name])
     return examples
 
@@ -43,6 +42,15 @@ def pyflink_python() -> Path:
         _pip("--python", str(python), "install", f"apache-flink=={PYFLINK_VERSION}")
         (CACHE / "env" / "ready").touch()
     return python
+
+
+def wheel_of(version: str) -> Path:
+    """The wheel of a release, fetched without its dependencies if it is not there."""
+    folder = CACHE.parent / version
+    if not list(folder.glob("apache_flink-*.whl")):
+        folder.mkdir(parents=True, exist_ok=True)
+        _pip("download", "--no-deps", *_WHEEL_PLATFORM, f"apache-flink=={version}", "-d", str(folder))
+    return next(folder.glob("apache_flink-*.whl"))
 
 
 def _pip(*arguments: str) -> None:

@@ -54,7 +54,7 @@ def _same(value: Any) -> Any:
 
 
 def row_values(obj: Any, names: list[str]) -> tuple[int, Sequence[Any]]:
-    """Kind and values, in the order of `names`, of a Row, or of a dict, tuple or list in place of a row."""
+    """Kind and values, in the order of `names`, of a Row or of a dict, tuple, list or object in its place."""
     if isinstance(obj, Row):
         try:
             # _value_: an Enum's `value` is a property in Python, and this runs once per record.
@@ -65,7 +65,11 @@ def row_values(obj: Any, names: list[str]) -> tuple[int, Sequence[Any]]:
         return 0, [obj.get(name) for name in names]
     if isinstance(obj, list | tuple):
         return 0, obj
-    raise TypeMismatchError("it is neither a Row nor a dict, tuple or list that could stand for one")
+    if any(hasattr(obj, name) for name in names):
+        return 0, [getattr(obj, name, None) for name in names]
+    raise TypeMismatchError(
+        "it is neither a Row nor a dict, tuple, list or object with such fields that could stand for one"
+    )
 
 
 def row_reader(names: list[str]) -> Callable[[Any], tuple[int, Sequence[Any]]]:

@@ -73,6 +73,7 @@ from rekindle.datastream.functions.source import (
     SourceFunction,
 )
 from rekindle.datastream.functions.two_phase import TwoPhaseCommitSinkFunction
+from rekindle.datastream.functions.type_variables import IN, IN1, IN2, KEY, OUT, W2, W
 from rekindle.datastream.functions.window_function import (
     AllWindowFunction,
     ProcessAllWindowFunction,
@@ -81,6 +82,13 @@ from rekindle.datastream.functions.window_function import (
 )
 
 __all__ = [
+    "IN",
+    "IN1",
+    "IN2",
+    "KEY",
+    "OUT",
+    "W",
+    "W2",
     "AsyncFunction",
     "AsyncFunctionDescriptor",
     "AsyncRetryPredicate",
