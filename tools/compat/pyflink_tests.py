@@ -119,7 +119,7 @@ def _run_case(file: str, test: unittest.TestCase, part: str) -> Iterator[Outcome
     if part not in case:
         return
     reason = why_not_portable(case)
-    if reason is not None:
+    if reason is not None and not _is_skipped_by_pyflink(test):
         outcome = Outcome(case, "not portable", reason)
     else:
         outcome = _outcome(case, test)
@@ -128,6 +128,11 @@ def _run_case(file: str, test: unittest.TestCase, part: str) -> Iterator[Outcome
                 outcome = _outcome(case, test)
     print(f"{_MARKS[outcome.kind]} {case}" + (f": {outcome.reason}" if outcome.reason else ""), flush=True)
     yield outcome
+
+
+def _is_skipped_by_pyflink(test: unittest.TestCase) -> bool:
+    method = getattr(test, test._testMethodName)
+    return any(getattr(each, "__unittest_skip__", False) for each in (type(test), method))
 
 
 def _outcome(case: str, test: unittest.TestCase) -> Outcome:
@@ -159,9 +164,12 @@ def report(outcomes: Sequence[Outcome]) -> int:
     counts = Counter(outcome.kind for outcome in outcomes)
     portable = counts["passed"] + counts["failed"]
     print(
-        f"\n{counts['passed']} of {portable} portable cases of PyFlink's tests pass; {counts['not portable']} are "
-        f"not portable, {counts['skipped']} are skipped by PyFlink itself."
+        f"\n{counts['passed']} of {portable} portable cases of PyFlink's tests pass; PyFlink skips {counts['skipped']} "
+        f"itself, {counts['not portable']} are not portable:"
     )
+    not_portable = Counter(outcome.reason for outcome in outcomes if outcome.kind == "not portable")
+    for reason, cases in not_portable.most_common():
+        print(f"  {cases:2} {reason}")
     for outcome in outcomes:
         if outcome.kind == "failed":
             print(f"  {outcome.case}: {outcome.reason}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import Any
 
@@ -17,6 +18,7 @@ from rekindle.datastream.validation import warn_no_effect
 from rekindle.errors import GraphError
 from rekindle.places import is_url, parse_place
 
+_HOST = re.compile(r"file://[^/]*")
 #: Flink's default.
 _TRANSFER_THREADS = 4
 
@@ -74,6 +76,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._db_storage_paths: list[str] | None = None
         self._predefined_options = PredefinedOptions.DEFAULT
         self._transfer_threads = _TRANSFER_THREADS
+        self._options_factory: str | None = None
 
     def name(self) -> str:
         """Return `rocksdb`."""
@@ -123,15 +126,13 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return self._predefined_options
 
     def set_options(self, options_factory_class_name: str) -> None:
-        """Refuse a Java options factory: it cannot be loaded."""
-        raise GraphError(
-            f"The options factory '{options_factory_class_name}' is a Java class, which cannot be loaded: leave out "
-            "set_options(), and set taskmanager.memory.managed.size."
-        )
+        """Keep the name of a Java options factory. It has no effect here: memory alone decides RocksDB's settings."""
+        self._options_factory = options_factory_class_name
+        warn_no_effect("set_options()", "taskmanager.memory.managed.size decides RocksDB's settings")
 
     def get_options(self) -> str | None:
-        """Return None: there is no Java options factory."""
-        return None
+        """Return the name of the Java options factory, or None."""
+        return self._options_factory
 
     def _shown_threads(self) -> int:
         return -1 if self._transfer_threads == _TRANSFER_THREADS else self._transfer_threads
@@ -149,9 +150,9 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
 
 def _local(path: str) -> str:
-    """The directory of a `file:` address, as Flink reads it; another path as it is."""
+    """The directory of a `file:` address, as Flink reads it, which leaves out a host; another path as it is."""
     try:
-        place = parse_place(path) if is_url(path) else None
+        place = parse_place(_HOST.sub("file://", path)) if is_url(path) else None
     except ValueError as error:
         raise GraphError(f"{error}.") from None
     return place.path.rstrip("/") if place is not None and place.is_local else path

@@ -228,8 +228,10 @@ def test_special_methods_are_pyflinks() -> None:
     )
     assert FileSystemCheckpointStorage("file:///c/").get_checkpoint_path() == "file:///c"
     backend = EmbeddedRocksDBStateBackend()
-    backend.set_db_storage_paths("file:///var/db/", "/data")
-    assert backend.get_db_storage_paths() == ["/var/db", "/data"]
+    backend.set_db_storage_paths("file:///var/db/", "/data", "file://var/db", "file:/c")  # Flink leaves out a host
+    assert backend.get_db_storage_paths() == ["/var/db", "/data", "/db", "/c"]
+    backend.set_options("org.example.MyOptions")  # has no effect, with a warning
+    assert backend.get_options() == "org.example.MyOptions"
     for type_info, text in (
         (Types.ROW_NAMED(["a"], [Types.STRING()]), "RowTypeInfo(a: String)"),
         (Types.ROW([Types.INT()]), "RowTypeInfo(Integer)"),

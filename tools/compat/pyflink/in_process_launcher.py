@@ -64,6 +64,7 @@ class InProcessLauncher:
     plan_json = staticmethod(launcher.plan_json)
     explain = staticmethod(launcher.explain)
     dataframe_type = staticmethod(launcher.dataframe_type)
+    query_engine = staticmethod(launcher.query_engine)
 
 
 def install() -> None:

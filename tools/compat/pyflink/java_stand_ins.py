@@ -321,6 +321,9 @@ class JavaName:
             return JavaOption(OPTION_KEYS[name])
         return CLASSES.get(name) or JavaName(name)
 
+    def __str__(self) -> str:
+        return self._name
+
     def __call__(self, *arguments: Any) -> Any:
         raise NotPortableError(f"there is no Java class {self._name}")
 

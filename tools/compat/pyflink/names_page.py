@@ -66,7 +66,7 @@ _DIFFERS: dict[str, str] = {
     "format is a Java class",
     "pyflink.datastream.state_backend.CustomStateBackend": "refused: it is a Java class",
     "pyflink.datastream.checkpoint_storage.CustomCheckpointStorage": "refused: it is a Java class",
-    "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.set_options": "refused: it names a Java class",
+    "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.set_options": "has no effect, with a warning",
     "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.set_predefined_options": "has no effect, with a "
     "warning",
     "pyflink.datastream.data_stream.KeyedStream.print": "the identifier is printed, which PyFlink leaves out",

@@ -15,9 +15,10 @@ from rekindle.common import Configuration, typeinfo
 from rekindle.common.serialization import DeserializationSchema, SerializationSchema
 from rekindle.common.watermark_strategy import WatermarkStrategy
 from rekindle.datastream import StreamExecutionEnvironment, state_backend
+from rekindle.datastream.connectors.number_seq import NumberSequenceSource
 from rekindle.datastream.data_stream import DataStream
 from rekindle.datastream.streams.sinks import DataStreamSink, SinkableStream
-from tools.compat.pyflink import test_cases
+from tools.compat.pyflink import java_fields, test_cases
 from tools.compat.pyflink.java_avro import JavaAvroSchema
 from tools.compat.pyflink.java_stand_ins import (
     Gateway,
@@ -49,7 +50,13 @@ def install() -> None:
     """Install PyFlink's names and the stand-ins."""
     pyflink_names.install()
     _place("pyflink.java_gateway", get_gateway=Gateway)
-    _place("pyflink.util.java_utils", get_j_env_configuration=lambda env: env.getConfiguration())
+    _place(
+        "pyflink.util.java_utils",
+        get_j_env_configuration=lambda env: env.getConfiguration(),
+        is_instance_of=java_fields.is_instance_of,
+        get_field_value=java_fields.get_field_value,
+        load_java_class=java_fields.JavaClass,
+    )
     _place("pyflink.util.api_stability_decorators")
     _place("pyflink.pyflink_gateway_server", on_windows=lambda: False)
     _place("pyflink.find_flink_home")
@@ -101,6 +108,8 @@ def _add_java_sides() -> None:
     SerializationSchema._j_serialization_schema = property(JavaSchema)  # type: ignore[attr-defined]
     DeserializationSchema._j_deserialization_schema = property(JavaSchema)  # type: ignore[attr-defined]
     typeinfo.TypeInformation.get_java_type_info = lambda self: self  # type: ignore[attr-defined]
+    WatermarkStrategy._j_watermark_strategy = property(java_fields.JavaStrategyView)  # type: ignore[attr-defined]
+    NumberSequenceSource.get_java_function = java_fields.sequence_view  # type: ignore[attr-defined]
     java_gateway.java_import = lambda jvm, name: None
     add_sink = SinkableStream.add_sink
 
