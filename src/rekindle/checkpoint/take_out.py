@@ -77,7 +77,7 @@ def _operator(manifest: Manifest, name: str, path: str) -> OperatorState:
 
 def _make_folder(path: str) -> None:
     try:
-        os.makedirs(path)
+        os.makedirs(path, mode=0o700)  # it holds the user's data
     except FileExistsError:
         raise CheckpointError(f"There is a folder or file {path}: name a new folder for the committables.") from None
     except OSError as error:

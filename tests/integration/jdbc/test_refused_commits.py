@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,7 @@ def test_a_checkpoint_whose_refused_rows_are_taken_out_is_restored(table: Any, t
 
     assert ended.exit_code == 0, ended.output
     index = json.loads((tmp_path / "out" / "committables.json").read_text())
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o700
     (taken,) = index["committables"]
     rows = list(rows_of_committable(str(tmp_path / "out" / taken["file"]), PAIR))
     assert (str(taken["subtask"]), taken["metadata"]["rows"]) == (named["subtask"], len(rows))
