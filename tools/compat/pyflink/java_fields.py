@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rekindle.common.watermark_strategy import WatermarkStrategy
+from rekindle.datastream.connectors.file_system import FileSource
 from rekindle.datastream.connectors.number_seq import NumberSequenceSource
 
 _GENERATORS = {
@@ -72,6 +73,15 @@ class _JavaDuration:
 def sequence_view(source: NumberSequenceSource) -> JavaView:
     """The bounds of a sequence."""
     return JavaView("NumberSequenceSource", **{"from": source._start, "to": source._end})
+
+
+def file_source_view(source: FileSource[Any]) -> JavaView:
+    """The paths that a source monitors, and the interval."""
+    monitoring = source._monitoring
+    assert monitoring is not None
+    # The test makes a Duration of the interval, as PyFlink does of Java's: ours takes nanoseconds.
+    settings = JavaView("ContinuousEnumerationSettings", discoveryInterval=int(monitoring.interval_s * 1e9))
+    return JavaView("FileSource", continuousEnumerationSettings=settings, inputPaths=monitoring.paths)
 
 
 class JavaClass:

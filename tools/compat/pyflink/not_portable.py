@@ -13,7 +13,6 @@ _REASONS: dict[str, str] = {
     "test_logging_msg": "it expects the log file, and the levels in it, of PyFlink's Python worker",
     "CustomStateBackendTests": "it makes a Java state backend",
     "test_add_custom_source": "its source is a Java class of Flink's tests",
-    "FileSystemTests.test_file_source": "it names files that do not exist, which are refused here when it is built",
     "FileSystemTests.test_file_sink": "it reads back the bucket check interval, which has no effect here",
     "test_dynamic_kafka::": "a connector that Rekindle does not have",
 }

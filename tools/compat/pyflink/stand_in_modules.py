@@ -15,6 +15,7 @@ from rekindle.common import Configuration, typeinfo
 from rekindle.common.serialization import DeserializationSchema, SerializationSchema
 from rekindle.common.watermark_strategy import WatermarkStrategy
 from rekindle.datastream import StreamExecutionEnvironment, state_backend
+from rekindle.datastream.connectors.file_system import FileSource
 from rekindle.datastream.connectors.number_seq import NumberSequenceSource
 from rekindle.datastream.data_stream import DataStream
 from rekindle.datastream.streams.sinks import DataStreamSink, SinkableStream
@@ -110,6 +111,7 @@ def _add_java_sides() -> None:
     typeinfo.TypeInformation.get_java_type_info = lambda self: self  # type: ignore[attr-defined]
     WatermarkStrategy._j_watermark_strategy = property(java_fields.JavaStrategyView)  # type: ignore[attr-defined]
     NumberSequenceSource.get_java_function = java_fields.sequence_view  # type: ignore[attr-defined]
+    FileSource.get_java_function = java_fields.file_source_view  # type: ignore[attr-defined]
     java_gateway.java_import = lambda jvm, name: None
     add_sink = SinkableStream.add_sink
 

@@ -556,6 +556,16 @@ def test_every_path_has_one_shard() -> None:
     assert min(by_shard) > 0
 
 
+def test_a_directory_that_is_watched_must_be_there_when_the_job_runs(tmp_path: Path) -> None:
+    source = watching(tmp_path / "in")
+    splits = assign_splits(source.create_splits(1), 1)
+    with pytest.raises(ConnectorError, match=r"There is no file or directory .*in"):
+        readers_of(source, splits, ManualClock())[0].is_available()
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a").write_text("made later\n")
+    assert readers_of(source, splits, ManualClock())[0].poll(10) == ["made later"]
+
+
 def test_a_directory_that_goes_away_is_named(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     source = watching(tmp_path / "in")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
@@ -19,7 +20,7 @@ from rekindle.datastream.connectors.base import (
 )
 from rekindle.datastream.connectors.files.file_paths import local_path
 from rekindle.datastream.connectors.files.formats import BulkFormat, FileFormat, RecordReader, StreamFormat
-from rekindle.datastream.connectors.files.listing import FoundFile, list_files
+from rekindle.datastream.connectors.files.listing import FoundFile, is_pattern, list_files
 from rekindle.datastream.connectors.files.splits import FileSplit, split_file
 from rekindle.datastream.connectors.files.watch import Shard, by_shard, first_shards
 from rekindle.errors import GraphError
@@ -109,8 +110,12 @@ class FileSourceBuilder:
         return self
 
     def build(self) -> FileSource[Any]:
-        """Return the source. Refuses a path that does not exist."""
-        files = list_files(self._paths, may_be_none=self._interval_ms is not None)
+        """Return the source. Refuses a path that does not exist; a monitored one must exist when the job runs."""
+        if self._interval_ms is None:
+            files = list_files(self._paths)
+        else:
+            there = (path for path in self._paths if is_pattern(path) or os.path.lexists(path))
+            files = list_files(there, may_be_none=True)
         monitoring = None
         if self._interval_ms is not None:
             monitoring = _Monitoring(self._paths, self._interval_ms, self._remember_ms)
