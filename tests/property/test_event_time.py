@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from rekindle.common import Duration, Types, WatermarkStrategy
 from rekindle.common.watermark_strategy import TimestampAssigner
-from rekindle.datastream import KeyedProcessFunction, MapFunction
+from rekindle.datastream import KeyedProcessFunction, MapFunction, ProcessFunction
 from rekindle.datastream.connectors.base import Batch, Boundedness, Source, SourceReader, SourceSplit
 from rekindle.datastream.functions import ParallelSourceFunction, SourceFunction
 from rekindle.testing import InProcessJob, ManualClock
@@ -156,18 +156,30 @@ class Slow(MapFunction):
         return value
 
 
+def is_late(split: str, place: int, ctx: Any) -> bool:
+    return world.splits[split][place][1] <= ctx.timer_service().current_watermark()
+
+
+class SlowJudge(ProcessFunction):
+    """Judges a record behind the partitioner, before its key."""
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        world.clock.advance(world.slow_ms)
+        yield *value, is_late(*value, ctx)
+
+
 class Judge(KeyedProcessFunction):
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
-        split, place = value
-        yield split, place, world.splits[split][place][1] <= ctx.timer_service().current_watermark()
+        split, place, was_late = value
+        yield split, place, was_late or is_late(split, place, ctx)
 
 
 #: Where the watermarks come from.
 KINDS = ("by split", "by split, knowing", "whole source", "mapped", "function", "function, mapped", "own watermarks")
 
 
-def judged(kind: str, partitioner: str, idleness: bool, unaligned: bool, parallelism: tuple[int, int]):
-    """The job: source, strategy, a slow function behind a partitioner, the judge behind a key."""
+def judged(kind: str, partitioner: str, idleness: bool, unaligned: bool, parallelism: tuple[int, int, int]):
+    """The job: source, strategy, a slow judge behind a partitioner, a judge behind a key."""
     env = checkpointed(parallelism[0], unaligned=unaligned)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(BOUND_MS))
     strategy = strategy.with_timestamp_assigner(OwnTime())
@@ -188,22 +200,26 @@ def judged(kind: str, partitioner: str, idleness: bool, unaligned: bool, paralle
         stream = env.from_source(WorldSource("split" in kind, "knowing" in kind), strategy, "world", type_info)
     if partitioner != "none":
         stream = getattr(stream, partitioner)()
-    slow = stream.map(Slow(), type_info)
-    if partitioner not in ("none", "forward"):
+    slow = stream.process(SlowJudge(), Types.TUPLE([Types.STRING(), Types.LONG(), Types.BOOLEAN()]))
+    if partitioner != "none":
         slow = slow.set_parallelism(parallelism[1])
-    return slow.key_by(lambda value: value[1] % 3, Types.LONG()).process(Judge())
+    return slow.key_by(lambda value: value[1] % 3, Types.LONG()).process(Judge()).set_parallelism(parallelism[2])
 
 
 @st.composite
 def worlds(draw: st.DrawFn, kind: str) -> World:
-    """Splits whose records arrive with gaps shorter than the idle timeout, until they end; some have none at all."""
+    """Splits whose records arrive with gaps shorter than the idle timeout, until they end; some have none at all.
+
+    The event time of some splits is far ahead of that of others.
+    """
     splits: dict[str, list[tuple[int, int]]] = {}
     for number in range(draw(st.integers(1, 4))):
         arrival, records = BEGIN_MS, []
+        ahead = draw(st.sampled_from([0, 0, 10 * IDLE_MS, 100 * IDLE_MS]))
         for _ in range(draw(st.integers(0 if number else 1, 25))):
             arrival += draw(st.integers(0, IDLE_MS - 1 if draw(st.booleans()) else 30))
             behind = draw(st.sampled_from([0, 0, 0, 5, BOUND_MS, 700]))
-            records.append((arrival, arrival - behind))
+            records.append((arrival, arrival + ahead - behind))
         splits[str(number)] = records
     # One watermark for several splits is right only if they are read in the order of their arrival.
     by_turns = "split" in kind and draw(st.booleans())
@@ -212,18 +228,19 @@ def worlds(draw: st.DrawFn, kind: str) -> World:
 
 
 def in_order(drawn: World, kind: str) -> World:
-    """The same world, without records behind their split where another split's would be excused with them."""
+    """The same world, with one event time for all splits where there is one watermark for them."""
     if "split" not in kind:
         splits = {split: [(arrival, arrival) for arrival, _ in records] for split, records in drawn.splits.items()}
         return World(splits, drawn.slow_ms, drawn.by_turns)
     return drawn
 
 
+parallelisms = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
 leaves = st.sampled_from([1, 40, 100, None])
 steps = st.one_of(
     st.tuples(st.just("epoch"), leaves, st.integers(0, 2 * IDLE_MS)),
     st.tuples(st.just("checkpoint"), leaves, st.integers(0, 50)),
-    st.tuples(st.just("restart"), st.integers(1, 3), st.integers(1, 3)),
+    st.tuples(st.just("restart"), parallelisms, st.none()),
 )
 
 
@@ -239,9 +256,9 @@ def test_no_life_makes_a_record_late(data):
     idleness = idleness and "function" not in kind
     world = in_order(data.draw(worlds(kind)), kind)
     per_epoch = data.draw(st.integers(1, 12))
-    parallelism = data.draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
+    parallelism = data.draw(parallelisms)
 
-    def job(numbers: tuple[int, int], checkpoint: Any = None) -> InProcessJob:
+    def job(numbers: tuple[int, int, int], checkpoint: Any = None) -> InProcessJob:
         return InProcessJob.of(
             judged(kind, partitioner, idleness, unaligned, numbers), world.clock, per_epoch, checkpoint
         )
@@ -254,7 +271,7 @@ def test_no_life_makes_a_record_late(data):
         if step == "restart":
             current.kill()
             since = []
-            current = job((first, second), checkpoint)
+            current = job(first, checkpoint)
             continue
         world.clock.advance(second)
         leave = first if unaligned else None

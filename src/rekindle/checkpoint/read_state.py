@@ -72,7 +72,7 @@ def _source(store: Store, root: str, share: SubtaskShare, name: str) -> SourceSt
 
 def _task(store: Store, root: str, share: SubtaskShare) -> TaskState | None:
     states = [TaskState.decode(data) for data in _read(store, root, share.task)]
-    if not states or not share.rescaled:
+    if not states or not share.regrouped:
         return states[0] if states else None
     return task_share(states)
 

@@ -38,6 +38,8 @@ class OperatorTarget:
     layout: str = ""
     #: Whether every subtask sees the splits of all subtasks: the source assigns them itself (I8).
     sees_all_splits: bool = False
+    #: The operators each of whose subtasks sends to some subtasks only (`forward`, `rescale()`, inside a chain).
+    senders_to_some: tuple[str, ...] = ()
 
 
 class SubtaskShare(msgspec.Struct, frozen=True):
@@ -51,7 +53,12 @@ class SubtaskShare(msgspec.Struct, frozen=True):
     parallelism: int
     #: Whether the parallelism differs from the checkpoint's: then lists hold the state of all old subtasks, in order.
     rescaled: bool
+    #: Whether its subtasks get other records than before, because of this or of another operator's parallelism: then
+    #: `task` and `in_flight` are those of all old subtasks, as a subtask's watermark says nothing of its new records.
+    regrouped: bool = False
     finished: bool = False
+    #: The operators whose subtasks get other records than before: their channels begin anew.
+    regrouped_senders: list[str] = []
     #: Whether some old subtask had state of any kind.
     has_state: bool = True
     keyed: list[KeyedPart] = []
@@ -82,10 +89,31 @@ def assign(
     gone = [state for state in manifest.operators if state.uid not in by_uid and any(map(_has_state, state.subtasks))]
     if gone and not allow_non_restored_state:
         raise IncompatibleStateError(_gone_sentence(manifest, gone))
-    return {state.uid: assign_operator(state, by_uid[state.uid]) for state in manifest.operators if state.uid in by_uid}
+    regrouped = regrouped_operators(manifest, by_uid)
+    return {
+        state.uid: assign_operator(state, by_uid[state.uid], regrouped)
+        for state in manifest.operators
+        if state.uid in by_uid
+    }
 
 
-def assign_operator(state: OperatorState, target: OperatorTarget) -> list[SubtaskShare]:
+def regrouped_operators(manifest: Manifest, targets: Mapping[str, OperatorTarget]) -> frozenset[str]:
+    """The uids of operators whose subtasks get other records than before.
+
+    Their own parallelism has changed, or that of an operator before them, over edges that join some subtasks only.
+    """
+    saved = {state.uid: state.parallelism for state in manifest.operators}
+    found = {uid for uid, target in targets.items() if saved.get(uid, target.parallelism) != target.parallelism}
+    while more := {
+        uid for uid, target in targets.items() if uid not in found and not found.isdisjoint(target.senders_to_some)
+    }:
+        found |= more
+    return frozenset(found)
+
+
+def assign_operator(
+    state: OperatorState, target: OperatorTarget, regrouped_uids: frozenset[str] = frozenset()
+) -> list[SubtaskShare]:
     """The share of each new subtask of one operator."""
     _check_layout(state, target)
     _check_fits(state, target)
@@ -93,6 +121,7 @@ def assign_operator(state: OperatorState, target: OperatorTarget) -> list[Subtas
     if [subtask.subtask for subtask in old] != list(range(state.parallelism)):
         raise CorruptCheckpointError(f"The checkpoint lacks subtasks of operator '{state.name}'.")
     rescaled = state.parallelism != target.parallelism
+    regrouped = rescaled or target.uid in regrouped_uids
     union = any(subtask.union for subtask in old)
     keyed = _by_owner(state, target, [part for s in old for part in s.keyed])
     timers = _by_owner(state, target, [part for s in old for part in s.timers])
@@ -103,7 +132,9 @@ def assign_operator(state: OperatorState, target: OperatorTarget) -> list[Subtas
             subtask=subtask,
             parallelism=target.parallelism,
             rescaled=rescaled,
-            finished=all(s.finished for s in old) if rescaled else old[subtask].finished,
+            regrouped=regrouped,
+            regrouped_senders=sorted(regrouped_uids),
+            finished=all(s.finished for s in old) if regrouped else old[subtask].finished,
             has_state=any(map(_has_state, old)),
             keyed=keyed[subtask],
             timers=timers[subtask],
@@ -112,9 +143,9 @@ def assign_operator(state: OperatorState, target: OperatorTarget) -> list[Subtas
             raw_operator=split_share([s.raw_operator for s in old], target.parallelism, subtask),
             source=_sources([] if rescaled and target.sees_all_splits else old if rescaled else [old[subtask]]),
             all_sources=_sources(old if target.sees_all_splits else []),
-            task=[s.task for s in (old if rescaled else [old[subtask]]) if s.task is not None],
+            task=[s.task for s in (old if regrouped else [old[subtask]]) if s.task is not None],
             committables=whole_share([s.committables for s in old], target.parallelism, subtask),
-            in_flight=[s.in_flight for s in (old if rescaled else [old[subtask]]) if s.in_flight is not None],
+            in_flight=[s.in_flight for s in (old if regrouped else [old[subtask]]) if s.in_flight is not None],
             file_bytes={} if rescaled else old[subtask].file_bytes,
         )
         for subtask in range(target.parallelism)

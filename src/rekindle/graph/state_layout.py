@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from rekindle.checkpoint.rescale import OperatorTarget
+from rekindle.datastream.vocabulary import Partitioning
 from rekindle.datastream.windowing.operation import LAYOUT_OPTION
 from rekindle.graph.nodes import JobPlan, OperatorKind, OperatorNode
 
@@ -16,6 +17,9 @@ _OF_KIND: Final = {
     OperatorKind.INTERVAL_JOIN_PROCESS: "an interval join",
     OperatorKind.ASYNC_WAIT: "async I/O",
 }
+
+#: Over these edges a subtask sends to some subtasks only, over the others to all.
+_TO_SOME: Final = frozenset({Partitioning.FORWARD, Partitioning.RESCALE})
 
 
 def state_layout(node: OperatorNode) -> str:
@@ -30,6 +34,11 @@ def _assigns_splits_itself(node: OperatorNode) -> bool:
     return node.kind is OperatorKind.SOURCE_FUNCTION
 
 
+def _senders_to_some(plan: JobPlan, node: OperatorNode) -> tuple[str, ...]:
+    before = [edge.source for edge in plan.edges if edge.target == node.id and edge.partitioning in _TO_SOME]
+    return tuple(plan.nodes[sender].uid for sender in before)
+
+
 def restore_targets(plan: JobPlan) -> list[OperatorTarget]:
     """The plan's operators as targets for the state of a checkpoint."""
     return [
@@ -40,6 +49,7 @@ def restore_targets(plan: JobPlan) -> list[OperatorTarget]:
             max_parallelism=node.max_parallelism,
             layout=state_layout(node),
             sees_all_splits=_assigns_splits_itself(node),
+            senders_to_some=_senders_to_some(plan, node),
         )
         for node in plan.nodes
     ]

@@ -151,6 +151,8 @@ class InFlightRestore:
     edges: Mapping[str, int]  # name -> edge that the task takes its input from
     live: WatermarkValve
     writer_for: Callable[[int, RowOutbox], EdgeWriter]
+    #: The names of edges whose channels begin anew with the live records.
+    anew: frozenset[str] = frozenset()
 
     def chunks(self, saved: Sequence[Sequence[SavedGroup]], old_subtasks: int | None) -> list[Waiting]:
         """The chunks for the task's inbox: its own, or its share of those of all `old_subtasks` after a rescale."""
@@ -192,11 +194,15 @@ class InFlightRestore:
 
     def _same_channels(self, group: SavedGroup) -> bool:
         sources = self.live.sources()
-        return all(
-            {channel for channel, *_ in states} == sources.get(self.edges[name], set())
-            for name, states in group.channels.items()
-            if name in self.edges
-        ) and len(group.channels) == len(sources)
+        return (
+            self.anew.isdisjoint(group.channels)
+            and all(
+                {channel for channel, *_ in states} == sources.get(self.edges[name], set())
+                for name, states in group.channels.items()
+                if name in self.edges
+            )
+            and len(group.channels) == len(sources)
+        )
 
     def _old_valve(
         self, groups: Sequence[tuple[int, SavedGroup]], behind: Sequence[int] = ()

@@ -29,6 +29,7 @@ from rekindle.runtime.exchange.outbox import Outbox
 from rekindle.runtime.exchange.writers import (
     EdgeWriter,
 )
+from rekindle.runtime.in_flight import InFlightRestore
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.output import CountedConsumer
 from rekindle.runtime.operators.reader_source import ReaderSourceOperator
@@ -172,9 +173,10 @@ class Task:
                 continue
             with restoring_state(operator, SerializationError, TypeMismatchError):
                 state = self._restore_operator(operator, found, share)
-                if operator is self._head and state.task is not None and self._seek(state.task, state.finished):
+                anew = self._edges_anew(found)
+                if operator is self._head and state.task is not None and self._seek(state.task, state.finished, anew):
                     self._end.restored(isinstance(operator, SourceOperator), not_ended)
-                self._restore_in_flight(state, found)
+                self._restore_in_flight(state, found, anew)
             if not state.finished:
                 not_ended.add(node_id)
             if state.task is not None:
@@ -213,18 +215,27 @@ class Task:
             operator.restore_source(state.source, state.finished)
         return state
 
-    def _restore_in_flight(self, state: RestoredSubtask, found: SubtaskShare) -> None:
+    def _edges_anew(self, found: SubtaskShare) -> frozenset[str]:
+        """The names of edges whose channels begin anew: what they carry is not what they carried before."""
+        senders = set(found.regrouped_senders)
+        edges = self._plan.edges
+        return frozenset(
+            name for edge, name in self._edge_names.items() if self._plan.nodes[edges[edge].source].uid in senders
+        )
+
+    def _restore_in_flight(self, state: RestoredSubtask, found: SubtaskShare, anew: frozenset[str]) -> None:
         """Put back the records in flight; the valve must know its channels already."""
         if state.in_flight:
-            names, redistributor = self._edge_names, self._builder.redistributor
-            old_subtasks = len(found.task) if found.rescaled else None
-            self._input.restore_in_flight(state.in_flight, old_subtasks, self._plan, self.subtask, names, redistributor)
+            edges = {name: edge for edge, name in self._edge_names.items() if edge in self._input.edges}
+            writer_for = self._builder.redistributor
+            restore = InFlightRestore(self._plan, self.subtask, edges, self._input.valve, writer_for, anew)
+            self._input.restore_in_flight(state.in_flight, restore, len(found.task) if found.regrouped else None)
 
-    def _seek(self, task: TaskState, finished: bool) -> bool:
+    def _seek(self, task: TaskState, finished: bool, anew: frozenset[str]) -> bool:
         """Take back the head's part of the cut. Returns whether the head's input had ended (I9)."""
         if task.details is not None:
             valve, writers, positions = tagged_loads(task.details)
-            seek_valve(self._input.valve, self._edge_names, valve)
+            seek_valve(self._input.valve, self._edge_names, valve, anew)
             seek_writers(self._writers, self._edge_names, writers)
             for uid, operator in self._roles.positioned.items():
                 if uid in positions:

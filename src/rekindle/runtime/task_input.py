@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf
 from typing import Any
 
 from rekindle.clock import Clock
-from rekindle.graph.nodes import JobPlan, StreamEdge
+from rekindle.graph.nodes import StreamEdge
 from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Chunk, Mark, decode_row, read_header, rest_of
 from rekindle.runtime.exchange.inbox import Inbox, Waiting
-from rekindle.runtime.exchange.outbox import RowOutbox
-from rekindle.runtime.exchange.writers import EdgeWriter
 from rekindle.runtime.in_flight import ALIGNED, InFlightRestore, evolved, load, save
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.roles import TwoInputs
@@ -72,19 +70,14 @@ class TaskInput:
         """The records in flight, encoded for a checkpoint; edges are saved by name."""
         return save(self.inbox, self.valve, names, self._codecs)
 
-    def restore_in_flight(
-        self,
-        saved: Sequence[bytes],
-        old_subtasks: int | None,
-        plan: JobPlan,
-        subtask: int,
-        names: Mapping[int, str],
-        redistributor: Callable[[int, RowOutbox], EdgeWriter],
-    ) -> None:
-        """Put back the chunks that waited: this subtask's, or after a rescale its share of those of `old_subtasks`."""
-        edges = {names[edge]: edge for edge in self._codecs}
-        restore = InFlightRestore(plan, subtask, edges, self.valve, redistributor)
-        codecs = {names[edge]: codec for edge, codec in self._codecs.items()}
+    @property
+    def edges(self) -> Collection[int]:
+        """The edges that the input comes over."""
+        return self._codecs.keys()
+
+    def restore_in_flight(self, saved: Sequence[bytes], restore: InFlightRestore, old_subtasks: int | None) -> None:
+        """Put back the chunks that waited: this subtask's, or its share of those of `old_subtasks`."""
+        codecs = {name: self._codecs[edge] for name, edge in restore.edges.items()}
         chunks = restore.chunks([evolved(load(data), codecs) for data in saved], old_subtasks)
         self.inbox.keep(chunks)
         if chunks:

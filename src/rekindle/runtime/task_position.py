@@ -7,7 +7,7 @@ even if its own is unchanged: the state of a channel is restored only if its edg
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rekindle.graph.nodes import JobPlan
@@ -36,12 +36,17 @@ def valve_position(valve: WatermarkValve, names: Mapping[int, str]) -> list[Any]
     return [current, by_name]
 
 
-def seek_valve(valve: WatermarkValve, names: Mapping[int, str], position: Sequence[Any]) -> None:
-    """Restore the watermark and the channels of edges with the same channels as before; other channels begin anew."""
+def seek_valve(
+    valve: WatermarkValve, names: Mapping[int, str], position: Sequence[Any], anew: Collection[str] = ()
+) -> None:
+    """Restore the watermark and the channels of edges with the same channels as before; other channels begin anew.
+
+    So do the channels of the edges `anew`, whose senders get other records than before.
+    """
     current, by_name = position
     known: list[list[Any]] = []
     for edge, sources in valve.sources().items():
-        saved = by_name.get(names[edge], [])
+        saved = [] if names[edge] in anew else by_name.get(names[edge], [])
         if {source for source, *_ in saved} == sources:
             known.extend([edge, *channel] for channel in saved)
     valve.seek([current, known])

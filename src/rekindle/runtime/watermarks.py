@@ -37,8 +37,9 @@ class WatermarkValve:
         """Advance a channel's watermark; return the task's new watermark if that moved."""
         time = self._channels[channel]
         time.watermark = max(time.watermark, watermark)
+        # A channel that counts goes on to count, also behind the others: after a restore it may be there.
+        time.aligned = time.watermark >= self.current or (time.aligned and not time.idle)
         time.idle = False
-        time.aligned = time.watermark >= self.current
         return self._advanced()
 
     def active(self, channel: Channel) -> None:

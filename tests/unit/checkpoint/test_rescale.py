@@ -22,7 +22,14 @@ from rekindle.checkpoint.part_formats import (
 )
 from rekindle.checkpoint.read_state import read_parts, read_subtask
 from rekindle.checkpoint.redistribute import operator_share
-from rekindle.checkpoint.rescale import OperatorTarget, SubtaskShare, assign, assign_operator, stored_max_parallelism
+from rekindle.checkpoint.rescale import (
+    OperatorTarget,
+    SubtaskShare,
+    assign,
+    assign_operator,
+    regrouped_operators,
+    stored_max_parallelism,
+)
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.errors import CorruptCheckpointError, IncompatibleStateError, SerializationError
 from rekindle.key_groups import key_group_range, subtask_for_key_group
@@ -300,3 +307,42 @@ def test_operators_without_state_may_go_and_come() -> None:
 def test_a_restore_is_small_enough_to_send() -> None:
     restore = assign_operator(keyed_operator(3), target(2))[0]
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(restore), type=SubtaskShare) == restore
+
+
+# -- other records than before -----------------------------------------------------------------------------------------
+
+
+def chain_of_operators(*parallelisms: int) -> dict[str, OperatorTarget]:
+    """A source, an operator behind `rescale()`, one behind that, one behind a key."""
+    uids = ("source", "rescaled", "forward", "keyed")
+    before = ((), ("source",), ("rescaled",), ())
+    return {
+        uid: OperatorTarget(uid, uid, parallelism, GROUPS, senders_to_some=senders)
+        for uid, parallelism, senders in zip(uids, parallelisms, before, strict=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("new", "regrouped"),
+    [
+        ((2, 2, 2, 2), set()),
+        ((3, 2, 2, 2), {"source", "rescaled", "forward"}),
+        ((2, 3, 3, 2), {"rescaled", "forward"}),
+        ((2, 2, 2, 3), {"keyed"}),
+    ],
+)
+def test_operators_behind_a_rescaled_one_get_other_records(new: tuple[int, ...], regrouped: set[str]) -> None:
+    saved = manifest(*(operator(SubtaskState(0), SubtaskState(1), uid=uid) for uid in chain_of_operators(*new)))
+    assert regrouped_operators(saved, chain_of_operators(*new)) == regrouped
+    for uid, shares in assign(saved, chain_of_operators(*new).values()).items():
+        assert {share.regrouped for share in shares} == {uid in regrouped}
+        assert all(share.regrouped_senders == sorted(regrouped) for share in shares)
+
+
+def test_a_subtask_that_gets_other_records_takes_the_lowest_watermark() -> None:
+    subtasks = [SubtaskState(number, task=TaskState(10 * number + 7, details=b"x").encode()) for number in range(2)]
+    saved = operator(*subtasks)
+    own = [read(share).task for share in assign_operator(saved, target(2))]
+    assert own == [TaskState(7, details=b"x"), TaskState(17, details=b"x")]
+    regrouped = [read(share).task for share in assign_operator(saved, target(2), frozenset({"op"}))]
+    assert regrouped == [TaskState(7), TaskState(7)]

@@ -8,7 +8,7 @@ import pytest
 
 from rekindle.common import Duration, Types, WatermarkStrategy
 from rekindle.common.watermark_strategy import TimestampAssigner
-from rekindle.datastream import KeyedProcessFunction, MapFunction
+from rekindle.datastream import KeyedProcessFunction, MapFunction, ProcessFunction
 from rekindle.datastream.connectors.base import Batch, Boundedness, Source, SourceReader, SourceSplit
 from rekindle.datastream.functions import ParallelSourceFunction
 from rekindle.runtime.operators.sources import FunctionSourceOperator
@@ -309,3 +309,57 @@ class UnevenlySlow(MapFunction):
     def map(self, value):
         CLOCK.advance(RECORD_MS if value[0] == "0" else 0)
         return value
+
+
+# -- other senders, the same subtasks ----------------------------------------------------------------------------------
+
+
+class LateBefore(ProcessFunction):
+    """Says which records are late in front of the key."""
+
+    def process_element(self, value, ctx):
+        yield *value, value[1] <= ctx.timer_service().current_watermark()
+
+
+class LateAnywhere(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        if value[2] or value[1] <= ctx.timer_service().current_watermark():
+            yield value
+
+
+def late_over_rescale(parallelism: tuple[int, int, int], clock: ManualClock, unaligned: bool, restore=None):
+    """Split "1" is far behind split "0"; the subtasks behind `rescale()` follow some subtasks of the source only."""
+    env = checkpointed(parallelism[0], unaligned=unaligned)
+    stream = env.from_source(Log(), in_order(), "log", PAIR).rescale()
+    judged = stream.process(LateBefore(), Types.TUPLE([Types.STRING(), Types.LONG(), Types.BOOLEAN()]))
+    keyed = judged.set_parallelism(parallelism[1]).key_by(lambda value: value[1] % 3, Types.LONG())
+    late = keyed.process(LateAnywhere()).set_parallelism(parallelism[2])
+    return InProcessJob.of(late, clock, max_records=3, restore=restore)
+
+
+@pytest.mark.parametrize("unaligned", [False, True])
+@pytest.mark.parametrize(
+    "lives",
+    [
+        [(2, 2, 2), (3, 2, 2)],  # the second subtask has no split behind it any more, the first one both
+        [(2, 2, 2), (1, 2, 2)],
+        [(2, 2, 2), (2, 2, 2), (3, 2, 3)],
+        [(1, 1, 1), (2, 2, 2), (3, 2, 3)],
+        [(2, 3, 3), (3, 3, 1), (2, 3, 3)],
+    ],
+)
+def test_a_subtask_with_other_senders_goes_by_the_lowest_watermark(lives, unaligned):
+    clock = ManualClock()
+    leave = 0 if unaligned else None
+    job = late_over_rescale(lives[0], clock, unaligned)
+    late = []
+    for parallelism in lives[1:]:
+        late += job.epoch(leave)
+        checkpoint = job.checkpoint(leave_after_ms=leave)
+        late += checkpoint.results
+        job.kill()
+        job = late_over_rescale(parallelism, clock, unaligned, checkpoint)
+    while not job.finished:
+        late += job.epoch()
+    job.close()
+    assert late == []

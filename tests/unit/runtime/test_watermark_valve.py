@@ -46,6 +46,15 @@ def test_a_channel_that_wakes_up_late_counts_again_once_it_has_caught_up():
     assert valve.advance(A, 200) == 115
 
 
+def test_a_channel_that_counts_goes_on_to_count_behind_the_others():
+    """After a restore at another parallelism the task's watermark may be ahead of its channels."""
+    valve = WatermarkValve([A, B])
+    valve.seek([100, []])
+    assert valve.advance(A, 50) is None
+    assert valve.advance(B, 1_000) is None
+    assert valve.advance(A, 200) == 200
+
+
 def test_when_the_last_channel_goes_idle_the_furthest_one_decides():
     valve = WatermarkValve([A, B])
     valve.advance(A, 100)
