@@ -39,6 +39,7 @@ from rekindle.spark.jvm_options import archive_options, start_environment
 from rekindle.spark.shuffle import package_path
 from rekindle.spark.slots import is_local_master
 from rekindle.spark.spark_failure import first_sentence
+from rekindle.spark.worker_interpreter import refuse_unusable_interpreter
 
 _LOG = logging.getLogger("rekindle.spark")
 _LOOPBACK = "127.0.0.1"
@@ -92,6 +93,7 @@ def obtain_session(configuration: Configuration) -> SessionLease:
 
 
 def active_context() -> SparkContext | None:
+    refuse_unusable_interpreter(context)
     """The Spark context of this process, of Rekindle's or the user's making; None when there is none."""
     context = SparkContext._active_spark_context
     if context is None or internals.is_stopped(context):
