@@ -21,7 +21,7 @@ from rekindle.coordinator.epoch_loop import ConnectedSlots, EpochLoop
 from rekindle.coordinator.lifecycle import ATTEMPT_TRANSITIONS, AttemptState
 from rekindle.coordinator.slot_inbox import SlotInbox
 from rekindle.coordinator.source_splits import SplitDiscovery, close_sources
-from rekindle.errors import JobCancelledError
+from rekindle.errors import JobCancelledError, RekindleError
 from rekindle.metrics import MetricReading
 from rekindle.protocol import AddSplits, AssignedSplits, CancelTasks, CloseTasks, Deploy, SlotLaunch
 
@@ -107,6 +107,10 @@ class Attempt:
 
     def wake(self) -> None:
         """Let the attempt look for requests and for room for results; safe from any thread."""
+    def fail(self, error: RekindleError) -> None:
+        """Let the attempt fail with this error; safe from any thread."""
+        self._inbox.fail(error)
+
         self._inbox.wake()
 
     # -- start --------------------------------------------------------------------------------------------------------
