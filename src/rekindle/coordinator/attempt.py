@@ -67,6 +67,8 @@ class Attempt:
         self._number = basis.attempt
         with ExitStack() as acquired:
             acquired.callback(self._join_canceller)
+            interval_s = self._spec.settings.heartbeat_interval_ms / 1000
+            acquired.enter_context(closing(self._spec.checkpointing.watch_claim(interval_s, self._inbox.fail)))
             identity = self._identity(basis)
             server = self._server = acquired.enter_context(closing(self._open_server(identity)))
             epoch_thread = acquired.enter_context(ThreadPoolExecutor(1, "rekindle-epoch"))
@@ -105,12 +107,12 @@ class Attempt:
             self._server.broadcast(CancelTasks())
         self._spec.cluster.cancel_epoch()
 
-    def wake(self) -> None:
-        """Let the attempt look for requests and for room for results; safe from any thread."""
     def fail(self, error: RekindleError) -> None:
         """Let the attempt fail with this error; safe from any thread."""
         self._inbox.fail(error)
 
+    def wake(self) -> None:
+        """Let the attempt look for requests and for room for results; safe from any thread."""
         self._inbox.wake()
 
     # -- start --------------------------------------------------------------------------------------------------------
