@@ -362,7 +362,7 @@ class JobMaster:
 
     def _run_attempt(self) -> None:
         self._metrics.clear()
-        self._cluster.prepare()
+        self._cluster.prepare(self._cancelled)
         attempt = Attempt(self._attempt_spec())
         with self._lock:
             self._attempt = attempt
