@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import Future
-
 from pyspark import SparkContext
 
-from rekindle.errors import ClusterError
 from rekindle.spark import internals
+from rekindle.spark.background_call import in_background
 
 _STANDALONE = "spark://"
 #: A master that does not answer in this time is away; the application may still be known to it.
@@ -37,22 +34,13 @@ def _is_forgotten(sc: SparkContext, url: str) -> bool:
 
 def _knows_application(sc: SparkContext, master: str) -> bool | None:
     """Whether an active master knows the application; None: it is not active, or does not answer."""
-    answer: Future[list[str] | None] = Future()
-
-    def ask() -> None:
-        try:
-            answer.set_result(internals.applications_of_master(sc, master))
-        except Exception as error:
-            answer.set_exception(error)
-
-    # A call to a host that has gone takes minutes.
-    threading.Thread(target=ask, name="ask master", daemon=True).start()
+    answer = in_background(lambda: internals.applications_of_master(sc, master), "ask master")
     try:
-        applications = answer.result(_MASTER_ANSWERS_S)
+        applications = answer.result(_MASTER_ANSWERS_S)  # a call to a host that has gone takes minutes
     except TimeoutError:
         return None
     except Exception as error:
-        if internals.java_message(error) is None and not isinstance(error, ClusterError):
+        if internals.java_message(error) is None:
             raise
         return None
     return None if applications is None else sc.applicationId in applications

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,6 +21,7 @@ from rekindle.graph.settings import rocksdb_directories
 from rekindle.protocol import SlotLaunch
 from rekindle.runtime.scratch_folders import remove_abandoned_folders
 from rekindle.spark import internals
+from rekindle.spark.background_call import in_background
 from rekindle.spark.epoch import EpochRunner
 from rekindle.spark.from_dataframe import ChunkEncoder, DataFrameInput
 from rekindle.spark.session import SessionLease, is_on_this_machine
@@ -65,15 +65,7 @@ class _SlotsJob:
 
 def _unless(cancelled: threading.Event, work: Callable[[], SessionLease]) -> SessionLease:
     """Do a work that may take minutes; JobCancelledError: the job was cancelled first, and the work is left behind."""
-    future: Future[SessionLease] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="renew session", daemon=True).start()
+    future = in_background(work, "renew session")
     while not future.done():
         if cancelled.wait(_LOOK_EVERY_S):
             raise JobCancelledError("The job was cancelled while its Spark session was started again.")
