@@ -38,7 +38,7 @@ class LocalCluster:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._cancelled = threading.Event()
 
-    def prepare(self) -> None:
+    def prepare(self, cancelled: threading.Event) -> None:
         """Forget the slots of the last attempt, which have ended."""
         self._reap()
 

@@ -117,12 +117,7 @@ class RunningProgram:
 
     def processes(self) -> list[psutil.Process]:
         """All its living processes, itself included."""
-        found = []
-        for process in psutil.process_iter(["environ", "cmdline", "name", "status"]):
-            ours = (process.info["environ"] or {}).get(PROGRAM_VARIABLE) == self._id
-            if ours and process.info["status"] != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        return found
+        return processes_of(self._id)
 
     def slots(self) -> list[psutil.Process]:
         """Its slots in the order of their indices, without guardians."""
@@ -158,6 +153,16 @@ class RunningProgram:
             assert stream is not None
             stream.close()
         shutil.rmtree(self.temporary, ignore_errors=True)
+
+
+def processes_of(program_id: str) -> list[psutil.Process]:
+    """All living processes that have inherited PROGRAM_VARIABLE with this value."""
+    found = []
+    for process in psutil.process_iter(["environ", "cmdline", "name", "status"]):
+        ours = (process.info["environ"] or {}).get(PROGRAM_VARIABLE) == program_id
+        if ours and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
 
 
 def _python_path(program: str) -> str:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyspark
 
 from rekindle.spark.java import ensure_java
@@ -27,6 +28,7 @@ LOOPBACK = "127.0.0.1"
 START_DEADLINE_S = 90.0
 STOP_DEADLINE_S = 15.0
 _PR_SET_PDEATHSIG = 1
+EXECUTOR_CLASS = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
 @dataclass
@@ -37,11 +39,23 @@ class StandaloneCluster:
     page: str
     directory: Path
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    master_arguments: list[str] = field(default_factory=list)
 
     @property
     def workers(self) -> list[subprocess.Popen[bytes]]:
         """The workers' processes."""
         return self.processes[1:]
+
+    def executors(self) -> list[psutil.Process]:
+        """The processes of all executors."""
+        found = [each for worker in self.workers for each in psutil.Process(worker.pid).children(recursive=True)]
+        return [each for each in found if EXECUTOR_CLASS in " ".join(each.cmdline())]
+
+    def restart_master(self) -> None:
+        """Kill the master and start another one at its address, which knows nothing of the first one's life."""
+        self.processes[0].kill()
+        self.processes[0].wait()
+        self.processes[0] = _started(self, "master.Master", "other-master", self.master_arguments)
 
     def state(self) -> dict[str, Any]:
         """The master's JSON page about workers and applications."""
@@ -59,15 +73,16 @@ class StandaloneCluster:
 
 @contextlib.contextmanager
 def standalone_cluster(
-    workers: int = 2, cores: int = 1, memory: str = "1g", secret: str | None = None
+    workers: int = 2, cores: int = 1, memory: str = "1g", secret: str | None = None, more: str = ""
 ) -> Iterator[StandaloneCluster]:
     """Run the cluster inside the block, from the registration of every worker; all its processes end with the block.
 
-    With a secret, only workers and applications that know it are accepted.
+    With a secret, only workers and applications that know it are accepted. `more` are lines of Spark's settings.
     """
     directory = Path(tempfile.mkdtemp(prefix="rekindle-standalone-"))
     settings = directory / "settings"
     settings.touch(0o600)
+    settings.write_text(more)
     if secret is not None:
         settings.write_text(f"spark.authenticate true\nspark.authenticate.secret {secret}\n")
     properties = ["--properties-file", os.fspath(settings)]
@@ -75,12 +90,13 @@ def standalone_cluster(
     cluster = StandaloneCluster(f"spark://{LOOPBACK}:{port}", f"http://{LOOPBACK}:{page_port}", directory)
     try:
         address = ["--host", LOOPBACK, "--port", str(port), "--webui-port", str(page_port), *properties]
-        _start(cluster, "master.Master", "master", address)
+        cluster.master_arguments = address
+        cluster.processes.append(_started(cluster, "master.Master", "master", address))
         for index in range(workers):
             work = directory / f"worker-{index}"
             limits = ["--cores", str(cores), "--memory", memory, "--work-dir", os.fspath(work), *properties]
             place = ["--host", LOOPBACK, "--webui-port", "0", cluster.master]
-            _start(cluster, "worker.Worker", f"worker-{index}", [*limits, *place])
+            cluster.processes.append(_started(cluster, "worker.Worker", f"worker-{index}", [*limits, *place]))
         _wait_for_workers(cluster, workers)
         yield cluster
     finally:
@@ -95,7 +111,7 @@ def free_ports(count: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
-def _start(cluster: StandaloneCluster, daemon: str, name: str, arguments: list[str]) -> None:
+def _started(cluster: StandaloneCluster, daemon: str, name: str, arguments: list[str]) -> subprocess.Popen[bytes]:
     home = Path(pyspark.__file__).parent
     local = cluster.directory / f"{name}-local"
     local.mkdir()
@@ -107,7 +123,7 @@ def _start(cluster: StandaloneCluster, daemon: str, name: str, arguments: list[s
         "SPARK_DAEMON_MEMORY": "256m",
     }
     with open(cluster.directory / f"{name}.log", "wb") as log:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [home / "bin" / "spark-class", f"org.apache.spark.deploy.{daemon}", *arguments],
             env=environment,
             cwd=cluster.directory,
@@ -116,7 +132,6 @@ def _start(cluster: StandaloneCluster, daemon: str, name: str, arguments: list[s
             stderr=log,
             preexec_fn=_die_with_the_tests,  # noqa: PLW1509 - what it calls is one system call
         )
-    cluster.processes.append(process)
 
 
 def _die_with_the_tests() -> None:

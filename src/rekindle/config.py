@@ -509,8 +509,17 @@ SLOT_MEMORY_BUFFER = _option(
     64 * 1024 * 1024,
     "How much a slot's inbox and outbox hold in memory before they spill to disk.",
 )
+SLOT_REQUEST_TIMEOUT = _option(
+    "slot.request.timeout",
+    parse_duration,
+    timedelta(minutes=5),
+    "How long Spark may take to find executors for the slots of a job and to start the slots there.",
+)
 SLOT_START_TIMEOUT = _option(
-    "rekindle.slot.start-timeout", parse_duration, timedelta(seconds=60), "How long the driver waits for its slots."
+    "rekindle.slot.start-timeout",
+    parse_duration,
+    timedelta(seconds=60),
+    "How long the driver waits for started slots to connect to it.",
 )
 JAVA_STACK = _option("rekindle.errors.java-stack", parse_bool, False, "Whether errors show Spark's Java stack as well.")
 PROGRESS = _option(

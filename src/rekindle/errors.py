@@ -101,6 +101,10 @@ class JobExecutionError(RekindleError):
         self.origin = origin
 
 
+class OutputClosedError(JobExecutionError):
+    """Nobody reads the program's output any more, so its jobs end. No restart would bring a reader back."""
+
+
 class JobCancelledError(RekindleError):
     """The job was cancelled before it finished."""
 

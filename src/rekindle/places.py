@@ -1,7 +1,8 @@
 """Where a path or URL leads: the one parser of the places that settings, programs and requests name.
 
-As in Flink, `file:/folder` and `file:///folder` are the same absolute folder. `?` and `#` belong to the path of a
-`file:` address; elsewhere they are written %3F and %23, so that no two readers of an address disagree about it.
+As in Flink, `file:/folder`, `file:///folder` and `file:////folder` are the same absolute folder. `?` and `#` belong to
+the path of a `file:` address; elsewhere they are written %3F and %23, so that no two readers of an address disagree
+about it.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def parse_place(text: str) -> Place:
     if _FILE.match(text):
         return Place("file", "", _file_path(text))
     if not is_url(text):
-        return Place("file", "", os.path.join(os.getcwd(), text))
+        return Place("file", "", _with_one_slash(os.path.join(os.getcwd(), text)))
     scheme, _, rest = text.partition(":")
     scheme = scheme.lower()
     if not rest.startswith("//"):
@@ -107,6 +108,11 @@ def _file_path(text: str) -> str:
     path = unquote(rest)
     if not path.strip("/"):
         raise ValueError(f"'{text}' names no directory: write file:///directory")
+    return _with_one_slash(path)
+
+
+def _with_one_slash(path: str) -> str:
+    """An absolute path as Linux reads it: Hadoop, and so Spark, would take the name after two slashes for a host."""
     return "/" + path.lstrip("/")
 
 

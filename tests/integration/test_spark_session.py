@@ -9,6 +9,8 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from rekindle.common import Configuration
 from rekindle.errors import ClusterError
 from rekindle.spark import borrowed_session
 from rekindle.spark.session import active_context, create_session, obtain_session
+from tests.running_program import RunningProgram, seconds_until_gone
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -142,6 +145,23 @@ def test_the_active_session_is_borrowed_as_it_is(spark: Any, caplog: pytest.LogC
     lines = [record.getMessage() for record in caplog.records if record.name == "rekindle.spark"]
     assert lines == ["The configured master yarn is not used: the active Spark session runs on local[2]."]
     assert active_context() is not None
+
+
+def test_workers_of_a_borrowed_session_that_lack_rekindle_are_said_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a virtual environment that is not activated: Spark takes the `python3` of the PATH."""
+    venv.create(tmp_path, with_pip=False)
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
+    with RunningProgram("borrowing.py", environment={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}) as program:
+        assert program.wait() == 1
+        said = program.errors[-1]
+        assert said.startswith("rekindle.errors.ClusterError: The Python workers of the active Spark session run ")
+        assert f"'python3' ({tmp_path}/bin/python3), which cannot import Rekindle (ModuleNotFoundError: " in said
+        assert said.endswith(f"set PYSPARK_PYTHON to this program's own interpreter, {sys.executable}.")
+        assert not [line for line in program.errors if line.startswith("\tat ")], program.story()
+        seconds_until_gone(program.processes(), time.monotonic(), deadline_s=30.0)
 
 
 def test_a_second_session_is_refused(spark: Any) -> None:

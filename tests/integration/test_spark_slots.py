@@ -18,6 +18,7 @@ from rekindle import protocol, wire
 from rekindle.coordinator.cluster import EpochRun, SlotAddress
 from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.runtime.directories import make_directory, remove_abandoned
+from rekindle.spark import internals
 from rekindle.spark import slots as placing
 from rekindle.spark.slots import SpawnedSlot, spawn_slots
 from tests.standalone_cluster import free_ports
@@ -146,11 +147,7 @@ def test_waiting_for_executors_can_be_cancelled() -> None:
 
 
 def test_the_cluster_starts_slots_and_runs_epochs(spark: Any, driver: Driver) -> None:
-    from rekindle.common import Configuration
-    from rekindle.spark.session import SessionLease
-    from rekindle.spark.spark_cluster import SparkCluster
-
-    cluster = SparkCluster(SessionLease(spark.sparkContext, owned=False), Configuration())
+    cluster = borrowing_cluster(spark)
     assert cluster.driver_host() == "127.0.0.1"
     assert cluster.is_on_this_machine
     started = cluster.start_slots(launches(driver.port, 2))
@@ -161,6 +158,80 @@ def test_the_cluster_starts_slots_and_runs_epochs(spark: Any, driver: Driver) ->
     assert cluster.run_epoch(run) == []
     cluster.close()
     assert spark.range(3).count() == 3  # a borrowed session stays
+
+
+# -- a Spark that has no room for slots --------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def no_free_core(spark: Any, folder: Path) -> Iterator[None]:
+    """Inside the block another Spark job holds every core, so that Spark starts no task."""
+    sc = spark.sparkContext
+    cores, free = sc.defaultParallelism, os.fspath(folder / "free")
+
+    def hold(partition: int, rows: Iterator[int]) -> Iterator[int]:
+        Path(f"{free}-{partition}").touch()
+        until = time.monotonic() + 120
+        while not os.path.exists(free) and time.monotonic() < until:
+            threading.Event().wait(0.05)
+        return rows
+
+    holding = threading.Thread(
+        target=lambda: sc.parallelize(range(cores), cores).mapPartitionsWithIndex(hold).count(), daemon=True
+    )
+    holding.start()
+    try:
+        assert becomes_true(lambda: len(list(folder.glob("free-*"))) == cores, deadline_s=60.0)
+        yield
+    finally:
+        Path(free).touch()
+        holding.join()
+
+
+def borrowing_cluster(spark: Any, **settings: str) -> Any:
+    from rekindle.common import Configuration
+    from rekindle.spark.session import SessionLease
+    from rekindle.spark.spark_cluster import SparkCluster
+
+    configuration = Configuration.from_dict({key.replace("_", "."): value for key, value in settings.items()})
+    return SparkCluster(SessionLease(spark.sparkContext, owned=False), configuration)
+
+
+def test_slots_for_which_there_is_no_room_are_given_up_at_the_deadline(
+    spark: Any, driver: Driver, tmp_path: Path
+) -> None:
+    cluster = borrowing_cluster(spark, slot_request_timeout="1 s")
+    with no_free_core(spark, tmp_path):
+        with pytest.raises(ClusterError) as caught:
+            cluster.start_slots(launches(driver.port, 2))
+        assert str(caught.value).startswith("Spark did not start the 2 slots of job 'word count' within 1 s")
+        assert internals.active_tasks(spark.sparkContext, "job") == 0
+    # Spark has forgotten the job that it never ran: the slots of the next attempt are the only ones.
+    cluster = borrowing_cluster(spark)
+    assert len(cluster.start_slots(launches(driver.port, 2))) == 2
+    assert len(driver.wait_for(protocol.SlotHello, 2)) == 2
+    cluster.close()
+
+
+def test_a_start_of_slots_that_waits_for_room_can_be_cancelled(spark: Any, driver: Driver, tmp_path: Path) -> None:
+    cluster = borrowing_cluster(spark)
+    tracker, before = (
+        spark.sparkContext.statusTracker(),
+        len(spark.sparkContext.statusTracker().getJobIdsForGroup("job")),
+    )
+
+    def cancel_when_submitted() -> None:
+        becomes_true(lambda: len(tracker.getJobIdsForGroup("job")) > before, deadline_s=60.0)
+        cluster.cancel_epoch()
+        cancelled_at.append(time.monotonic())
+
+    cancelled_at: list[float] = []
+    with no_free_core(spark, tmp_path):
+        threading.Thread(target=cancel_when_submitted).start()
+        with pytest.raises(JobCancelledError):
+            cluster.start_slots(launches(driver.port, 2))
+        assert time.monotonic() - cancelled_at[0] < 5.0
+    cluster.close()
 
 
 def ended_within(pidfds: list[int], deadline_s: float) -> int:

@@ -60,12 +60,12 @@ def test_a_job_whose_jvm_is_killed_twice_ends_as_if_nothing_had_happened(tmp_pat
     [
         pytest.param(
             "borrowed",
-            "ClusterGoneError: The driver's JVM of the Spark session that this program made has ended",
+            "ClusterGoneError: The Spark session that this program made has ended (its driver's JVM has ended, ",
             marks=pytest.mark.long,
         ),
         pytest.param(
             "dataframe",
-            "ClusterGoneError: The job reads a DataFrame of a Spark session whose driver's JVM has ended",
+            "ClusterGoneError: The job reads a DataFrame of a Spark session that has ended (its driver's JVM",
             marks=pytest.mark.long,
         ),
         (

@@ -87,6 +87,13 @@ def check_owner(store: Store, claim: Claim) -> None:
     raise OwnershipLostError(_taken_over(store, claim, newest))
 
 
+def refuse_taken_over(store: Store, claim: Claim) -> None:
+    """Raise OwnershipLostError if another driver has a newer claim; claims that were removed are nobody's."""
+    newest = newest_attempt(store, claim.job_name)
+    if newest is not None and newest > claim.attempt:
+        raise OwnershipLostError(_taken_over(store, claim, newest))
+
+
 def newest_attempt(store: Store, job_name: str) -> int | None:
     """The number of the newest claim; None: there is no claim."""
     attempts = (owner_attempt(entry.path) for entry in store.list(owners_folder(job_name)))

@@ -24,6 +24,7 @@ from rekindle.cli import (
     stop_command,
     watch_command,
 )
+from rekindle.cli.closed_streams import silence_closed_streams
 from rekindle.cli.exit_codes import ExitCode, exit_code_of
 from rekindle.cli.printed import print_sentence
 from rekindle.errors import RekindleError
@@ -57,6 +58,11 @@ class Commands(TyperGroup):
             raise typer.Exit(exit_code_of(error)) from None
         except KeyboardInterrupt:
             raise typer.Exit(ExitCode.INTERRUPTED) from None
+        except BrokenPipeError as error:
+            if (code := exit_code_of(error)) != ExitCode.OUTPUT_CLOSED:
+                raise
+            silence_closed_streams()
+            raise typer.Exit(code) from None
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The commands in the order of the list; Typer itself puts groups last."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from rekindle.cli.closed_streams import closed_streams
 from rekindle.errors import (
     CheckpointNotFoundError,
     ConfigurationError,
     JavaMissingError,
     MissingFileError,
+    OutputClosedError,
     RecordingNotFoundError,
     RekindleError,
 )
@@ -31,6 +33,8 @@ class ExitCode(IntEnum):
     #: A replayed task went through all of its recorded input.
     DID_NOT_FAIL = 6
     INTERRUPTED = 130
+    #: Nobody reads the output any more: 128 and the number of SIGPIPE, as a shell tells it of other programs.
+    OUTPUT_CLOSED = 141
 
 
 class CommandError(RekindleError):
@@ -58,4 +62,8 @@ def exit_code_of(error: BaseException) -> int:
             return ExitCode.MISSING
         case KeyboardInterrupt():
             return ExitCode.INTERRUPTED
+        case OutputClosedError():
+            return ExitCode.OUTPUT_CLOSED
+        case BrokenPipeError() if closed_streams():
+            return ExitCode.OUTPUT_CLOSED
     return ExitCode.FAILED

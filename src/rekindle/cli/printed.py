@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,9 +22,13 @@ def console(*, to_stderr: bool = False) -> Console:
     """The console of this moment: tests and redirections may have replaced the streams."""
     from rich.console import Console
 
+    class Own(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))  # Rich would end the process with code 1
+
     stream = sys.stderr if to_stderr else sys.stdout
     width = None if stream.isatty() else _WIDTH_ELSEWHERE
-    return Console(stderr=to_stderr, width=width, highlight=False, soft_wrap=False)
+    return Own(stderr=to_stderr, width=width, highlight=False, soft_wrap=False)
 
 
 def print_json(document: Any) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rekindle.cli.closed_streams import silence_closed_streams
 from rekindle.cli.exit_codes import ExitCode, exit_code_of
 from rekindle.cli.printed import fields, print_json, print_result, print_sentence, stdout_kept_for_the_result
 from rekindle.cli.quiet_interrupt import without_interrupted_calls
@@ -95,6 +96,7 @@ def run(
     else:
         with driver_logging(log_level, log_format):
             code = _run_attached(wanted, configuration, report_fd, as_json)
+        silence_closed_streams()
         raise typer.Exit(code)
 
 
@@ -158,9 +160,14 @@ def _run(program: MainProgram, configuration: Configuration, launcher: NotingLau
         print_sentence("Interrupted: the program has ended, and its jobs are cancelled.")
         return ExitCode.INTERRUPTED
     except BaseException as error:
+        code = exit_code_of(error)
         cancel(launcher.jobs)
-        sys.stderr.write(failure_text(error))
-        return exit_code_of(error)
+        silence_closed_streams()  # stderr may be among them
+        if isinstance(error, BrokenPipeError) and code == ExitCode.OUTPUT_CLOSED:
+            print_sentence(f"The program cannot write its output any more: {error}.")
+        else:
+            sys.stderr.write(failure_text(error))
+        return code
     return code
 
 

@@ -21,7 +21,7 @@ from rekindle.coordinator.epoch_loop import ConnectedSlots, EpochLoop
 from rekindle.coordinator.lifecycle import ATTEMPT_TRANSITIONS, AttemptState
 from rekindle.coordinator.slot_inbox import SlotInbox
 from rekindle.coordinator.source_splits import SplitDiscovery, close_sources
-from rekindle.errors import JobCancelledError
+from rekindle.errors import JobCancelledError, RekindleError
 from rekindle.metrics import MetricReading
 from rekindle.protocol import AddSplits, AssignedSplits, CancelTasks, CloseTasks, Deploy, SlotLaunch
 
@@ -67,6 +67,8 @@ class Attempt:
         self._number = basis.attempt
         with ExitStack() as acquired:
             acquired.callback(self._join_canceller)
+            interval_s = self._spec.settings.heartbeat_interval_ms / 1000
+            acquired.enter_context(closing(self._spec.checkpointing.watch_claim(interval_s, self._inbox.fail)))
             identity = self._identity(basis)
             server = self._server = acquired.enter_context(closing(self._open_server(identity)))
             epoch_thread = acquired.enter_context(ThreadPoolExecutor(1, "rekindle-epoch"))
@@ -104,6 +106,10 @@ class Attempt:
         if self._server is not None:
             self._server.broadcast(CancelTasks())
         self._spec.cluster.cancel_epoch()
+
+    def fail(self, error: RekindleError) -> None:
+        """Let the attempt fail with this error; safe from any thread."""
+        self._inbox.fail(error)
 
     def wake(self) -> None:
         """Let the attempt look for requests and for room for results; safe from any thread."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -46,8 +47,10 @@ class EpochRun:
 class Cluster(Protocol):
     """Starts slots and runs epochs."""
 
-    def prepare(self) -> None:
-        """Make the cluster usable before an attempt. Raises ClusterGoneError if it has gone for good."""
+    def prepare(self, cancelled: threading.Event) -> None:
+        """Make the cluster usable before an attempt. Raises ClusterGoneError if it has gone for good, and
+        JobCancelledError soon after the job was cancelled.
+        """
 
     def driver_host(self) -> str:
         """The address at which slots reach the driver."""

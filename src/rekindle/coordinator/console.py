@@ -8,6 +8,7 @@ from time import monotonic
 from typing import TextIO
 
 from rekindle.clock import Clock
+from rekindle.coordinator import closed_output
 from rekindle.coordinator.driver_log import driver_log
 from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.coordinator.observer import JobObserver
@@ -108,5 +109,9 @@ class Progress(JobObserver):
                 logging.INFO, "rekindle.progress", text.removeprefix(f"{self._job_name}: ").rstrip(), self._job_name
             )
             return
-        self._stream.write(text)
-        self._stream.flush()
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError) as error:  # a line about progress is no reason for a failure of its own
+            if closed_output.is_closed(error):
+                closed_output.tell("stderr", error)

@@ -14,6 +14,8 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
+from rekindle.coordinator import closed_output
+
 #: The name of the job whose thread this is; the driver's other threads serve all its jobs.
 JOB_OF_THREAD: Final[ContextVar[str | None]] = ContextVar("JOB_OF_THREAD", default=None)
 _NOISY: Final = ("py4j",)
@@ -34,6 +36,14 @@ class DriverLog(logging.StreamHandler[TextIO]):
         if "\n" in (message := record.getMessage()):
             self._last_traceback = message
         super().emit(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Tell the jobs that nobody reads the log any more; report other errors as Python does."""
+        error = sys.exc_info()[1]
+        if isinstance(error, Exception) and closed_output.is_closed(error):
+            closed_output.tell("stderr", error)
+        else:
+            super().handleError(record)
 
     def has_shown(self, traceback: str) -> bool:
         """Whether the last traceback in the log is this one: whoever reads on needs it no second time."""

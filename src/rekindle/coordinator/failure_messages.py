@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rekindle.coordinator.closed_output import is_closed
 from rekindle.coordinator.replay_hint import replay_hint
 from rekindle.errors import (
     CorruptCheckpointError,
     FailureOrigin,
     IncompatibleStateError,
     JobExecutionError,
+    OutputClosedError,
     RekindleError,
     SlotLostError,
     StoreError,
@@ -63,8 +65,9 @@ def slot_lost(job_name: str, slot: int, hello: SlotHello | None, why: str) -> Sl
 
 
 def output_closed(job_name: str, stream: str, error: Exception) -> JobExecutionError:
-    """The error when the functions' prints can no longer be written: the job's output would be lost."""
-    return JobExecutionError(f"Job '{job_name}' cannot write to the program's {stream} any more: {error}.")
+    """The error when the job's lines can no longer be written: its output would be lost."""
+    kind = OutputClosedError if is_closed(error) else JobExecutionError
+    return kind(f"Job '{job_name}' cannot write to the program's {stream} any more: {error}.")
 
 
 def close_failed(job_name: str, errors: Sequence[str]) -> JobExecutionError:

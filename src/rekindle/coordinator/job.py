@@ -21,10 +21,11 @@ from rekindle.coordinator.attempt_spec import AttemptSettings, AttemptSpec, Part
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.requests import mapped
 from rekindle.coordinator.checkpoints.types import CheckpointKind
+from rekindle.coordinator.closed_output import heard_by
 from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.driver_log import JOB_OF_THREAD
 from rekindle.coordinator.epoch_rules import EpochSummary
-from rekindle.coordinator.failure_messages import headline
+from rekindle.coordinator.failure_messages import headline, output_closed
 from rekindle.coordinator.job_lifelines import JobLifelines
 from rekindle.coordinator.lifecycle import may_follow
 from rekindle.coordinator.observer import JobObserver, Observers
@@ -38,6 +39,7 @@ from rekindle.errors import (
     IncompatibleStateError,
     JobCancelledError,
     JobExecutionError,
+    OutputClosedError,
     OwnershipLostError,
     RekindleError,
     SerializationError,
@@ -51,6 +53,7 @@ _LOG = logging.getLogger("rekindle.job")
 _FINAL_ERRORS = (
     JobCancelledError,
     OwnershipLostError,
+    OutputClosedError,
     CheckpointNotFoundError,
     ClusterGoneError,
     IncompatibleStateError,
@@ -146,6 +149,7 @@ class JobMaster:
         spec.checkpointing.requests.on_request = self._wake
         spec.checkpointing.tracker.on_change = observer.on_checkpoint
         self._logged_traceback = ""
+        self._lost_output: RekindleError | None = None
         self._thread = threading.Thread(target=self._run, name=f"job master {spec.plan.job_name}", daemon=True)
 
     def start(self) -> JobMaster:
@@ -252,7 +256,8 @@ class JobMaster:
         started = monotonic()
         JOB_OF_THREAD.set(self._spec.plan.job_name)
         try:
-            error = self._run_attempts()
+            with heard_by(self._on_closed_output):
+                error = self._run_attempts()
         except BaseException as unexpected:  # the job's future must be completed whatever happens
             error = unexpected
             self._tell_failure(unexpected)
@@ -294,7 +299,7 @@ class JobMaster:
                 if refusal is not None:
                     return refusal
             except Exception as error:
-                if self._cancelled.is_set() and not isinstance(error, JobCancelledError):
+                if self._cancelled.is_set() and not isinstance(error, JobCancelledError | OutputClosedError):
                     # Functions may fail because they are cancelled; as in Flink the job is cancelled all the same.
                     _LOG.info("Job '%s' failed while it was cancelled: %s", self._spec.plan.job_name, error)
                     return self._cancellation()
@@ -330,8 +335,17 @@ class JobMaster:
         if not isinstance(error, JobCancelledError):
             self._observer.on_failure(error, None)
 
-    def _cancellation(self) -> JobCancelledError:
-        return JobCancelledError(f"Job '{self._spec.plan.job_name}' was cancelled.")
+    def _cancellation(self) -> RekindleError:
+        return self._lost_output or JobCancelledError(f"Job '{self._spec.plan.job_name}' was cancelled.")
+
+    def _on_closed_output(self, stream: str, error: Exception) -> None:
+        """End the job, also while it waits for a restart or for its cluster."""
+        self._lost_output = self._lost_output or output_closed(self._spec.plan.job_name, stream, error)
+        with self._lock:
+            attempt = self._attempt
+        if attempt is not None:
+            attempt.fail(self._lost_output)
+        self._cancelled.set()
 
     def _go_back(self, damage: CorruptCheckpointError) -> BaseException | None:
         """Let the next attempt restore an older checkpoint. Returns the error if the job may not go back (I16)."""
@@ -348,7 +362,7 @@ class JobMaster:
 
     def _run_attempt(self) -> None:
         self._metrics.clear()
-        self._cluster.prepare()
+        self._cluster.prepare(self._cancelled)
         attempt = Attempt(self._attempt_spec())
         with self._lock:
             self._attempt = attempt

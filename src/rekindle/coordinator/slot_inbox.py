@@ -89,6 +89,12 @@ class SlotInbox:
             self._fail(slot_lost(self._job_name, slot, self._hellos.get(slot), why))
             self._notify()
 
+    def fail(self, error: RekindleError) -> None:
+        """Record a failure of the attempt that no slot has reported."""
+        with self._changed:
+            self._fail(error)
+            self._notify()
+
     def _write(self, line: LogLine) -> None:
         try:
             write_log_line(line)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyspark
 
+from rekindle.coordinator import closed_output
 from rekindle.errors import ClusterError
 from rekindle.runtime.directories import OwnDirectory, make_directory
 from rekindle.spark import internals
@@ -54,8 +55,16 @@ class JvmOutput:
             for line in without_worker_tracebacks(lines):
                 self._last.append(line.rstrip())
                 if self._is_open.is_set():
-                    sys.stderr.write(line)
-                    sys.stderr.flush()
+                    _show(line)
+
+
+def _show(line: str) -> None:
+    try:
+        sys.stderr.write(line)
+        sys.stderr.flush()
+    except (OSError, ValueError) as error:  # Spark must not wait for a reader of its log
+        if closed_output.is_closed(error):
+            closed_output.tell("stderr", error)
 
 
 def without_worker_tracebacks(lines: Iterable[str]) -> Iterator[str]:

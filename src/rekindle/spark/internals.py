@@ -29,7 +29,7 @@ from rekindle.system import how_it_ended, out_of_descriptors, refusal
 JVM_GONE = "the driver's JVM does not answer"
 #: A process that was killed closes its connections a moment before it has ended.
 _ENDING_S = 10.0
-#: How the JVM of each forgotten session ended.
+#: How each session that was forgotten had ended.
 _endings: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
 #: A `JavaRDD` of byte arrays, as py4j's proxy, which has no types.
 ByteRdd: TypeAlias = Any
@@ -192,6 +192,29 @@ def registered_executors(sc: SparkContext) -> int:
     return int(_jvm_context(sc).getExecutorMemoryStatus().size()) - 1
 
 
+def active_tasks(sc: SparkContext, group: str) -> int:
+    """The number of tasks of a group's jobs that run at this moment."""
+    tracker = sc.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    return sum(stage.numActiveTasks for stage in stages if stage is not None)
+
+
+def applications_of_master(sc: SparkContext, address: str) -> list[str] | None:
+    """The ids of the applications that a standalone master at `host:port` has; None: it is not the active master."""
+    jvm = _jvm(sc)
+    host, _, port = address.rpartition(":")
+    rpc = _jvm_context(sc).schedulerBackend().rpcEnv()
+    master = rpc.setupEndpointRef(jvm.org.apache.spark.rpc.RpcAddress(host, int(port)), "Master")
+    messages = "org.apache.spark.deploy.DeployMessages"
+    question = jvm.java.lang.Class.forName(f"{messages}$RequestMasterState$").getField("MODULE$").get(None)
+    answered = jvm.java.lang.Class.forName(f"{messages}$MasterStateResponse")
+    state = master.askSync(question, jvm.scala.reflect.ClassTag.apply(answered))
+    if str(state.status()) != "ALIVE":
+        return None
+    return [str(application.id()) for application in state.activeApps()]
+
+
 def is_stopped(sc: SparkContext) -> bool:
     """Whether the session was stopped."""
     return sc._jsc is None
@@ -205,7 +228,7 @@ def ask_jvm(sc: SparkContext) -> None:
 def jvm_ending(sc: SparkContext) -> str | None:
     """How the JVM of a session has ended, as text; None when it answers, or when the session was stopped normally."""
     if is_stopped(sc):
-        return _endings.get(sc)
+        return None
     try:
         ask_jvm(sc)
     except (Py4JError, ConnectionError) as error:
@@ -215,6 +238,16 @@ def jvm_ending(sc: SparkContext) -> str | None:
             raise ClusterError(f"Spark's driver process (a JVM) does not answer: {refusal(error)}.") from None
         return ending
     return None
+
+
+def ending_of(sc: SparkContext) -> str | None:
+    """How a session that was forgotten had ended."""
+    return _endings.get(sc)
+
+
+def note_ending(sc: SparkContext, ending: str) -> None:
+    """Note how a session has ended whose JVM runs, for all jobs that use it."""
+    _endings[sc] = ending
 
 
 def gateway_ending() -> str | None:
@@ -321,7 +354,11 @@ def end_gateway() -> None:
     gateway.shutdown()
     if (process := getattr(gateway, "proc", None)) is not None:
         process.stdin.close()
-        process.wait()
+        try:
+            process.wait(_ENDING_S)
+        except subprocess.TimeoutExpired:  # it tells a cluster that it ends, which may not answer
+            process.kill()
+            process.wait()
     SparkContext._gateway = None
     SparkContext._jvm = None
 
@@ -332,7 +369,7 @@ def forget_gateway() -> None:
     assert ending is not None, "only a JVM that has ended is forgotten"
     context, gateway = SparkContext._active_spark_context, SparkContext._gateway
     if context is not None:
-        _endings[context] = ending
+        _endings[context] = f"its driver's JVM has ended, {ending}"
         context._jsc = None  # stop() must not call the JVM
         context.stop()
     SparkSession._instantiatedSession = None

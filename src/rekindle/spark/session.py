@@ -39,6 +39,7 @@ from rekindle.spark.jvm_options import archive_options, start_environment
 from rekindle.spark.shuffle import package_path
 from rekindle.spark.slots import is_local_master
 from rekindle.spark.spark_failure import first_sentence
+from rekindle.spark.worker_interpreter import refuse_unusable_interpreter
 
 _LOG = logging.getLogger("rekindle.spark")
 _LOOPBACK = "127.0.0.1"
@@ -52,6 +53,11 @@ _STACK_LOGGERS = (
     "org.apache.spark.api.python.BasePythonRunner",
     "org.apache.spark.util.Utils",
     "org.apache.spark.storage.ShuffleBlockFetcherIterator",
+    # A host, an executor or a master that goes: the job says what that means for it.
+    "org.apache.spark.network.client",
+    "org.apache.spark.rpc.netty",
+    "org.apache.spark.deploy.client",
+    "org.apache.spark.scheduler.cluster.StandaloneSchedulerBackend",
 )
 #: While Spark stops, these loggers report ending executors and late messages as errors, some with a stack.
 _STOPPING_LOGGERS = ("org.apache.spark",)
@@ -87,6 +93,7 @@ def obtain_session(configuration: Configuration) -> SessionLease:
     context = active_context()
     if context is None:
         return SessionLease(start_context(configuration), owned=True)
+    refuse_unusable_interpreter(context)
     warn_of_differences(context, configuration)
     return SessionLease(context, owned=False)
 
@@ -102,6 +109,11 @@ def active_context() -> SparkContext | None:
         if (message := internals.java_message(error)) is None or not message.startswith(internals.JVM_GONE):
             raise
         raise ClusterError("Spark's driver process (a JVM) has ended: start the program again.") from None
+    if internals.is_stopping(context):
+        raise ClusterError(
+            "The active Spark session was stopped by Spark itself, because its cluster removed the application or does "
+            "not answer any more: stop the session and make another one, or start the program again."
+        )
     return context
 
 

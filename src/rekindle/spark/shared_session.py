@@ -13,8 +13,9 @@ from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.errors import ClusterError
 from rekindle.spark import internals
-from rekindle.spark.gateway import forget_jvm
+from rekindle.spark.gateway import end_jvm, forget_jvm
 from rekindle.spark.session import SessionLease, active_context, obtain_session, stop_context
+from rekindle.spark.session_ending import session_ending
 
 _LOG = logging.getLogger("rekindle.spark")
 _lock = threading.Lock()
@@ -24,7 +25,7 @@ _own: SessionLease | None = None
 def lease_session(configuration: Configuration) -> SessionLease:
     """The session for a job; closing the lease leaves it open for the next one.
 
-    A session of ours whose JVM has ended is replaced by another one.
+    A session of ours that has ended by itself is replaced by another one.
     """
     global _own
     with _lock:
@@ -36,16 +37,26 @@ def lease_session(configuration: Configuration) -> SessionLease:
             _own = lease
             atexit.register(stop_own_session)
         is_ours = _own is not None and lease.context is _own.context
-        # Under spark-submit the JVM is this program's parent: this process cannot start another one.
-        return replace(lease, owned=False, renewable=is_ours and "PYSPARK_GATEWAY_PORT" not in os.environ)
+        return replace(lease, owned=False, renewable=is_ours and has_own_jvm())
+
+
+def has_own_jvm() -> bool:
+    """Whether this process starts its JVM itself. Under spark-submit the JVM is its parent, and there is no other."""
+    return "PYSPARK_GATEWAY_PORT" not in os.environ
 
 
 def _forget_ended_session() -> None:
     global _own
-    if _own is None or internals.is_stopped(_own.context) or (ending := internals.jvm_ending(_own.context)) is None:
+    if _own is None or internals.is_stopped(_own.context) or (ending := session_ending(_own.context)) is None:
         return
-    _LOG.warning("Spark's driver process (a JVM) has ended, %s: another one is started.", ending)
-    forget_jvm()
+    _LOG.warning("The Spark session has ended (%s): another one is started.", ending)
+    if internals.gateway_ending() is not None:
+        forget_jvm()
+    else:
+        internals.note_ending(_own.context, ending)
+        stop_context(_own.context)
+        if has_own_jvm():  # it may still be stopping its context, and would refuse another one
+            end_jvm()
     _own = None
 
 

@@ -6,10 +6,13 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
+from pyspark import SparkContext
 
 from rekindle import config
+from rekindle.clock import SystemClock
 from rekindle.common.configuration import Configuration
 from rekindle.coordinator.cluster import EpochRun
 from rekindle.datastream.python_dependencies import PythonArchive, PythonDependencies
@@ -18,18 +21,55 @@ from rekindle.graph.settings import rocksdb_directories
 from rekindle.protocol import SlotLaunch
 from rekindle.runtime.scratch_folders import remove_abandoned_folders
 from rekindle.spark import internals
+from rekindle.spark.background_call import in_background
 from rekindle.spark.epoch import EpochRunner
 from rekindle.spark.from_dataframe import ChunkEncoder, DataFrameInput
 from rekindle.spark.session import SessionLease, is_on_this_machine
+from rekindle.spark.session_ending import session_ending
 from rekindle.spark.shuffle import StageInput
-from rekindle.spark.slots import Placement, SpawnedSlot, master_of, spawn_slots
+from rekindle.spark.slot_start_watch import SlotStartWatch, WantedSlots
+from rekindle.spark.slots import Placement, SpawnedSlot, is_local_master, master_of, spawn_slots
 from rekindle.spark.spark_failure import explain_failure
 from rekindle.spark.spark_thread import SparkThread
 
 _LOOPBACK = "127.0.0.1"
 _POOL_PROPERTY = "spark.scheduler.pool"
+_LOOK_EVERY_S = 0.1
 #: After this many failed starts of Spark in a row the job ends: the cause will not go away by waiting.
 _MOST_FAILED_STARTS = 10
+
+
+@dataclass(frozen=True)
+class _SlotsJob:
+    """Implements `slot_start_watch.StartingSlots`."""
+
+    sc: SparkContext
+    group: str
+
+    def executors(self) -> int:
+        """The number of registered executors; the driver's own JVM on this machine."""
+        return 1 if is_local_master(master_of(self.sc)) else internals.registered_executors(self.sc)
+
+    def active_tasks(self) -> int:
+        """The number of tasks of the job that run at this moment."""
+        return internals.active_tasks(self.sc, self.group)
+
+    def ending(self) -> str | None:
+        """How the session has ended without its program."""
+        return session_ending(self.sc)
+
+    def cancel(self) -> None:
+        """Cancel the job."""
+        internals.cancel_jobs(self.sc, self.group)
+
+
+def _unless(cancelled: threading.Event, work: Callable[[], SessionLease]) -> SessionLease:
+    """Do a work that may take minutes; JobCancelledError: the job was cancelled first, and the work is left behind."""
+    future = in_background(work, "renew session")
+    while not future.done():
+        if cancelled.wait(_LOOK_EVERY_S):
+            raise JobCancelledError("The job was cancelled while its Spark session was started again.")
+    return future.result()
 
 
 @dataclass(frozen=True)
@@ -44,7 +84,7 @@ class SparkCluster:
     """Implements `coordinator.cluster.Cluster` on a Spark session, which `close` gives back.
 
     Make it on the user's thread: every job uses the FAIR pool that is set there. `renew` gives another session when
-    the JVM of a renewable one has ended.
+    a renewable one has ended.
     """
 
     def __init__(
@@ -67,30 +107,30 @@ class SparkCluster:
     def _use(self, lease: SessionLease) -> None:
         context = lease.context
         self._runner = EpochRunner(context, java_stacks=self._configuration.get(config.JAVA_STACK))
-        self._thread = SparkThread(lambda: internals.is_stopped(context))
+        self._thread = SparkThread(lambda: internals.is_stopping(context))
         self._lease, self._sc = lease, context
         self._added_archives: list[PythonArchive] = []
 
-    def prepare(self) -> None:
-        """Before each attempt: check that the session's JVM answers, or replace the session."""
-        ending = internals.jvm_ending(self._sc)
+    def prepare(self, cancelled: threading.Event) -> None:
+        """Before each attempt: check that the session has not ended, or replace it."""
+        ending = session_ending(self._sc)
         if ending is None and internals.is_stopped(self._sc):
             raise ClusterGoneError("The Spark session of this job has been stopped, so it cannot be started again.")
         if ending is None:
             return
         if self._feeds:
             raise ClusterGoneError(
-                f"The job reads a DataFrame of a Spark session whose driver's JVM has ended ({ending}), and the "
-                "DataFrame with it: start the program again."
+                f"The job reads a DataFrame of a Spark session that has ended ({ending}), and the DataFrame with it: "
+                "start the program again."
             )
         if not self._lease.renewable or self._renew is None:
             raise ClusterGoneError(
-                f"The driver's JVM of the Spark session that this program made has ended ({ending}): start the "
-                "program again; a session that Rekindle makes would have been started again."
+                f"The Spark session that this program made has ended ({ending}): start the program again; a session "
+                "that Rekindle makes would have been started again."
             )
-        self._placements.clear()  # they ended with the JVM
+        self._placements.clear()  # they ended with the session
         self._thread.close()
-        self._use(self._started_again(self._renew))
+        self._use(_unless(cancelled, partial(self._started_again, self._renew)))
 
     def _started_again(self, renew: Callable[[], SessionLease]) -> SessionLease:
         try:
@@ -125,18 +165,28 @@ class SparkCluster:
 
     def start_slots(self, launches: Sequence[SlotLaunch]) -> list[SpawnedSlot]:
         """Start the slots, which then connect to the driver."""
+        job_name = launches[0].job_name
         self._release_placements()
         self._stop_spawning.clear()
+        watch = self._watch(launches)
         try:
-            placement = self._thread.call(lambda: self._spawn(launches), launches[0].job_name)
+            placement = self._thread.call(lambda: self._spawn(launches), job_name, watch.look)
         except Exception as error:
+            if watch.error is not None:
+                raise watch.error from None
             if (message := internals.java_message(error)) is None:
                 raise
-            raise explain_failure(message, launches[0].job_name) from None
+            raise explain_failure(message, job_name) from None
         self._placements.append(placement)
         if self._stop_spawning.is_set():
-            raise JobCancelledError(f"The job '{launches[0].job_name}' was cancelled while its slots started.")
+            raise watch.error or JobCancelledError(f"The job '{job_name}' was cancelled while its slots started.")
         return placement.slots
+
+    def _watch(self, launches: Sequence[SlotLaunch]) -> SlotStartWatch:
+        first = launches[0]
+        timeout_s = self._configuration.get(config.SLOT_REQUEST_TIMEOUT).total_seconds()
+        wanted = WantedSlots(first.job_name, len(launches), master_of(self._sc), timeout_s)
+        return SlotStartWatch(wanted, _SlotsJob(self._sc, first.job_id), SystemClock(), self._stop_spawning)
 
     def run_epoch(self, run: EpochRun) -> list[bytes]:
         """Run one epoch to its end; returns the rows for the driver."""

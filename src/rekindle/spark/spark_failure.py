@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 
@@ -13,8 +14,8 @@ _RAISED_IN_PUMP = re.compile(r"^(?:rekindle\.(?:errors|wire)\.)(\w+): (.+)$", re
 _PYTHON_ERROR = re.compile(r"^((?:\w+\.)*\w+(?:Error|Exception|Interrupt|Exit))(?:: (.+))?$", re.MULTILINE)
 _CANCELLED = re.compile(r"SPARK_JOB_CANCELLED|killed via the Web UI|Job \d+ cancelled|Stage \d+ was cancelled")
 _STOPPED = re.compile(r"SparkContext (?:was|has been) ?shut ?down|stopped SparkContext")
-#: Packages that Rekindle needs in a worker; a borrowed session may use another interpreter than its program.
-_MISSING = re.compile(r"No module named '(msgspec|cloudpickle|pyarrow)")
+#: Rekindle, and packages that it needs in a worker; a borrowed session may use another interpreter than its program.
+_MISSING = re.compile(r"No module named '(rekindle|msgspec|cloudpickle|pyarrow)")
 
 
 def explain_failure(message: str, job_name: str) -> RekindleError:
@@ -28,12 +29,12 @@ def explain_failure(message: str, job_name: str) -> RekindleError:
         return (kind if issubclass(kind, RekindleError) else ClusterError)(raised[2])
     if _CANCELLED.search(message):
         return JobCancelledError(f"The job '{job_name}' was cancelled in Spark (its page, or cancelJobGroup).")
-    if "No module named 'rekindle" in message:
-        return ClusterError("Spark's Python workers cannot import rekindle: install it on every worker machine.")
     if missing := _MISSING.search(message):
+        tried = os.environ.get("PYSPARK_PYTHON", "python3")
         return ClusterError(
-            f"Spark's Python workers cannot import {missing[1]}, which Rekindle needs: before the session is made, set"
-            f" PYSPARK_PYTHON to this program's own interpreter, {sys.executable}."
+            f"Spark's Python workers, which run {tried}, cannot import {missing[1]}: install Rekindle for it on every "
+            "worker machine or, before the session is made, set PYSPARK_PYTHON to an interpreter that has it, such as "
+            f"this program's own, {sys.executable}."
         )
     if errors_in_python := _PYTHON_ERROR.findall(message):
         name, text = errors_in_python[-1]

@@ -21,14 +21,22 @@ class SparkThread:
 
     def __init__(self, is_stopped: Callable[[], bool]) -> None:
         self._is_stopped = is_stopped
-        self._calls: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
-        threading.Thread(target=self._run, name="rekindle-spark", daemon=True).start()
+        self._start()
 
-    def call(self, work: Callable[[], T], job_name: str) -> T:
-        """Run `work` and return its result; ClusterError when the session was stopped and `work` does not return."""
+    def _start(self) -> None:
+        self._calls: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
+        threading.Thread(target=_run, args=(self._calls,), name="rekindle-spark", daemon=True).start()
+
+    def call(self, work: Callable[[], T], job_name: str, look: Callable[[], None] | None = None) -> T:
+        """Run `work` and return its result; ClusterError when the session was stopped and `work` does not return.
+
+        `look` is called again and again meanwhile; if it raises, `work` is left behind.
+        """
         future: Future[T] = Future()
         self._calls.put((work, future))
         while not _ended_within(future, _ASK_EVERY_S):
+            if look is not None:
+                self._leave_if_raised(look)
             if self._is_stopped() and not _ended_within(future, _GRACE_S):
                 raise ClusterError(f"The Spark session was stopped while the job '{job_name}' ran.")
         return future.result()
@@ -37,13 +45,22 @@ class SparkThread:
         """End the thread after the calls that wait."""
         self._calls.put(None)
 
-    def _run(self) -> None:
-        while (call := self._calls.get()) is not None:
-            work, future = call
-            try:
-                future.set_result(work())
-            except BaseException as error:
-                future.set_exception(error)
+    def _leave_if_raised(self, look: Callable[[], None]) -> None:
+        try:
+            look()
+        except BaseException:
+            self.close()
+            self._start()  # the next call must not wait for this one
+            raise
+
+
+def _run(calls: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None]) -> None:
+    while (call := calls.get()) is not None:
+        work, future = call
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
 
 
 def _ended_within(future: Future[Any], seconds: float) -> bool:

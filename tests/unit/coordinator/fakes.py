@@ -9,7 +9,7 @@ from rekindle.errors import ClusterError
 class Nowhere:
     """A cluster without slots."""
 
-    def prepare(self):
+    def prepare(self, cancelled):
         """There is nothing to prepare."""
 
     def driver_host(self):

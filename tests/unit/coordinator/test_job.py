@@ -113,13 +113,33 @@ def test_a_cluster_without_slots_is_tried_again(tmp_path):
     assert f"used up the {RESTARTS} restarts" in error.__notes__[0]
 
 
+class Waits(Nowhere):
+    """A cluster that is being made ready until the job is cancelled."""
+
+    def __init__(self):
+        self.asked = threading.Event()
+
+    def prepare(self, cancelled):
+        self.asked.set()
+        cancelled.wait()
+        raise JobCancelledError("The job was cancelled while its cluster was made ready.")
+
+
+def test_a_job_whose_cluster_is_made_ready_can_be_cancelled(tmp_path):
+    cluster = Waits()
+    job = JobMaster(spec_of(checkpointing_in(tmp_path), RESTARTS), cluster, Silent()).start()
+    assert cluster.asked.wait(20)
+    job.cancel().result(timeout=20)
+    assert job.status() is JobStatus.CANCELED
+
+
 class Gone(Nowhere):
     """A cluster that will not come back."""
 
     def __init__(self):
         self.asked = 0
 
-    def prepare(self):
+    def prepare(self, cancelled):
         self.asked += 1
         raise ClusterGoneError("Spark has ended for good.")
 

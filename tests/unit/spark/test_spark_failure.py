@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import pytest
 
 from rekindle.errors import ClusterError, JobCancelledError, ProtocolError, RekindleError, SlotLostError
 from rekindle.spark.spark_failure import explain_failure, first_sentence
+
+PYSPARK_PYTHON = os.environ.get("PYSPARK_PYTHON", "python3")
 
 PYTHON_FAILURE = """Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, most recent failure: Lost task
 Traceback (most recent call last):
@@ -37,7 +42,9 @@ Traceback (most recent call last):
         (
             PYTHON_FAILURE.format(raised="ModuleNotFoundError: No module named 'rekindle'"),
             ClusterError,
-            "Spark's Python workers cannot import rekindle: install it on every worker machine.",
+            f"Spark's Python workers, which run {PYSPARK_PYTHON}, cannot import rekindle: install Rekindle for it on "
+            "every worker machine or, before the session is made, set PYSPARK_PYTHON to an interpreter that has it, "
+            f"such as this program's own, {sys.executable}.",
         ),
         (
             PYTHON_FAILURE.format(raised="MemoryError"),

@@ -51,6 +51,18 @@ def test_an_error_that_looks_like_patience_running_out_is_the_calls_own(calls: S
         calls.call(fail, "job")
 
 
+def test_a_call_that_is_left_behind_holds_up_no_other(calls: SparkThread) -> None:
+    stuck = threading.Event()
+
+    def look() -> None:
+        raise InterruptedError("enough")
+
+    with pytest.raises(InterruptedError):
+        calls.call(lambda: stuck.wait(30), "job", look)
+    assert calls.call(lambda: "done", "job") == "done"
+    stuck.set()
+
+
 def test_a_call_that_ends_after_the_stop_tells_its_own_story(calls: SparkThread, stopped: threading.Event) -> None:
     stopped.set()
     assert calls.call(lambda: "done", "job") == "done"

@@ -24,6 +24,7 @@ from rekindle.table import (
     TableDescriptor,
     TableEnvironment,
 )
+from rekindle.table.connectors import files_of
 from rekindle.table.elements import rows_and_type
 from rekindle.table.expressions import and_, col, concat, if_then_else, lit
 from rekindle.table.row_text import row_text, table_text
@@ -215,3 +216,10 @@ def test_a_stream_that_never_ends_is_refused_in_queries_only(tmp_path: Path) -> 
     assert isinstance(view, StreamView)
     with pytest.raises(GraphError, match="reads the stream of 'endless', which may never end"):
         check_bounded(view.program)
+
+
+@pytest.mark.parametrize("path", ["/data/x", "//data/x", "file:/data/x", "file:///data/x", "file:////data/x"])
+def test_the_path_of_a_table_has_one_slash_however_many_were_written(path: str) -> None:
+    """Spark's files take the first name after two slashes for a host."""
+    descriptor = TableDescriptor.for_connector("filesystem").option("path", path).option("format", "csv").build()
+    assert files_of("t", descriptor) == ("/data/x", "csv")

@@ -15,7 +15,7 @@ import msgspec
 from rekindle.checkpoint.latest_checkpoint import highest_checkpoint_id
 from rekindle.checkpoint.load_checkpoint import LoadedCheckpoint
 from rekindle.checkpoint.manifest import Manifest
-from rekindle.checkpoint.ownership import Claim
+from rekindle.checkpoint.ownership import Claim, refuse_taken_over
 from rekindle.checkpoint.rescale import SubtaskShare, assign, refuse_rescaled_frames
 from rekindle.checkpoint.store.port import Store
 from rekindle.checkpoint.timeline_notes import Beginning
@@ -28,6 +28,7 @@ from rekindle.coordinator.checkpoints.catalogue import (
     completed_checkpoint,
     partitions_left,
 )
+from rekindle.coordinator.checkpoints.claim_watch import ClaimWatch
 from rekindle.coordinator.checkpoints.commit_order import CommitOrder
 from rekindle.coordinator.checkpoints.fallback import GoingBack, choose_restore
 from rekindle.coordinator.checkpoints.ledger import CheckpointLedger, Step
@@ -114,6 +115,7 @@ class CheckpointDriver:
     _bases: dict[int, int | None] = field(default_factory=dict)
     _unread: dict[int, dict[int, tuple[int, ...]]] = field(default_factory=dict)
     _commit_order: CommitOrder = field(default_factory=CommitOrder)
+    _claim_watch: ClaimWatch | None = None
     _send: Callable[[Message], None] = lambda message: None
     #: Called when a cut stands and when its checkpoint is complete: results are held back in between.
     on_cut: Callable[[int], None] = lambda checkpoint_id: None
@@ -226,6 +228,14 @@ class CheckpointDriver:
         if restored is not None:
             self.tracker.restored(restored, self.catalogue.external_path(restored), self.clock.wall_ms())
         self._apply(self.ledger.attempt_started(_now_ms(), restored))
+
+    def watch_claim(self, every_s: float, on_lost: Callable[[OwnershipLostError], None]) -> ClaimWatch:
+        """Look at the claim of the attempt that has begun, once per interval, until the watch is closed."""
+        claim = self.catalogue.owner
+        self._claim_watch = ClaimWatch(lambda: refuse_taken_over(self.store, claim), every_s, on_lost, self.clock)
+        if not self.in_memory:  # else no other driver can claim the job
+            self._claim_watch.start()
+        return self._claim_watch
 
     def failed(self, message: str) -> None:
         """Abort the pending checkpoints: the attempt has failed."""
@@ -441,6 +451,8 @@ class CheckpointDriver:
         except CheckpointError as error:
             self._apply(self.ledger.publish_failed(checkpoint.id, str(error), _now_ms()))
             return
+        if self._claim_watch is not None:
+            self._claim_watch.looked()
         reach(CrashPoint.AFTER_PUBLISH)
         self._acknowledged.pop(checkpoint.id, None)
         self._apply(self.ledger.published(checkpoint.id, location, _now_ms()))
