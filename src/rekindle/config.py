@@ -524,6 +524,20 @@ PROGRESS = _option(
     "auto",
     "How progress is shown: a live line on a terminal, plain lines elsewhere, or not at all.",
 )
+SIGTERM_ACTION = _option(
+    "rekindle.sigterm.action",
+    one_of("cancel", "savepoint"),
+    "cancel",
+    "What SIGTERM does with running jobs: `savepoint` stops them with a savepoint, `cancel` cancels them; either way "
+    "their checkpoints stay.",
+)
+SIGTERM_GRACE = _option(
+    "rekindle.sigterm.grace-period",
+    parse_duration,
+    timedelta(seconds=25),
+    "How long a savepoint or a cancellation after SIGTERM may take; after a savepoint's time the job is cancelled. "
+    "Kubernetes kills after 30 s.",
+)
 HISTORY_ENABLED = _option(
     "rekindle.history.enabled",
     parse_bool,

@@ -31,6 +31,8 @@ class ExitCode(IntEnum):
     #: A replayed task went through all of its recorded input.
     DID_NOT_FAIL = 6
     INTERRUPTED = 130
+    #: SIGTERM, and not every job has a savepoint.
+    TERMINATED = 143
 
 
 class CommandError(RekindleError):
