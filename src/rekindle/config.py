@@ -614,6 +614,12 @@ REST_TOKEN = _option(
     "one.",
     secret=True,
 )
+REST_READY_CHECKPOINT_AGE = _option(
+    "rekindle.rest.ready.max-checkpoint-age",
+    optional(parse_duration),
+    None,
+    "How old the last completed checkpoint of a job may be for `/ready` to say that it is; unset: any age.",
+)
 REST_DIRECTORIES = _option(
     "rekindle.rest.directories",
     optional(parse_list),
