@@ -3,8 +3,9 @@
 `rekindle run` opens the block around a whole program, `execute()` around its waiting. A program that has set a handler
 of its own keeps it ([decision 0035](../../../docs/decisions/0035-sigterm-suspends-jobs.md)).
 
-The handler only notes the signal. A thread ends the jobs, and then lets the handler raise `Terminated` in the main
-thread, wherever that is.
+A thread hears of the signal over Python's wakeup descriptor, because Python's own handler may come late: it waits until
+the main thread runs, which a signal right before a sleep does not wake. Another thread ends the jobs, and then lets the
+handler raise `Terminated` in the main thread, wherever that is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from queue import SimpleQueue
 from time import monotonic
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
@@ -33,6 +33,8 @@ _STOPPED = 0
 #: How long a cancellation may take that comes after the grace period. What still runs then ends with the driver.
 _LAST_S = 3.0
 _WAKE_AGAIN_S = 0.05
+#: Words to the listening thread; those for signals are Python's.
+_SIGTERM, _HANDLED, _LEFT = bytes([signal.SIGTERM]), b"H", b"L"
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,9 @@ class Termination:
 
     def __init__(self, jobs: Callable[[], Sequence[TerminableJob]]) -> None:
         self._jobs = jobs
-        self._is_asked = self._is_inside = self._is_raised = False
+        self._is_asked = self._is_handled = self._is_ending = self._is_inside = self._is_raised = False
         self._outer: Termination | None = None
-        self._signals: SimpleQueue[bool] = SimpleQueue()  # may be filled in a handler, whatever it has interrupted
+        self._descriptor = self._descriptor_before = -1
         self._ended = threading.Event()
         self._status = _CANCELLED
 
@@ -102,10 +104,17 @@ class Termination:
         if isinstance(owner, Termination):
             self._outer = owner
         elif handler is signal.SIG_DFL:
-            threading.Thread(target=self._watch, name="rekindle-sigterm", daemon=True).start()
-            self._is_inside = True
-            signal.signal(signal.SIGTERM, self._on_signal)
+            self._install()
         return self
+
+    def _install(self) -> None:
+        heard, self._descriptor = os.pipe()
+        os.set_blocking(self._descriptor, False)
+        threading.Thread(target=self._listen, args=(heard,), name="rekindle-sigterm", daemon=True).start()
+        self._is_inside = True
+        _installed.append(self)
+        self._descriptor_before = signal.set_wakeup_fd(self._descriptor, warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, self._on_signal)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -116,11 +125,20 @@ class Termination:
             return
         self._is_inside = False
         if not self._is_asked:
-            if signal.getsignal(signal.SIGTERM) == self._on_signal:  # else the program has set its own
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            self._signals.put(False)
+            self.uninstall()
+            os.write(self._descriptor, _LEFT)
+            os.close(self._descriptor)
         if self._is_asked:  # the handler stays: the process ends, and a second signal ends it at once
             self._terminate()
+
+    def uninstall(self) -> None:
+        """Take the handler away, unless the program has set its own meanwhile."""
+        _installed.remove(self)
+        if signal.getsignal(signal.SIGTERM) == self._on_signal:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        current = signal.set_wakeup_fd(self._descriptor_before)
+        if current != self._descriptor:
+            signal.set_wakeup_fd(current)
 
     def end_if_asked(self) -> None:
         """End the program if SIGTERM has come, instead of going on to its next job."""
@@ -132,23 +150,31 @@ class Termination:
         raise Terminated(self._status) from None
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if not self._is_asked:
-            self._is_asked = True
-            self._signals.put(True)
-        elif self._ended.is_set():  # sent by `_wake_main_thread`
+        if self._ended.is_set():  # sent by `_wake_main_thread`
             if self._is_inside and not self._is_raised:
                 self._is_raised = True
                 raise Terminated(self._status)
+        elif self._is_handled:
+            os._exit(_CANCELLED)
         else:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            os.kill(os.getpid(), signal.SIGTERM)
-            os._exit(_CANCELLED)  # the first process of a container is not ended by its own signal
+            self._is_handled = self._is_asked = True
+            os.write(self._descriptor, _HANDLED)  # for a program that has taken the wakeup descriptor
 
-    # -- on a thread of its own ---------------------------------------------------------------------------------------
+    # -- on threads of its own ----------------------------------------------------------------------------------------
 
-    def _watch(self) -> None:
-        if not self._signals.get():
-            return
+    def _listen(self, heard: int) -> None:
+        """Let the jobs end at the first signal, and the process at once at the second."""
+        signals = 0
+        while (word := os.read(heard, 1)) != _LEFT:
+            signals += word == _SIGTERM
+            if signals > 1 and not self._ended.is_set():
+                os._exit(_CANCELLED)
+            if word in (_SIGTERM, _HANDLED) and not self._is_ending:
+                self._is_ending = self._is_asked = True
+                threading.Thread(target=self._end, name="rekindle-sigterm-end", daemon=True).start()
+        os.close(heard)
+
+    def _end(self) -> None:
         try:
             stopped = end_jobs([job for job in self._jobs() if not job.is_over])
             self._status = _STOPPED if stopped else _CANCELLED
@@ -163,6 +189,33 @@ class Termination:
         while self._is_inside and not self._is_raised:
             signal.pthread_kill(main, signal.SIGTERM)
             pause.wait(_WAKE_AGAIN_S)
+
+
+#: The block whose handler is set, if there is one.
+_installed: list[Termination] = []
+
+
+# A forked child, as of `multiprocessing`, is not the driver: SIGTERM ends it as any other process. Until it has the
+# default handler the signal waits, else the child would write into the descriptor of its parent.
+_forking = threading.local()
+
+
+def _before_fork() -> None:
+    _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM}) if _installed else None
+
+
+def _after_fork() -> None:
+    if _forking.mask is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, _forking.mask)
+
+
+def _in_child() -> None:
+    for each in list(_installed):
+        each.uninstall()
+    _after_fork()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
 def end_jobs(jobs: Sequence[TerminableJob]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
 import threading
 from concurrent.futures import Future
@@ -10,9 +12,17 @@ from typing import Any
 import pytest
 
 from rekindle.common import Configuration
-from rekindle.datastream.termination import TerminableJob, Terminated, Termination, TerminationSettings, end_jobs
+from rekindle.datastream.termination import (
+    TerminableJob,
+    Terminated,
+    Termination,
+    TerminationSettings,
+    _installed,
+    end_jobs,
+)
 from rekindle.errors import CheckpointError, ConfigurationError, JobCancelledError
 from tests.recorded_jobs import FakeHandle
+from tests.waiting import wait_until
 
 SAVEPOINT, CANCEL = TerminationSettings(True, 100.0), TerminationSettings(False, 100.0)
 AT_ONCE = TerminationSettings(True, 0.0)
@@ -95,8 +105,10 @@ def test_the_program_ends_with_a_status(settings, status):
             run_until_sigterm(TerminableJob("orders", job, settings))
     finally:
         for thread in threading.enumerate():
-            if thread.name == "rekindle-sigterm":
+            if thread.name == "rekindle-sigterm-end":
                 thread.join(100)  # it sends signals until its block is left
+        for block in list(_installed):
+            block.uninstall()
         signal.signal(signal.SIGTERM, before)
     assert terminated.value.code == status
 
@@ -112,10 +124,25 @@ def run_until_sigterm(job: TerminableJob) -> None:
 def test_without_a_signal_every_handler_is_as_before(handler):
     before = signal.signal(signal.SIGTERM, handler)
     try:
+        descriptors = set(os.listdir("/proc/self/fd"))
         with Termination(list):
             inside = signal.getsignal(signal.SIGTERM)
+        wait_until(lambda: set(os.listdir("/proc/self/fd")) <= descriptors, "no descriptor is left open", 100)
         assert signal.getsignal(signal.SIGTERM) == handler
         assert (inside == handler) is (handler is not signal.SIG_DFL)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_forked_child_is_ended_by_it_and_its_parent_not():
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        with Termination(list):
+            child = multiprocessing.get_context("fork").Process(target=threading.Event().wait)
+            child.start()
+            child.terminate()
+            child.join(100)
+        assert child.exitcode == -signal.SIGTERM
     finally:
         signal.signal(signal.SIGTERM, before)
 
