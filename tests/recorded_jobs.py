@@ -144,6 +144,12 @@ class FakeHandle:
         done.set_result(None)
         return done
 
+    def suspend(self) -> Future[None]:
+        self.asked.append(("suspend",))
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
     def trigger_checkpoint(self, full: bool = False) -> Future[int]:
         self.asked.append(("checkpoint", full))
         return self.outcome

@@ -143,6 +143,15 @@ def run_script(script: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.integration
 @pytest.mark.timeout(400)
+def test_the_readme_begins_with_the_commands_of_a_clone() -> None:
+    beginning, _, rest = (REPOSITORY / "README.md").read_text().partition("\n- ")
+    targets = re.findall(r"^([a-z]+):.*## ", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+    named = re.findall(r"`make ([a-z]+)`", beginning)
+    assert rest
+    assert sorted(named) == ["demo", "test"]
+    assert set(named) <= set(targets)
+
+
 def test_the_word_count_of_the_readme_runs_pasted_into_a_file(tmp_path: Path) -> None:
     answer = run_script(word_count_script(tmp_path))
     assert answer.returncode == 0, answer.stderr

@@ -33,6 +33,8 @@ class ConfigOption(Generic[T]):
     default: T
     description: str = ""
     deprecated_keys: tuple[str, ...] = ()
+    #: Whether the value is a secret: it is never shown, and may come from a file or the environment.
+    secret: bool = False
 
     def read(self, raw: Any) -> T:
         """Parse a raw value; ValueError gives the reason when it cannot be used."""
@@ -57,9 +59,9 @@ S3_STORE_PREFIX, GS_STORE_PREFIX = "rekindle.store.s3.", "rekindle.store.gs."
 
 
 def _option(
-    key: str, parse: Callable[[Any], T], default: T, description: str, *deprecated_keys: str
+    key: str, parse: Callable[[Any], T], default: T, description: str, *deprecated_keys: str, secret: bool = False
 ) -> ConfigOption[T]:
-    option = ConfigOption(key, parse, default, description, deprecated_keys)
+    option = ConfigOption(key, parse, default, description, deprecated_keys, secret)
     for name in (key, *deprecated_keys):
         assert name not in OPTIONS, name
         OPTIONS[name] = option
@@ -211,6 +213,7 @@ S3_ACCESS_KEY = _option(
     "The access key for S3; unset: the environment of each process gives it (variables, instance profile).",
     "s3.access.key",
     "fs.s3a.access.key",
+    secret=True,
 )
 S3_SECRET_KEY = _option(
     "s3.secret-key",
@@ -219,6 +222,7 @@ S3_SECRET_KEY = _option(
     "The secret key for S3; it is never shown.",
     "s3.secret.key",
     "fs.s3a.secret.key",
+    secret=True,
 )
 S3_SESSION_TOKEN = _option(
     "s3.session.token",
@@ -226,6 +230,7 @@ S3_SESSION_TOKEN = _option(
     None,
     "The token of temporary keys for S3; it is never shown.",
     "fs.s3a.session.token",
+    secret=True,
 )
 S3_PATH_STYLE = _option(
     "s3.path.style.access",
@@ -528,6 +533,20 @@ PROGRESS = _option(
     "auto",
     "How progress is shown: a live line on a terminal, plain lines elsewhere, or not at all.",
 )
+SIGTERM_ACTION = _option(
+    "rekindle.sigterm.action",
+    one_of("cancel", "savepoint"),
+    "cancel",
+    "What SIGTERM does with running jobs: `savepoint` stops them with a savepoint, `cancel` cancels them; either way "
+    "their checkpoints stay.",
+)
+SIGTERM_GRACE = _option(
+    "rekindle.sigterm.grace-period",
+    parse_duration,
+    timedelta(seconds=25),
+    "How long a savepoint or a cancellation after SIGTERM may take; after a savepoint's time the job is cancelled. "
+    "Kubernetes kills after 30 s.",
+)
 HISTORY_ENABLED = _option(
     "rekindle.history.enabled",
     parse_bool,
@@ -600,7 +619,15 @@ REST_TOKEN = _option(
     "rekindle.rest.token",
     optional(parse_string),
     None,
-    "The token without which nothing is answered; auto: a new one; unset: none on loopback, elsewhere a new one.",
+    "The token without which nothing but probes is answered; auto: a new one; unset: none on loopback, elsewhere a new "
+    "one.",
+    secret=True,
+)
+REST_READY_CHECKPOINT_AGE = _option(
+    "rekindle.rest.ready.max-checkpoint-age",
+    optional(parse_duration),
+    None,
+    "How old the last completed checkpoint of a job may be for `/ready` to say that it is; unset: any age.",
 )
 REST_DIRECTORIES = _option(
     "rekindle.rest.directories",

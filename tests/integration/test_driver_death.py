@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -170,6 +170,34 @@ def test_a_silent_slot_a_silent_driver_and_ctrl_c(tmp_path: Path) -> None:
         assert len(program.errors) < 20, "one short traceback:\n" + "\n".join(program.errors)
         assert_nothing_left(program, ended_at)
         assert os.listdir(program.temporary) == []
+
+
+def test_sigterm_on_spark_stops_with_a_savepoint_and_leaves_nothing(tmp_path: Path) -> None:
+    settings = ("rekindle.sigterm.action=savepoint", f"execution.checkpointing.savepoint-dir={tmp_path}/savepoints")
+    with endless(tmp_path, "local[2]", "ended", "never", "rekindle.sigterm.grace-period=100 s", *settings) as program:
+        wait_until_flowing(program, "ended")
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(deadline_s=100.0) == 0, program.story()
+        (savepoint,) = (tmp_path / "savepoints").iterdir()
+        assert f"Job 'ended' has stopped: its savepoint is at {savepoint.as_uri()}." in program.errors
+        assert (savepoint / "_metadata").exists()
+        assert {"ended-0.closed", "ended-1.closed"} <= set(os.listdir(tmp_path))
+        assert "Traceback" not in program.story()
+        assert_nothing_left(program, time.monotonic())
+        assert os.listdir(program.temporary) == []
+
+
+@pytest.mark.long
+def test_sigterm_to_every_process_as_systemd_sends_it_by_default_cancels_in_time(tmp_path: Path) -> None:
+    """The JVM and the slots end before they could make a savepoint: the guide names systemd's KillMode=mixed."""
+    settings = ("rekindle.sigterm.action=savepoint", f"execution.checkpointing.savepoint-dir={tmp_path}/savepoints")
+    with endless(tmp_path, "local[2]", "ended", "rekindle.sigterm.grace-period=5 s", *settings) as program:
+        wait_until_flowing(program, "ended")
+        for process in program.processes():
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGTERM)
+        assert program.wait(deadline_s=100.0) == 128 + signal.SIGTERM, program.story()
+        assert_nothing_left(program, time.monotonic())
 
 
 def wait_until_busy(slot: psutil.Process) -> None:

@@ -35,6 +35,8 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
     #: Nobody reads the output any more: 128 and the number of SIGPIPE, as a shell tells it of other programs.
     OUTPUT_CLOSED = 141
+    #: SIGTERM, and not every job has a savepoint.
+    TERMINATED = 143
 
 
 class CommandError(RekindleError):

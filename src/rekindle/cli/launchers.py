@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rekindle.coordinator.driver_log import driver_log
 from rekindle.datastream.find_launcher import CollectingJob, load_engine
+from rekindle.datastream.termination import TerminableJob, TerminationSettings
 
 if TYPE_CHECKING:
     from rekindle.common.configuration import Configuration
@@ -22,6 +23,8 @@ class StartedJob:
 
     name: str
     handle: CollectingJob
+    #: How it ends after SIGTERM.
+    termination: TerminationSettings
 
     @property
     def job_id(self) -> str:
@@ -69,17 +72,25 @@ class NotingLauncher(_InFrontOfTheEngine):
 
     def __init__(self, on_start: Callable[[StartedJob], None] | None = None) -> None:
         self.jobs: list[StartedJob] = []
+        #: Called before a job starts; what it raises ends the program.
+        self.before_start: Callable[[], None] = lambda: None
         self._on_start = on_start
 
     def launch(self, program: Program) -> CollectingJob:
         """Start a job."""
+        self.before_start()
+        termination = TerminationSettings.of(program.configuration)
         if (log := driver_log()) is not None:
             log.jobs.append(program.job_name)
-        job = StartedJob(program.job_name, load_engine().launch(program))
+        job = StartedJob(program.job_name, load_engine().launch(program), termination)
         self.jobs.append(job)
         if self._on_start is not None:
             self._on_start(job)
         return job.handle
+
+    def terminable(self) -> list[TerminableJob]:
+        """The jobs, for the end of the program by SIGTERM."""
+        return [TerminableJob(job.name, job.handle, job.termination) for job in self.jobs]
 
 
 class ProgramPlannedError(BaseException):

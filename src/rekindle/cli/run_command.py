@@ -81,7 +81,7 @@ def run(
     as_json: JsonOption = False,
     report_fd: Annotated[int | None, typer.Option("--report-fd", hidden=True)] = None,
 ) -> None:
-    """Run a program and wait for its end, or start it --detached. Ctrl-C cancels its jobs."""
+    """Run a program and wait for its end, or start it --detached. Ctrl-C and SIGTERM end its jobs."""
     from rekindle.coordinator.driver_log import driver_logging
     from rekindle.datastream.main_program import MainProgram
 
@@ -150,11 +150,17 @@ def _run_attached(program: MainProgram, configuration: Configuration, report_fd:
 def _run(program: MainProgram, configuration: Configuration, launcher: NotingLauncher) -> int:
     """Run a program to its end and that of its jobs; returns the exit code."""
     from rekindle.cli.program_traceback import failure_text
+    from rekindle.datastream.termination import Terminated, Termination
 
+    termination = Termination(launcher.terminable)
+    launcher.before_start = termination.end_if_asked
     try:
-        code = _code_of_its_own(program, configuration, launcher)
-        if code == ExitCode.DONE:
-            wait_for(launcher.jobs)
+        with termination:
+            code = _code_of_its_own(program, configuration, launcher)
+            if code == ExitCode.DONE:
+                wait_for(launcher.jobs)
+    except Terminated as terminated:
+        return terminated.status
     except KeyboardInterrupt:
         cancel(launcher.jobs)
         print_sentence("Interrupted: the program has ended, and its jobs are cancelled.")

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from rekindle.common.flink_keys import closest_first_word, closest_keys, is_flink_key
 from rekindle.common.java_names import RefusesJavaNames
+from rekindle.common.secret_settings import is_reference, resolved, shown
 from rekindle.config import OPTIONS, PREFIX_OPTIONS, ConfigOption
 from rekindle.config_parsers import in_millis, parse_bool, parse_float, parse_int, parse_list, parse_string
 from rekindle.errors import ConfigurationError, JavaOnlyError
@@ -21,13 +22,6 @@ T = TypeVar("T")
 
 _log = logging.getLogger("rekindle")
 _own_keys = frozenset(OPTIONS)
-#: A key that contains one of these words holds a secret: Flink's list, and the keys of object stores.
-_SENSITIVE = (
-    *("password", "secret", "token", "access-key", "access.key", "access_key", "apikey", "api-key", "account.key"),
-    *("service-key", "service_account", "private_key", "customer_key"),
-    *("auth-params", "basic-auth", "jaas.config", "http-headers"),
-)
-_HIDDEN = "******"
 #: Flink keys without meaning here for which this process has logged the warning.
 _warned: set[str] = set()
 
@@ -36,7 +30,8 @@ class Configuration(RefusesJavaNames):
     """Settings by key. The error for a key that looks like a mistyped one of Flink's or Rekindle's names similar keys.
 
     A key with a prefix of its own is kept for the program, which reads it here or in functions with
-    `get_job_parameter`.
+    `get_job_parameter`. The value of a secret setting may be `env:NAME` or `file:PATH`: then the secret is looked up
+    each time the setting is read, and nothing else in here holds or shows it.
 
     >>> configuration = Configuration.from_dict({"parallelism.default": "2"})
     >>> configuration.get_integer("parallelism.default", 1)
@@ -81,7 +76,7 @@ class Configuration(RefusesJavaNames):
         """
         for key in (option.key, *option.deprecated_keys):
             if key in self._values:
-                return _read(key, option, self._values[key])
+                return _read(key, option, self._value(key))
         return option.default
 
     def get_millis(self, option: ConfigOption[timedelta]) -> int:
@@ -111,20 +106,28 @@ class Configuration(RefusesJavaNames):
         {'spark.ui.enabled': 'false'}
         """
         return {
-            key.removeprefix(prefix): parse_string(value)
-            for key, value in self._values.items()
-            if key.startswith(prefix)
+            key.removeprefix(prefix): parse_string(self._value(key)) for key in self._values if key.startswith(prefix)
         }
 
     def own_settings(self) -> dict[str, str]:
         """The settings with keys of the program's own, as text."""
-        return {key: _text(value) for key, value in self._values.items() if _is_own(key)}
+        return {key: _text(self._value(key)) for key in self._values if _is_own(key)}
+
+    def refers_to_secret(self, option: ConfigOption[Any]) -> bool:
+        """Whether an option says only where its secret is.
+
+        >>> from rekindle import config
+        >>> Configuration.from_dict({"s3.secret-key": "env:KEY"}).refers_to_secret(config.S3_SECRET_KEY)
+        True
+        """
+        keys = (key for key in (option.key, *option.deprecated_keys) if key in self._values)
+        return any(is_reference(key, self._values[key]) for key in keys)
 
     # -- by key -------------------------------------------------------------------------------------------------------
 
     def get_string(self, key: str, default_value: str) -> str:
         """The value of a key as text."""
-        return _text(self._values[key]) if key in self._values else default_value
+        return _text(self._value(key)) if key in self._values else default_value
 
     def set_string(self, key: str, value: str) -> Configuration:
         """Sets a key."""
@@ -156,7 +159,7 @@ class Configuration(RefusesJavaNames):
 
     def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
         """The value of a key as bytes."""
-        value = self._values.get(key, default_value)
+        value = self._value(key) if key in self._values else default_value
         return bytearray(value.encode() if isinstance(value, str) else value)
 
     def set_bytearray(self, key: str, value: bytearray) -> Configuration:
@@ -179,7 +182,7 @@ class Configuration(RefusesJavaNames):
         return builtins.set(self._values)
 
     def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
-        """Copies all settings into a dict, each value with the type with which it was set."""
+        """Copies all settings into a dict, each value with the type with which it was set; references stay so."""
         target_dict.update(self._values)
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
@@ -193,7 +196,7 @@ class Configuration(RefusesJavaNames):
         return key in self._values
 
     def to_dict(self) -> dict[str, str]:
-        """All settings as text."""
+        """All settings as text; references to secrets stay references."""
         return {key: _text(value) for key, value in self._values.items()}
 
     def remove_config(self, key: str) -> bool:
@@ -210,6 +213,10 @@ class Configuration(RefusesJavaNames):
         """
         kept = self._values.get(key) or []
         self._values[key] = [*(parse_list(kept) if isinstance(kept, str) else kept), *added]
+
+    def _value(self, key: str) -> Any:
+        """The value of a key that is set; a secret is looked up."""
+        return resolved(key, self._values[key])
 
     def _put(self, key: str, value: Any) -> Configuration:
         _check_key(key)
@@ -232,15 +239,6 @@ class Configuration(RefusesJavaNames):
         return "{" + ", ".join(f"{key}={shown(key, value)}" for key, value in self.to_dict().items()) + "}"
 
     __repr__ = __str__
-
-
-def shown(key: str, value: str) -> str:
-    """A value as it may be shown: that of a secret key is hidden.
-
-    >>> shown("parallelism.default", "2"), shown("s3.secret-key", "abc")
-    ('2', '******')
-    """
-    return _HIDDEN if any(word in key.lower() for word in _SENSITIVE) else value
 
 
 def _check_key(key: str) -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.common.java_names import RefusesJavaNames
+from rekindle.common.secret_settings import resolved
 from rekindle.config import ConfigOption
 from rekindle.config_parsers import parse_bool, parse_duration, parse_string
 
@@ -109,9 +110,10 @@ class ExecutionConfig(RefusesJavaNames):
         >>> ExecutionConfig().set_global_job_parameters({"region": "eu"}).get_global_job_parameters()
         {'region': 'eu'}
         """
-        one_by_one = self._configuration.with_prefix(f"{config.GLOBAL_JOB_PARAMETERS.key}.")
+        prefix = f"{config.GLOBAL_JOB_PARAMETERS.key}."
+        one_by_one = self._configuration.with_prefix(prefix)
         together = self._configuration.get(config.GLOBAL_JOB_PARAMETERS)
-        return one_by_one | (together or {})
+        return one_by_one | {name: resolved(prefix + name, value) for name, value in (together or {}).items()}
 
     def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, object]) -> ExecutionConfig:
         """Sets the job's own parameters, which functions find in their runtime context."""

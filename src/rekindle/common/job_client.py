@@ -32,6 +32,10 @@ class JobHandle(Protocol):
         """Cancels the job; the future is complete when the job has stopped."""
         ...
 
+    def suspend(self) -> Future[None]:
+        """Cancels the job, and keeps its checkpoints whatever its settings say: it is to go on later."""
+        ...
+
     def result(self) -> Future[JobExecutionResult]:
         """The future of the job's result or error, complete when the job is over. The same future each time."""
         ...

@@ -132,6 +132,7 @@ class JobMaster:
         self._status = JobStatus.CREATED
         self._lock = threading.Lock()
         self._cancelled = threading.Event()
+        self._suspended = False
         self._restarts = 0
         self._random = random.Random()
         self._attempt: Attempt | None = None
@@ -179,6 +180,11 @@ class JobMaster:
         ended: Future[None] = Future()
         self._future.add_done_callback(lambda _: ended.set_result(None))
         return ended
+
+    def suspend(self) -> Future[None]:
+        """Cancel the job and keep its checkpoints, whatever their retention: the driver is told to end, not the job."""
+        self._suspended = True
+        return self.cancel()
 
     def result(self) -> Future[JobExecutionResult]:
         """Done when the job is; holds its result or its error."""
@@ -271,7 +277,8 @@ class JobMaster:
             self._move(JobStatus.FAILED)
         self._observer.on_ended()
         try:
-            job_ended = partial(self._checkpointing.job_ended, self._status)
+            suspended = self._suspended and self._status is JobStatus.CANCELED
+            job_ended = partial(self._checkpointing.job_ended, JobStatus.SUSPENDED if suspended else self._status)
             for clean_up in (job_ended, self._end_lifelines, self._cluster.close):
                 try:
                     clean_up()

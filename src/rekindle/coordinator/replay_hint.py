@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from rekindle.checkpoint.store.open_store import absolute
-from rekindle.common.configuration import shown
+from rekindle.common.secret_settings import shown
 from rekindle.protocol import TaskFailed
 
 

@@ -23,6 +23,7 @@ from rekindle.datastream.execution_mode import RuntimeExecutionMode
 from rekindle.datastream.functions import ParallelSourceFunction, SourceFunction
 from rekindle.datastream.streams.cached_stream import CachedDataStream, fill_caches
 from rekindle.datastream.submitted_settings import with_submitted
+from rekindle.datastream.termination import TerminableJob, Termination, TerminationSettings
 from rekindle.datastream.transformations import Program, Transformation, Upstream, with_inputs
 from rekindle.datastream.validation import (
     check_function,
@@ -228,13 +229,16 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     # -- running ------------------------------------------------------------------------------------------------------
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Run the job and wait for its end. Ctrl-C cancels it."""
+        """Run the job and wait for its end. Ctrl-C cancels it; SIGTERM ends it as `rekindle.sigterm.action` says."""
+        termination = TerminationSettings.of(self._configuration)
         job = self._launch(job_name)
-        try:
-            return job.result().result()
-        except KeyboardInterrupt:
-            self._cancel(job)
-            raise
+        name = job_name or self._configuration.get(config.JOB_NAME) or _DEFAULT_JOB_NAME
+        with Termination(lambda: [TerminableJob(name, job, termination)]):
+            try:
+                return job.result().result()
+            except KeyboardInterrupt:
+                self._cancel(job)
+                raise
 
     def execute_async(self, job_name: str = _DEFAULT_JOB_NAME) -> JobClient:
         """Start the job and return a client of it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 
 from rekindle import config
@@ -112,8 +112,8 @@ class JobSettings:
     # -- functions and records ----------------------------------------------------------------------------------------
     #: The job's own parameters, which functions find in their runtime context.
     wrap_numbers: bool  # whether a number beyond the range of its declared type is wrapped; else it is refused
-    global_job_parameters: Mapping[str, str]
-    own_settings: Mapping[str, str]  # of the configuration, under keys of the program's own
+    global_job_parameters: Mapping[str, str] = field(repr=False)  # may hold secrets
+    own_settings: Mapping[str, str] = field(repr=False)  # of the configuration, under keys of the program's own
     #: Whether mutable records are passed on without a copy.
     object_reuse: bool
     #: Whether elements and state of undeclared types may be pickled.

@@ -9,8 +9,8 @@ from typing import Any
 
 from rekindle.clock import Clock
 from rekindle.common.checkpoint_statistics import CheckpointOverview, CheckpointStatistics, CheckpointStatus
-from rekindle.common.configuration import shown
 from rekindle.common.job_status import JobStatus
+from rekindle.common.secret_settings import shown
 from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.coordinator.lifecycle import AttemptState
 from rekindle.coordinator.observer import JobObserver

@@ -197,7 +197,8 @@ def _become_guardian(report: int) -> None:
     # Orphaned children of the slot become children of this process, in whatever session they are.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     os.chdir("/")
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
+    # systemd sends SIGTERM to every process of a service: the slot may end by it, its guardian cleans up after it.
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):

@@ -40,6 +40,10 @@ class FinishedJob:
         """Nothing is left to cancel."""
         return _done(None)
 
+    def suspend(self) -> Future[None]:
+        """Nothing is left to cancel."""
+        return _done(None)
+
     def result(self) -> Future[JobExecutionResult]:
         """The run time."""
         return self._result

@@ -3,7 +3,7 @@
 - A page of another site cannot reach the server through a name of its own (DNS rebinding): the Host must be an address
   or a known name.
 - A page of another site cannot press a button (CSRF) or read an answer: an Origin must be the server's own.
-- Where a token is set it guards everything: as a bearer token, or in a cookie that the printed link brought.
+- Where a token is set it guards everything but probes: as a bearer token, or in a cookie that the printed link brought.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class Caller:
     cookies: str = ""
     #: The token in the address of the printed link.
     link_token: str = ""
+    #: Whether it asks for `/health` or `/ready`, which tell the state alone.
+    is_probe: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class AccessRules:
             return Refusal(403, "Requests of other sites are refused: the Origin is not this server.")
         if caller.method not in _READING and caller.fetch_site and caller.fetch_site not in _OWN_SITES:
             return Refusal(403, "Requests of other sites are refused.")
-        return self._judge_token(caller)
+        return None if caller.is_probe and caller.method in _READING else self._judge_token(caller)
 
     def _judge_token(self, caller: Caller) -> Refusal | Welcome | None:
         if self.token is None or self._is_token(_bearer(caller.authorization)):

@@ -24,6 +24,7 @@ from rekindle.web.guard import Guard
 from rekindle.web.json_responses import error_response, json_response
 from rekindle.web.openapi import openapi_document
 from rekindle.web.page_files import CONTENT_SECURITY_POLICY, INDEX, page_files
+from rekindle.web.probe_answers import PROBES
 from rekindle.web.prometheus_text import CONTENT_TYPE, ReporterOptions, prometheus_text
 from rekindle.web.request_errors import RequestError
 from rekindle.web.served_jobs import ServedJobs
@@ -50,7 +51,7 @@ def rest_app(asked: Asked, rules: AccessRules, streams: EventStreams) -> ASGIApp
             Route(f"{version}/openapi.json", _document, methods=["GET"]),
         ]
     routes += [Route("/", _page, methods=["GET"]), Route("/page/{pagefile}", _page, methods=["GET"])]
-    return Guard(_application(routes), rules)
+    return Guard(_application(routes), rules, PROBES)
 
 
 def metrics_app(jobs: ServedJobs, options: ReporterOptions, rules: AccessRules) -> ASGIApp:

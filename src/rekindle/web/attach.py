@@ -9,6 +9,7 @@ import threading
 from importlib.util import find_spec
 
 from rekindle import config
+from rekindle.config_parsers import in_millis
 from rekindle.coordinator.observer import JobObserver, Observers
 from rekindle.errors import ConfigurationError
 from rekindle.monitor.monitored_job import Attached, MonitoredJob
@@ -87,10 +88,12 @@ def _running(job: MonitoredJob) -> RunningJob:
     view = job.recorder.view()
     places = (view.checkpoint_config.directory, view.checkpoint_config.savepoint_directory)
     allowed = job.configuration.get(config.REST_DIRECTORIES) or []
+    max_age = job.configuration.get(config.REST_READY_CHECKPOINT_AGE)
     return RunningJob(
         job.recorder,
         job.handle,
         tuple(each for each in (*places, *allowed) if each),
         job.store_options,
         job.configuration.get(config.WEB_CANCEL),
+        None if max_age is None else in_millis(max_age),
     )

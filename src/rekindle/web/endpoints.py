@@ -10,7 +10,15 @@ from typing import Any
 
 from rekindle.checkpoint.checkpoint_listing import list_checkpoints
 from rekindle.errors import CheckpointError
-from rekindle.web import actions, cluster_answers, failure_answers, job_answers, live_answers, slot_answers
+from rekindle.web import (
+    actions,
+    cluster_answers,
+    failure_answers,
+    job_answers,
+    live_answers,
+    probe_answers,
+    slot_answers,
+)
 from rekindle.web import checkpoint_answers as checkpoints
 from rekindle.web import vertex_answers as vertices
 from rekindle.web.asked import (
@@ -69,6 +77,11 @@ def _vertex(answer: Callable[..., Any]) -> Handler:
 def _config(asked: Asked) -> Json:
     options = asked.options
     return cluster_answers.config(options.refresh_ms, may_cancel=options.may_cancel, is_history=asked.jobs.is_history)
+
+
+def _ready(asked: Asked) -> Json:
+    jobs = [(job.recorder.view(), job.max_checkpoint_age_ms) for job in asked.jobs.all_running()]
+    return probe_answers.ready(jobs, is_history=asked.jobs.is_history)
 
 
 def _exceptions(asked: Asked) -> Json:
@@ -197,6 +210,11 @@ def _catalogue(asked: Asked) -> Json:
         raise RequestError(503, f"The checkpoints of the job cannot be listed: {error}") from None
     return live_answers.catalogue(directory, (each for each in entries if each.job_name in (view.name, "")))
 
+
+_PROBES = (
+    Endpoint("GET", "/health", lambda asked: probe_answers.health(), "Whether the driver lives; without a token."),
+    Endpoint("GET", "/ready", _ready, "Whether all jobs run and have young checkpoints; without a token."),
+)
 
 _CLUSTER = (
     Endpoint("GET", "/overview", _all_jobs(cluster_answers.overview), "Jobs and slots in numbers."),
@@ -335,4 +353,4 @@ _OWN = (
 )
 
 #: Everything that can be asked; a path with a fixed word stands before one that takes any.
-ENDPOINTS: tuple[Endpoint, ...] = (*_CLUSTER, *_JOBS, *_CHECKPOINTS, *_VERTICES, *_OWN)
+ENDPOINTS: tuple[Endpoint, ...] = (*_PROBES, *_CLUSTER, *_JOBS, *_CHECKPOINTS, *_VERTICES, *_OWN)

@@ -27,16 +27,17 @@ _LINK_PARAMETER = "token"
 class Guard:
     """ASGI middleware: lets through what the rules allow."""
 
-    def __init__(self, app: ASGIApp, rules: AccessRules) -> None:
+    def __init__(self, app: ASGIApp, rules: AccessRules, probes: frozenset[str] = frozenset()) -> None:
         self._app = app
         self._rules = rules
+        self._probes = probes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer or pass on one request."""
         if scope["type"] != "http":
             return
         send = _with_headers(send)
-        verdict = self._rules.judge(_caller(scope))
+        verdict = self._rules.judge(_caller(scope, is_probe=scope["path"] in self._probes))
         match verdict:
             case Refusal():
                 await _refused(verdict)(scope, receive, send)
@@ -46,7 +47,7 @@ class Guard:
                 await self._app(scope, receive, send)
 
 
-def _caller(scope: Scope) -> Caller:
+def _caller(scope: Scope, *, is_probe: bool) -> Caller:
     from starlette.datastructures import Headers
 
     headers: Headers = Headers(scope=scope)
@@ -59,6 +60,7 @@ def _caller(scope: Scope) -> Caller:
         authorization=headers.get("authorization", ""),
         cookies=headers.get("cookie", ""),
         link_token=query.get(_LINK_PARAMETER, ""),
+        is_probe=is_probe,
     )
 
 

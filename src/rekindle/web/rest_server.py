@@ -44,8 +44,9 @@ class RestServer:
 
     @property
     def link(self) -> str:
-        """The address for people: with the token, which the browser then keeps as a cookie."""
-        return self.url if self.token is None else f"{self.url}?token={self.token}"
+        """The address for people: with the token, if it may be shown; the browser then keeps it as a cookie."""
+        has_token = self.token is not None and self.settings.token_is_shown
+        return f"{self.url}?token={self.token}" if has_token else self.url
 
     @property
     def is_awake(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rekindle import config
 from rekindle.common.configuration import Configuration
@@ -33,7 +33,9 @@ class RestSettings:
     bind_address: str
     address: str | None
     #: The token, `auto` for a new one, or None.
-    token: str | None
+    token: str | None = field(repr=False)
+    #: Whether the printed link has the token: not one that a file or the environment keeps out of logs.
+    token_is_shown: bool
     refresh_ms: int
     may_cancel: bool
     kept_s: float
@@ -56,6 +58,7 @@ class RestSettings:
             bind_address=bind_address,
             address=configuration.get(config.REST_ADDRESS),
             token=_token(configuration.get(config.REST_TOKEN), is_loopback(bind_address)),
+            token_is_shown=not configuration.refers_to_secret(config.REST_TOKEN),
             refresh_ms=configuration.get_millis(config.WEB_REFRESH_INTERVAL),
             may_cancel=configuration.get(config.WEB_CANCEL),
             kept_s=configuration.get_millis(config.REST_STORE_DURATION) / 1000,

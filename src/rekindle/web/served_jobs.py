@@ -26,6 +26,8 @@ class RunningJob:
     directories: tuple[str, ...] = ()
     store_options: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
     may_cancel: bool = True
+    #: How old its last completed checkpoint may be while it counts as ready; None: any age.
+    max_checkpoint_age_ms: int | None = None
 
 
 class ServedJobs:
@@ -65,6 +67,11 @@ class ServedJobs:
         """A job of this process that is not over; None: there is none."""
         with self._lock:
             return self._running.get(job_id)
+
+    def all_running(self) -> list[RunningJob]:
+        """The jobs of this process that are not over."""
+        with self._lock:
+            return list(self._running.values())
 
     def view(self, job_id: str, *, log_lines: int = 0) -> JobView | None:
         """A job as of now; None: it is not known."""
