@@ -409,3 +409,52 @@ def _jvm(sc: SparkContext) -> Any:
 
 def _jvm_context(sc: SparkContext) -> Any:
     return sc._jsc.sc()
+
+
+# -- plans of queries -------------------------------------------------------------------------------------------------
+
+
+def parsed_plan(spark: SparkSession, sql: str) -> Any:
+    """The plan of a query as its text says it: names are not resolved."""
+    return spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)
+
+
+def analysed_plan(df: DataFrame) -> Any:
+    """The plan of a query in which all names and types are known."""
+    return df._jdf.queryExecution().analyzed()
+
+
+def plan_expressions(plan: Any) -> Iterator[Any]:
+    """Each expression of a plan and of its subqueries, before those that it is made of. Views are left out."""
+    if plan.nodeName() == "View":
+        return
+    for expression in _elements(plan.expressions()):
+        yield from _with_parts(expression)
+    for part in (*_elements(plan.children()), *_elements(plan.innerChildren())):
+        yield from plan_expressions(part)
+
+
+def expression_parts(expression: Any) -> list[Any]:
+    """What an expression is made of."""
+    return _elements(expression.children())
+
+
+def place_in_text(expression: Any) -> tuple[int, int, int] | None:
+    """Where an expression begins and ends in the text of its query, and a number of that text; None if nobody knows."""
+    origin = expression.origin()
+    text = origin.sqlText()
+    if not text.isDefined() or not origin.startIndex().isDefined():
+        return None
+    context = origin.context()
+    # The text itself is long, and this is asked for each expression.
+    return context.startIndex(), context.stopIndex() + 1, text.hashCode()
+
+
+def _with_parts(expression: Any) -> Iterator[Any]:
+    yield expression
+    for part in expression_parts(expression):
+        yield from _with_parts(part)
+
+
+def _elements(sequence: Any) -> list[Any]:
+    return [sequence.apply(index) for index in range(sequence.size())]

@@ -7,6 +7,7 @@ import io
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +20,7 @@ from rekindle.common.data_types import DataType, DataTypes, RowField, RowType, d
 from rekindle.datastream.transformations import Program
 from rekindle.errors import GraphError
 from rekindle.spark.dataframe_types import type_of
+from rekindle.spark.flink_meaning import SETTINGS, with_flink_meaning
 from rekindle.spark.query_functions import (
     ImportableFiles,
     ScalarCall,
@@ -52,6 +54,8 @@ class TableQueries:
         self._collect = collect
         self._session: SparkSession | None = None
         self._kept: dict[View, DataFrame] = {}  # streams are collected once
+        #: What Spark reads in the place of a query. The types of its views are the same each time.
+        self._translated: WeakKeyDictionary[Query, str] = WeakKeyDictionary()
         self._lock = threading.RLock()
 
     def frame(self, query: Query) -> DataFrame:
@@ -90,6 +94,8 @@ class TableQueries:
             if not context.getConf().contains(_SHUFFLE_PARTITIONS):
                 # Spark's default of 200 becomes 200 tasks of Python when a stream reads the result.
                 self._session.conf.set(_SHUFFLE_PARTITIONS, context.defaultParallelism)
+            for key, value in SETTINGS.items():
+                self._session.conf.set(key, value)
             zone = self._configuration.get(config.LOCAL_TIME_ZONE)
             if zone is not None:
                 self._session.conf.set("spark.sql.session.timeZone", zone)
@@ -105,7 +111,10 @@ class TableQueries:
             files = ImportableFiles.of(self._configuration) if query.functions else None
             for function in query.functions.values():
                 _register(spark, function, files)
-            return spark.sql(query.sql)
+            if query in self._translated:
+                return spark.sql(self._translated[query])
+            self._translated[query], frame = with_flink_meaning(spark, query.sql, query.functions)
+            return frame
 
     def _frame_of(self, view: View) -> DataFrame:
         spark = self._spark()

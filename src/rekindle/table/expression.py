@@ -8,9 +8,10 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rekindle.common.data_types import DataType, NullType
+from rekindle.common.data_types import CharType, DataType, LocalZonedTimestampType, NullType, TimestampType
 from rekindle.errors import GraphError
 from rekindle.table.computed import Computed, LiteralValue
+from rekindle.table.sql_calls import spark, time_type
 
 if TYPE_CHECKING:
     from rekindle.table.udf import QueryFunction
@@ -129,9 +130,11 @@ class Expression:
 
     def cast(self, data_type: DataType) -> Expression:
         """Return the value as another type."""
-        return self._derived(f"CAST({self.sql} AS {data_type.spark_name()})")
+        return self._derived(f"CAST({self.sql} AS {_cast_name(data_type)})")
 
-    try_cast = cast
+    def try_cast(self, data_type: DataType) -> Expression:
+        """Return the value as another type, or null if it is no value of that type."""
+        return self._derived(f"TRY_CAST({self.sql} AS {_cast_name(data_type)})")
 
     @property
     def asc(self) -> Expression:
@@ -192,6 +195,15 @@ class Expression:
         """Whether there is a value."""
         return self._derived(f"({self.sql} IS NOT NULL)")
 
+    @property
+    def is_true(self) -> Expression:
+        """Whether it holds; null does not."""
+        return self._derived(f"({self.sql} IS TRUE)")
+
+    def log(self, base: Any = None) -> Expression:
+        """Return the logarithm, the natural one without a base."""
+        return self._call("ln") if base is None else as_expression(base)._call("log", self)
+
     def between(self, lower_bound: Any, upper_bound: Any) -> Expression:
         """Whether the value is between two others, both included."""
         return self._with(lower_bound, ">=")._with(self._with(upper_bound, "<="), "AND")
@@ -217,7 +229,7 @@ class Expression:
 
     def at(self, index: Any) -> Expression:
         """Return an element of an array, from 1 on, or a value of a map by its key."""
-        return self._call("element_at", index)
+        return self._call("try_element_at", index)
 
     def like(self, pattern: str) -> Expression:
         """Whether the text has the form of the pattern, with `%` and `_`."""
@@ -228,8 +240,15 @@ class Expression:
         return self._call("substring", begin_index, *(() if length is None else (length,)))
 
     def json_value(self, path: str, returning_type: DataType | None = None, *_: Any) -> Expression:
-        """Return the value at a path of a JSON text."""
-        found = self._call("get_json_object", path)
+        """Return the value at a path of a JSON text; null if it is an object or an array."""
+        bare = path.removeprefix("lax").lstrip()
+        if not bare.startswith("$"):
+            raise GraphError(f"json_value() takes a path that begins with '$' or 'lax $', not '{path}'.")
+        at = literal(bare)
+        parsed = spark("try_parse_json", self.sql)
+        kind = f"schema_of_variant(try_variant_get({parsed}, {at}, 'variant'))"
+        nested = f"rlike({kind}, '^(OBJECT|ARRAY)')"
+        found = self._derived(f"IF({nested}, NULL, get_json_object({self.sql}, {at}))")
         return found if returning_type is None else found.cast(returning_type)
 
     def __getattr__(self, name: str) -> Any:
@@ -286,7 +305,6 @@ _PROPERTIES = {
     "ltrim": "ltrim",
     "rtrim": "rtrim",
     "reverse": "reverse",
-    "is_true": "boolean",
     "cardinality": "size",
     "array_distinct": "array_distinct",
     "map_keys": "map_keys",
@@ -298,13 +316,11 @@ _PROPERTIES = {
     "stddev_samp": "stddev_samp",
     "var_pop": "var_pop",
     "var_samp": "var_samp",
-    "collect": "collect_list",
 }
 _METHODS = {
     "power": "power",
     "mod": "mod",
     "round": "round",
-    "log": "log",
     "repeat": "repeat",
     "lpad": "lpad",
     "rpad": "rpad",
@@ -333,7 +349,7 @@ def literal(value: Any, data_type: DataType | None = None) -> str:
     ("'it\\\\'s'", 'NULL', '2.5D')
     """
     if data_type is not None and not isinstance(data_type, NullType):
-        return f"CAST({literal(value)} AS {data_type.spark_name()})"
+        return f"CAST({literal(value)} AS {_cast_name(data_type)})"
     match value:
         case None:
             return "NULL"
@@ -355,6 +371,16 @@ def literal(value: Any, data_type: DataType | None = None) -> str:
         case dt.date():
             return f"DATE'{value.isoformat()}'"
     raise GraphError(f"{value!r} is no literal of SQL.")
+
+
+def _cast_name(data_type: DataType) -> str:
+    """Return a type as casts name it: texts and times keep the size that Spark's types have not."""
+    match data_type:
+        case CharType():
+            return data_type.sql_name()
+        case TimestampType() | LocalZonedTimestampType():
+            return time_type(isinstance(data_type, LocalZonedTimestampType), data_type.precision)
+    return data_type.spark_name()
 
 
 def quoted(name: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from rekindle.common.data_types import DataType
 from rekindle.table.computed import ColumnValue, LiteralValue
 from rekindle.table.expression import Expression, as_expression, literal, quoted
+from rekindle.table.statements import spark_text
 
 __all__ = [
     "and_",
@@ -45,7 +46,7 @@ def lit(v: Any, data_type: DataType | None = None) -> Expression:
 
 def call_sql(sql_expression: str) -> Expression:
     """Return an expression that is written in SQL."""
-    return Expression(f"({sql_expression})")
+    return Expression(f"({spark_text(sql_expression)})")
 
 
 def null_of(data_type: DataType) -> Expression:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rekindle.errors import GraphError
 from rekindle.table.schema import Schema
+from rekindle.table.sql_calls import time_type
 from rekindle.table.sql_types import split_top_level
 from rekindle.table.table_descriptor import TableDescriptor
 
@@ -29,7 +30,13 @@ _SHOW = re.compile(r"SHOW\s+(?:TABLES|VIEWS)", re.IGNORECASE)
 _OPTION = re.compile(r"'(?P<key>(?:[^']|'')*)'\s*=\s*'(?P<value>(?:[^']|'')*)'", re.DOTALL)
 _COLUMN = re.compile(rf"{_NAME}\s+(?P<type>.+?)(?:\s+COMMENT\s+'[^']*')?", re.IGNORECASE | re.DOTALL)
 _COMPUTED = re.compile(r"\s(AS\s|METADATA\b)", re.IGNORECASE)
-_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT_OR_QUOTED = re.compile(r"(?P<comment>--[^\n]*|/\*.*?\*/)|'(?:[^']|'')*'|`[^`]*`", re.DOTALL)
+_STRING_OR_TYPE = re.compile(
+    r"'(?P<string>(?:[^']|'')*)'|`[^`]*`|"
+    r"\bAS\s+(?:(?P<bytes>BYTES)|TIMESTAMP(?P<local>_LTZ)?(?:\s*\(\s*(?P<digits>\d+)\s*\))?"
+    r"(?P<zone>\s+WITH(?:OUT)?(?:\s+LOCAL)?\s+TIME\s+ZONE)?)\s*(?=\))",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,7 @@ def parse_statement(text: str) -> Statement:
     >>> parse_statement("CREATE VIEW v AS SELECT 1;")
     CreateView(name='v', query='SELECT 1', columns=())
     """
-    bare = _COMMENT.sub(" ", text).strip().rstrip(";").strip()
+    bare = _COMMENT_OR_QUOTED.sub(_without_comment, text).strip().rstrip(";").strip()
     if found := _CREATE_TABLE.fullmatch(bare):
         return CreateTable(_name(found), TableDescriptor(_options(found["options"]), _schema(found["columns"])))
     if found := _CREATE_VIEW.fullmatch(bare):
@@ -122,6 +129,33 @@ def parse_statement(text: str) -> Statement:
         f"The statement '{' '.join(bare.split()[:4])} ...' is not here. There are SELECT, WITH, VALUES, CREATE TABLE "
         "(...) WITH (...), CREATE VIEW, INSERT INTO, DROP, DESCRIBE, EXPLAIN and SHOW TABLES."
     )
+
+
+def spark_text(sql: str) -> str:
+    r"""Return a query of Flink in which Spark's parser finds its own strings and types.
+
+    A backslash stands for itself in Flink's strings. Times have digits in Flink's casts.
+
+    >>> print(spark_text(r"SELECT 'it''s', 'C:\new', CAST(day AS TIMESTAMP(3))"))
+    SELECT 'it\'s', 'C:\\new', CAST(day AS TIMESTAMP_NTZ/*(3)*/)
+    """
+    return _STRING_OR_TYPE.sub(_spark_part, sql)
+
+
+def _spark_part(found: re.Match[str]) -> str:
+    if found["string"] is not None:
+        return "'" + found["string"].replace("\\", "\\\\").replace("''", "\\'") + "'"
+    if found[0].startswith("`"):
+        return found[0]
+    if found["bytes"]:
+        return "AS BINARY/*BYTES*/"
+    digits = None if found["digits"] is None else int(found["digits"])
+    is_local = found["local"] is not None or "LOCAL" in (found["zone"] or "").upper()
+    return f"AS {time_type(is_local, digits)}"
+
+
+def _without_comment(found: re.Match[str]) -> str:
+    return found[0] if found["comment"] is None else " "
 
 
 def _name(found: re.Match[str]) -> str:

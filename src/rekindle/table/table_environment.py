@@ -40,6 +40,7 @@ from rekindle.table.statements import (
     Select,
     ShowTables,
     parse_statement,
+    spark_text,
 )
 from rekindle.table.stream_rows import to_row
 from rekindle.table.table import Table
@@ -238,7 +239,7 @@ class TableEnvironment:
                 of = self.from_path(name)
                 views[name] = QueryView(of._query)
         functions = {name: function for name, function in self._functions.items() if name in words}
-        return Query(sql, views, functions)
+        return Query(spark_text(sql), views, functions)
 
     def _execute(self, query: Query) -> TableResult:
         engine = self._engine()

@@ -319,7 +319,7 @@ class TimestampType(_FractionOfSecondType):
 class LocalZonedTimestampType(_FractionOfSecondType):
     """Instants, shown in the session's time zone."""
 
-    _SQL, _SPARK = "TIMESTAMP_LTZ", "TIMESTAMP"
+    _SQL, _SPARK = "TIMESTAMP_LTZ", "TIMESTAMP_LTZ"
 
     def spark_name(self) -> str:
         return self._SPARK
