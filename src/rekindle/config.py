@@ -537,8 +537,7 @@ SIGTERM_ACTION = _option(
     "rekindle.sigterm.action",
     one_of("cancel", "savepoint"),
     "cancel",
-    "What SIGTERM does with running jobs: `savepoint` stops them with a savepoint, `cancel` cancels them; either way "
-    "their checkpoints stay.",
+    "Whether SIGTERM cancels running jobs or stops them with a savepoint; their checkpoints stay either way.",
 )
 SIGTERM_GRACE = _option(
     "rekindle.sigterm.grace-period",
