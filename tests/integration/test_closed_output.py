@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Iterator
@@ -47,6 +49,8 @@ class Run:
         path = folder / "program.py"
         path.write_text(textwrap.dedent(program))
         self.id = f"{folder}"
+        self.temporary = tempfile.mkdtemp(prefix="rk-test-")  # a short path: slots put unix sockets into it
+        own = {PROGRAM_VARIABLE: self.id, "TMPDIR": self.temporary, "PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY}"}
         command = [os.fspath(PROGRAMS / "command_line_without_spark.py"), "run", *options, os.fspath(path)]
         self.process = subprocess.Popen(
             [sys.executable, *command],
@@ -55,7 +59,7 @@ class Run:
             stderr=subprocess.PIPE,
             text=True,
             cwd=folder,
-            env=os.environ | {PROGRAM_VARIABLE: self.id, "PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY}"},
+            env=os.environ | own,
         )
 
     @property
@@ -79,6 +83,7 @@ class Run:
         self.process.wait()
         self.out.close()
         self.errors.close()
+        shutil.rmtree(self.temporary, ignore_errors=True)
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,8 +39,18 @@ def running_job(directory: Path, **more: str) -> JobMaster:
     return job
 
 
+@pytest.fixture
+def short_directory() -> Iterator[Path]:
+    """A directory with a path that is short enough for the unix sockets of slots."""
+    with tempfile.TemporaryDirectory(prefix="rk-test-", ignore_cleanup_errors=True) as directory:
+        yield Path(directory)
+
+
 @pytest.mark.parametrize("more", [{}, {"execution_checkpointing_interval": "1 d"}], ids=["no checkpoints", "one a day"])
-def test_a_driver_without_checkpoints_ends_when_another_takes_over(tmp_path: Path, more: dict[str, str]) -> None:
+def test_a_driver_without_checkpoints_ends_when_another_takes_over(
+    tmp_path: Path, short_directory: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, str]
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", os.fspath(short_directory))  # for the directories of slots
     older = running_job(tmp_path, **more)
     newer = running_job(tmp_path, **more)
     try:
