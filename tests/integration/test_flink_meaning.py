@@ -83,6 +83,8 @@ def test_windows_count_as_in_flink(t_env: StreamTableEnvironment) -> None:
         ("f <> 0.1", r"Equality of FLOAT and DECIMAL\(1,1\) is refused"),
         ("TIMESTAMPDIFF(MONTH, da, da)", r"TIMESTAMPDIFF\(MONTH, ...\) is refused, .*: use DAY"),
         ("da + INTERVAL '1' HOUR", "DATE with an INTERVAL of hours or less is refused, .* cast the DATE"),
+        ("SPLIT(s, ',', 2)", "SPLIT has not 3 arguments in Flink's SQL"),
+        ("TO_DATE()", "TO_DATE has not 0 arguments in Flink's SQL|refuses this one"),
         ("SPLIT(s, n)", "SPLIT at what is no plain string is refused"),
         ("REGEXP_EXTRACT(s, '(z)|(H)', 1)", "REGEXP_EXTRACT of a group that may be missing in a match is refused"),
         ("imax + 1", "could not run this one: .*ARITHMETIC_OVERFLOW"),
