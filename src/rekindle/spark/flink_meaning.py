@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
+from rekindle.errors import GraphError
 from rekindle.spark.query_calls import typed_calls, written_calls
 from rekindle.table.flink_by_name import BY_NAME, Rule
 from rekindle.table.flink_by_type import BY_TYPE
@@ -44,7 +45,14 @@ def _texts(calls: Iterable[Call], rule_of: Callable[[Call], Rule | None]) -> dic
     found = {}
     for call in calls:
         rule = None if call.is_done else rule_of(call)
-        text = None if rule is None else rule(call)
+        text = None if rule is None else _applied(rule, call)
         if text is not None:
             found[call] = text
     return found
+
+
+def _applied(rule: Rule, call: Call) -> str | None:
+    try:
+        return rule(call)
+    except (IndexError, ValueError):  # it takes the arguments that Flink's function has
+        raise GraphError(f"{call.name.upper()} has not {len(call.given)} arguments in Flink's SQL.") from None

@@ -102,6 +102,11 @@ def _cast(call: Call) -> str | None:
     kind = call.types[0]
     if call.result == "STRING" and kind.startswith(_NESTED):
         raise refusal(f"A cast of {kind} to STRING", "writes it otherwise: write its elements yourself.")
+    if call.result == "STRING" and kind.startswith("TIMESTAMP"):
+        raise refusal(
+            "A cast of TIMESTAMP to STRING",
+            "leaves out the zeros at its end, which Flink writes: use DATE_FORMAT(time, 'yyyy-MM-dd HH:mm:ss.SSS').",
+        )
     if call.result == "STRING" and kind == "BOOLEAN":
         return f"upper({spark_cast(call.given[0], 'STRING')})"
     if call.name == "try_cast" and call.result in _INTEGERS:
