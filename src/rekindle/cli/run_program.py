@@ -38,9 +38,11 @@ def run_program(program: MainProgram, configuration: Configuration, launcher: La
 
 def wait_for(jobs: Sequence[StartedJob]) -> None:
     """Wait for jobs that the program has started and not waited for; raises the first error."""
+    from rekindle.common.completable_future import waited_for
+
     for job in jobs:
         if not job.handle.result().done():
-            job.handle.result().result()
+            waited_for(job.handle.result())
 
 
 def cancel(jobs: Sequence[StartedJob]) -> None:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from concurrent.futures import CancelledError, Future
-from typing import Generic, TypeVar
+from concurrent.futures import CancelledError, Future, wait
+from typing import Final, Generic, TypeVar
 
 __all__ = ["CompletableFuture"]
 
 T = TypeVar("T")
+#: How late the handler of a signal may come that arrives right before the main thread sleeps.
+_LOOK_FOR_SIGNALS_S: Final = 0.5
+
+
+def waited_for(future: Future[T]) -> T:
+    """Wait until the future is complete; return its value or raise its error.
+
+    A signal right before a sleep does not wake the main thread, and its handler, Ctrl-C's too, runs when the sleep is
+    over: so no sleep is long.
+    """
+    while not future.done():
+        wait([future], _LOOK_FOR_SIGNALS_S)
+    return future.result()
 
 
 class CompletableFuture(Generic[T]):
@@ -42,7 +55,7 @@ class CompletableFuture(Generic[T]):
 
     def result(self, timeout: float | None = None) -> T:
         """Waits until the future is complete and returns its value, or raises its error; `timeout` is in seconds."""
-        return self._future.result(timeout)
+        return waited_for(self._future) if timeout is None else self._future.result(timeout)
 
     def exception(self) -> BaseException | None:
         """The error of a future that failed; None for every other, also before it is complete."""

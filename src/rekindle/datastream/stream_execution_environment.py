@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rekindle import config
+from rekindle.common.completable_future import waited_for
 from rekindle.common.configuration import Configuration
 from rekindle.common.io import InputFormat
 from rekindle.common.job_client import JobClient, JobHandle
@@ -235,7 +236,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         name = job_name or self._configuration.get(config.JOB_NAME) or _DEFAULT_JOB_NAME
         with Termination(lambda: [TerminableJob(name, job, termination)]):
             try:
-                return job.result().result()
+                return waited_for(job.result())
             except KeyboardInterrupt:
                 self._cancel(job)
                 raise

@@ -9,6 +9,7 @@ from typing import Any
 
 from rekindle import config
 from rekindle.clock import SystemClock
+from rekindle.common.completable_future import waited_for
 from rekindle.common.configuration import Configuration
 from rekindle.common.job_id import JobID
 from rekindle.common.typeinfo import TypeInformation
@@ -69,7 +70,7 @@ def materialize(program: Program) -> CachedRowsSource:
                 f"cache() would keep more than {_LARGEST_CACHE_BYTES >> 20} MiB at the driver: write the stream to "
                 "files and read those, or compute it anew in each job."
             )
-    job.result().result()
+    waited_for(job.result())
     return CachedRowsSource(rows, _collect_of(program).output_type)
 
 
@@ -81,7 +82,7 @@ def to_dataframe(program: Program, session: Any = None) -> Any:
     """Run a bounded program and return its collected records as a DataFrame of a session; by default, of the job's."""
     job = _launch(program, None, keep_rows=True)
     rows = [row for batch in job.results() for row in batch]
-    job.result().result()
+    waited_for(job.result())
     collect = _collect_of(program)
     session = session or lease_session(program.configuration).spark
     return rows_to_dataframe(session, rows, CollectedRows(collect.output_type), collect.output_type)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
 
+from rekindle.common.completable_future import waited_for
 from rekindle.common.job_client import JobClient
 from rekindle.datastream.find_launcher import CollectingJob
 
@@ -50,7 +51,7 @@ class CloseableIterator:
             self._current = iter(next(self._batches))
         except StopIteration:
             self._ended = True
-            self._job.result().result()
+            waited_for(self._job.result())
         except KeyboardInterrupt:
             self.close()
             raise
