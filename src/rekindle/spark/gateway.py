@@ -175,9 +175,9 @@ def _remove_directories() -> None:
         remove_directory(path)
 
 
-def end_jvm() -> None:
-    """End the JVM of this process, which has no active session, and remove its directories."""
-    internals.end_gateway()
+def end_jvm(within_s: float | None = None) -> None:
+    """End the JVM of this process, which has no active session, and remove its directories; kill it after the time."""
+    internals.end_gateway(within_s)
     _remove_directories()
 
 

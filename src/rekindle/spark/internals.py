@@ -345,8 +345,12 @@ def ending_behind(error: Exception) -> str | None:
         return None
 
 
-def end_gateway() -> None:
-    """End the JVM of this process, which has no active session; the next session starts another one."""
+def end_gateway(within_s: float | None = None) -> None:
+    """End the JVM of this process, which has no active session; the next session starts another one.
+
+    It is killed if it has not ended within the time: it may tell a cluster of its end that does not answer. Without a
+    limit it may take its time, to write an archive of its classes.
+    """
     assert SparkContext._active_spark_context is None, "an active session needs its JVM"
     gateway = SparkContext._gateway
     if gateway is None:
@@ -355,8 +359,8 @@ def end_gateway() -> None:
     if (process := getattr(gateway, "proc", None)) is not None:
         process.stdin.close()
         try:
-            process.wait(_ENDING_S)
-        except subprocess.TimeoutExpired:  # it tells a cluster that it ends, which may not answer
+            process.wait(within_s)
+        except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
     SparkContext._gateway = None

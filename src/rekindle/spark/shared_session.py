@@ -18,6 +18,8 @@ from rekindle.spark.session import SessionLease, active_context, obtain_session,
 from rekindle.spark.session_ending import session_ending
 
 _LOG = logging.getLogger("rekindle.spark")
+#: How long the JVM of a session that has ended by itself may take to end.
+_JVM_ENDS_S = 10.0
 _lock = threading.Lock()
 _own: SessionLease | None = None
 
@@ -56,7 +58,7 @@ def _forget_ended_session() -> None:
         internals.note_ending(_own.context, ending)
         stop_context(_own.context)
         if has_own_jvm():  # it may still be stopping its context, and would refuse another one
-            end_jvm()
+            end_jvm(_JVM_ENDS_S)
     _own = None
 
 
