@@ -33,7 +33,8 @@ def run_orders(master: str, *settings: str) -> None:
     taxes = os.fspath(PROGRAMS / "elsewhere" / "taxes.py")
     with RunningProgram("orders/spending.py", master, taxes, *settings) as program:
         assert program.wait() == 0, "\n".join(program.errors)
-        assert without_last_words_of_spark(program.errors) == []
+        errors = [line for line in program.errors if "waits for Spark to start" not in line]  # on a busy machine
+        assert without_last_words_of_spark(errors) == []
         last: dict[str, dict[str, tuple[list[str], int]]] = {"typed": {}, "untyped": {}}
         for line in program.out:
             kind, customer, items, cents = json.loads(line)

@@ -15,7 +15,9 @@ MODULES = sorted(path for path in SOURCES.rglob("*.py") if path.name != "__init_
 #: PyFlink's layout has one module of each name; the other one is the engine's, in another package.
 PYFLINKS = {"base.py", "data_stream.py", "environment_settings.py", "table.py", "types.py"}
 MOST_LINES_OF_A_FUNCTION = 50
-MOST_LINES_OF_A_FILE = 678
+MOST_LINES_OF_A_FILE = 650
+#: One list of all settings: it grows with them.
+LISTS = {"config.py"}
 
 
 def name_of(path: Path) -> str:
@@ -33,7 +35,7 @@ def test_no_two_modules_share_a_name_but_where_pyflinks_layout_asks_for_it() -> 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_functions_and_files_are_short(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert text.count("\n") <= MOST_LINES_OF_A_FILE
+    assert name_of(path) in LISTS or text.count("\n") <= MOST_LINES_OF_A_FILE
     functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     lengths = {node.name: (node.end_lineno or node.lineno) - node.lineno + 1 for node in functions}
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES_OF_A_FUNCTION} == {}
