@@ -102,7 +102,7 @@ class JobExecutionError(RekindleError):
 
 
 class OutputClosedError(JobExecutionError):
-    """Nobody reads the program's output any more, so its jobs end. No restart would bring a reader back."""
+    """The reader of the program's output has gone, so its jobs end. No restart would bring it back."""
 
 
 class JobCancelledError(RekindleError):

@@ -33,7 +33,7 @@ class ExitCode(IntEnum):
     #: A replayed task went through all of its recorded input.
     DID_NOT_FAIL = 6
     INTERRUPTED = 130
-    #: Nobody reads the output any more: 128 and the number of SIGPIPE, as a shell tells it of other programs.
+    #: The reader of the output has gone: 128 and the number of SIGPIPE, as a shell tells it of other programs.
     OUTPUT_CLOSED = 141
     #: SIGTERM, and not every job has a savepoint.
     TERMINATED = 143

@@ -30,7 +30,7 @@ _LOG = logging.getLogger("rekindle.job")
 #: The exit status of a program whose jobs were cancelled, as shells show the signal.
 _CANCELLED = 128 + signal.SIGTERM
 _STOPPED = 0
-#: How long a cancellation may take that comes after the grace period. What still runs then ends with the driver.
+#: How long a cancellation may take that comes after the grace period. Jobs that still run then end with the driver.
 _LAST_S = 3.0
 _WAKE_AGAIN_S = 0.05
 #: Words to the listening thread; those for signals are Python's.

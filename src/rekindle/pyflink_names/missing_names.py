@@ -119,7 +119,7 @@ def missing_module(name: str) -> str:
 
 
 def sentence_for(full: str, when: str) -> str:
-    """What the name was, since when it is gone, and what to use."""
+    """The sentence about a name: its meaning, since when it is gone, and its successor."""
     reason = _reason(full) or "docs/guide/pyflink-names.md lists what is there"
     if when == "1.20":
         return f"{full} was in PyFlink up to 1.20 and is gone since 2.0: {reason}."

@@ -439,7 +439,7 @@ def plan_expressions(plan: Any) -> Iterator[Any]:
 
 
 def expression_parts(expression: Any) -> list[Any]:
-    """What an expression is made of."""
+    """The parts of an expression."""
     return _elements(expression.children())
 
 

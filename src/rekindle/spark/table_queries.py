@@ -54,7 +54,7 @@ class TableQueries:
         self._collect = collect
         self._session: SparkSession | None = None
         self._kept: dict[View, DataFrame] = {}  # streams are collected once
-        #: What Spark reads in the place of a query. The types of its views are the same each time.
+        #: The text that Spark reads in the place of a query. The types of its views are the same each time.
         self._translated: WeakKeyDictionary[Query, str] = WeakKeyDictionary()
         self._lock = threading.RLock()
 

@@ -17,7 +17,7 @@ from rekindle.spark.shuffle import package_path
 from rekindle.spark.slots import is_local_master, master_of
 
 _DEADLINE_S = 60.0
-#: What a slot imports, from Spark's workers on.
+#: The modules that a slot imports, from Spark's workers on.
 _TRIAL = "import sys; print('%d.%d' % sys.version_info[:2], flush=True); import rekindle.runtime.slot"
 #: The applications whose interpreter was tried.
 _tried: set[str] = set()

@@ -1,7 +1,7 @@
 """Operators and functions whose meaning in Flink's SQL depends on types: what to write in their place.
 
 Each rule gets a call with its types and returns another text, or None if Spark's meaning is Flink's for these types.
-What a rule returns has other types, or is marked, so that no rule finds it again.
+The text of a rule has other types, or is marked, so that no rule finds it again.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class IntervalTarget:
 
 
 def _way_out(number: IntervalNumber) -> str:
-    """What to do about rows that passed the check of their subtask, and are in a checkpoint."""
+    """The ways out for rows that passed the check of their subtask, and are in a checkpoint."""
     sink = f"--operator {shlex.quote(number.key.sink.rpartition('/')[2])} --subtask {number.key.subtask + 1}"
     return (
         "The checkpoint has these rows, so every restart tries them again: correct the table, or let the sink leave "
