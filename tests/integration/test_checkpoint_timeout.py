@@ -101,7 +101,14 @@ def test_a_checkpoint_is_aborted_while_its_barrier_waits_behind_a_slow_record(sp
     env = with_timeout(tmp_path, tolerable=1000)
     env.from_sequence(1, 3).key_by(lambda n: n, Types.LONG()).map(SlowRecord(gate), Types.LONG()).print()
     client = env.execute_async("slow record")
-    wait_until(lambda: client.trigger_checkpoint() and gate.reached.exists(), "the first record comes", DEADLINE_S)
+    asked = [client.trigger_checkpoint()]
+
+    def record_came() -> bool:
+        if asked[-1].done():  # one at a time: the job makes all that were asked for before it ends
+            asked.append(client.trigger_checkpoint())
+        return gate.reached.exists()
+
+    wait_until(record_came, "the first record comes", DEADLINE_S)
     wait_until(lambda: failed(client), "the checkpoint expires", DEADLINE_S)
     gate.open()
     client.get_job_execution_result().result(DEADLINE_S)

@@ -115,7 +115,8 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     bounded = environment(1, **SERVER)
     bounded.from_collection([1, 2, 3], int).map(lambda n: n).add_sink(Discard())
     finished = launch_locally(bounded._program("no-cp"))
-    (server,) = [each for each in attach._servers.values() if each.settings.ports == (0,)]
+    # Another test of this process may have left a server with other settings.
+    (server,) = [each for each in attach._servers.values() if each.jobs.running(str(running.job_id)) is not None]
     client = RestClient(server.url)
     shown = Shown(client, server.url, directory, running, failed, cancelled, finished)
     try:

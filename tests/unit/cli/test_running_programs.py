@@ -15,6 +15,7 @@ import pytest
 from rekindle.cli import detached_driver, launchers
 from rekindle.cli.exit_codes import exit_code_of
 from rekindle.cli.quiet_interrupt import without_interrupted_calls
+from rekindle.common import completable_future
 from rekindle.common.job_status import JobStatus
 from rekindle.datastream import find_launcher
 from rekindle.errors import JobExecutionError
@@ -60,14 +61,6 @@ class JobOfATest(FakeHandle):
     def cancel(self) -> Future[None]:
         self.ended.set_result(None)
         return super().cancel()
-
-
-class FailsWhenWaitedFor(Future[object]):
-    """The end of a job that fails after the program's end."""
-
-    def result(self, timeout: float | None = None) -> object:
-        self.set_exception(JobExecutionError("failed later"))
-        return super().result(timeout)
 
 
 @pytest.fixture
@@ -207,9 +200,10 @@ env.execute("counting")
 
 
 class TestJobs:
-    def test_a_job_that_the_program_did_not_wait_for_is_waited_for(self, write, job):
+    def test_a_job_that_the_program_did_not_wait_for_is_waited_for(self, write, job, monkeypatch):
         program = write(SETTINGS + EXECUTE.replace("execute(", "execute_async("))
-        job.ended = FailsWhenWaitedFor()
+        fail = JobExecutionError("failed later")
+        monkeypatch.setattr(completable_future, "wait", lambda futures, timeout: job.ended.set_exception(fail))
         ended = rekindle("run", program)
         assert (ended.code, ended.errors) == (1, "failed later\n")
 
