@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,7 @@ JOB = """
 """
 PRINTS = f"{JOB}    numbers.print()\n    env.execute('printing')\n"
 SILENT = f"{JOB}    numbers.add_sink(lambda n: None)\n    env.execute('silent')\n"
+ONE_LINE = f"{JOB}    numbers.filter(lambda n: n == 0).print()\n    env.execute('one line')\n"
 OWN_PRINTS = f"""{JOB}
     with numbers.execute_and_collect() as found:
         for n in found:
@@ -119,6 +121,23 @@ def test_a_closed_stderr_ends_a_program_that_shows_its_progress(tmp_path: Path, 
     assert run.errors.read(1) != ""
     run.errors.close()
     run.assert_ended()
+
+
+def test_a_job_that_stops_with_a_savepoint_needs_no_reader(tmp_path: Path, runs: list[Run]) -> None:
+    """SIGTERM to a group of processes ends `tee` behind the program, too."""
+    settings = {
+        "rekindle.rest.enabled": "false",
+        "rekindle.progress": "off",
+        "rekindle.sigterm.action": "savepoint",
+        "execution.checkpointing.savepoint-dir": f"{tmp_path}/savepoints",
+    }
+    options = [part for key, value in settings.items() for part in ("-D", f"{key}={value}")]
+    runs.append(run := Run(tmp_path, ONE_LINE, *options))
+    assert run.out.readline() == "0\n"
+    run.errors.close()
+    run.process.send_signal(signal.SIGTERM)
+    assert run.process.wait(DEADLINE_S) == 0
+    assert [each.name for each in (tmp_path / "savepoints").glob("*/_metadata")] == ["_metadata"]
 
 
 def test_other_commands_end_so_too(tmp_path: Path) -> None:

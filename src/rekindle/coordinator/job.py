@@ -151,6 +151,7 @@ class JobMaster:
         spec.checkpointing.tracker.on_change = observer.on_checkpoint
         self._logged_traceback = ""
         self._lost_output: RekindleError | None = None
+        self._stop: Future[str] | None = None
         self._thread = threading.Thread(target=self._run, name=f"job master {spec.plan.job_name}", daemon=True)
 
     def start(self) -> JobMaster:
@@ -230,7 +231,8 @@ class JobMaster:
     ) -> Future[str]:
         """End the job with a savepoint (I17); its path, when everything is committed and the job has ended."""
         future = self._checkpointing.requests.ask(CheckpointKind.STOP, directory, drain, format_type)
-        return self._at_the_end(mapped(future, lambda savepoint: savepoint.location), lambda: None)
+        self._stop = self._at_the_end(mapped(future, lambda savepoint: savepoint.location), lambda: None)
+        return self._stop
 
     def cancel_with_savepoint(self, directory: str | None = None, format_type: str | None = None) -> Future[str]:
         """Make a savepoint, then cancel; its path, when the job has ended. Without a savepoint the job goes on."""
@@ -346,7 +348,9 @@ class JobMaster:
         return self._lost_output or JobCancelledError(f"Job '{self._spec.plan.job_name}' was cancelled.")
 
     def _on_closed_output(self, stream: str, error: Exception) -> None:
-        """End the job, also while it waits for a restart or for its cluster."""
+        """End the job, also while it waits for a restart or its cluster; one that stops goes on to its savepoint."""
+        if self._stop is not None and not self._stop.done():
+            return
         self._lost_output = self._lost_output or output_closed(self._spec.plan.job_name, stream, error)
         with self._lock:
             attempt = self._attempt

@@ -228,8 +228,9 @@ def end_jobs(jobs: Sequence[TerminableJob]) -> bool:
 
 def _begin(job: TerminableJob) -> Future[Any]:
     if job.settings.with_savepoint:
+        stopping = job.handle.stop_with_savepoint(False)  # before the log, whose reader may have got SIGTERM, too
         _LOG.warning("SIGTERM: job '%s' stops with a savepoint, within %g s.", job.name, job.settings.grace_s)
-        return job.handle.stop_with_savepoint(False)
+        return stopping
     _LOG.warning("SIGTERM: job '%s' is cancelled, and its checkpoints stay.", job.name)
     return job.handle.suspend()
 
