@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 import uuid
 from pathlib import Path
 
@@ -167,13 +168,29 @@ def test_cancelled_and_resumed_at_another_parallelism(spark, tmp_path):
     assert len(timelines) == 2, "every restore by hand begins a timeline"
 
 
+class FailOnceCommitted(MapFunction):
+    """Fails when records are visible; from its 500th record on it waits for them."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.seen = 0
+
+    def map(self, value):
+        self.seen += 1
+        if self.seen > 500:
+            time.sleep(0.03)
+            if any(self.folder.glob("*.json")):
+                raise RuntimeError("on purpose")
+        return value
+
+
 def test_a_job_that_failed_is_gone_on_with_by_latest_and_one_that_finished_is_not_begun_anew(spark, tmp_path):
     """I21: with the default retention; nothing is committed twice."""
     folder = tmp_path / "output"
     folder.mkdir()
     latest = {"execution.state-recovery.path": "latest"}
     env = checkpointed(2, 200, directory=tmp_path / "checkpoints", restarts=0)
-    numbers(env).map(FailOnce(), int).uid("fails").sink_to(Files(folder)).uid("files")
+    numbers(env).map(FailOnceCommitted(folder), int).uid("fails").sink_to(Files(folder)).uid("files")
     with pytest.raises(JobExecutionError, match="on purpose"):
         env.execute("failed sink")
     assert 0 < len(visible(folder)) < RECORDS

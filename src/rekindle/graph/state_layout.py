@@ -34,6 +34,11 @@ def _assigns_splits_itself(node: OperatorNode) -> bool:
     return node.kind is OperatorKind.SOURCE_FUNCTION
 
 
+def _parallelism_of_state(node: OperatorNode) -> int:
+    """The number of subtasks that keep the operator's state; the driver alone keeps that of a DataFrame source."""
+    return 1 if node.kind is OperatorKind.SOURCE_DATAFRAME else node.parallelism
+
+
 def _senders_to_some(plan: JobPlan, node: OperatorNode) -> tuple[str, ...]:
     before = [edge.source for edge in plan.edges if edge.target == node.id and edge.partitioning in _TO_SOME]
     return tuple(plan.nodes[sender].uid for sender in before)
@@ -45,7 +50,7 @@ def restore_targets(plan: JobPlan) -> list[OperatorTarget]:
         OperatorTarget(
             uid=node.uid,
             name=node.name,
-            parallelism=node.parallelism,
+            parallelism=_parallelism_of_state(node),
             max_parallelism=node.max_parallelism,
             layout=state_layout(node),
             sees_all_splits=_assigns_splits_itself(node),

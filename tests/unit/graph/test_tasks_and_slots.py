@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rekindle.checkpoint.manifest import Manifest, ManifestKind, OperatorState, SubtaskState
+from rekindle.checkpoint.rescale import regrouped_operators
 from rekindle.common import Configuration, Types
 from rekindle.datastream import CoMapFunction, OutputTag, ProcessFunction, StreamExecutionEnvironment
 from rekindle.datastream import find_launcher as launcher
 from rekindle.graph.build import build_plan
 from rekindle.graph.layout import place
 from rekindle.graph.nodes import JobPlan, OperatorKind
+from rekindle.graph.state_layout import restore_targets
 
 
 class Both(CoMapFunction):
@@ -117,6 +120,20 @@ def test_a_dataframe_is_a_task_of_its_own_at_stage_zero(
         ("Timestamps/Watermarks -> Map", 1),
     ]
     assert plan.nodes[0].kind is OperatorKind.SOURCE_DATAFRAME
+
+
+def test_a_restarted_dataframe_source_is_not_taken_for_a_rescaled_one(
+    env: StreamExecutionEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver keeps its state alone: the ends of partitions that were read before the restore count on."""
+    monkeypatch.setattr(launcher, "load_launcher", lambda: None)
+    env.from_dataframe(object(), type_info=Types.ROW([Types.LONG()])).map(str)
+    targets = {target.uid: target for target in restore_targets(plan_of(env))}
+    source = plan_of(env).nodes[0]
+    saved = OperatorState(source.uid, source.name, 1, source.max_parallelism, [SubtaskState(0, source=b"unread")])
+    manifest = Manifest(ManifestKind.CHECKPOINT, 1, "job", "name", "timeline", 1, 0, operators=[saved])
+    assert source.parallelism == 2
+    assert regrouped_operators(manifest, targets) == frozenset()
 
 
 def test_a_task_has_its_heads_parallelism_and_key_groups(env: StreamExecutionEnvironment) -> None:
