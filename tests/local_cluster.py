@@ -17,6 +17,7 @@ from functools import partial
 import msgspec
 
 from rekindle.common import Configuration
+from rekindle.coordinator.attempt_spec import SlotEnvironment
 from rekindle.coordinator.cluster import EpochRun
 from rekindle.coordinator.job import JobMaster
 from rekindle.coordinator.observer import JobObserver
@@ -24,7 +25,7 @@ from rekindle.datastream.transformations import Program
 from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.graph.build import build_plan
 from rekindle.protocol import DESTINATION, TO_DRIVER, PumpHello, SlotLaunch, encode_launch
-from rekindle.spark.launcher import attempt_settings, job_spec, watched
+from rekindle.spark.launcher import job_spec, watched
 from rekindle.spark.pump import SPARK_KEY, PumpTask
 from rekindle.spark.storage import JobStorage
 
@@ -113,5 +114,5 @@ def launch_locally(program: Program, observer: JobObserver | None = None) -> Job
     configuration: Configuration = program.configuration
     storage = JobStorage.of(build_plan(program), configuration)
     plan = build_plan(program, os.cpu_count() or 1, storage.stored_max_parallelism())
-    spec = job_spec(program, plan, storage, attempt_settings(plan, loopback_only=True))
+    spec = job_spec(program, plan, storage, SlotEnvironment(True, tuple(sys.path[1:])))
     return watched(spec, LocalCluster(), configuration, storage, observer).start()

@@ -435,6 +435,23 @@ class CopiesPlace(msgspec.Struct, frozen=True):
     secret: bytes
 
 
+class Heartbeat(msgspec.Struct, frozen=True):
+    """How often driver and slot tell each other that they are alive, and how long each waits for the other."""
+
+    interval_ms: int
+    timeout_ms: int
+
+    @property
+    def interval_s(self) -> float:
+        """The interval in seconds."""
+        return self.interval_ms / 1000
+
+    @property
+    def timeout_s(self) -> float:
+        """The timeout in seconds."""
+        return self.timeout_ms / 1000
+
+
 class SlotLaunch(msgspec.Struct, frozen=True):
     """The settings of a slot process until it connects; passed on its standard input, never on a command line."""
 
@@ -446,8 +463,7 @@ class SlotLaunch(msgspec.Struct, frozen=True):
     driver_host: str
     driver_port: int
     secret: bytes
-    heartbeat_interval_ms: int
-    heartbeat_timeout_ms: int
+    heartbeat: Heartbeat
     python_path: list[str] = []
     loopback_only: bool = True
     restarts: int = 0  # functions see it as the attempt number, as in Flink

@@ -12,7 +12,7 @@ import pytest
 
 from rekindle.datastream import MapFunction
 from rekindle.errors import ClusterError, SlotLostError
-from rekindle.protocol import SlotLaunch
+from rekindle.protocol import Heartbeat, SlotLaunch
 from rekindle.runtime.directories import make_directory
 from rekindle.spark import slots as placing
 from tests.environments import environment
@@ -66,7 +66,7 @@ def test_a_slot_that_does_not_come_up_has_a_cause(
     python.chmod(0o700)
     monkeypatch.setattr(sys, "executable", os.fspath(python))
     own = make_directory("slot-", "0", os.fspath(tmp_path))
-    launch = SlotLaunch("job", "demo", 1, 0, 1, "127.0.0.1", 1, b"secret", 1000, 5000, directory=own.path)
+    launch = SlotLaunch("job", "demo", 1, 0, 1, "127.0.0.1", 1, b"secret", Heartbeat(1000, 5000), directory=own.path)
     with pytest.raises(ClusterError) as caught:
         placing._start(launch, (own.lock,), None)
     own.release_lock()

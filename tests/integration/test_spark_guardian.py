@@ -39,8 +39,8 @@ SLOT = """
     from rekindle.runtime import guardian
     port, directory, work = int(sys.argv[1]), sys.argv[2], sys.argv[3]
     os.chdir(directory)
-    launch = protocol.SlotLaunch("job", "demo", 1, 0, 1, "127.0.0.1", port, b"guardian-test-secret", 200, 1000,
-                                 executor_pid=os.getppid(), directory=directory)
+    launch = protocol.SlotLaunch("job", "demo", 1, 0, 1, "127.0.0.1", port, b"guardian-test-secret",
+                                 protocol.Heartbeat(200, 1000), executor_pid=os.getppid(), directory=directory)
     mine = guardian.start_guardian(launch, directory)
     child = subprocess.Popen(["sleep", "600"])
     stray = subprocess.Popen(["sleep", "600"], start_new_session=True)
@@ -220,7 +220,8 @@ def test_an_unreachable_driver_is_said_in_a_sentence(tmp_path: Path) -> None:
         from rekindle import protocol
         from rekindle.runtime import guardian
         os.setsid()
-        launch = protocol.SlotLaunch("job", "demo", 1, 3, 4, "127.0.0.1", int(sys.argv[1]), b"s", 200, 1000)
+        heartbeat = protocol.Heartbeat(200, 1000)
+        launch = protocol.SlotLaunch("job", "demo", 1, 3, 4, "127.0.0.1", int(sys.argv[1]), b"s", heartbeat)
         try:
             guardian.start_guardian(launch, sys.argv[2])
         except Exception as error:

@@ -68,7 +68,9 @@ def driver() -> Iterator[Driver]:
 
 def launches(port: int, count: int) -> list[protocol.SlotLaunch]:
     return [
-        protocol.SlotLaunch("job", "word count", 1, slot, count, "127.0.0.1", port, SECRET, 1000, 60_000)
+        protocol.SlotLaunch(
+            "job", "word count", 1, slot, count, "127.0.0.1", port, SECRET, protocol.Heartbeat(1000, 60_000)
+        )
         for slot in range(count)
     ]
 

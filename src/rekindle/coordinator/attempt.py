@@ -67,7 +67,7 @@ class Attempt:
         self._number = basis.attempt
         with ExitStack() as acquired:
             acquired.callback(self._join_canceller)
-            interval_s = self._spec.settings.heartbeat_interval_ms / 1000
+            interval_s = self._spec.plan.settings.heartbeat.interval_s
             acquired.enter_context(closing(self._spec.checkpointing.watch_claim(interval_s, self._inbox.fail)))
             identity = self._identity(basis)
             server = self._server = acquired.enter_context(closing(self._open_server(identity)))
@@ -120,17 +120,16 @@ class Attempt:
     def _identity(self, basis: AttemptBasis) -> ControlIdentity:
         spec = self._spec
         return ControlIdentity(
-            spec.checkpointing.job_id, basis.attempt, spec.plan.slots, os.urandom(32), spec.settings.tls
+            spec.checkpointing.job_id, basis.attempt, spec.plan.slots, os.urandom(32), spec.environment.tls
         )
 
     def _open_server(self, identity: ControlIdentity) -> ControlServer:
-        settings = self._spec.settings
         return ControlServer(
             self._spec.cluster.driver_host(),
             identity,
             self._inbox.on_message,
             self._inbox.on_gone,
-            (settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms),
+            self._spec.plan.settings.heartbeat,
         )
 
     def _skip_read_partitions(self, dataframes: list[PartitionedInput]) -> None:
@@ -146,14 +145,14 @@ class Attempt:
             self._inbox.check()  # prefer a slot's failure, which stops the start of the others
             raise
         hellos = self._inbox.await_hellos(
-            identity.slots, self._spec.settings.slot_start_timeout_s, lambda: server.trouble
+            identity.slots, self._spec.plan.settings.slot_timeouts.start_ms / 1000, lambda: server.trouble
         )
         self._spec.observer.on_slots(hellos)
         return tuple(SlotAddress(each.host, each.boot_id, each.unix_path, each.tcp_port) for each in hellos)
 
     def _launch(self, server: ControlServer, identity: ControlIdentity, slot: int) -> SlotLaunch:
-        settings, lifelines = self._spec.settings, self._spec.lifelines
-        directories = self._spec.plan.settings.local_recovery.directories
+        settings, environment = self._spec.plan.settings, self._spec.environment
+        lifelines, directories = self._spec.lifelines, settings.local_recovery.directories
         return SlotLaunch(
             job_id=identity.job_id,
             job_name=self._spec.plan.job_name,
@@ -163,12 +162,11 @@ class Attempt:
             driver_host=server.host,
             driver_port=server.port,
             secret=identity.secret,
-            heartbeat_interval_ms=settings.heartbeat_interval_ms,
-            heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
-            python_path=list(settings.python_path),
-            loopback_only=settings.loopback_only,
-            restarts=settings.restarts,
-            tls=settings.tls,
+            heartbeat=settings.heartbeat,
+            python_path=list(environment.python_path),
+            loopback_only=environment.loopback_only,
+            restarts=self._spec.restarts,
+            tls=environment.tls,
             copies=lifelines.place(directories, slot) if lifelines is not None else None,
         )
 
@@ -234,7 +232,7 @@ class Attempt:
         self._spec.cluster.cancel_epoch()
         server.broadcast(CancelTasks())
         cancelled = isinstance(error, JobCancelledError)
-        timeout_s = self._spec.settings.cancellation_timeout_s if cancelled else _FAILED_CLOSE_S
+        timeout_s = self._spec.plan.settings.slot_timeouts.cancellation_ms / 1000 if cancelled else _FAILED_CLOSE_S
         self._inbox.begin_close(forget_failure=True)
         self._close_tasks(server, timeout_s, even_if_cancelled=True)
         for complaint in self._inbox.close_errors():

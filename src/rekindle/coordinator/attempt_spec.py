@@ -1,13 +1,12 @@
-"""The settings and collaborators of an attempt."""
+"""The environment and the collaborators of an attempt."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.cluster import Cluster
-from rekindle.coordinator.epoch_rules import EpochLimits
 from rekindle.coordinator.job_lifelines import JobLifelines
 from rekindle.coordinator.observer import JobObserver
 from rekindle.coordinator.source_splits import StartingSplits
@@ -16,22 +15,13 @@ from rekindle.wire import TlsFiles
 
 
 @dataclass(frozen=True)
-class AttemptSettings:
-    """The times and limits of an attempt."""
+class SlotEnvironment:
+    """Where the slots of a job run."""
 
-    limits: EpochLimits
-    heartbeat_interval_ms: int
-    heartbeat_timeout_ms: int
-    slot_start_timeout_s: float
-    cancellation_timeout_s: float
     loopback_only: bool
-    restarts: int = field(default=0, kw_only=True)
     python_path: tuple[str, ...]
-    #: The time of an epoch after which records that wait in front of a task stay there and go into checkpoints; None:
-    #: every epoch processes all of its records.
-    leave_after_ms: float | None = field(default=None, kw_only=True)
     #: The certificate and keys with which TCP connections are encrypted.
-    tls: TlsFiles | None = field(default=None, kw_only=True)
+    tls: TlsFiles | None = None
 
 
 class Receiver(Protocol):
@@ -58,15 +48,17 @@ class PartitionedInput:
 
 @dataclass(frozen=True)
 class AttemptSpec:
-    """The plan, the settings and the collaborators of an attempt."""
+    """The plan and the collaborators of an attempt."""
 
     plan: JobPlan
     program: bytes
-    settings: AttemptSettings
+    environment: SlotEnvironment
     checkpointing: CheckpointDriver
     cluster: Cluster
     observer: JobObserver
     receiver: Receiver
     starting_splits: StartingSplits
+    #: The number of attempts before this one.
+    restarts: int = 0
     #: With local copies of state: connections that live as long as the job.
     lifelines: JobLifelines | None = None

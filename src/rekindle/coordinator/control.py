@@ -14,6 +14,7 @@ from rekindle import wire
 from rekindle.errors import ClusterError, ProtocolError
 from rekindle.protocol import (
     DriverHeartbeat,
+    Heartbeat,
     Lifeline,
     Message,
     SlotEnded,
@@ -50,12 +51,12 @@ class ControlServer:
         identity: ControlIdentity,
         on_message: Callable[[int, SlotMessage], None],
         on_gone: Callable[[int, str], None],
-        heartbeat_ms: tuple[int, int],  # (interval, timeout)
+        heartbeat: Heartbeat,
     ) -> None:
         self._identity = identity
         self._on_message = on_message
         self._on_gone = on_gone
-        self._interval_s, self._timeout_s = heartbeat_ms[0] / 1000, heartbeat_ms[1] / 1000
+        self._interval_s, self._timeout_s = heartbeat.interval_s, heartbeat.timeout_s
         self._connections: dict[int, wire.Connection] = {}
         self._lifelines: dict[int, wire.Connection] = {}
         self._slots_ended: dict[int, str] = {}  # how, from the guardians

@@ -81,7 +81,7 @@ class EpochLoop:
 
     def run(self) -> None:
         """Run epochs until the job has ended. Raises the cause of a failure, or JobCancelledError."""
-        pace = Pace.start(self._spec.settings.limits)
+        pace = Pace.start(self._plan.settings.epochs)
         backlog = True
         last = LastEpoch(monotonic() - 3600, 0.0)
         while (work := self.await_work(pace, backlog, last)) is not None:
@@ -156,7 +156,7 @@ class EpochLoop:
             secret=identity.secret,
             tls=identity.tls,
             max_records=0 if self._in_flight else pace.max_records,  # records in flight come first
-            target_ms=self._spec.settings.limits.target_ms,
+            target_ms=self._plan.settings.epochs.target_ms,
             checkpoint=work.order,
             leave=self._epoch_time(work),
             aligned=self._aligned,
@@ -170,7 +170,7 @@ class EpochLoop:
 
     def _epoch_time(self, work: EpochWork) -> EpochTime | None:
         """When tasks leave records in flight: never for a savepoint, nor without unaligned checkpoints."""
-        leave_after_ms = self._spec.settings.leave_after_ms
+        leave_after_ms = self._plan.settings.epochs.leave_after_ms
         if leave_after_ms is None or (work.order is not None and work.order.savepoint):
             return None
         return EpochTime(self._checkpointing.clock.wall_ms(), leave_after_ms)
@@ -228,7 +228,7 @@ class EpochLoop:
     def _conclude(self, run: EpochRun, duration_ms: float) -> EpochSummary:
         """The epoch counts only if every slot reported every stage, the counts balance and all slots are alive (I3)."""
         plan = self._plan
-        reports = self._inbox.await_reports(plan.slots * plan.stages, self._spec.settings.heartbeat_timeout_ms / 1000)
+        reports = self._inbox.await_reports(plan.slots * plan.stages, plan.settings.heartbeat.timeout_s)
         missing = set(range(plan.slots)) - self._slots.alive()
         if missing:
             gone = ClusterError(f"Epoch {run.epoch} does not count: slots {sorted(missing)} were gone at its end.")

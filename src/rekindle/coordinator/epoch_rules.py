@@ -8,28 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from rekindle.errors import ProtocolError
 from rekindle.graph.nodes import JobPlan, OperatorKind
+from rekindle.graph.settings import EpochLimits
 from rekindle.metrics import MetricReading
 from rekindle.protocol import EdgeCount, StageReport
-
-
-@dataclass(frozen=True)
-class EpochLimits:
-    """The limits of epochs: records, duration and interval."""
-
-    initial_records: int
-    max_records: int
-    target_ms: float
-    min_interval_ms: float
-
-    def within(self, checkpoint_interval_ms: int) -> EpochLimits:
-        """The same limits, with epochs of at most half a checkpoint interval (I22).
-
-        A checkpoint that is due waits for the epoch under way, and its barrier takes another one.
-        """
-        if checkpoint_interval_ms <= 0:
-            return self
-        return replace(self, target_ms=min(self.target_ms, checkpoint_interval_ms / 2))
-
 
 #: Below this cap the cost of a record is hardly known: the epoch's work time decides, and the cap grows up to `_LEAP`
 #: times.

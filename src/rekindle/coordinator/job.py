@@ -7,7 +7,7 @@ import random
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -17,7 +17,7 @@ from rekindle.common.job_execution_result import JobExecutionResult
 from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.attempt import Attempt
-from rekindle.coordinator.attempt_spec import AttemptSettings, AttemptSpec, PartitionedInput
+from rekindle.coordinator.attempt_spec import AttemptSpec, PartitionedInput, SlotEnvironment
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.requests import mapped
 from rekindle.coordinator.checkpoints.types import CheckpointKind
@@ -77,7 +77,7 @@ class JobSpec:
     job_id: JobID
     plan: JobPlan
     program: bytes
-    settings: AttemptSettings
+    environment: SlotEnvironment
     checkpointing: CheckpointDriver
     restart: RestartStrategy
     dataframes: Callable[[], list[PartitionedInput]]
@@ -393,19 +393,20 @@ class JobMaster:
     def _attempt_spec(self) -> AttemptSpec:
         spec = self._spec
         if self._lifelines is None and spec.plan.settings.keeps_local_copies:
-            self._lifelines = JobLifelines(self._cluster.driver_host(), spec.settings.tls)
-        settings = replace(spec.settings, restarts=self._restarts)
+            self._lifelines = JobLifelines(self._cluster.driver_host(), spec.environment.tls)
+        restarts = self._restarts
         self._restarts += 1
         own = _AttemptWatch(partial(self._move, JobStatus.RUNNING), self._metrics)
         return AttemptSpec(
             spec.plan,
             spec.program,
-            settings,
+            spec.environment,
             spec.checkpointing,
             self._cluster,
             observer=Observers(own, self._observer),
             receiver=self._receiver,
             starting_splits=self._starting_splits,
+            restarts=restarts,
             lifelines=self._lifelines,
         )
 

@@ -56,23 +56,23 @@ def edges_of(plan: JobPlan) -> dict[int, EdgeView]:
 
 def checkpoint_config_of(plan: JobPlan) -> CheckpointConfigView:
     """The settings of a plan's checkpoints."""
-    settings = plan.settings
-    retention = settings.checkpoint_retention
-    rocksdb, stored = settings.state_backend.is_rocksdb, settings.checkpoint_directory is not None
+    checkpoints = plan.settings.checkpoints
+    retention = checkpoints.retention
+    rocksdb, stored = plan.settings.state_backend.is_rocksdb, checkpoints.directory is not None
     return CheckpointConfigView(
-        interval_ms=settings.checkpoint_interval_ms,
-        timeout_ms=settings.checkpoint_timeout_ms,
-        min_pause_ms=settings.checkpoint_min_pause_ms,
-        max_concurrent=settings.checkpoint_max_concurrent,
-        tolerable_failures=settings.checkpoint_tolerable_failures,
+        interval_ms=checkpoints.interval_ms,
+        timeout_ms=checkpoints.timeout_ms,
+        min_pause_ms=checkpoints.min_pause_ms,
+        max_concurrent=checkpoints.max_concurrent,
+        tolerable_failures=checkpoints.tolerable_failures,
         externalized=retention is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS,
         delete_on_cancellation=retention is not ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION,
         state_backend="EmbeddedRocksDBStateBackend" if rocksdb else "HashMapStateBackend",
         storage="FileSystemCheckpointStorage" if stored else "JobManagerCheckpointStorage",
-        unaligned=settings.unaligned_checkpoints,
-        aligned_timeout_ms=settings.aligned_timeout_ms,
-        directory=_from_anywhere(settings.checkpoint_directory),
-        savepoint_directory=_from_anywhere(settings.savepoint_directory),
+        unaligned=checkpoints.unaligned,
+        aligned_timeout_ms=checkpoints.aligned_timeout_ms,
+        directory=_from_anywhere(checkpoints.directory),
+        savepoint_directory=_from_anywhere(checkpoints.savepoint_directory),
     )
 
 

@@ -120,7 +120,7 @@ class ChainBuilder:
             sources=self.chain.parallelism,
             target_slots=slots,
             codec=codec_for(edge.type_info),
-            chunk_records=plan.settings.chunk_records,
+            chunk_records=plan.settings.exchange.chunk_records,
         )
         return self._writer(edge, target, self.outbox)
 
@@ -137,7 +137,7 @@ class ChainBuilder:
             sources=1,
             target_slots=tuple(range(self.chain.parallelism)),
             codec=codec_for(edge.type_info),
-            chunk_records=self.plan.settings.chunk_records,
+            chunk_records=self.plan.settings.exchange.chunk_records,
         )
         return self._writer(edge, target, outbox)
 

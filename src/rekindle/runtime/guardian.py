@@ -235,7 +235,7 @@ def _connect(launch: SlotLaunch, port: int, secret: bytes) -> Connection:
     except OSError as error:
         where = f"{launch.driver_host}:{port}"
         raise ClusterError(f"Slot {launch.slot} cannot reach the driver at {where} ({error}).") from None
-    _detect_broken_network(connection, launch.heartbeat_timeout_ms)
+    _detect_broken_network(connection, launch.heartbeat.timeout_ms)
     return connection
 
 

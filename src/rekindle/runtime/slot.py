@@ -108,7 +108,7 @@ class Slot:
         self.send(self._hello())
         forward_output(self._send_log)
         threading.Thread(target=self._send_heartbeats, name="heartbeat", daemon=True).start()
-        self._control.set_timeout(self._launch.heartbeat_timeout_ms / 1000)
+        self._control.set_timeout(self._launch.heartbeat.timeout_s)
         while True:
             match decode_from_driver(self._control.receive()):
                 case Deploy() as deploy:
@@ -153,7 +153,7 @@ class Slot:
     def _send_heartbeats(self) -> None:
         pause = threading.Event()
         self.send(SlotHeartbeat(resident_bytes(), process_time()))
-        while not pause.wait(self._launch.heartbeat_interval_ms / 1000):
+        while not pause.wait(self._launch.heartbeat.interval_s):
             self.send(SlotHeartbeat(resident_bytes(), process_time()))
 
     # -- life of the tasks --------------------------------------------------------------------------------------------

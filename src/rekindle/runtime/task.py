@@ -120,9 +120,9 @@ class Task:
         self._upstream = plan.upstream(chain.head)
         self._source_held_for: int | None = None  # the checkpoint for whose cut the source stands still
         self._error_between_epochs: BaseException | None = None
-        unaligned = plan.settings.checkpointed and plan.settings.unaligned_checkpoints
+        unaligned = plan.settings.epochs.leave_after_ms is not None
         self._slices = Slices(services.clock, LOOK_AROUND_UNALIGNED_S if unaligned else LOOK_AROUND_S)
-        buffer_bytes = plan.settings.memory_buffer_bytes
+        buffer_bytes = plan.settings.exchange.memory_buffer_bytes
         self.inbox = Inbox(buffer_bytes, services.directory)
         self.outbox = Outbox(buffer_bytes, services.directory)
         self._writers: list[EdgeWriter] = []

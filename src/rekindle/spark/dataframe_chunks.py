@@ -38,7 +38,7 @@ class DataFrameChunks:
                 chain = plan.chain_of(edge.target)
                 slots = tuple(plan.placement[chain.id, subtask] for subtask in range(chain.parallelism))
                 targets.append(_Target(edge.id, slots))
-        return DataFrameChunks(plan.nodes[node].output_type, plan.settings.chunk_records, tuple(targets))
+        return DataFrameChunks(plan.nodes[node].output_type, plan.settings.exchange.chunk_records, tuple(targets))
 
     def __call__(self, partition: int, rows: Iterator[Any]) -> Iterator[tuple[int, bytes]]:
         """(slot, row) for every chunk of a partition."""

@@ -13,11 +13,10 @@ from rekindle.common.completable_future import waited_for
 from rekindle.common.configuration import Configuration
 from rekindle.common.job_id import JobID
 from rekindle.common.typeinfo import TypeInformation
-from rekindle.coordinator.attempt_spec import AttemptSettings, PartitionedInput
+from rekindle.coordinator.attempt_spec import PartitionedInput, SlotEnvironment
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.console import Progress
-from rekindle.coordinator.epoch_rules import EpochLimits
 from rekindle.coordinator.job import JobMaster, JobSpec
 from rekindle.coordinator.observer import JobObserver, Observers
 from rekindle.coordinator.restart import restart_strategy
@@ -45,7 +44,6 @@ from rekindle.spark.storage import JobStorage
 from rekindle.spark.table_queries import TableQueries
 from rekindle.spark.to_dataframe import rows_to_dataframe
 from rekindle.tls import tls_files
-from rekindle.wire import TlsFiles
 
 __all__ = ["dataframe_type", "explain", "launch", "materialize", "plan_json", "query_engine", "to_dataframe"]
 
@@ -138,8 +136,8 @@ def _launch(program: Program, observer: JobObserver | None, keep_rows: bool) -> 
     feeds = {node: DataFrameFeed(source, DataFrameChunks.of(plan, node)) for node, source in inputs.items()}
     cluster = SparkCluster(lease, program.configuration, feeds, partial(lease_session, program.configuration))
     partitions = {node: source.partitions for node, source in inputs.items()}
-    settings = attempt_settings(plan, cluster.is_on_this_machine, tls)
-    spec = job_spec(program, plan, storage, settings, partitions, keep_rows=keep_rows, dependencies=dependencies)
+    environment = SlotEnvironment(cluster.is_on_this_machine, tuple(sys.path[1:]), tls)
+    spec = job_spec(program, plan, storage, environment, partitions, keep_rows=keep_rows, dependencies=dependencies)
     return watched(spec, cluster, program.configuration, storage, observer, cluster.page_url).start()
 
 
@@ -147,7 +145,7 @@ def job_spec(
     program: Program,
     plan: JobPlan,
     storage: JobStorage,
-    settings: AttemptSettings,
+    environment: SlotEnvironment,
     partitions: Mapping[int, int] | None = None,
     *,
     keep_rows: bool = False,
@@ -159,7 +157,7 @@ def job_spec(
         job_id=job_id,
         plan=plan,
         program=ship(plan, program, dependencies),
-        settings=settings,
+        environment=environment,
         checkpointing=_checkpointing(plan, storage, str(job_id)),
         restart=restart_strategy(program.restart_strategy, program.configuration, plan.settings.checkpointed),
         dataframes=lambda: [PartitionedInput(node, list(range(count))) for node, count in (partitions or {}).items()],
@@ -220,27 +218,3 @@ class _RowDecoder:
         return [
             record for header, row in chunks for record in decode_row(row, header, self._codecs[header.edge]).records
         ]
-
-
-def attempt_settings(plan: JobPlan, loopback_only: bool, tls: TlsFiles | None = None) -> AttemptSettings:
-    """The times and limits of a plan's attempts."""
-    settings = plan.settings
-    buffer_timeout_ms, target_ms = settings.buffer_timeout_ms, settings.epoch_target_ms
-    limits = EpochLimits(
-        initial_records=settings.epoch_initial_records,
-        max_records=settings.epoch_max_records,
-        target_ms=target_ms,
-        min_interval_ms=buffer_timeout_ms if buffer_timeout_ms >= 0 else target_ms,
-    ).within(settings.checkpoint_interval_ms)
-    unaligned = settings.checkpointed and settings.unaligned_checkpoints
-    return AttemptSettings(
-        limits=limits,
-        leave_after_ms=max(limits.target_ms, settings.aligned_timeout_ms) if unaligned else None,
-        heartbeat_interval_ms=settings.heartbeat_interval_ms,
-        heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
-        slot_start_timeout_s=settings.slot_start_timeout_ms / 1000,
-        cancellation_timeout_s=settings.cancellation_timeout_ms / 1000,
-        loopback_only=loopback_only,
-        python_path=tuple(sys.path[1:]),
-        tls=tls,
-    )

@@ -40,7 +40,7 @@ class JobStorage:
     @staticmethod
     def of(plan: JobPlan, configuration: Configuration) -> JobStorage:
         """The storage that a job's settings describe. Nothing is read or written yet."""
-        directory = plan.settings.checkpoint_directory
+        directory = plan.settings.checkpoints.directory
         path, options = configuration.get(config.RECOVERY_PATH), store_options(configuration)
         if not directory and path == LATEST:
             raise ConfigurationError(

@@ -93,7 +93,7 @@ class InProcessJob:
         restore: InProcessCheckpoint | StoredCheckpoint | None = None,
     ) -> None:
         """`max_records` is the most records that each subtask of a source emits in an epoch."""
-        plan = replace(plan, settings=replace(plan.settings, epoch_initial_records=max_records))
+        plan = _with_first_epoch_of(max_records, plan)
         basis = RestorePoint.of(restore, plan) if restore is not None else None
         self.plan = plan
         self.accumulators = Accumulators()
@@ -248,7 +248,7 @@ class InProcessJob:
         publishing a checkpoint and notifying. If a task declines its snapshot, the checkpoint is aborted at once, and
         the epoch counts all the same (I19).
         """
-        incremental = self._checkpointed and self.plan.settings.checkpoint_incremental
+        incremental = self._checkpointed and self.plan.settings.checkpoints.incremental
         base = self._base if incremental and not savepoint else None
         base_id = base.checkpoint_id if base is not None else None
         now_ms = self._services.clock.wall_ms()
@@ -340,3 +340,8 @@ class InProcessJob:
         chain = self.plan.chain_of(edge.target)
         assert self.plan.placement[chain.id, header.target] == slot, "a chunk went to the wrong slot"
         self.tasks[chain.id, header.target].receive(header, row)
+
+
+def _with_first_epoch_of(records: int, plan: JobPlan) -> JobPlan:
+    epochs = replace(plan.settings.epochs, initial_records=records)
+    return replace(plan, settings=replace(plan.settings, epochs=epochs))

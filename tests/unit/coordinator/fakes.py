@@ -5,6 +5,14 @@ from __future__ import annotations
 from rekindle.coordinator.observer import JobObserver
 from rekindle.errors import ClusterError
 
+#: Settings with which an attempt waits a moment only.
+SHORT_WAITS = {
+    "heartbeat.interval": "1 s",
+    "heartbeat.timeout": "1 s",
+    "rekindle.slot.start-timeout": "100 ms",
+    "task.cancellation.timeout": "100 ms",
+}
+
 
 class Nowhere:
     """A cluster without slots."""

@@ -11,16 +11,15 @@ import pytest
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.coordinator import control
 from rekindle.coordinator.attempt import Attempt
-from rekindle.coordinator.attempt_spec import AttemptSettings, AttemptSpec
+from rekindle.coordinator.attempt_spec import AttemptSpec, SlotEnvironment
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
-from rekindle.coordinator.epoch_rules import EpochLimits
 from rekindle.coordinator.lifecycle import AttemptState
 from rekindle.coordinator.results import ResultReceiver
 from rekindle.coordinator.source_splits import StartingSplits
 from rekindle.errors import ClusterError, JobCancelledError, StoreError
 from rekindle.testing import ManualClock
 from tests.unit.coordinator.checkpoints.driver_harness import plan_of
-from tests.unit.coordinator.fakes import Nowhere, Silent
+from tests.unit.coordinator.fakes import SHORT_WAITS, Nowhere, Silent
 
 DEADLINE_S = 20
 
@@ -74,12 +73,14 @@ class Watched(Nowhere):
 
 
 def attempt_in(directory, cluster) -> Attempt:
-    checkpointing = CheckpointDriver(plan_of(), "0" * 32, LocalStore(directory), ManualClock(1), in_memory=False)
-    settings = AttemptSettings(EpochLimits(1, 1, 1, 1), 1000, 1000, 0.1, 0.1, True, ())
+    checkpointing = CheckpointDriver(
+        plan_of(**SHORT_WAITS), "0" * 32, LocalStore(directory), ManualClock(1), in_memory=False
+    )
+    environment = SlotEnvironment(True, ())
     receiver = ResultReceiver(list, hold_back=True)
     plan = checkpointing.plan
     starting = StartingSplits(plan)
-    return Attempt(AttemptSpec(plan, b"", settings, checkpointing, cluster, Silent(), receiver, starting))
+    return Attempt(AttemptSpec(plan, b"", environment, checkpointing, cluster, Silent(), receiver, starting))
 
 
 def claims(directory) -> list:

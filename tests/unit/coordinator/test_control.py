@@ -13,7 +13,7 @@ from rekindle import wire
 from rekindle.coordinator import control
 from rekindle.coordinator.control import ControlIdentity, ControlServer
 from rekindle.errors import ClusterError
-from rekindle.protocol import Lifeline, Message, SlotEnded, SlotHello, encode
+from rekindle.protocol import Heartbeat, Lifeline, Message, SlotEnded, SlotHello, encode
 
 SECRET = b"s" * 32
 LONG_S = 60.0
@@ -30,7 +30,7 @@ class Listening:
             ControlIdentity("job", 1, 1, SECRET),
             lambda slot, message: self.said.put(message),
             lambda slot, why: self.gone.put((slot, why)),
-            (10_000, 50_000),
+            Heartbeat(10_000, 50_000),
         )
 
     def connect(self, first: Message) -> wire.Connection:

@@ -9,19 +9,20 @@ from types import SimpleNamespace
 import pytest
 
 from rekindle.checkpoint.store.local import LocalStore
-from rekindle.coordinator.attempt_spec import AttemptSettings, AttemptSpec
+from rekindle.coordinator.attempt_spec import AttemptSpec, SlotEnvironment
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.types import CheckpointKind
 from rekindle.coordinator.control import ControlIdentity
 from rekindle.coordinator.epoch_loop import ConnectedSlots, EpochLoop, LastEpoch
-from rekindle.coordinator.epoch_rules import EpochLimits, Pace
+from rekindle.coordinator.epoch_rules import Pace
 from rekindle.coordinator.results import _WAITING_BATCHES, ResultReceiver
 from rekindle.coordinator.slot_inbox import SlotInbox
 from rekindle.coordinator.source_splits import StartingSplits
 from rekindle.errors import JobCancelledError
+from rekindle.graph.settings import EpochLimits
 from rekindle.testing import ManualClock
 from tests.unit.coordinator.checkpoints.driver_harness import plan_of
-from tests.unit.coordinator.fakes import Nowhere, Silent
+from tests.unit.coordinator.fakes import SHORT_WAITS, Nowhere, Silent
 
 LIMITS = EpochLimits(1, 1, 1, 1)
 
@@ -33,12 +34,12 @@ class Waiting:
         self.receiver = ResultReceiver(list, hold_back=True)
         self.results = self.receiver.queue
         self.checkpointing = CheckpointDriver(
-            plan_of(), "0" * 32, LocalStore(directory / "own"), ManualClock(1), in_memory=False
+            plan_of(**SHORT_WAITS), "0" * 32, LocalStore(directory / "own"), ManualClock(1), in_memory=False
         )
-        settings = AttemptSettings(LIMITS, 1000, 1000, 0.1, 0.1, True, ())
+        environment = SlotEnvironment(True, ())
         plan = self.checkpointing.plan
         starting = StartingSplits(plan)
-        spec = AttemptSpec(plan, b"", settings, self.checkpointing, Nowhere(), Silent(), self.receiver, starting)
+        spec = AttemptSpec(plan, b"", environment, self.checkpointing, Nowhere(), Silent(), self.receiver, starting)
         inbox = SlotInbox(plan.job_name, on_failure=lambda: None)
         slots = ConnectedSlots(ControlIdentity("0" * 32, 1, plan.slots, b""), (), inbox, alive=set)
         self.loop = EpochLoop(spec, slots, epoch_thread=None)  # no epoch runs here

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from rekindle.coordinator.epoch_rules import EpochLimits, Pace
+from rekindle.common import Configuration
+from rekindle.coordinator.epoch_rules import Pace
+from rekindle.graph.settings import CheckpointPolicy, EpochLimits
 
 LIMITS = EpochLimits(initial_records=1000, max_records=1_000_000, target_ms=1000, min_interval_ms=100)
 
@@ -70,9 +72,11 @@ def test_half_as_much_follows_an_epoch_that_left_records_over():
 
 
 def test_two_epochs_fit_into_a_checkpoint_interval():
-    assert LIMITS.within(1000).target_ms == 500
-    assert LIMITS.within(60_000).target_ms == 1000
-    assert LIMITS.within(-1).target_ms == 1000
+    configuration = Configuration.from_dict({"rekindle.epoch.target-duration": "1 s"})
+    targets = [
+        EpochLimits.of(configuration, CheckpointPolicy(interval_ms)).target_ms for interval_ms in (1000, 60_000, -1)
+    ]
+    assert targets == [500, 1000, 1000]
 
 
 def test_a_machine_too_busy_for_the_target_gets_more_records_per_epoch_not_fewer():

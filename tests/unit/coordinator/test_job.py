@@ -11,9 +11,8 @@ from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.open_store import open_store
 from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
-from rekindle.coordinator.attempt_spec import AttemptSettings
+from rekindle.coordinator.attempt_spec import SlotEnvironment
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
-from rekindle.coordinator.epoch_rules import EpochLimits
 from rekindle.coordinator.failure_messages import task_failed
 from rekindle.coordinator.job import JobMaster, JobSpec
 from rekindle.coordinator.restart import FixedDelay
@@ -31,7 +30,7 @@ from rekindle.errors import (
 from rekindle.protocol import TaskFailed, Verdict
 from rekindle.testing import ManualClock
 from tests.unit.coordinator.checkpoints.driver_harness import plan_of
-from tests.unit.coordinator.fakes import Nowhere, Silent
+from tests.unit.coordinator.fakes import SHORT_WAITS, Nowhere, Silent
 
 RESTARTS = 3
 
@@ -41,7 +40,7 @@ def spec_of(checkpointing: CheckpointDriver, restarts: int) -> JobSpec:
         job_id=JobID(),
         plan=checkpointing.plan,
         program=b"",
-        settings=AttemptSettings(EpochLimits(1, 1, 1, 1), 1000, 1000, 0.1, 0.1, True, ()),
+        environment=SlotEnvironment(True, ()),
         checkpointing=checkpointing,
         restart=FixedDelay(restarts, 0),
         dataframes=list,
@@ -56,7 +55,7 @@ def end_of(checkpointing: CheckpointDriver) -> BaseException | None:
 
 def checkpointing_in(directory, recover=lambda: None) -> CheckpointDriver:
     return CheckpointDriver(
-        plan_of(), "0" * 32, LocalStore(directory), ManualClock(1), in_memory=False, recover=recover
+        plan_of(**SHORT_WAITS), "0" * 32, LocalStore(directory), ManualClock(1), in_memory=False, recover=recover
     )
 
 

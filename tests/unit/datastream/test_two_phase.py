@@ -18,7 +18,7 @@ from rekindle.graph.build import build_plan
 from rekindle.graph.explain import explain
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.graph.plan_json import plan_json
-from rekindle.graph.settings import JobSettings
+from rekindle.graph.settings import CheckpointPolicy, CommitRetries, JobSettings
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.context import Accumulators, OperatorContext
 from rekindle.runtime.operators.output import OperatorFailure
@@ -103,7 +103,7 @@ def test_how_often_a_commit_is_retried_is_a_setting() -> None:
     env = StreamExecutionEnvironment.get_execution_environment(settings)
     env.from_sequence(1, 3).sink_to(Discarding())
     plan = plan_of(env)
-    assert (plan.settings.commit_retries, plan.settings.commit_retry_delay_ms) == (3, 2000)
+    assert plan.settings.commits == CommitRetries(3, 2000)
 
 
 # -- TwoPhaseCommitSinkFunction ----------------------------------------------------------------------------------------
@@ -164,7 +164,9 @@ class Driven:
             timers=None,
             operator_state=self.backend,
             batch=False,
-            settings=replace(JobSettings.of(Configuration()), checkpoint_interval_ms=1000 if self.checkpointed else -1),
+            settings=replace(
+                JobSettings.of(Configuration()), checkpoints=CheckpointPolicy(1000 if self.checkpointed else -1)
+            ),
             has_restored_state=state is not None,
         )
         self.function.initialize_state(InitializationContext(self.context, restored_id))

@@ -6,9 +6,10 @@ import ast
 import logging
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, is_dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import rekindle
@@ -23,6 +24,7 @@ from rekindle.datastream import (
     StreamExecutionEnvironment,
 )
 from rekindle.errors import ConfigurationError, GraphError
+from rekindle.graph import settings as graph_settings
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.settings import JobSettings, LocalRecoverySettings
@@ -33,8 +35,23 @@ SOURCES = Path(rekindle.__file__).parent
 NOT_READERS = (SOURCES / "graph" / "settings.py", SOURCES / "testing")
 
 
+#: The groups of settings, and the names under which parts of the engine hold them.
+GROUPS = {each.name: each.type for each in fields(JobSettings) if each.type in vars(graph_settings)}
+HELD_AS = ("policy", "limits", "backend")
+
+
+def settings_of_all_groups() -> list[str]:
+    """Every setting, those of a group without the group's name."""
+    alone = [each.name for each in fields(JobSettings) if each.name not in GROUPS]
+    return alone + [name for kind in GROUPS.values() for name in _fields(getattr(graph_settings, kind))]
+
+
+def _fields(kind: type) -> list[str]:
+    return [each.name for each in (fields(kind) if is_dataclass(kind) else msgspec.structs.fields(kind))]
+
+
 def read_somewhere() -> set[str]:
-    """The names `x` of all `settings.x`, `plan.settings.x` and the like in the engine's code."""
+    """The names `x` of all `settings.x`, `settings.epochs.x` and the like in the engine's code."""
     engine = (path for path in SOURCES.rglob("*.py") if not any(path.is_relative_to(other) for other in NOT_READERS))
     return {name for path in engine for name in _reads(ast.parse(path.read_text()))}
 
@@ -44,7 +61,7 @@ def _reads(tree: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
             owner = node.value
             name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
-            if name == "settings":
+            if name.lstrip("_") in {"settings", *GROUPS, *HELD_AS}:
                 yield node.attr
 
 
@@ -59,7 +76,8 @@ def unread(names: Iterable[str]) -> list[str]:
 
 
 def test_no_setting_is_there_that_nobody_reads():
-    assert unread(each.name for each in fields(JobSettings)) == []
+    assert unread(settings_of_all_groups()) == []
+    assert unread(GROUPS) == []
 
 
 def test_a_setting_that_nobody_reads_is_found():
@@ -69,13 +87,15 @@ def test_a_setting_that_nobody_reads_is_found():
 def test_settings_are_frozen_and_travel_to_the_slots():
     settings = JobSettings.of(Configuration.from_dict({"execution.checkpointing.interval": "3 s"}))
     with pytest.raises(FrozenInstanceError):
-        settings.chunk_records = 1  # type: ignore[misc]
+        settings.exchange.chunk_records = 1  # type: ignore[misc]
     assert pickle.loads(pickle.dumps(settings)) == settings
 
 
 def test_every_number_says_what_it_counts():
-    units = ("_ms", "_bytes", "_records", "_retries", "_concurrent", "_failures", "_retained")
-    numbers = [each.name for each in fields(JobSettings) if each.type == "int"]
+    units = ("_ms", "_bytes", "records", "_retries", "_concurrent", "failures", "_retained")
+    kinds = [JobSettings, *(getattr(graph_settings, kind) for kind in GROUPS.values())]
+    numbers = [each.name for kind in kinds if is_dataclass(kind) for each in fields(kind) if each.type == "int"]
+    assert len(numbers) > 15
     assert [name for name in numbers if not name.endswith(units)] == []
 
 
@@ -136,13 +156,13 @@ def test_a_backend_sets_its_directories_and_whether_checkpoints_are_incremental(
     backend.set_db_storage_paths("/fast", "/faster")
     settings = plan_of(environment().set_state_backend(backend)).settings
     assert settings.state_backend.local_directories == ("/fast", "/faster")
-    assert not settings.checkpoint_incremental
+    assert not settings.checkpoints.incremental
 
 
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        ({}, LocalRecoverySettings()),
+        ({}, LocalRecoverySettings(False, False)),
         ({"execution.state-recovery.from-local": "true"}, LocalRecoverySettings(True, True)),
         (
             {"state.backend.local-recovery": "true", "taskmanager.state.local.root-dirs": "/a,/b", "io.tmp.dirs": "/c"},
@@ -180,9 +200,9 @@ def test_rocksdb_uses_the_temporary_directories_unless_it_has_its_own():
 
 def test_the_largest_state_in_the_drivers_memory_is_a_setting():
     env = environment()
-    assert plan_of(env).settings.checkpoint_max_memory_bytes == JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE
+    assert plan_of(env).settings.checkpoints.max_memory_bytes == JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE
     env.get_checkpoint_config().set_checkpoint_storage(JobManagerCheckpointStorage(max_state_size=100))
-    assert plan_of(env).settings.checkpoint_max_memory_bytes == 100
+    assert plan_of(env).settings.checkpoints.max_memory_bytes == 100
 
 
 @pytest.mark.parametrize("mode", CheckpointingMode)

@@ -25,6 +25,7 @@ from rekindle.errors import GraphError
 from rekindle.graph.build import build_plan
 from rekindle.graph.layout import default_max_parallelism
 from rekindle.graph.nodes import JobPlan, OperatorKind, Partitioning
+from rekindle.graph.settings import ExchangeSettings
 
 
 class Ticks(SourceFunction):
@@ -309,21 +310,19 @@ def test_settings_come_from_the_configuration(env: StreamExecutionEnvironment) -
     env.set_buffer_timeout(7)
     env.from_sequence(1, 9).print()
     settings = plan_of(env).settings
+    assert settings.exchange == ExchangeSettings(chunk_records=99, memory_buffer_bytes=1 << 20)
+    assert (settings.epochs.min_interval_ms, settings.checkpoints.interval_ms) == (7, 3000)
     expected = {
-        "chunk_records": 99,
-        "memory_buffer_bytes": 1 << 20,
-        "buffer_timeout_ms": 7,
         "global_job_parameters": {"region": "eu"},
         "pickle_allowed": True,
         "object_reuse": True,
-        "checkpoint_interval_ms": 3000,
     }
     assert {key: getattr(settings, key) for key in expected} == expected
 
 
 def test_batch_has_no_checkpoints(env: StreamExecutionEnvironment) -> None:
     env.set_runtime_mode(RuntimeExecutionMode.BATCH).enable_checkpointing(1000).from_sequence(1, 9).print()
-    assert plan_of(env).settings.checkpoint_interval_ms == -1
+    assert plan_of(env).settings.checkpoints.interval_ms == -1
 
 
 def test_pickled_parts_are_refused_by_name_when_asked_to(env: StreamExecutionEnvironment) -> None:

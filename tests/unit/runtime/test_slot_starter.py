@@ -18,7 +18,7 @@ from tests.waiting import wait_until
 # Plays Spark's Python daemon: "forks" has a starter, "orphan" one that was killed, "plain" none.
 DAEMON = """
 import json, os, signal, sys
-from rekindle.protocol import SlotLaunch, encode_launch
+from rekindle.protocol import Heartbeat, SlotLaunch, encode_launch
 from rekindle.runtime import slot_starter
 from rekindle.runtime.slot_starter import Descriptors, SlotStart, fork_starter, memory_limit, start_slot
 
@@ -45,7 +45,8 @@ told["environment"] = open(f"/proc/{process.pid}/environ").read().split("\\0")
 told["folder"] = os.readlink(f"/proc/{process.pid}/cwd")
 os.close(stdin_read)
 os.close(ready_write)
-launch = SlotLaunch("job", "word count", 1, 1, 2, "127.0.0.1", port, b"secret", 1000, 60_000, directory=directory)
+beat = Heartbeat(1000, 60_000)
+launch = SlotLaunch("job", "word count", 1, 1, 2, "127.0.0.1", port, b"secret", beat, directory=directory)
 with open(stdin_write, "wb") as stdin:
     stdin.write(encode_launch(launch))
 told["ready"] = open(ready_read, "rb").read().decode()

@@ -32,7 +32,6 @@ from rekindle.coordinator.checkpoints.claim_watch import ClaimWatch
 from rekindle.coordinator.checkpoints.commit_order import CommitOrder
 from rekindle.coordinator.checkpoints.fallback import GoingBack, choose_restore
 from rekindle.coordinator.checkpoints.ledger import CheckpointLedger, Step
-from rekindle.coordinator.checkpoints.policy import CheckpointPolicy
 from rekindle.coordinator.checkpoints.requests import CheckpointRequests
 from rekindle.coordinator.checkpoints.statistics import CheckpointTracker, flink_type
 from rekindle.coordinator.checkpoints.types import (
@@ -122,7 +121,7 @@ class CheckpointDriver:
     on_completed: Callable[[int], None] = lambda checkpoint_id: None
 
     def __post_init__(self) -> None:
-        policy = CheckpointPolicy.from_settings(self.plan.settings)
+        policy = self.plan.settings.checkpoints
         self.ledger = CheckpointLedger(policy, frozenset(self.plan.subtasks))
         self.tracker = CheckpointTracker(self.plan)
         self.catalogue = CheckpointCatalogue(self.store, self.in_memory)
@@ -188,7 +187,7 @@ class CheckpointDriver:
 
     def _basis(self, claim: Claim) -> AttemptBasis:
         attempt, claimed_ms = claim.attempt, claim.claimed_ms
-        max_memory_bytes = self.plan.settings.checkpoint_max_memory_bytes
+        max_memory_bytes = self.plan.settings.checkpoints.max_memory_bytes
         storage = Storage(None if self.in_memory else self.store.url, self.catalogue.root, max_memory_bytes)
         source = self._restored()
         if source is None:
@@ -334,7 +333,7 @@ class CheckpointDriver:
                 self._apply(self.ledger.abort(trigger.id, reason, str(error), _now_ms()))
                 return None
         full = trigger.kind.is_savepoint or (trigger.request is not None and trigger.request.full)
-        incremental = self.enabled and self.plan.settings.checkpoint_incremental and not full
+        incremental = self.enabled and self.plan.settings.checkpoints.incremental and not full
         base_id = trigger.base_id if incremental else None
         self._bases[trigger.id] = base_id
         kind, at_ms = flink_type(trigger.kind), trigger.timestamp_ms
@@ -344,9 +343,9 @@ class CheckpointDriver:
 
     def _savepoint_storage(self, trigger: Trigger) -> Storage:
         requested = trigger.request.location if trigger.request is not None else None
-        directory = requested or self.plan.settings.savepoint_directory
+        directory = requested or self.plan.settings.checkpoints.savepoint_directory
         place = self.catalogue.open_savepoint(trigger.id, self.job_id, directory, self.store_options)
-        return Storage(place.store.url, place.folder, self.plan.settings.checkpoint_max_memory_bytes)
+        return Storage(place.store.url, place.folder, self.plan.settings.checkpoints.max_memory_bytes)
 
     def cut_stands(self, order: CheckpointOrder, unread: Mapping[int, Sequence[int]]) -> None:
         """The epoch that carried the barrier counted. `unread`: the partitions left of each DataFrame source (I10)."""

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from rekindle.common.job_status import JobStatus
-from rekindle.coordinator.checkpoints.policy import RETAINED_AT_END, CheckpointPolicy
 from rekindle.coordinator.checkpoints.schedule import Schedule
 from rekindle.coordinator.checkpoints.types import (
+    RETAINED_AT_END,
     Aborted,
     Answer,
     CheckpointFailureReason,
@@ -37,6 +37,7 @@ from rekindle.coordinator.checkpoints.types import (
     Subtask,
     Trigger,
 )
+from rekindle.graph.settings import CheckpointPolicy
 
 _MAX_REQUESTS = 1000
 #: The number of aborted ids to remember: the files of a late acknowledgement are deleted, those of a completed

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rekindle.coordinator.checkpoints.policy import CheckpointPolicy
 from rekindle.coordinator.checkpoints.types import CheckpointKind, CheckpointRequest
+from rekindle.graph.settings import CheckpointPolicy
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from rekindle import config
 from rekindle.checkpoint.manifest import blob_size
 from rekindle.common.checkpoint_statistics import (
     CheckpointCounts,
@@ -28,7 +29,6 @@ from rekindle.coordinator.checkpoints.catalogue import AcknowledgedSubtask
 from rekindle.coordinator.checkpoints.types import Aborted, CheckpointKind, CompletedCheckpoint, Trigger
 from rekindle.graph.nodes import JobPlan
 
-DEFAULT_HISTORY = 10
 #: Percentiles cover this many of the last completed checkpoints; minimum, maximum and average cover all.
 _WINDOW = 10_000
 
@@ -81,7 +81,7 @@ class CheckpointRecorder:
     (30, 70, 1)
     """
 
-    def __init__(self, parallelism: Mapping[str, int], history: int = DEFAULT_HISTORY) -> None:
+    def __init__(self, parallelism: Mapping[str, int], history: int = config.CHECKPOINT_HISTORY.default) -> None:
         self._parallelism = dict(parallelism)
         self._limit = history
         self._counts = CheckpointCounts()
@@ -222,7 +222,7 @@ class CheckpointTracker:
         parallelism = {chain.id: chain.parallelism for chain in plan.chains}
         self._recorder = CheckpointRecorder(
             {uid: parallelism[chain] for chain, uid in self._vertices.items()},
-            plan.settings.checkpoint_statistics_retained,
+            plan.settings.checkpoints.statistics_retained,
         )
 
     def overview(self) -> CheckpointOverview:

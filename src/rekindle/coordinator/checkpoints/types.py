@@ -5,12 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from rekindle.common.job_status import JobStatus
+from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from rekindle.protocol import CheckpointAcknowledged, CheckpointDeclined, Committed, SinksCommitted
 
 #: A task that acknowledges checkpoints: (chain id, subtask index).
 Subtask = tuple[int, int]
 #: The messages of a slot about a checkpoint.
 CheckpointMessage = CheckpointAcknowledged | CheckpointDeclined | SinksCommitted | Committed
+#: The job's end states after which its checkpoints stay whatever the user configured: the job is not done, and the next
+#: run must not commit its output a second time (I21).
+_NOT_DONE = frozenset({JobStatus.FAILED, JobStatus.SUSPENDED})
+#: The job's end states after which its checkpoints stay, by the user's setting.
+RETAINED_AT_END: dict[ExternalizedCheckpointRetention, frozenset[JobStatus]] = {
+    ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION: _NOT_DONE | {JobStatus.CANCELED},
+    ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION: _NOT_DONE,
+    ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS: _NOT_DONE,
+}
 
 
 class CheckpointFailureReason(Enum):

@@ -111,8 +111,8 @@ class WriterOperator(Operator, SnapshotParticipant, PreparesSnapshot, Committing
             commit=self._committer.commit,
             metrics=context.metrics,
             pause=self._cancelled.wait,
-            retries=settings.commit_retries,
-            retry_delay_s=settings.commit_retry_delay_ms / 1000,
+            retries=settings.commits.most_retries,
+            retry_delay_s=settings.commits.delay_ms / 1000,
         )
         if self._restored_id is None:
             return
@@ -166,8 +166,8 @@ class WriterOperator(Operator, SnapshotParticipant, PreparesSnapshot, Committing
             claimed_ms=job.claimed_ms,
             attempt_number=context.attempt,
             restored_checkpoint_id=self._restored_id,
-            checkpoint_interval_ms=context.settings.checkpoint_interval_ms if context.checkpointed else None,
-            incomplete_checkpoints=context.settings.incomplete_checkpoints,
+            checkpoint_interval_ms=context.settings.checkpoints.interval_ms if context.checkpointed else None,
+            incomplete_checkpoints=context.settings.checkpoints.incomplete,
             directory=self._directory,
             metric_group=context.metrics,
         )

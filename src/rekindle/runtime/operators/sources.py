@@ -114,7 +114,7 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator, Cancellable):
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, wake: Callable[[], None]) -> None:
         super().__init__(node, context, function)
         self._wake = wake
-        self._first_bound = context.settings.epoch_initial_records
+        self._first_bound = context.settings.epochs.initial_records
         self._source_context = BufferedSourceContext(wake, self.isolate, self._first_bound)
         self._cut_records = 0  # records that belong to the cut: an epoch takes them all, whatever its limit
         self._left_over = Buffered()  # records that belong to a cut and are not processed yet

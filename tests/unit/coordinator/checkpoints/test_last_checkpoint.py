@@ -9,7 +9,6 @@ from rekindle.coordinator.checkpoints.ledger import (
     CheckpointLedger,
     Step,
 )
-from rekindle.coordinator.checkpoints.policy import CheckpointPolicy
 from rekindle.coordinator.checkpoints.types import (
     Aborted,
     Answer,
@@ -24,6 +23,7 @@ from rekindle.coordinator.checkpoints.types import (
     Publish,
     ResumeInput,
 )
+from rekindle.graph.settings import CheckpointPolicy
 
 A, B = (0, 0), (1, 0)
 BOTH = frozenset({A, B})

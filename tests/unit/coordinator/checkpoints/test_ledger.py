@@ -11,8 +11,8 @@ from rekindle.coordinator.checkpoints.ledger import (
     CheckpointLedger,
     Step,
 )
-from rekindle.coordinator.checkpoints.policy import RETAINED_AT_END, CheckpointPolicy
 from rekindle.coordinator.checkpoints.types import (
+    RETAINED_AT_END,
     Aborted,
     Answer,
     CheckpointFailureReason,
@@ -29,6 +29,7 @@ from rekindle.coordinator.checkpoints.types import (
     Trigger,
 )
 from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from rekindle.graph.settings import CheckpointPolicy
 
 D = TypeVar("D")
 A, B = (0, 0), (1, 0)

@@ -16,7 +16,6 @@ from rekindle.coordinator.checkpoints.ledger import (
     CheckpointLedger,
     Step,
 )
-from rekindle.coordinator.checkpoints.policy import CheckpointPolicy
 from rekindle.coordinator.checkpoints.types import (
     Aborted,
     Answer,
@@ -35,6 +34,7 @@ from rekindle.coordinator.checkpoints.types import (
     ResumeInput,
     Trigger,
 )
+from rekindle.graph.settings import CheckpointPolicy
 
 SUBTASKS = frozenset({(0, 0), (0, 1), (1, 0)})
 Reason = CheckpointFailureReason

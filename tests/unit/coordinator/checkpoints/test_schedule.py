@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rekindle.coordinator.checkpoints.policy import CheckpointPolicy
 from rekindle.coordinator.checkpoints.schedule import Schedule
 from rekindle.coordinator.checkpoints.types import CheckpointKind, CheckpointRequest
+from rekindle.graph.settings import CheckpointPolicy
 
 POLICY = CheckpointPolicy(interval_ms=1000, min_pause_ms=300, max_concurrent=1)
 BY_HAND = CheckpointRequest("h", CheckpointKind.CHECKPOINT)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rekindle.common.configuration import Configuration
-from rekindle.coordinator.checkpoints.policy import CheckpointPolicy
 from rekindle.coordinator.checkpoints.types import (
     TRANSITIONS,
     CheckpointFailureReason,
@@ -49,8 +46,7 @@ def test_the_policy_comes_from_the_plans_settings():
             }
         )
     )
-    policy = CheckpointPolicy.from_settings(settings)
+    policy = settings.checkpoints
     assert (policy.interval_ms, policy.timeout_ms, policy.min_pause_ms) == (30_000, 600_000, 500)
     assert (policy.max_concurrent, policy.tolerable_failures, policy.num_retained) == (2, 3, 1)
     assert policy.retention is ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
-    assert CheckpointPolicy.from_settings(replace(settings, checkpoint_num_retained=4)).num_retained == 4

@@ -12,7 +12,7 @@ from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.common import Configuration
 from rekindle.datastream.connectors import CommitterInitContext, WriterInitContext
 from rekindle.graph.nodes import OperatorKind, OperatorNode
-from rekindle.graph.settings import JobSettings
+from rekindle.graph.settings import CheckpointPolicy, CommitRetries, JobSettings
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.context import Accumulators, JobIdentity, OperatorContext
 from rekindle.runtime.operators.sink_writer import WriterOperator
@@ -131,9 +131,8 @@ class Subtask:
             directory=self.directory,
             settings=replace(
                 JobSettings.of(Configuration()),
-                checkpoint_interval_ms=1000 if self.checkpointed else -1,
-                commit_retries=self.retries,
-                commit_retry_delay_ms=1,
+                checkpoints=CheckpointPolicy(1000 if self.checkpointed else -1),
+                commits=CommitRetries(self.retries, 1),
             ),
         )
         self.operator = WriterOperator(node, self.context, self.sink)
