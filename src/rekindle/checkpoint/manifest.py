@@ -108,7 +108,7 @@ class OperatorState(msgspec.Struct, frozen=True):
     parallelism: int
     max_parallelism: int
     subtasks: list[SubtaskState]
-    #: The layout of the state that the engine keeps for the operator, as text (`graph.state_layout`).
+    #: The layout of the state that the engine keeps for the operator, as text (`OperatorDetails.state_layout`).
     layout: str = ""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from rekindle.common.time import Duration, Time, as_millis
 from rekindle.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from rekindle.datastream.functions.async_function import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
+from rekindle.datastream.operator_details import AsyncWaitDetails
 from rekindle.datastream.streams.data_stream import DataStream
 from rekindle.datastream.transformations import Transformation, Upstream
 from rekindle.datastream.validation import check_function
@@ -116,7 +117,7 @@ def _add(
         descriptor,
         inputs=(data_stream._upstreams,),
         output_type=declared,
-        options={"input_type": data_stream._type_info},
+        details=AsyncWaitDetails(data_stream._type_info),
     )
     env = data_stream.get_execution_environment()
     env._add(operator)

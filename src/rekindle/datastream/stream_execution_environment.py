@@ -22,6 +22,7 @@ from rekindle.datastream.data_stream import DataStream
 from rekindle.datastream.environment_settings import EnvironmentSettings
 from rekindle.datastream.execution_mode import RuntimeExecutionMode
 from rekindle.datastream.functions import ParallelSourceFunction, SourceFunction
+from rekindle.datastream.operator_details import DataFrameDetails
 from rekindle.datastream.streams.cached_stream import CachedDataStream, fill_caches
 from rekindle.datastream.submitted_settings import with_submitted
 from rekindle.datastream.termination import TerminableJob, Termination, TerminationSettings
@@ -188,7 +189,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
                 output_type=declared or launcher.load_launcher().dataframe_type(df),
                 boundedness=Boundedness.BOUNDED,
                 chaining=ChainingStrategy.NEVER,
-                options={"dataframe": handle, **_strategy_option(watermark_strategy)},
+                details=DataFrameDetails(handle),
+                watermark_strategy=watermark_strategy,
             )
         )
 
@@ -216,7 +218,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
                 source,
                 output_type=output_type,
                 boundedness=source.boundedness(),
-                options=_strategy_option(watermark_strategy),
+                watermark_strategy=watermark_strategy,
             )
         )
 
@@ -318,7 +320,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         settings = self._configuration
         parallelism, max_parallelism = settings.get(config.PARALLELISM), settings.get(config.MAX_PARALLELISM)
         transformations = (*self._transformations, *(() if collect is None else (collect,)))
-        handles = {each.options.get("dataframe") for each in with_inputs(transformations)}
+        described = [each.details for each in with_inputs(transformations)]
+        handles = {details.handle for details in described if isinstance(details, DataFrameDetails)}
         return Program(
             job_name=job_name or settings.get(config.JOB_NAME) or _DEFAULT_JOB_NAME,
             transformations=transformations,
@@ -344,10 +347,6 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def _operator_with_uid(self, uid: str) -> Transformation | None:
         return next((each for each in with_inputs(self._transformations) if each.uid == uid), None)
-
-
-def _strategy_option(watermark_strategy: WatermarkStrategy | None) -> dict[str, Any]:
-    return {} if watermark_strategy is None else {"watermark_strategy": watermark_strategy}
 
 
 def _as_declared(where: str, elements: list[Any], declared: TypeInformation | None, wrap_numbers: bool) -> list[Any]:

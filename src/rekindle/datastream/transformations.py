@@ -15,9 +15,11 @@ from rekindle.common.configuration import Configuration
 from rekindle.common.execution_config import ExecutionConfig
 from rekindle.common.restart_strategy import RestartStrategyConfiguration
 from rekindle.common.typeinfo import TypeInformation
+from rekindle.common.watermark_strategy import WatermarkStrategy
 from rekindle.datastream.cached_files import CachedFile
 from rekindle.datastream.checkpoint_config import CheckpointConfig
 from rekindle.datastream.execution_mode import RuntimeExecutionMode
+from rekindle.datastream.operator_details import OperatorDetails
 from rekindle.datastream.state_backend import StateBackend
 from rekindle.datastream.vocabulary import Boundedness, ChainingStrategy, OperatorKind, Partitioning
 
@@ -50,7 +52,8 @@ class Transformation:
     output_type: TypeInformation | None = None
     key_selectors: tuple[Any, ...] = ()
     key_type: TypeInformation | None = None
-    options: dict[str, Any] = field(default_factory=dict)
+    details: OperatorDetails = field(default_factory=OperatorDetails)
+    watermark_strategy: WatermarkStrategy | None = None  # sources only
     parallelism: int | None = None
     max_parallelism: int | None = None
     non_parallel: bool = False

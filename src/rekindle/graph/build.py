@@ -16,7 +16,6 @@ from rekindle.errors import GraphError
 from rekindle.graph.chaining import chain_name, chain_operators
 from rekindle.graph.layout import assign_stages, default_max_parallelism, place
 from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, OperatorNode, Partitioning, StreamEdge
-from rekindle.graph.pickled import pickled_parts, refuse_pickled
 from rekindle.graph.settings import JobSettings
 from rekindle.graph.timestamp_use import source_timestamps_are_read
 from rekindle.graph.uid import assign_uids, uid_hash
@@ -52,14 +51,11 @@ def build_plan(
     chains = _chains(program, nodes, edges)
     slots, placement = place([chain.parallelism for chain in chains])
     settings = JobSettings.of(program.configuration, batch=batch)
-    pickled = pickled_parts(nodes, edges, chains)
-    if not settings.pickle_allowed:
-        refuse_pickled(pickled)
-    _log_checkpoint_mode(program)
-    for part in pickled:
-        _LOG.info("Job '%s' pickles %s.", program.job_name, part)
     files = {file.name: file.path for file in program.cached_files}
-    return JobPlan(program.job_name, nodes, edges, chains, slots, placement, settings, batch, files)
+    plan = JobPlan(program.job_name, nodes, edges, chains, slots, placement, settings, batch, files)
+    _refuse_or_log_pickled(plan)
+    _log_checkpoint_mode(program)
+    return plan
 
 
 def _refuse_shared_names(job_name: str, nodes: Sequence[OperatorNode]) -> None:
@@ -73,6 +69,17 @@ def _refuse_shared_names(job_name: str, nodes: Sequence[OperatorNode]) -> None:
         if name in owners:
             raise GraphError(f"The sinks '{owners[name].name}' and '{node.name}' of job '{job_name}' have {name}.")
         owners[name] = node
+
+
+def _refuse_or_log_pickled(plan: JobPlan) -> None:
+    parts = plan.pickled_parts()
+    if parts and not plan.settings.pickle_allowed:
+        raise GraphError(
+            f"state.pickle is 'refuse', but the job would pickle {'; '.join(parts)}: declare their types "
+            "(output_type=, type_info=), or set state.pickle to 'allow'."
+        )
+    for part in parts:
+        _LOG.info("Job '%s' pickles %s.", plan.job_name, part)
 
 
 def _log_checkpoint_mode(program: Program) -> None:
@@ -108,9 +115,8 @@ def _with_watermarks(transformations: Sequence[Transformation]) -> list[Transfor
     assigners: dict[int, Transformation] = {}
     for each in transformations:
         inputs = tuple(tuple(_redirected(upstream, assigners) for upstream in streams) for streams in each.inputs)
-        strategy = each.options.get("watermark_strategy") or WatermarkStrategy.no_watermarks()
-        options = {name: value for name, value in each.options.items() if name != "watermark_strategy"}
-        result.append(replace(each, inputs=inputs, options=options))
+        strategy = each.watermark_strategy or WatermarkStrategy.no_watermarks()
+        result.append(replace(each, inputs=inputs))
         # A DataFrame's rows come from Spark's own tasks: this is the first operator in a slot that takes them in.
         if each.kind is OperatorKind.SOURCE_DATAFRAME or (each.kind.is_source and _needs_operator(strategy)):
             assigners[each.number] = _assigner(result[-1], strategy, uids[each.number])
@@ -205,7 +211,7 @@ def _node(index: int, transformation: Transformation, uid: str, parallelism: int
         side_output_types=dict(transformation.side_outputs),
         key_selectors=transformation.key_selectors,
         key_type=transformation.key_type,
-        options=transformation.options,
+        details=transformation.details,
         chaining=transformation.chaining,
         slot_sharing_group=transformation.slot_sharing_group or _DEFAULT_GROUP,
         description=transformation.description or transformation.name,

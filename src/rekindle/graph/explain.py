@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.graph.nodes import Chain, JobPlan, OperatorNode, StreamEdge
-from rekindle.graph.pickled import pickled_parts
 
 
 def explain(plan: JobPlan) -> str:
@@ -41,7 +40,7 @@ def explain(plan: JobPlan) -> str:
         for chain in plan.chains:
             if chain.stage == stage:
                 lines += [f"  {line}" for line in _chain(plan, chain)]
-    pickled = pickled_parts(plan.nodes, plan.edges, plan.chains)
+    pickled = plan.pickled_parts()
     lines += ["", *(["Pickled:", *(f"  {part}" for part in pickled)] if pickled else ["Pickled: nothing"])]
     return "\n".join(lines)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.common.watermark_strategy import MIN_WATERMARK
+from rekindle.datastream.operator_details import PLAIN, OperatorDetails
 from rekindle.datastream.vocabulary import ChainingStrategy, OperatorKind, Partitioning
 from rekindle.graph.settings import JobSettings
 
@@ -21,6 +22,9 @@ __all__ = [
     "Partitioning",
     "StreamEdge",
 ]
+
+Details = TypeVar("Details", bound=OperatorDetails)
+_UNDECLARED = "no type was declared"
 
 
 @dataclass(frozen=True)
@@ -39,12 +43,17 @@ class OperatorNode:
     side_output_types: Mapping[str, TypeInformation | None] = field(default_factory=dict)
     key_selectors: tuple[Any, ...] = ()  # one per input (None for an input that is not keyed); empty if none is keyed
     key_type: TypeInformation | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    details: OperatorDetails = PLAIN
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
     slot_sharing_group: str = "default"
     description: str = ""
     #: Sources: whether an operator may read the timestamps of the source's records.
     timestamps_are_read: bool = True
+
+    def described_as(self, kind: type[Details]) -> Details:
+        """Return the details, which are those of an operator of this kind."""
+        assert isinstance(self.details, kind), f"{self.name} is described by {self.details}"
+        return self.details
 
     @property
     def is_keyed(self) -> bool:
@@ -106,6 +115,26 @@ class JobPlan:
     def has_tasks(self, chain: Chain) -> bool:
         """Whether the chain runs as tasks in slots: the rows of a DataFrame come from Spark's own tasks."""
         return self.nodes[chain.head].kind is not OperatorKind.SOURCE_DATAFRAME
+
+    def pickled_parts(self) -> list[str]:
+        """A sentence for each stream between tasks, each result and each known state that is pickled (I20)."""
+        named = [
+            (f"records from {self._output(edge)} to '{self.nodes[edge.target].name}'", edge.type_info)
+            for edge in self.edges
+            if not self.chained(edge)
+        ]
+        for node in self.nodes:
+            named += node.details.stored_types(node.name, node.output_type)
+        reasons: dict[str, str] = {}
+        for values, type_info in named:
+            reason = _UNDECLARED if type_info is None else type_info.pickle_reason()
+            if reason is not None:
+                reasons.setdefault(values, reason)
+        return [f"{values} ({reason})" for values, reason in reasons.items()]
+
+    def _output(self, edge: StreamEdge) -> str:
+        name = f"'{self.nodes[edge.source].name}'"
+        return name if edge.tag is None else f"side output '{edge.tag}' of {name}"
 
     def keyed_operators_in(self, slot: int) -> int:
         """The number of keyed operators, in all their subtasks, that a slot hosts."""

@@ -19,8 +19,8 @@ from rekindle.checkpoint.store.port import Store
 from rekindle.datastream.connectors.split_codec import decode_splits
 from rekindle.errors import MissingFileError, ReplayError
 from rekindle.graph.nodes import Chain, JobPlan
+from rekindle.graph.restore_targets import restore_targets
 from rekindle.graph.shipping import JobCode
-from rekindle.graph.state_layout import restore_targets
 from rekindle.replay.key_trace import Trace
 from rekindle.replay.replay_clock import ReplayClock
 from rekindle.replay.replayed_ends import Feed

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from rekindle.clock import Clock
+from rekindle.datastream.operator_details import DataFrameDetails
 from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, Partitioning, StreamEdge
 from rekindle.key_groups import key_group_range
 from rekindle.runtime.context import Accumulators, JobIdentity, OperatorContext
@@ -173,8 +174,9 @@ class ChainBuilder:
     def channels(self, edge: StreamEdge) -> list[tuple[int, int]]:
         """Return the channels over which this subtask receives from an edge: (edge, sending subtask)."""
         source = self.plan.chain_of(edge.source)
-        if self.plan.nodes[edge.source].kind is OperatorKind.SOURCE_DATAFRAME:
-            return [(edge.id, partition) for partition in range(self.plan.nodes[edge.source].options["partitions"])]
+        details = self.plan.nodes[edge.source].details
+        if isinstance(details, DataFrameDetails):
+            return [(edge.id, partition) for partition in range(details.partitions)]
         if edge.partitioning is Partitioning.FORWARD:
             return [(edge.id, self.subtask)]
         if edge.partitioning is Partitioning.RESCALE:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from rekindle.coordinator.console import Progress
 from rekindle.coordinator.job import JobMaster, JobSpec
 from rekindle.coordinator.observer import JobObserver, Observers
 from rekindle.coordinator.restart import restart_strategy
+from rekindle.datastream.operator_details import DataFrameDetails
 from rekindle.datastream.transformations import Program, Transformation, with_inputs
 from rekindle.errors import ClusterError
 from rekindle.graph.build import build_plan
@@ -127,12 +129,10 @@ def _launch(program: Program, observer: JobObserver | None, keep_rows: bool) -> 
     cores = lease.context.defaultParallelism
     frames = {handle: from_dataframe.DataFrameInput(df) for handle, df in program.dataframes.items()}
     for transformation in with_inputs(program.transformations):
-        if transformation.kind is OperatorKind.SOURCE_DATAFRAME:
-            transformation.options["partitions"] = frames[transformation.options["dataframe"]].partitions
+        if isinstance(details := transformation.details, DataFrameDetails):
+            transformation.details = replace(details, partitions=frames[details.handle].partitions)
     plan = build_plan(program, cores, stored_max)
-    inputs = {
-        node.id: frames[node.options["dataframe"]] for node in plan.nodes if node.kind is OperatorKind.SOURCE_DATAFRAME
-    }
+    inputs = {node.id: frames[node.details.handle] for node in plan.nodes if isinstance(node.details, DataFrameDetails)}
     feeds = {node: DataFrameFeed(source, DataFrameChunks.of(plan, node)) for node, source in inputs.items()}
     cluster = SparkCluster(lease, program.configuration, feeds, partial(lease_session, program.configuration))
     partitions = {node: source.partitions for node, source in inputs.items()}

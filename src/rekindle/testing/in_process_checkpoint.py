@@ -27,7 +27,7 @@ from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.store.port import Store
 from rekindle.clock import SystemClock
 from rekindle.graph.nodes import JobPlan
-from rekindle.graph.state_layout import restore_targets, state_layout
+from rekindle.graph.restore_targets import restore_targets
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.snapshot import CapturedTask, SnapshotDeclinedError
 from rekindle.runtime.task import TaskShare
@@ -117,7 +117,12 @@ class InProcessCheckpoint:
             timestamp_ms=self.order.timestamp_ms,
             operators=[
                 OperatorState(
-                    node.uid, node.name, node.parallelism, node.max_parallelism, states[node.uid], state_layout(node)
+                    node.uid,
+                    node.name,
+                    node.parallelism,
+                    node.max_parallelism,
+                    states[node.uid],
+                    node.details.state_layout(),
                 )
                 for node in self.plan.nodes
                 if node.uid in states

@@ -235,7 +235,7 @@ def test_from_dataframe_keeps_the_frame_and_its_type(env: StreamExecutionEnviron
     assert env.from_dataframe(frame, type_info=tuple[int]).get_type() == Types.TUPLE([Types.LONG()])
     stream.print()
     program = env._program(None)
-    handle = stream._upstreams[0].transformation.options["dataframe"]
+    handle = stream._upstreams[0].transformation.details.handle
     assert program.dataframes[handle] is frame
 
 

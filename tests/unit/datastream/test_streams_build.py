@@ -116,7 +116,6 @@ def test_settings_reach_the_operator(env: StreamExecutionEnvironment) -> None:
     assert (operator.name, operator.uid, operator.parallelism, operator.max_parallelism) == ("text", "text-uid", 3, 12)
     assert (operator.description, operator.slot_sharing_group) == ("as text", "own")
     assert operator.chaining is ChainingStrategy.HEAD
-    assert operator.options == {"buffer_timeout_ms": 5}
     assert stream.disable_chaining()._upstreams[0].transformation.chaining is ChainingStrategy.NEVER
 
 

@@ -20,6 +20,7 @@ from rekindle.datastream import (
 from rekindle.datastream.connectors.base import Boundedness
 from rekindle.datastream.connectors.datagen import DataGeneratorSource
 from rekindle.datastream.connectors.number_seq import NumberSequenceSource
+from rekindle.datastream.operator_details import BroadcastDetails
 from rekindle.datastream.state import MapStateDescriptor
 from rekindle.errors import GraphError
 from rekindle.graph.build import build_plan
@@ -177,7 +178,7 @@ def test_a_broadcast_side_is_the_second_input(env: StreamExecutionEnvironment) -
         (0, Partitioning.FORWARD),
         (1, Partitioning.BROADCAST),
     ]
-    assert plan.nodes[2].options["broadcast_descriptors"] == (rules,)
+    assert plan.nodes[2].details == BroadcastDetails((rules,))
 
 
 def test_side_outputs_are_edges_with_their_tag_and_type(env: StreamExecutionEnvironment) -> None:
@@ -238,7 +239,7 @@ def test_a_sources_watermark_strategy_is_an_operator_behind_it(env: StreamExecut
         (OperatorKind.SINK_FUNCTION, 2),
     ]
     assert plan.nodes[1].function is strategy
-    assert (plan.nodes[1].output_type, plan.nodes[0].options) == (Types.LONG(), {})
+    assert plan.nodes[1].output_type == Types.LONG()
     assert edges_of(plan)[0] == ("Source: numbers", Partitioning.FORWARD, "Timestamps/Watermarks")
     assert plan.chained(plan.edges[0])
 

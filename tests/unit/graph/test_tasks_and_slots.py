@@ -16,7 +16,7 @@ from rekindle.datastream import find_launcher as launcher
 from rekindle.graph.build import build_plan
 from rekindle.graph.layout import place
 from rekindle.graph.nodes import JobPlan, OperatorKind
-from rekindle.graph.state_layout import restore_targets
+from rekindle.graph.restore_targets import restore_targets
 
 
 class Both(CoMapFunction):

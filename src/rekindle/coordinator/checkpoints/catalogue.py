@@ -39,7 +39,6 @@ from rekindle.coordinator.checkpoints.types import CheckpointKind, CompletedChec
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, OwnershipLostError
 from rekindle.graph.nodes import JobPlan
-from rekindle.graph.state_layout import state_layout
 from rekindle.places import is_url
 from rekindle.protocol import CheckpointAcknowledged
 from rekindle.serde import tagged_dumps, tagged_loads
@@ -334,7 +333,12 @@ class AcknowledgedCheckpoint:
             duration_ms=duration_ms,
             operators=[
                 OperatorState(
-                    node.uid, node.name, node.parallelism, node.max_parallelism, states[node.uid], state_layout(node)
+                    node.uid,
+                    node.name,
+                    node.parallelism,
+                    node.max_parallelism,
+                    states[node.uid],
+                    node.details.state_layout(),
                 )
                 for node in plan.nodes
                 if node.uid in states

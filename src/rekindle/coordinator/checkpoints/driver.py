@@ -58,7 +58,7 @@ from rekindle.errors import CheckpointError, CorruptCheckpointError, OwnershipLo
 from rekindle.graph.committing_sinks import awaited_commits
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.python_files import with_own_paths
-from rekindle.graph.state_layout import restore_targets
+from rekindle.graph.restore_targets import restore_targets
 from rekindle.protocol import (
     CheckpointAborted,
     CheckpointAcknowledged,

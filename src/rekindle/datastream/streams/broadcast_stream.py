@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rekindle.datastream.functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
+from rekindle.datastream.operator_details import BroadcastDetails
 from rekindle.datastream.state import MapStateDescriptor
 from rekindle.datastream.transformations import Transformation, Upstream
 from rekindle.datastream.validation import check_function, declared_type
@@ -72,7 +73,7 @@ class BroadcastConnectedStream:
             func,
             inputs=(stream._upstreams, self.broadcast_stream.input_stream._upstreams),
             output_type=declared_type(self._where(), output_type),
-            options={"broadcast_descriptors": tuple(self.broadcast_state_descriptors)},
+            details=BroadcastDetails(tuple(self.broadcast_state_descriptors)),
         )
         methods = {"process_element": 2, "process_broadcast_element": 2}
         if isinstance(stream, KeyedStream):

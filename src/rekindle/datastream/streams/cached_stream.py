@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from rekindle.common.restart_strategy import RestartStrategies
 from rekindle.datastream import find_launcher as launcher
 from rekindle.datastream.execution_mode import RuntimeExecutionMode
+from rekindle.datastream.operator_details import CollectDetails
 from rekindle.datastream.slot_sharing_group import SlotSharingGroup
 from rekindle.datastream.streams.data_stream import DataStream
 from rekindle.datastream.transformations import Program, Transformation, Upstream, with_inputs
@@ -62,7 +63,7 @@ class CachedDataStream(DataStream):
     def _fill(self, program: Program) -> None:
         """Compute the records in a separate job, with the settings of the first program that reads them."""
         collect = self._origin._collect()
-        collect.options["timestamps"] = True
+        collect.details = CollectDetails(with_timestamps=True)
         checkpointed = (
             program.checkpoint_config.is_checkpointing_enabled()
             and program.runtime_mode is RuntimeExecutionMode.STREAMING

@@ -16,6 +16,7 @@ from rekindle.datastream.functions import (
     Partitioner,
     ProcessFunction,
 )
+from rekindle.datastream.operator_details import PLAIN, OperatorDetails
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.datastream.state import MapStateDescriptor
 from rekindle.datastream.streams.projection import projection
@@ -88,7 +89,6 @@ class DataStream(SinkableStream):
         operator = self._settable("set_buffer_timeout()")
         if not isinstance(timeout_millis, int) or timeout_millis < -1:
             raise GraphError(f"'{operator.name}': a buffer timeout is -1, 0 or more ms, not {timeout_millis!r}.")
-        operator.options["buffer_timeout_ms"] = timeout_millis
         warn_no_effect("DataStream.set_buffer_timeout()", "the environment's buffer timeout applies to all operators")
         return self
 
@@ -427,9 +427,16 @@ class DataStream(SinkableStream):
 
     # -- building -----------------------------------------------------------------------------------------------------
 
-    def _operate(self, kind: OperatorKind, name: str, function: Any, output_type: TypeInformation | None) -> DataStream:
+    def _operate(
+        self,
+        kind: OperatorKind,
+        name: str,
+        function: Any,
+        output_type: TypeInformation | None,
+        details: OperatorDetails = PLAIN,
+    ) -> DataStream:
         operator = self._env._add(
-            Transformation(kind, name, function, inputs=(self._upstreams,), output_type=output_type)
+            Transformation(kind, name, function, inputs=(self._upstreams,), output_type=output_type, details=details)
         )
         return DataStream(self._env, (Upstream(operator),), output_type, operator)
 

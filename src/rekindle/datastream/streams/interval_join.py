@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from rekindle.common.time import Duration, Time, as_millis
 from rekindle.datastream.functions import ProcessJoinFunction
+from rekindle.datastream.operator_details import IntervalJoinDetails
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.datastream.transformations import Transformation, Upstream
 from rekindle.datastream.validation import check_function, declared_type
@@ -117,11 +118,11 @@ class IntervalJoined:
             output_type=declared,
             key_selectors=(self._left._key_selector, self._right._key_selector),
             key_type=self._key_type(where),
-            options={
-                "bounds_ms": (lower, upper),
-                "late_tags": (self._late.get("left"), self._late.get("right")),
-                "join_types": (self._left._type_info, self._right._type_info),
-            },
+            details=IntervalJoinDetails(
+                bounds_ms=(lower, upper),
+                late_tags=(self._late.get("left"), self._late.get("right")),
+                types=(self._left._type_info, self._right._type_info),
+            ),
         )
         env = self._left._env
         env._add(operator)

@@ -17,6 +17,7 @@ from rekindle.datastream.functions import (
     ReduceFunction,
     SinkFunction,
 )
+from rekindle.datastream.operator_details import PLAIN, OperatorDetails, ReduceDetails
 from rekindle.datastream.slot_sharing_group import SlotSharingGroup
 from rekindle.datastream.state import MapStateDescriptor
 from rekindle.datastream.streams.collect import CloseableIterator
@@ -75,7 +76,7 @@ class KeyedStream(DataStream):
         """
         where = self._where("reduce()")
         check_function(where, func, ReduceFunction, {"reduce": 2}, callable_arity=2, single_valued=True)
-        return self._operate(OperatorKind.REDUCE, "Reduce", func, self._type_info)
+        return self._operate(OperatorKind.REDUCE, "Reduce", func, self._type_info, ReduceDetails())
 
     def process(  # type: ignore[override]  # as in PyFlink: takes a KeyedProcessFunction
         self, func: KeyedProcessFunction, output_type: Any = None
@@ -315,8 +316,15 @@ class KeyedStream(DataStream):
 
     # -- building -----------------------------------------------------------------------------------------------------
 
-    def _operate(self, kind: OperatorKind, name: str, function: Any, output_type: TypeInformation | None) -> DataStream:
-        stream = super()._operate(kind, name, function, output_type)
+    def _operate(
+        self,
+        kind: OperatorKind,
+        name: str,
+        function: Any,
+        output_type: TypeInformation | None,
+        details: OperatorDetails = PLAIN,
+    ) -> DataStream:
+        stream = super()._operate(kind, name, function, output_type, details)
         if kind is not OperatorKind.TIMESTAMPS:
             self._key(stream._upstreams[0].transformation)
         return stream

@@ -10,6 +10,7 @@ from rekindle.common.typeinfo import TypeInformation
 from rekindle.datastream.connectors.base import SupportsPreprocessing
 from rekindle.datastream.connectors.sink_api import Sink
 from rekindle.datastream.functions import PrintSinkFunction, SinkFunction
+from rekindle.datastream.operator_details import CollectDetails
 from rekindle.datastream.streams.collect import CloseableIterator
 from rekindle.datastream.streams.operator_settings import OperatorSettings
 from rekindle.datastream.transformations import Transformation, Upstream
@@ -130,6 +131,7 @@ class SinkableStream(OperatorSettings):
             None,
             inputs=(self._upstreams,),
             output_type=self._type_info,
+            details=CollectDetails(),
         )
 
     def _where(self, method: str) -> str:

@@ -18,6 +18,7 @@ from rekindle.datastream.functions import (
     ReduceFunction,
     WindowFunction,
 )
+from rekindle.datastream.operator_details import WindowDetails
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.datastream.streams.data_stream import DataStream
 from rekindle.datastream.streams.keyed_stream import KeyedStream
@@ -26,8 +27,6 @@ from rekindle.datastream.vocabulary import OperatorKind
 from rekindle.datastream.windowing.assigners import WindowAssigner
 from rekindle.datastream.windowing.evictors import Evictor
 from rekindle.datastream.windowing.operation import (
-    LAYOUT_OPTION,
-    NAMESPACES_OPTION,
     ContentsKind,
     WindowContents,
     WindowOperation,
@@ -154,10 +153,8 @@ class _Windowed:
                 f"{type(self).__name__}: {assigner} merges windows, but {trigger} cannot follow: use a trigger whose "
                 "can_merge() is True."
             )
-        stream = self._keyed_stream._operate(OperatorKind.WINDOW, type(assigner).__name__, operation, output_type)
-        options = stream._settable("window()").options
-        options[NAMESPACES_OPTION] = operation.namespaces.value
-        options[LAYOUT_OPTION] = operation.layout
+        name, details = type(assigner).__name__, WindowDetails.of(operation)
+        stream = self._keyed_stream._operate(OperatorKind.WINDOW, name, operation, output_type, details)
         return stream.set_description(operation.describe(self._described))
 
     # -- short forms --------------------------------------------------------------------------------------------------

@@ -21,11 +21,6 @@ from rekindle.datastream.windowing.evictors import Evictor
 from rekindle.datastream.windowing.triggers import Trigger
 from rekindle.datastream.windowing.windows import CountWindowSerializer, GlobalWindowSerializer, TimeWindowSerializer
 
-#: The name of the node's option that holds the `NamespaceKind`: how windows are written in state.
-NAMESPACES_OPTION: Final = "namespaces"
-#: The name of the node's option that holds `WindowOperation.layout`.
-LAYOUT_OPTION: Final = "layout"
-
 #: Functions that evaluate a window. Without one, the contents are the result.
 EvaluatingFunction = WindowFunction[Any, Any, Any, Any] | ProcessWindowFunction[Any, Any, Any, Any]
 EvaluatingAllFunction = AllWindowFunction[Any, Any, Any] | ProcessAllWindowFunction[Any, Any, Any]

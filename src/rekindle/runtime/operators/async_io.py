@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from rekindle.common.watermark_strategy import MAX_WATERMARK, MIN_WATERMARK, NO_TIMESTAMP
 from rekindle.datastream.functions import AsyncFunctionDescriptor, RuntimeContext
+from rekindle.datastream.operator_details import AsyncWaitDetails
 from rekindle.datastream.state import ListState, ListStateDescriptor
 from rekindle.datastream.state_descriptors import reserved
 from rekindle.errors import JobCancelledError, StateAccessError
@@ -56,7 +57,7 @@ class AsyncWaitOperator(FunctionOperator, Timed, Cancellable):
         wake: Callable[[], None],
     ) -> None:
         super().__init__(node, context, descriptor.async_function)
-        input_type = node.options.get("input_type")
+        input_type = node.described_as(AsyncWaitDetails).input_type
         self._codec = value_codec_for(input_type, allow_pickle=context.operator_state.allow_pickle)
         self._descriptor = descriptor
         self._wake = wake

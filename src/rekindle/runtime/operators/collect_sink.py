@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rekindle.datastream.operator_details import CollectDetails
 from rekindle.graph.nodes import OperatorNode
 from rekindle.protocol import TO_DRIVER
 from rekindle.runtime.context import OperatorContext
@@ -21,7 +22,7 @@ class CollectOperator(Operator):
         self._codec = codec
         self._outbox = outbox
         self._sequence = 0
-        self._with_timestamps = bool(node.options.get("timestamps"))
+        self._with_timestamps = node.described_as(CollectDetails).with_timestamps
 
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
         self.records_sunk += len(records)

@@ -14,6 +14,7 @@ from rekindle.datastream.functions import (
     KeyedCoProcessFunction,
 )
 from rekindle.datastream.functions.broadcast import KeyedStateFunction
+from rekindle.datastream.operator_details import BroadcastDetails
 from rekindle.datastream.state import MapStateDescriptor, StateDescriptor
 from rekindle.datastream.time_domain import TimeDomain
 from rekindle.graph.nodes import OperatorNode
@@ -145,7 +146,7 @@ class _BroadcastContext(BroadcastProcessFunction.Context, BroadcastProcessFuncti
 
 def broadcast_state(operator: FunctionOperator, descriptor: MapStateDescriptor, read_only: bool) -> Any:
     """Return the broadcast state of a descriptor that was given to `broadcast(...)`."""
-    declared = [each.name for each in operator.node.options.get("broadcast_descriptors", ())]
+    declared = [each.name for each in operator.node.described_as(BroadcastDetails).descriptors]
     if descriptor.name not in declared:
         raise OperatorFailure(operator.name) from KeyError(
             f"broadcast state '{descriptor.name}' was not given to broadcast(...); declared: {declared}"
@@ -156,7 +157,7 @@ def broadcast_state(operator: FunctionOperator, descriptor: MapStateDescriptor, 
 
 def register_broadcast_states(operator: FunctionOperator) -> None:
     """Register every declared broadcast state, as Flink does: one that cannot be restored fails at once."""
-    for descriptor in operator.node.options.get("broadcast_descriptors", ()):
+    for descriptor in operator.node.described_as(BroadcastDetails).descriptors:
         with restoring_state(operator):
             operator.context.operator_state.get_broadcast_state(descriptor)
 

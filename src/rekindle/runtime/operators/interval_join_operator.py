@@ -13,6 +13,7 @@ from typing import Any
 from rekindle.common.typeinfo import TypeInformation, Types
 from rekindle.common.watermark_strategy import MAX_WATERMARK, NO_TIMESTAMP
 from rekindle.datastream.functions import ProcessJoinFunction
+from rekindle.datastream.operator_details import IntervalJoinDetails
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.datastream.state import ListStateDescriptor, MapState, MapStateDescriptor
 from rekindle.datastream.state_descriptors import reserved
@@ -90,13 +91,14 @@ class IntervalJoinOperator(KeyedOperator, TwoInputs):
 
     def __init__(self, node: OperatorNode, context: OperatorContext, function: Any, selectors: list[Selector]) -> None:
         super().__init__(node, context, function, selectors)
-        lower, upper = self._bounds = node.options["bounds_ms"]
+        details = node.described_as(IntervalJoinDetails)
+        lower, upper = self._bounds = details.bounds_ms
         self._bounds_changed = False
         bounds = ((lower, upper), (-upper, -lower))
         self._sides = [
             _Side(name, selector, *interval, late, type_info)
             for name, selector, interval, late, type_info in zip(
-                (_LEFT, _RIGHT), selectors, bounds, node.options["late_tags"], node.options["join_types"], strict=True
+                (_LEFT, _RIGHT), selectors, bounds, details.late_tags, details.types, strict=True
             )
         ]
 

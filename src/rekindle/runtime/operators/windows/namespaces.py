@@ -11,7 +11,8 @@ from typing import Any, Final, Protocol
 
 from rekindle.common.serializer import TypeSerializer
 from rekindle.common.typeinfo import TypeInformation, Types
-from rekindle.datastream.windowing.operation import NAMESPACES_OPTION, NamespaceKind
+from rekindle.datastream.operator_details import WindowDetails
+from rekindle.datastream.windowing.operation import NamespaceKind
 from rekindle.datastream.windowing.windows import CountWindow, GlobalWindow, TimeWindow, Window
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.key_hash import key_group
@@ -103,7 +104,7 @@ def namespaces_of(kind: NamespaceKind, serializer: TypeSerializer[Any]) -> Names
 
 def windowed_shape(node: OperatorNode, key_groups: range, allow_pickle: bool) -> KeyedOperatorShape:
     """Return the shape of a window operator's state."""
-    kind = NamespaceKind(node.options[NAMESPACES_OPTION])
+    kind = node.described_as(WindowDetails).namespaces
     max_parallelism = node.max_parallelism
 
     def key_group_of(row_key: tuple[Any, Any]) -> int:

@@ -1,7 +1,4 @@
-"""The layout of the state that operators keep on their own, as a text that is stored in each checkpoint.
-
-An operator cannot restore rows of another layout, even under the same uid.
-"""
+"""The operators of a plan as targets for the state of a checkpoint."""
 
 from __future__ import annotations
 
@@ -9,22 +6,10 @@ from typing import Final
 
 from rekindle.checkpoint.rescale import OperatorTarget
 from rekindle.datastream.vocabulary import Partitioning
-from rekindle.datastream.windowing.operation import LAYOUT_OPTION
 from rekindle.graph.nodes import JobPlan, OperatorKind, OperatorNode
-
-_OF_KIND: Final = {
-    OperatorKind.REDUCE: "a rolling aggregation",
-    OperatorKind.INTERVAL_JOIN_PROCESS: "an interval join",
-    OperatorKind.ASYNC_WAIT: "async I/O",
-}
 
 #: Over these edges a subtask sends to some subtasks only, over the others to all.
 _TO_SOME: Final = frozenset({Partitioning.FORWARD, Partitioning.RESCALE})
-
-
-def state_layout(node: OperatorNode) -> str:
-    """The layout of an operator's own state; empty where only the user's function keeps state."""
-    return str(node.options.get(LAYOUT_OPTION) or _OF_KIND.get(node.kind, ""))
 
 
 def _assigns_splits_itself(node: OperatorNode) -> bool:
@@ -52,7 +37,7 @@ def restore_targets(plan: JobPlan) -> list[OperatorTarget]:
             name=node.name,
             parallelism=_parallelism_of_state(node),
             max_parallelism=node.max_parallelism,
-            layout=state_layout(node),
+            layout=node.details.state_layout(),
             sees_all_splits=_assigns_splits_itself(node),
             senders_to_some=_senders_to_some(plan, node),
         )
