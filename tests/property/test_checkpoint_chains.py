@@ -17,9 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from rekindle.checkpoint.compaction import RewriteRules
 from rekindle.checkpoint.manifest import FileRef, SubtaskState
-from rekindle.checkpoint.parts import OperatorSnapshotFutures, on_top_of, write_subtask
+from rekindle.checkpoint.parts import CapturedOperator, on_top_of, write_subtask
 from rekindle.checkpoint.read_state import read_parts
-from rekindle.checkpoint.rescale import SubtaskShare
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.common.typeinfo import Types
@@ -53,17 +52,14 @@ class Subtask:
 
     def restore(self, store: MemoryStore, stored: SubtaskState | None) -> Subtask:
         if stored is not None:
-            found = SubtaskShare(
-                "op", 0, 1, False, keyed=stored.keyed, timers=stored.timers, file_bytes=stored.file_bytes
-            )
-            self.keyed.restore(read_parts(store, "root", found.keyed))
-            self.keyed.inventories.restored(found)
-            self.timers.restore(read_parts(store, "root", found.timers))
+            self.keyed.restore(read_parts(store, "root", stored.keyed))
+            self.keyed.inventories.restored(stored)
+            self.timers.restore(read_parts(store, "root", stored.timers))
         self.value = self.keyed.value_state(ValueStateDescriptor("value", Types.STRING()))
         self.list = self.keyed.list_state(ListStateDescriptor("list", Types.LONG()))
         return self
 
-    def take(self, order: CheckpointOrder) -> OperatorSnapshotFutures:
+    def take(self, order: CheckpointOrder) -> CapturedOperator:
         source = CaptureInput("op", "op", self.context, lambda context: None, committables=lambda number: ())
         return capture_operator(source, order)
 
@@ -145,7 +141,7 @@ class Chains(RuleBasedStateMachine):
         self.last_id += 1
         return CheckpointOrder(self.last_id, 0, self.completed[0] if self.completed else None, savepoint)
 
-    def _written(self, order: CheckpointOrder, futures: OperatorSnapshotFutures) -> SubtaskState:
+    def _written(self, order: CheckpointOrder, futures: CapturedOperator) -> SubtaskState:
         writer = StateFileWriter(self.store, "root", f"shared/{order.id}", inline_bytes=0)
         new = write_subtask(writer, futures)
         base = self.completed[1] if self.completed and not order.savepoint else None

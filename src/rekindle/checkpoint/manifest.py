@@ -58,8 +58,18 @@ class KeyedPart(msgspec.Struct, array_like=True, frozen=True):
     blob: Blob
 
 
+#: The fields of `SubtaskState` that hold state, in the order of a state file: parts by key group, single blobs, lists.
+BY_KEY_GROUP: Final = ("keyed", "timers", "raw_keyed")
+SINGLE: Final = ("operator_state", "source", "task", "in_flight")
+LISTS: Final = ("raw_operator", "committables")
+
+
 class SubtaskState(msgspec.Struct, frozen=True):
-    """The state of one subtask of an operator in a checkpoint."""
+    """The state of one subtask of an operator in a checkpoint.
+
+    Every other type on the state's way is made of these fields: `CapturedOperator` fills them, `SubtaskShare` deals
+    them out, `read_subtask` reads them.
+    """
 
     subtask: int
     #: Whether its input had ended (I9).
@@ -90,14 +100,18 @@ class SubtaskState(msgspec.Struct, frozen=True):
 
     def blobs(self) -> Iterator[Blob]:
         """Every blob."""
-        for parts in (self.keyed, self.timers, self.raw_keyed):
-            for part in parts:
+        for name in BY_KEY_GROUP:
+            for part in getattr(self, name):
                 yield part.blob
-        for single in (self.operator_state, self.source, self.task, self.in_flight):
-            if single is not None:
-                yield single
-        yield from self.raw_operator
-        yield from self.committables
+        for name in SINGLE:
+            if (blob := getattr(self, name)) is not None:
+                yield blob
+        for name in LISTS:
+            yield from getattr(self, name)
+
+    def holds(self, *fields: str) -> bool:
+        """Whether there is state in one of these fields."""
+        return any(getattr(self, name) not in (None, []) for name in fields)
 
 
 class OperatorState(msgspec.Struct, frozen=True):

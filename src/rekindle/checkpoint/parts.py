@@ -3,51 +3,48 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
-from rekindle.checkpoint.manifest import Blob, FileRef, KeyedPart, PartKind, SubtaskState, blob_size
-from rekindle.checkpoint.part_formats import holds_union
+from rekindle.checkpoint.manifest import (
+    BY_KEY_GROUP,
+    LISTS,
+    SINGLE,
+    FileRef,
+    KeyedPart,
+    PartKind,
+    SubtaskState,
+    blob_size,
+)
 from rekindle.checkpoint.statefile import Part, PartWriter
 
 #: (key group, part). An iterator encodes each part when it is asked for it.
 GroupParts = Iterable[tuple[int, Part]]
 
-_BY_KEY_GROUP: Final = ("keyed_full", "keyed_delta", "timers", "timers_delta", "raw_keyed")
-_SINGLE: Final = ("operator_state", "source", "task", "in_flight")
-_LISTS: Final = ("raw_operator", "committables")
+#: The kind of a part and where it belongs: (field of `SubtaskState`, kind, key group or position).
+_Tag = tuple[str, PartKind, int]
 
 
 @dataclass
-class OperatorSnapshotFutures:
-    """One operator's state, captured at the barrier and not yet written; the name is Flink's.
+class CapturedOperator:
+    """One operator's state, captured at the barrier and not yet written: Flink's `OperatorSnapshotFutures`.
 
-    The four kinds of state are managed keyed (`keyed_*`), raw keyed (`timers*`, `raw_keyed`), managed operator
-    (`operator_state`) and raw operator state. Iterables among them are the futures: `write_subtask` reads them once,
-    later and on another thread, and each part is encoded as it is written. `cancel` drops them.
+    Parts are added under the names of `SubtaskState`'s fields. Their iterables are the futures: `write_subtask` reads
+    them once, later and on another thread, and each part is encoded as it is written. `cancel` drops them.
     """
 
     subtask: int
     checkpoint_id: int
-    keyed_full: GroupParts = ()
-    keyed_delta: GroupParts = ()
-    timers: GroupParts = ()
-    timers_delta: GroupParts = ()
-    raw_keyed: GroupParts = ()
-    operator_state: bytes | None = None
-    raw_operator: Iterable[bytes] = ()
-    source: bytes | None = None
-    task: bytes | None = None
-    in_flight: bytes | None = None
-    #: Whether `in_flight` or `source` holds records in flight.
-    has_in_flight: bool = False
-    committables: Sequence[Part] = ()
     #: The operator's uid, and its name with the subtask: for the state file and for messages.
     uid: str = ""
     name: str = ""
+    #: Whether some of the lists in the operator state are union lists.
+    union: bool = False
+    #: Whether `in_flight` or `source` holds records in flight.
+    has_in_flight: bool = False
     #: The time that the synchronous part took.
     sync_ms: float = 0.0
     #: Called with the written state before the driver hears of it; tells the files that the whole state consists of.
@@ -56,32 +53,40 @@ class OperatorSnapshotFutures:
     files: frozenset[str] = frozenset()
     #: Whether the parts were read or dropped: they can be read once.
     used: bool = False
+    _parts: dict[str, list[tuple[PartKind, GroupParts]]] = field(default_factory=dict)
+
+    def add_groups(self, name: str, parts: GroupParts, kind: PartKind = PartKind.FULL) -> None:
+        """Add parts by key group."""
+        assert name in BY_KEY_GROUP, name
+        self._parts.setdefault(name, []).append((kind, parts))
+
+    def add(self, name: str, data: bytes | None) -> None:
+        """Add a single blob; None: there is none."""
+        assert name in SINGLE, name
+        if data is not None:
+            self._parts[name] = [(PartKind.FULL, [(0, data)])]
+
+    def add_list(self, name: str, data: Iterable[Part]) -> None:
+        """Add a list of blobs."""
+        assert name in LISTS, name
+        self._parts[name] = [(PartKind.FULL, enumerate(data))]
 
     def cancel(self) -> None:
         """Drop all parts, so that captured state can be freed; they cannot be written any more."""
         self.used = True
-        for name in (*_BY_KEY_GROUP, *_LISTS):
-            setattr(self, name, ())
-        for name in _SINGLE:
-            setattr(self, name, None)
+        self._parts.clear()
 
-    def tagged(self) -> Iterator[tuple[tuple[str, int], Part]]:
-        """Every part as ((field of SubtaskState, key group or position), part), in the order of the state file."""
+    def tagged(self) -> Iterator[tuple[_Tag, Part]]:
+        """Every part with its tag, in the order of the state file."""
         assert not self.used, f"the snapshot {self.checkpoint_id} was cancelled, or written before"
         self.used = True
-        for name in _BY_KEY_GROUP:
-            for group, data in getattr(self, name):
-                yield (name, group), data
-        for name in _SINGLE:
-            data = getattr(self, name)
-            if data is not None:
-                yield (name, 0), data
-        for name in _LISTS:
-            for position, data in enumerate(getattr(self, name)):
-                yield (name, position), data
+        for name in (*BY_KEY_GROUP, *SINGLE, *LISTS):
+            for kind, parts in self._parts.get(name, ()):
+                for position, data in parts:
+                    yield (name, kind, position), data
 
 
-def write_subtask(writer: PartWriter, captured: OperatorSnapshotFutures, *, finished: bool = False) -> SubtaskState:
+def write_subtask(writer: PartWriter, captured: CapturedOperator, *, finished: bool = False) -> SubtaskState:
     """Encode and store captured parts. The result names new parts only: `on_top_of` adds those of the base.
 
     `finished`: whether the subtask's input had ended (I9).
@@ -94,33 +99,19 @@ def write_subtask(writer: PartWriter, captured: OperatorSnapshotFutures, *, fini
         captured.cancel()  # free the parts, written or not
 
 
-def _written(writer: PartWriter, captured: OperatorSnapshotFutures, finished: bool) -> SubtaskState:
-    blobs: dict[str, list[tuple[int, Blob]]] = {}
-    for (name, position), blob in writer.write(captured.tagged()):
-        blobs.setdefault(name, []).append((position, blob))
-
-    def keyed(name: str, kind: PartKind) -> list[KeyedPart]:
-        return [KeyedPart(group, kind, captured.checkpoint_id, blob) for group, blob in blobs.get(name, ())]
-
-    def single(name: str) -> Blob | None:
-        return blobs[name][0][1] if name in blobs else None
-
-    state = SubtaskState(
-        subtask=captured.subtask,
-        finished=finished,
-        keyed=keyed("keyed_full", PartKind.FULL) + keyed("keyed_delta", PartKind.DELTA),
-        timers=keyed("timers", PartKind.FULL) + keyed("timers_delta", PartKind.DELTA),
-        raw_keyed=keyed("raw_keyed", PartKind.FULL),
-        operator_state=single("operator_state"),
-        union=captured.operator_state is not None and holds_union(captured.operator_state),
-        raw_operator=[blob for _, blob in blobs.get("raw_operator", ())],
-        source=single("source"),
-        task=single("task"),
-        in_flight=single("in_flight"),
-        has_in_flight=captured.has_in_flight,
-        committables=[blob for _, blob in blobs.get("committables", ())],
+def _written(writer: PartWriter, captured: CapturedOperator, finished: bool) -> SubtaskState:
+    fields: dict[str, Any] = {}
+    for (name, kind, position), blob in writer.write(captured.tagged()):
+        if name in SINGLE:
+            fields[name] = blob
+        elif name in LISTS:
+            fields.setdefault(name, []).append(blob)
+        else:
+            fields.setdefault(name, []).append(KeyedPart(position, kind, captured.checkpoint_id, blob))
+    whole = SubtaskState(
+        captured.subtask, finished, union=captured.union, has_in_flight=captured.has_in_flight, **fields
     )
-    return measured(state)
+    return measured(whole)
 
 
 def measured(state: SubtaskState) -> SubtaskState:

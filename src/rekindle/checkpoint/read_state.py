@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rekindle.checkpoint.manifest import Blob, KeyedPart
+from rekindle.checkpoint.manifest import KeyedPart
 from rekindle.checkpoint.part_formats import SourceState, TaskState, encode_operator_part
 from rekindle.checkpoint.redistribute import operator_share, source_share, task_share, whole_source
 from rekindle.checkpoint.rescale import SubtaskShare
@@ -36,19 +36,22 @@ def read_parts(store: Store, root: str, parts: Sequence[KeyedPart]) -> Iterator[
 def read_subtask(store: Store, root: str, share: SubtaskShare, name: str) -> RestoredSubtask:
     """Read a share without its keyed parts, which are larger; `name` is the operator's, for error messages."""
     return RestoredSubtask(
-        finished=share.finished,
+        finished=share.own.finished,
         operator_state=_operator_state(store, root, share),
-        raw_operator=list(read_blobs(store, root, share.raw_operator)),
+        raw_operator=list(read_blobs(store, root, share.own.raw_operator)),
         source=_source(store, root, share, name),
         task=_task(store, root, share),
-        committables=[read_pieces(store, root, blob) for blob in share.committables],
-        in_flight=_read(store, root, share.in_flight),
+        committables=[read_pieces(store, root, blob) for blob in share.own.committables],
+        in_flight=list(read_blobs(store, root, share.saved("in_flight", of_all=share.regrouped))),
     )
 
 
 def _operator_state(store: Store, root: str, share: SubtaskShare) -> bytes | None:
-    blobs = share.operator_state
-    if not blobs:
+    """A subtask's lists; with another parallelism, or with union lists, out of those of all old subtasks."""
+    if not (share.rescaled or share.own.union):
+        return next(read_blobs(store, root, share.saved("operator_state", of_all=False)), None)
+    blobs = [old.operator_state for old in share.old]
+    if not any(blob is not None for blob in blobs):
         return None
     parts = [encode_operator_part([]) if blob is None else read_blob(store, root, blob) for blob in blobs]
     if len(parts) == 1 and not share.rescaled:
@@ -57,25 +60,23 @@ def _operator_state(store: Store, root: str, share: SubtaskShare) -> bytes | Non
 
 
 def _source(store: Store, root: str, share: SubtaskShare, name: str) -> SourceState | None:
-    if share.rescaled and share.finished:
-        return SourceState([]) if share.source or share.all_sources else None
-    states, all_states = (
-        [SourceState.decode(data) for data in _read(store, root, blobs)] for blobs in (share.source, share.all_sources)
+    if not share.has_source or (share.rescaled and share.own.finished):
+        return SourceState([]) if share.has_source else None
+    own, everything = (
+        [SourceState.decode(data) for data in read_blobs(store, root, share.saved("source", of_all=of_all))]
+        for of_all in (False, share.rescaled or share.sees_all_splits)
     )
-    if all_states:
-        own = None if share.rescaled else states[0] if states else SourceState([])
-        return whole_source(all_states, own, name, share.parallelism, share.subtask)
-    if not states or not share.rescaled:
-        return states[0] if states else None
-    return source_share(states, name, share.parallelism, share.subtask)
+    if share.sees_all_splits:
+        mine = None if share.rescaled else own[0] if own else SourceState([])
+        return whole_source(everything, mine, name, share.parallelism, share.subtask)
+    if share.rescaled:
+        return source_share(everything, name, share.parallelism, share.subtask)
+    return own[0] if own else None
 
 
 def _task(store: Store, root: str, share: SubtaskShare) -> TaskState | None:
-    states = [TaskState.decode(data) for data in _read(store, root, share.task)]
+    blobs = share.saved("task", of_all=share.regrouped)
+    states = [TaskState.decode(data) for data in read_blobs(store, root, blobs)]
     if not states or not share.regrouped:
         return states[0] if states else None
     return task_share(states)
-
-
-def _read(store: Store, root: str, blobs: Sequence[Blob]) -> list[bytes]:
-    return list(read_blobs(store, root, blobs))

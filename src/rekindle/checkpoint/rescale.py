@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from rekindle.checkpoint.manifest import (
+    BY_KEY_GROUP,
+    LISTS,
+    SINGLE,
     Blob,
     KeyedPart,
     Manifest,
@@ -51,31 +55,31 @@ class SubtaskShare(msgspec.Struct, frozen=True):
     uid: str
     subtask: int
     parallelism: int
-    #: Whether the parallelism differs from the checkpoint's: then lists hold the state of all old subtasks, in order.
+    #: Whether the parallelism differs from the checkpoint's.
     rescaled: bool
+    #: The parts that this subtask alone is restored from: those of its key groups, and its share of the lists.
+    own: SubtaskState
+    #: The single blobs of the old subtasks, in order: of this subtask's own one, and of the others if they are shared.
+    old: list[SubtaskState] = []
     #: Whether its subtasks get other records than before, because of this or of another operator's parallelism: then
-    #: `task` and `in_flight` are those of all old subtasks, as a subtask's watermark says nothing of its new records.
+    #: `task` and `in_flight` of all old subtasks count, as a subtask's watermark says nothing of its new records.
     regrouped: bool = False
-    finished: bool = False
     #: The operators whose subtasks get other records than before: their channels begin anew.
     regrouped_senders: list[str] = []
     #: Whether some old subtask had state of any kind.
     has_state: bool = True
-    keyed: list[KeyedPart] = []
-    timers: list[KeyedPart] = []
-    raw_keyed: list[KeyedPart] = []
-    #: The state of this subtask alone, or of all old ones in order, with None for a subtask without any.
-    operator_state: list[Blob | None] = []
-    raw_operator: list[Blob] = []
-    source: list[Blob] = []
-    #: All old subtasks' state of a source whose subtasks see all splits; `source` then is this subtask's own, if any.
-    all_sources: list[Blob] = []
-    task: list[Blob] = []
-    committables: list[Blob] = []
-    #: Chunks in flight to this subtask alone, or to all old ones.
-    in_flight: list[Blob] = []
-    #: Sizes of the files of this state, if the subtask's next checkpoint may refer to them.
-    file_bytes: dict[str, int] = {}
+    #: Whether every subtask sees the splits of all old ones.
+    sees_all_splits: bool = False
+
+    def saved(self, name: str, *, of_all: bool) -> list[Blob]:
+        """The single blobs of this name that are there: of all old subtasks, or of this one alone."""
+        states = [state for state in self.old if of_all or (state.subtask == self.subtask and not self.rescaled)]
+        return [blob for state in states if (blob := getattr(state, name)) is not None]
+
+    @property
+    def has_source(self) -> bool:
+        """Whether there are splits of a source."""
+        return any(state.source is not None for state in self.old)
 
 
 def assign(
@@ -122,34 +126,47 @@ def assign_operator(
         raise CorruptCheckpointError(f"The checkpoint lacks subtasks of operator '{state.name}'.")
     rescaled = state.parallelism != target.parallelism
     regrouped = rescaled or target.uid in regrouped_uids
-    union = any(subtask.union for subtask in old)
-    keyed = _by_owner(state, target, [part for s in old for part in s.keyed])
-    timers = _by_owner(state, target, [part for s in old for part in s.timers])
-    raw_keyed = _by_owner(state, target, [part for s in old for part in s.raw_keyed])
+    all_of = {
+        "operator_state": rescaled or any(subtask.union for subtask in old),
+        "source": rescaled or target.sees_all_splits,
+        "task": regrouped,
+        "in_flight": regrouped,
+    }
+    by_group: dict[str, Any] = {name: _by_owner(state, target, name) for name in BY_KEY_GROUP}
     return [
         SubtaskShare(
             uid=target.uid,
             subtask=subtask,
             parallelism=target.parallelism,
             rescaled=rescaled,
+            own=SubtaskState(
+                subtask,
+                finished=all(s.finished for s in old) if regrouped else old[subtask].finished,
+                **{name: parts[subtask] for name, parts in by_group.items()},
+                union=any(s.union for s in old),
+                raw_operator=split_share([s.raw_operator for s in old], target.parallelism, subtask),
+                committables=whole_share([s.committables for s in old], target.parallelism, subtask),
+                file_bytes={} if rescaled else old[subtask].file_bytes,
+            ),
+            old=_singles(old, all_of, own=None if rescaled else subtask),
             regrouped=regrouped,
             regrouped_senders=sorted(regrouped_uids),
-            finished=all(s.finished for s in old) if regrouped else old[subtask].finished,
             has_state=any(map(_has_state, old)),
-            keyed=keyed[subtask],
-            timers=timers[subtask],
-            raw_keyed=raw_keyed[subtask],
-            operator_state=_operator_blobs(old if rescaled or union else [old[subtask]]),
-            raw_operator=split_share([s.raw_operator for s in old], target.parallelism, subtask),
-            source=_sources([] if rescaled and target.sees_all_splits else old if rescaled else [old[subtask]]),
-            all_sources=_sources(old if target.sees_all_splits else []),
-            task=[s.task for s in (old if regrouped else [old[subtask]]) if s.task is not None],
-            committables=whole_share([s.committables for s in old], target.parallelism, subtask),
-            in_flight=[s.in_flight for s in (old if regrouped else [old[subtask]]) if s.in_flight is not None],
-            file_bytes={} if rescaled else old[subtask].file_bytes,
+            sees_all_splits=target.sees_all_splits,
         )
         for subtask in range(target.parallelism)
     ]
+
+
+def _singles(old: Iterable[SubtaskState], all_of: Mapping[str, bool], own: int | None) -> list[SubtaskState]:
+    """The single blobs that a new subtask is restored from: those of its own old one, and those that all get."""
+    kept = [
+        SubtaskState(
+            each.subtask, **{name: getattr(each, name) for name in SINGLE if each.subtask == own or all_of[name]}
+        )
+        for each in old
+    ]
+    return kept if all_of["operator_state"] else [each for each in kept if each.holds(*SINGLE)]
 
 
 def stored_max_parallelism(manifest: Manifest) -> dict[str, int]:
@@ -164,7 +181,7 @@ def stored_max_parallelism(manifest: Manifest) -> dict[str, int]:
 
 
 def _has_key_groups(state: OperatorState) -> bool:
-    return any(subtask.keyed or subtask.timers or subtask.raw_keyed for subtask in state.subtasks)
+    return any(subtask.holds(*BY_KEY_GROUP) for subtask in state.subtasks)
 
 
 def _check_fits(state: OperatorState, target: OperatorTarget) -> None:
@@ -193,9 +210,9 @@ def _check_layout(state: OperatorState, target: OperatorTarget) -> None:
     )
 
 
-def _by_owner(state: OperatorState, target: OperatorTarget, parts: Sequence[KeyedPart]) -> list[list[KeyedPart]]:
-    """The parts of each new subtask, by key group, the full part first."""
-    groups = by_key_group(parts)
+def _by_owner(state: OperatorState, target: OperatorTarget, name: str) -> list[list[KeyedPart]]:
+    """The parts of each new subtask in a field, by key group, the full part first."""
+    groups = by_key_group(part for subtask in state.subtasks for part in getattr(subtask, name))
     for group, own in groups.items():
         full_first = [part.kind is PartKind.FULL for part in own] == [True] + [False] * (len(own) - 1)
         if not full_first or not 0 <= group < state.max_parallelism or len({part.order for part in own}) < len(own):
@@ -206,40 +223,17 @@ def _by_owner(state: OperatorState, target: OperatorTarget, parts: Sequence[Keye
     return [[part for group in own for part in groups.get(group, ())] for own in ranges]
 
 
-# -- lists -------------------------------------------------------------------------------------------------------------
-
-
-def _operator_blobs(old: Sequence[SubtaskState]) -> list[Blob | None]:
-    blobs = [subtask.operator_state for subtask in old]
-    return blobs if any(blob is not None for blob in blobs) else []
-
-
-def _sources(old: Sequence[SubtaskState]) -> list[Blob]:
-    return [subtask.source for subtask in old if subtask.source is not None]
-
-
 # -- state without an operator in the program --------------------------------------------------------------------------
 
 
 def _has_state(subtask: SubtaskState) -> bool:
     """Whether dropping the subtask's state loses anything; its task's watermarks alone do not count."""
-    return any(
-        (
-            subtask.keyed,
-            subtask.timers,
-            subtask.raw_keyed,
-            subtask.operator_state is not None,
-            subtask.raw_operator,
-            subtask.source is not None,
-            subtask.committables,
-            subtask.in_flight is not None,
-        )
-    )
+    return subtask.holds(*BY_KEY_GROUP, "operator_state", "source", "in_flight", *LISTS)
 
 
 def _has_own_state(subtask: SubtaskState) -> bool:
     """Whether there is state whose layout matters."""
-    return bool(subtask.keyed or subtask.timers or subtask.raw_keyed or subtask.operator_state is not None)
+    return subtask.holds(*BY_KEY_GROUP, "operator_state")
 
 
 def _gone_sentence(manifest: Manifest, gone: Sequence[OperatorState]) -> str:

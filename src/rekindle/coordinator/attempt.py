@@ -199,7 +199,7 @@ class Attempt:
 
     def _splits_by_slot(self, basis: AttemptBasis) -> dict[int, list[AssignedSplits]]:
         """The splits of the sources that have no state in the restored checkpoint, and those that others may lack."""
-        restored = {restore.uid for restore in basis.restores if restore.source or restore.all_sources}
+        restored = {restore.uid for restore in basis.restores if restore.has_source}
         placed: dict[int, list[AssignedSplits]] = {}
         for assigned in self._spec.starting_splits.assigned(restored):
             placed.setdefault(self._slot_of(assigned.uid, assigned.subtask), []).append(assigned)

@@ -223,8 +223,11 @@ def _share_of_checkpoint(
 
 def _task_share(store: Store, root: str, shares: Mapping[str, SubtaskShare], options: ReplayOptions) -> TaskShare:
     """The share without what sinks have still to commit: that is left to the job."""
-    without = {uid: msgspec.structs.replace(share, committables=[]) for uid, share in shares.items()}
-    return TaskShare(store, root, without)
+    return TaskShare(store, root, {uid: _without_committables(share) for uid, share in shares.items()})
+
+
+def _without_committables(share: SubtaskShare) -> SubtaskShare:
+    return msgspec.structs.replace(share, own=msgspec.structs.replace(share.own, committables=[]))
 
 
 def _first_time(recording: Recording, place: int) -> int:

@@ -17,8 +17,9 @@ import msgspec
 
 from rekindle.checkpoint.committables import StoredCommittable
 from rekindle.checkpoint.compaction import Rewrites
-from rekindle.checkpoint.part_formats import SourceState, TaskState
-from rekindle.checkpoint.parts import OperatorSnapshotFutures, write_subtask
+from rekindle.checkpoint.manifest import PartKind
+from rekindle.checkpoint.part_formats import SourceState, TaskState, holds_union
+from rekindle.checkpoint.parts import CapturedOperator, write_subtask
 from rekindle.checkpoint.statefile import Part, PartWriter
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.datastream.functions import KeyedStateStore
@@ -170,9 +171,9 @@ class CaptureInput:
     in_flight: Callable[[], bytes | None] = field(default=lambda: None)
 
 
-def capture_operator(operator: CaptureInput, order: CheckpointOrder) -> OperatorSnapshotFutures:
+def capture_operator(operator: CaptureInput, order: CheckpointOrder) -> CapturedOperator:
     """Capture one operator's state: the synchronous part of its snapshot, on the task's thread."""
-    captured = OperatorSnapshotFutures(operator.context.subtask, order.id, uid=operator.uid, name=operator.name)
+    captured = CapturedOperator(operator.context.subtask, order.id, uid=operator.uid, name=operator.name)
     context = SnapshotContext(order, operator.context)
     try:
         rewrites = _rewrites(operator.context, order, captured)
@@ -181,12 +182,13 @@ def capture_operator(operator: CaptureInput, order: CheckpointOrder) -> Operator
         _capture_raw_state(context, captured)
         _capture_operator_state(operator.context, captured)
         _capture_keyed_state(operator.context, order, rewrites, captured)
-        captured.committables = operator.committables(order.id)
+        captured.add_list("committables", operator.committables(order.id))
         source, task = operator.source(), operator.task()
-        captured.source = source.encode() if source is not None else None
-        captured.task = task.encode() if task is not None else None
-        captured.in_flight = operator.in_flight()
-        captured.has_in_flight = captured.in_flight is not None or bool(source is not None and source.in_flight)
+        in_flight = operator.in_flight()
+        captured.add("source", source.encode() if source is not None else None)
+        captured.add("task", task.encode() if task is not None else None)
+        captured.add("in_flight", in_flight)
+        captured.has_in_flight = in_flight is not None or bool(source is not None and source.in_flight)
     except Exception as error:
         declined = SnapshotDeclinedError(order.id, operator.name)
         declined.clean_up(captured.cancel)
@@ -195,7 +197,7 @@ def capture_operator(operator: CaptureInput, order: CheckpointOrder) -> Operator
     return captured
 
 
-def _rewrites(context: OperatorContext, order: CheckpointOrder, captured: OperatorSnapshotFutures) -> Rewrites | None:
+def _rewrites(context: OperatorContext, order: CheckpointOrder, captured: CapturedOperator) -> Rewrites | None:
     """The key groups to write whole on top of the base checkpoint; None: write all of them, without a base."""
     if context.keyed is None or order.savepoint:
         return None
@@ -206,7 +208,7 @@ def _rewrites(context: OperatorContext, order: CheckpointOrder, captured: Operat
 
 
 def _capture_timers(
-    operator: CaptureInput, order: CheckpointOrder, rewrites: Rewrites | None, captured: OperatorSnapshotFutures
+    operator: CaptureInput, order: CheckpointOrder, rewrites: Rewrites | None, captured: CapturedOperator
 ) -> None:
     timers = operator.context.timers
     if timers is None:
@@ -217,15 +219,15 @@ def _capture_timers(
             "call key_by(...) before it."
         )
     if order.savepoint:
-        captured.timers = timers.snapshot().encode()
+        captured.add_groups("timers", timers.snapshot().encode())
         return
     if rewrites is not None and not rewrites.timers and order.base_id is not None:
         delta = timers.snapshot_delta(order.id, order.base_id)
         if delta is not None:
-            captured.timers_delta = delta.encode()
+            captured.add_groups("timers", delta.encode(), PartKind.DELTA)
             return
     stored_groups = _stored_timer_groups(operator.context, order, rewrites)
-    captured.timers = timers.snapshot_whole(order.id, order.base_id, stored_groups).encode()
+    captured.add_groups("timers", timers.snapshot_whole(order.id, order.base_id, stored_groups).encode())
 
 
 def _stored_timer_groups(
@@ -237,32 +239,35 @@ def _stored_timer_groups(
     return rewrites.timer_groups if rewrites is not None else context.keyed.key_groups
 
 
-def _capture_raw_state(context: SnapshotContext, captured: OperatorSnapshotFutures) -> None:
+def _capture_raw_state(context: SnapshotContext, captured: CapturedOperator) -> None:
     keyed, operator = context.written()
     context.close()  # user code can no longer write: the bytes may be read later
     if keyed is not None:
-        captured.raw_keyed = keyed.parts()
+        captured.add_groups("raw_keyed", keyed.parts())
     if operator is not None:
-        captured.raw_operator = operator.parts()
+        captured.add_list("raw_operator", operator.parts())
 
 
-def _capture_operator_state(context: OperatorContext, captured: OperatorSnapshotFutures) -> None:
+def _capture_operator_state(context: OperatorContext, captured: CapturedOperator) -> None:
     if context.operator_state.registered_names():
-        captured.operator_state = context.operator_state.snapshot()  # encoded now: user code may change it later (I13)
+        data = context.operator_state.snapshot()  # encoded now: user code may change it later (I13)
+        captured.union = holds_union(data)
+        captured.add("operator_state", data)
 
 
 def _capture_keyed_state(
-    context: OperatorContext, order: CheckpointOrder, rewrites: Rewrites | None, captured: OperatorSnapshotFutures
+    context: OperatorContext, order: CheckpointOrder, rewrites: Rewrites | None, captured: CapturedOperator
 ) -> None:
     keyed = context.keyed
     if keyed is None:
         return
     if rewrites is None:
         whole = keyed.snapshot_aside(order.id) if order.savepoint else keyed.snapshot_whole(order.id)
-        captured.keyed_full = _encoded(whole)
+        captured.add_groups("keyed", _encoded(whole))
         return
     delta = keyed.snapshot_delta(order.id, order.base_id, rewrites.key_groups)
-    captured.keyed_full, captured.keyed_delta = _encoded(delta.whole), delta.encode()
+    captured.add_groups("keyed", _encoded(delta.whole))
+    captured.add_groups("keyed", delta.encode(), PartKind.DELTA)
 
 
 def _encoded(groups: list[GroupCapture]) -> Iterator[tuple[int, Part]]:
@@ -283,7 +288,7 @@ class CapturedTask:
     name: str
     chain: int
     subtask: int
-    operators: list[OperatorSnapshotFutures]
+    operators: list[CapturedOperator]
     #: Whether the task's input had ended (I9).
     finished: bool
 
@@ -292,7 +297,7 @@ class CapturedTask:
         for operator in self.operators:
             operator.cancel()
 
-    def write(self, writer_for: Callable[[OperatorSnapshotFutures], PartWriter]) -> list[WrittenOperator]:
+    def write(self, writer_for: Callable[[CapturedOperator], PartWriter]) -> list[WrittenOperator]:
         """The asynchronous part: encode and store the state of each operator, with the writer that is made for it."""
         written = []
         for operator in self.operators:

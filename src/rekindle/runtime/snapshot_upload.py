@@ -9,7 +9,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple
 
-from rekindle.checkpoint.parts import OperatorSnapshotFutures
+from rekindle.checkpoint.parts import CapturedOperator
 from rekindle.checkpoint.paths import StateFileName, savepoint_reference, shared_reference
 from rekindle.checkpoint.statefile import InlineWriter, PartWriter, StateFileWriter
 from rekindle.checkpoint.store.options import StoreOptions, open_configured
@@ -126,7 +126,7 @@ class Uploader:
         reach(CrashPoint.BEFORE_ACKNOWLEDGEMENT)
         return answer
 
-    def _writer(self, order: CheckpointOrder, operator: OperatorSnapshotFutures) -> PartWriter:
+    def _writer(self, order: CheckpointOrder, operator: CapturedOperator) -> PartWriter:
         file = StateFileName.of(order.id, self._attempt, operator.uid, operator.subtask)
         if order.storage is not None:
             store = self._savepoint_store(order.storage)

@@ -9,8 +9,9 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
+from rekindle.checkpoint.manifest import BY_KEY_GROUP
 from rekindle.checkpoint.part_formats import TaskState
-from rekindle.checkpoint.parts import OperatorSnapshotFutures
+from rekindle.checkpoint.parts import CapturedOperator
 from rekindle.checkpoint.read_state import RestoredSubtask, read_parts, read_subtask
 from rekindle.checkpoint.rescale import SubtaskShare
 from rekindle.checkpoint.store.port import Store
@@ -194,10 +195,10 @@ class Task:
         context = operator.context
         context.has_restored_state = found.has_state
         if context.keyed is not None and context.timers is not None:
-            context.keyed.restore(_one_by_one(read_parts(share.store, share.root, found.keyed)))
-            context.keyed.inventories.restored(found)
-            context.timers.restore(read_parts(share.store, share.root, found.timers))
-        elif found.keyed or found.timers or found.raw_keyed:
+            context.keyed.restore(_one_by_one(read_parts(share.store, share.root, found.own.keyed)))
+            context.keyed.inventories.restored(found.own)
+            context.timers.restore(read_parts(share.store, share.root, found.own.timers))
+        elif found.own.holds(*BY_KEY_GROUP):
             raise IncompatibleStateError(
                 "it was saved by key, but the operator's input is not keyed any more: call key_by(...) before it, or "
                 "give the operator another uid()."
@@ -205,7 +206,7 @@ class Task:
         state = read_subtask(share.store, share.root, found, operator.name)
         if state.operator_state is not None:
             context.operator_state.restore(state.operator_state)
-        raw_keyed = list(read_parts(share.store, share.root, found.raw_keyed))
+        raw_keyed = list(read_parts(share.store, share.root, found.own.raw_keyed))
         context.raw_inputs = RawInputs(raw_keyed, state.raw_operator)
         if isinstance(operator, Committing):
             operator.restore_committables(state.committables)
@@ -229,7 +230,8 @@ class Task:
             edges = {name: edge for edge, name in self._edge_names.items() if edge in self._input.edges}
             writer_for = self._builder.redistributor
             restore = InFlightRestore(self._plan, self.subtask, edges, self._input.valve, writer_for, anew)
-            self._input.restore_in_flight(state.in_flight, restore, len(found.task) if found.regrouped else None)
+            old_subtasks = len(found.saved("task", of_all=True)) if found.regrouped else None
+            self._input.restore_in_flight(state.in_flight, restore, old_subtasks)
 
     def _seek(self, task: TaskState, finished: bool, anew: frozenset[str]) -> bool:
         """Take back the head's part of the cut. Returns whether the head's input had ended (I9)."""
@@ -267,7 +269,7 @@ class Task:
             self._looks_for_unclaimed = False
             for operator in self._operators.values():
                 warn_unclaimed_state(operator.context)
-        captured: list[OperatorSnapshotFutures] = []
+        captured: list[CapturedOperator] = []
         try:
             for node_id in reversed(self.chain.nodes):
                 operator = self._operators[node_id]

@@ -139,7 +139,7 @@ class InProcessJob:
     def _initial_splits(self, basis: RestorePoint | None) -> dict[tuple[str, int], list[SourceSplit]]:
         """Find the splits that the sources begin with, as the driver does, by uid and subtask."""
         shares = [share for each in basis.restores.values() for share in each.subtasks.values()] if basis else []
-        restored = {share.uid for share in shares if share.source or share.all_sources}
+        restored = {share.uid for share in shares if share.has_source}
         created = StartingSplits(self.plan).assigned(restored)
         return {(each.uid, each.subtask): decode_splits(each.splits) for each in created}
 

@@ -11,7 +11,7 @@ import msgspec
 
 from rekindle.checkpoint import load_checkpoint
 from rekindle.checkpoint.manifest import Manifest, ManifestKind, OperatorState, SubtaskState
-from rekindle.checkpoint.parts import OperatorSnapshotFutures, on_top_of
+from rekindle.checkpoint.parts import CapturedOperator, on_top_of
 from rekindle.checkpoint.paths import (
     StateFileName,
     checkpoint_folder,
@@ -134,7 +134,7 @@ class InProcessCheckpoint:
     def _written(self, snapshot: CapturedTask) -> list[tuple[str, SubtaskState]]:
         refer = savepoint_reference if self.order.savepoint else shared_reference
 
-        def writer(operator: OperatorSnapshotFutures) -> StateFileWriter:
+        def writer(operator: CapturedOperator) -> StateFileWriter:
             file = StateFileName.of(self.id, self.attempt, operator.uid, operator.subtask)
             return StateFileWriter(self.store, root_of(self.path), refer(file), inline_bytes=_INLINE_BYTES)
 

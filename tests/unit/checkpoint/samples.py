@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rekindle.checkpoint.manifest import Manifest, ManifestKind, OperatorState, SubtaskState
+from rekindle.checkpoint.manifest import Manifest, ManifestKind, OperatorState, PartKind, SubtaskState
 from rekindle.checkpoint.ownership import Claim, claim_first
-from rekindle.checkpoint.parts import OperatorSnapshotFutures, on_top_of, write_subtask
+from rekindle.checkpoint.parts import CapturedOperator, GroupParts, on_top_of, write_subtask
 from rekindle.checkpoint.paths import StateFileName, shared_reference, timeline_folder
 from rekindle.checkpoint.publish import publish
 from rekindle.checkpoint.statefile import StateFileWriter
@@ -35,10 +35,19 @@ def manifest_of(
     )
 
 
+def captured_groups(
+    subtask: int, checkpoint_id: int, keyed: GroupParts, kind: PartKind = PartKind.FULL
+) -> CapturedOperator:
+    """Keyed state as a task captures it."""
+    captured = CapturedOperator(subtask, checkpoint_id)
+    captured.add_groups("keyed", keyed, kind)
+    return captured
+
+
 def written(
     store: Store,
     claim: Claim,
-    parts: OperatorSnapshotFutures,
+    parts: CapturedOperator,
     uid: str = "op",
     base: SubtaskState | None = None,
     inline_bytes: int = 0,
@@ -58,7 +67,7 @@ def published(
     base: Manifest | None = None,
 ) -> Manifest:
     """A checkpoint of one operator of one subtask; with a base it holds deltas on top of it."""
-    parts = OperatorSnapshotFutures(0, checkpoint_id, **{"keyed_delta" if base else "keyed_full": list(keyed)})
+    parts = captured_groups(0, checkpoint_id, list(keyed), PartKind.DELTA if base else PartKind.FULL)
     below = base.operators[0].subtasks[0] if base else None
     state = written(store, claim, parts, base=below)
     manifest = manifest_of(claim, checkpoint_id, [OperatorState("op", "count", 1, 128, [state])])

@@ -11,13 +11,12 @@ from rekindle.checkpoint.latest_checkpoint import highest_checkpoint_id, latest
 from rekindle.checkpoint.load_checkpoint import load, locate, newest_good_before
 from rekindle.checkpoint.manifest import Manifest
 from rekindle.checkpoint.ownership import Claim
-from rekindle.checkpoint.parts import OperatorSnapshotFutures
 from rekindle.checkpoint.paths import checkpoint_folder, metadata_path, new_timeline
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError
 from tests.listed_checkpoints import list_checkpoints
-from tests.unit.checkpoint.samples import published, take_over, written
+from tests.unit.checkpoint.samples import captured_groups, published, take_over, written
 
 
 @pytest.fixture
@@ -61,7 +60,7 @@ def test_timelines_are_ordered_by_number_not_by_text(store: MemoryStore) -> None
 
 def test_what_is_not_complete_does_not_count(store: MemoryStore, claim: Claim) -> None:
     done = published(store, claim, 1)
-    written(store, claim, OperatorSnapshotFutures(0, 2, keyed_full=[(0, b"x")]))
+    written(store, claim, captured_groups(0, 2, [(0, b"x")]))
     store.put(f"orders/{claim.timeline}/chk-2/_metadata.0a1b2c3d.part", b"half")
     assert list_checkpoints(store, "orders") == [folder(done)]
     with pytest.raises(CheckpointNotFoundError, match=r"no complete checkpoint .* at 'orders/.*/chk-2'.*no _metadata"):
@@ -72,7 +71,7 @@ def test_ids_are_not_used_again(store: MemoryStore, claim: Claim) -> None:
     assert highest_checkpoint_id(store, "orders") == 0
     published(store, claim, 3)
     assert highest_checkpoint_id(store, "orders") == 3
-    written(store, claim, OperatorSnapshotFutures(0, 7, keyed_full=[(0, b"x")]))
+    written(store, claim, captured_groups(0, 7, [(0, b"x")]))
     assert highest_checkpoint_id(store, "orders") == 7
 
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 
 from rekindle.checkpoint.manifest import KeyedPart, PartKind
-from rekindle.checkpoint.parts import OperatorSnapshotFutures, by_key_group, carried_over, write_subtask
+from rekindle.checkpoint.parts import by_key_group, carried_over, write_subtask
 from rekindle.checkpoint.statefile import InlineWriter
 from rekindle.errors import CheckpointError
+from tests.unit.checkpoint.samples import captured_groups
 
 FULL, DELTA = PartKind.FULL, PartKind.DELTA
 
@@ -52,9 +53,9 @@ def test_a_delta_that_is_older_than_its_base_is_our_own_mistake() -> None:
 
 @pytest.mark.parametrize("max_bytes", [100, 1])
 def test_captured_parts_are_freed_once_they_are_written_or_refused(max_bytes: int) -> None:
-    captured = OperatorSnapshotFutures(0, 1, keyed_full=iter([(0, b"abc"), (1, b"def")]))
+    captured = captured_groups(0, 1, iter([(0, b"abc"), (1, b"def")]))
     with contextlib.suppress(CheckpointError):
         write_subtask(InlineWriter("'count' (1/1)", max_bytes), captured)
-    assert captured.keyed_full == ()
+    assert not captured._parts
     with pytest.raises(AssertionError, match="cancelled, or written before"):
         write_subtask(InlineWriter("'count' (1/1)", max_bytes), captured)

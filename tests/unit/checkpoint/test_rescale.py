@@ -94,10 +94,10 @@ def test_keyed_state_and_timers_go_by_key_group(before: int, after: int) -> None
     store = MemoryStore()
     for subtask, restore in enumerate(restores):
         own = key_group_range(GROUPS, after, subtask)
-        assert list(read_parts(store, "", restore.keyed)) == [
+        assert list(read_parts(store, "", restore.own.keyed)) == [
             pair for group in own for pair in ((group, b"full %d" % group), (group, b"delta %d" % group))
         ]
-        assert list(read_parts(store, "", restore.timers)) == [(g, b"timers %d" % g) for g in own if g % 2]
+        assert list(read_parts(store, "", restore.own.timers)) == [(g, b"timers %d" % g) for g in own if g % 2]
         assert (restore.uid, restore.subtask, restore.parallelism) == ("op", subtask, after)
         assert restore.rescaled == (before != after)
 
@@ -174,7 +174,7 @@ def test_without_union_a_subtask_needs_only_its_own() -> None:
     parts = [lists([b"a"]), lists([b"b"])]
     state = operator(*(SubtaskState(n, operator_state=part) for n, part in enumerate(parts)))
     restores = assign_operator(state, target(2))
-    assert [restore.operator_state for restore in restores] == [[part] for part in parts]
+    assert [restore.saved("operator_state", of_all=True) for restore in restores] == [[part] for part in parts]
     assert [entries(read(restore).operator_state) for restore in restores] == [{"split": [b"a"]}, {"split": [b"b"]}]
 
 
@@ -255,10 +255,10 @@ def test_i6_watermarks_are_the_minimum_on_another_parallelism_and_the_same_else(
 
 def test_i9_finished_is_state() -> None:
     half = operator(SubtaskState(0, finished=True), SubtaskState(1))
-    assert [r.finished for r in assign_operator(half, target(2))] == [True, False]
-    assert [r.finished for r in assign_operator(half, target(3))] == [False] * 3
+    assert [r.own.finished for r in assign_operator(half, target(2))] == [True, False]
+    assert [r.own.finished for r in assign_operator(half, target(3))] == [False] * 3
     whole = operator(SubtaskState(0, finished=True), SubtaskState(1, finished=True))
-    assert [r.finished for r in assign_operator(whole, target(3))] == [True] * 3
+    assert [r.own.finished for r in assign_operator(whole, target(3))] == [True] * 3
 
 
 @pytest.mark.parametrize("decode", [SourceState.decode, TaskState.decode])

@@ -17,12 +17,11 @@ from rekindle.checkpoint.manifest import (
     SubtaskState,
 )
 from rekindle.checkpoint.ownership import claim_next
-from rekindle.checkpoint.parts import OperatorSnapshotFutures
 from rekindle.checkpoint.paths import StateFileName, checkpoint_folder, metadata_path, shared_reference
 from rekindle.checkpoint.retention import abandoned, orphans, outdated, remove
 from rekindle.checkpoint.store.memory import MemoryStore
 from tests.listed_checkpoints import list_checkpoints
-from tests.unit.checkpoint.samples import NOW_MS, contents, manifest_of, published, take_over, written
+from tests.unit.checkpoint.samples import NOW_MS, captured_groups, contents, manifest_of, published, take_over, written
 
 TIMELINE, OTHER = "00000001-0a1b2c3d", "00000002-0a1b2c3d"
 
@@ -191,9 +190,9 @@ def test_a_crashed_attempt_leaves_nothing_behind_after_the_next_one_swept() -> N
     store = MemoryStore()
     first = take_over(store)
     done = published(store, first, 1)
-    written(store, first, OperatorSnapshotFutures(0, 2, keyed_full=[(0, b"lost")]))
+    written(store, first, captured_groups(0, 2, [(0, b"lost")]))
     second = claim_next(store, first, NOW_MS)
-    current = written(store, second, OperatorSnapshotFutures(0, 3, keyed_full=[(0, b"under way")]))
+    current = written(store, second, captured_groups(0, 3, [(0, b"under way")]))
     swept = orphans([e.path for e in store.list()], [done], "orders", second.timeline, second.attempt)
     remove(store, second, swept)
     assert [path.rpartition("/")[2] for path in swept.files] == ["2-1-op-0.state"]

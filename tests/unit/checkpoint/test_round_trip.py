@@ -10,7 +10,7 @@ from rekindle.checkpoint.latest_checkpoint import latest
 from rekindle.checkpoint.load_checkpoint import load
 from rekindle.checkpoint.manifest import KeyedPart, Manifest, OperatorState, PartKind
 from rekindle.checkpoint.ownership import Claim
-from rekindle.checkpoint.parts import OperatorSnapshotFutures, write_subtask
+from rekindle.checkpoint.parts import CapturedOperator, write_subtask
 from rekindle.checkpoint.publish import publish
 from rekindle.checkpoint.read_state import read_parts, read_subtask
 from rekindle.checkpoint.rescale import OperatorTarget, assign
@@ -53,14 +53,12 @@ class Subtask:
         self.timers.register_event_time(len(key), key)
         self.seen.add(key)
 
-    def snapshot(self, checkpoint_id: int, since: int | None) -> OperatorSnapshotFutures:
-        return OperatorSnapshotFutures(
-            self.subtask,
-            checkpoint_id,
-            keyed_delta=self.keyed.snapshot_delta(checkpoint_id, since).encode(),
-            timers=self.timers.snapshot().encode(),
-            operator_state=self.operator.snapshot(),
-        )
+    def snapshot(self, checkpoint_id: int, since: int | None) -> CapturedOperator:
+        captured = CapturedOperator(self.subtask, checkpoint_id)
+        captured.add_groups("keyed", self.keyed.snapshot_delta(checkpoint_id, since).encode(), PartKind.DELTA)
+        captured.add_groups("timers", self.timers.snapshot().encode())
+        captured.add("operator_state", self.operator.snapshot())
+        return captured
 
     def contents(self) -> dict[str, int]:
         result = {}
@@ -86,8 +84,8 @@ class Job:
         loaded = load(self.store, path)
         target = OperatorTarget("op", "count", self.parallelism, GROUPS)
         for subtask, restore in zip(self.subtasks, assign(loaded.manifest, [target])["op"], strict=True):
-            subtask.keyed.restore(read_parts(self.store, loaded.root, restore.keyed))
-            subtask.timers.restore(read_parts(self.store, loaded.root, restore.timers))
+            subtask.keyed.restore(read_parts(self.store, loaded.root, restore.own.keyed))
+            subtask.timers.restore(read_parts(self.store, loaded.root, restore.own.timers))
             rest = read_subtask(self.store, loaded.root, restore, "count")
             if rest.operator_state is not None:
                 subtask.operator.restore(rest.operator_state)

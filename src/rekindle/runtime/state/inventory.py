@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 from rekindle.checkpoint.compaction import RULES, Inventory, RewriteRules, Rewrites, due
 from rekindle.checkpoint.manifest import SubtaskState
-from rekindle.checkpoint.rescale import SubtaskShare
 
 
 class Inventories:
@@ -21,9 +20,9 @@ class Inventories:
         self._inventories: dict[int, Inventory] = {}
         self._restored: Inventory | None = None
 
-    def restored(self, share: SubtaskShare) -> None:
+    def restored(self, state: SubtaskState) -> None:
         """Record the state that the subtask begins with: the first snapshot may be a delta on top of it."""
-        self._restored = Inventory.of(share.keyed, share.timers, share.file_bytes)
+        self._restored = Inventory.of(state.keyed, state.timers, state.file_bytes)
 
     def rewrites(self, base_id: int, keys: Mapping[int, int]) -> Rewrites | None:
         """Choose what a snapshot on top of `base_id` writes whole; `keys`: their number per key group now.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rekindle.checkpoint.parts import OperatorSnapshotFutures, write_subtask
+from rekindle.checkpoint.parts import CapturedOperator, write_subtask
 from rekindle.checkpoint.paths import BEGUN, COMPLETED, StateFileName, shared_reference
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store.local import LocalStore
@@ -71,7 +71,9 @@ class Driver:
             else:
                 place = open_store(order.storage.url)
                 writer = StateFileWriter(place, order.storage.root, str(name))
-            state = write_subtask(writer, OperatorSnapshotFutures(0, order.id, raw_operator=[data]))
+            captured = CapturedOperator(0, order.id)
+            captured.add_list("raw_operator", [data])
+            state = write_subtask(writer, captured)
             operators.append(WrittenOperator(uid, msgspec.msgpack.encode(state), 1.0, 2.0))
         return CheckpointAcknowledged(order.id, chain.id, 0, operators, 0.0, 1.0, 2.0)
 

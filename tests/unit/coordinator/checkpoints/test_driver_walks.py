@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from rekindle.checkpoint import load_checkpoint
-from rekindle.checkpoint.parts import OperatorSnapshotFutures, write_subtask
+from rekindle.checkpoint.manifest import PartKind
+from rekindle.checkpoint.parts import write_subtask
 from rekindle.checkpoint.paths import (
     BEGUN,
     COMPLETED,
@@ -33,6 +34,7 @@ from rekindle.key_groups import key_group_range
 from rekindle.protocol import CheckpointAcknowledged, CheckpointDeclined, CheckpointOrder, Committed, WrittenOperator
 from rekindle.testing import ManualClock
 from tests.listed_checkpoints import list_checkpoints
+from tests.unit.checkpoint.samples import captured_groups
 
 NAME = "walk"
 GROUPS = 8
@@ -112,10 +114,8 @@ class Life:
             name = StateFileName.of(order.id, self.basis.attempt, node.uid, subtask)
             own = key_group_range(node.max_parallelism, node.parallelism, subtask)
             changed = own if order.base_id is None else self.chance.sample(own, self.chance.randint(0, len(own)))
-            kind = "keyed_full" if order.base_id is None or self.chance.random() < 0.3 else "keyed_delta"
-            parts = OperatorSnapshotFutures(
-                subtask, order.id, **{kind: [(group, b"%d" % order.id) for group in changed]}
-            )
+            kind = PartKind.FULL if order.base_id is None or self.chance.random() < 0.3 else PartKind.DELTA
+            parts = captured_groups(subtask, order.id, [(group, b"%d" % order.id) for group in changed], kind)
             if order.storage is None:
                 store, root, reference = self.store, self.basis.storage.root, shared_reference(name)
             else:

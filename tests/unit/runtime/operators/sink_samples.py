@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rekindle.checkpoint.manifest import SubtaskState
-from rekindle.checkpoint.parts import OperatorSnapshotFutures, write_subtask
+from rekindle.checkpoint.parts import CapturedOperator, write_subtask
 from rekindle.checkpoint.statefile import StateFileWriter, read_pieces
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.common import Configuration
@@ -151,7 +151,7 @@ class Subtask:
     def write(self, *records: Any, timestamps: list[int] | None = None) -> None:
         self.operator.process_batch(list(records), timestamps)
 
-    def barrier(self, checkpoint_id: int) -> OperatorSnapshotFutures:
+    def barrier(self, checkpoint_id: int) -> CapturedOperator:
         self.operator.prepare_snapshot(checkpoint_id)
         source = CaptureInput(
             "sink",
@@ -162,7 +162,7 @@ class Subtask:
         )
         return capture_operator(source, CheckpointOrder(checkpoint_id, 0))
 
-    def upload(self, futures: OperatorSnapshotFutures, checkpoint_id: int, inline: int = 0) -> SubtaskState:
+    def upload(self, futures: CapturedOperator, checkpoint_id: int, inline: int = 0) -> SubtaskState:
         writer = StateFileWriter(self.store, "t", f"shared/{checkpoint_id}.state", inline_bytes=inline)
         return write_subtask(writer, futures)
 

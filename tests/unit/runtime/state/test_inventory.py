@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rekindle.checkpoint.compaction import RewriteRules
 from rekindle.checkpoint.manifest import KeyedPart, PartKind, SubtaskState
-from rekindle.checkpoint.rescale import SubtaskShare
 from rekindle.runtime.state.inventory import Inventories
 
 FULL, DELTA = PartKind.FULL, PartKind.DELTA
@@ -65,9 +64,7 @@ def test_a_snapshot_stands_on_the_one_that_its_trigger_named() -> None:
 
 def test_what_was_restored_counts() -> None:
     stored = Inventories(RULES)
-    stored.restored(
-        SubtaskShare("op", 0, 1, False, keyed=[part(0, FULL, 1), part(0, DELTA, 5, 1), part(0, DELTA, 6, 1)])
-    )
+    stored.restored(SubtaskState(0, keyed=[part(0, FULL, 1), part(0, DELTA, 5, 1), part(0, DELTA, 6, 1)]))
     assert groups(stored, 6) == [0]
     write(stored, 7, 6, part(0, FULL, 7))
     stored.aborted(7)
