@@ -356,7 +356,7 @@ class Slot:
         threads = self._stages.get(hello.stage, [])
         leave_after_ms = hello.leave.left_ms(self._clock.wall_ms()) if hello.leave is not None else None
         limits = hello.max_records, hello.target_ms, hello.checkpoint, leave_after_ms
-        budget = EpochBudget(*limits, hello.aligned, hello.backlogged)
+        budget = EpochBudget(*limits, hello.aligned, hello.backlogged, hello.source_stages)
         futures = [thread.submit(lambda task=thread.task: task.run_epoch(budget)) for thread in threads]  # type: ignore[misc]
         done = [self._succeeded(thread.task, future) for thread, future in zip(threads, futures, strict=True)]
         if not all(done):

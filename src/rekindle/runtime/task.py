@@ -81,6 +81,8 @@ class EpochBudget:
     aligned: Mapping[str, int] = field(default_factory=dict)
     #: The nodes at the heads of chains that had input left after the epoch before, and sources that are not read yet.
     backlogged: Collection[int] = ()
+    #: The stage that all readers of a source have reached, by the source's node.
+    source_stages: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -459,6 +461,7 @@ class Task:
             passed=self._passed(),
             input_watermark=self._head.current_watermark,
             backlog=not dry,
+            source_stage=self._head.stage_reached() if isinstance(self._head, ReaderSourceOperator) else None,
         )
         return EpochOutcome(report, sent, received, self._has_backlog() or bool(self.inbox.waiting))
 
@@ -471,6 +474,7 @@ class Task:
             self._source_held_for = budget.checkpoint.id
         if isinstance(self._head, ReaderSourceOperator):
             self._head.align(budget.aligned)
+            self._head.all_reached(budget.source_stages.get(self.chain.head))
         records_in = 0 if self._head.finished else self._pull(self._head, budget)
         if budget.checkpoint is not None and budget.checkpoint.drain and not self._head.finished:
             self._head.end_of_input()

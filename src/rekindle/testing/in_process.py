@@ -16,7 +16,7 @@ from rekindle.checkpoint.recordings import Recording
 from rekindle.checkpoint.rescale import stored_max_parallelism
 from rekindle.checkpoint.store.port import Store
 from rekindle.clock import Clock
-from rekindle.coordinator.epoch_rules import lowest_by_group
+from rekindle.coordinator.epoch_rules import lowest_of_each, lowest_source_stages
 from rekindle.coordinator.source_splits import SplitDiscovery, StartingSplits, reader_sources
 from rekindle.datastream.connectors.base import SourceSplit
 from rekindle.datastream.connectors.split_codec import decode_splits
@@ -24,7 +24,7 @@ from rekindle.datastream.data_stream import DataStream
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.shipping import CopiedJob
-from rekindle.protocol import TO_DRIVER, AssignedSplits, CheckpointOrder, EdgeCount
+from rekindle.protocol import TO_DRIVER, AssignedSplits, CheckpointOrder, EdgeCount, TaskReport
 from rekindle.runtime.build_chain import SlotServices
 from rekindle.runtime.context import Accumulators, JobIdentity
 from rekindle.runtime.exchange.chunk import decode_row, read_header
@@ -102,7 +102,8 @@ class InProcessJob:
         self._budget = EpochBudget(max_records, target_ms=60_000)
         self._woken = threading.Event()
         self._aligned: Mapping[str, int] = {}
-        self._reported: list[Mapping[str, int]] = []  # watermarks of the epoch's tasks by alignment group
+        self._source_stages: Mapping[int, int] = {}
+        self._reported: list[TaskReport] = []  # of the epoch's tasks
         self._backlogged: set[int] = set()  # heads of chains that had input left after the last epoch
         self._more = True
         #: The recorded input of the task that failed, if the program sets `rekindle.replay.record-input`.
@@ -189,6 +190,7 @@ class InProcessJob:
             leave_after_ms=leave_after_ms,
             aligned=self._aligned,
             backlogged=self._backlogged,
+            source_stages=self._source_stages,
         )
 
     def _epoch(self, budget: EpochBudget, at_barrier: Callable[[Task], None]) -> list[Any]:
@@ -208,7 +210,8 @@ class InProcessJob:
                     collected[:0] = decode_row(row, header, codec).records
                 else:
                     self._deliver(destination, row)
-        self._aligned = lowest_by_group(self._reported)
+        self._aligned = lowest_of_each(task.aligned for task in self._reported)
+        self._source_stages = lowest_source_stages(self.plan, self._reported)
         return collected
 
     def run(self, until: Callable[[], bool] = lambda: False) -> list[Any]:
@@ -320,7 +323,7 @@ class InProcessJob:
         self.sent.extend(outcome.sent)
         self.received.extend(outcome.received)
         self._more = self._more or outcome.more
-        self._reported.append(outcome.report.aligned)
+        self._reported.append(outcome.report)
         if outcome.report.backlog:
             self._backlogged.add(task.chain.head)
         return task.outbox.drain()

@@ -205,12 +205,7 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
         return can_pause and self._source.has_watermarks_per_split
 
     def align(self, lowest: Mapping[str, int]) -> None:
-        """Take the lowest watermark of each alignment group: splits that are too far ahead of it pause.
-
-        The stage that all readers have reached comes the same way, as that of a group of its own.
-        """
-        if self._reader is not None and self._stage_group in lowest:
-            self._call(self._reader.all_reached, lowest[self._stage_group])
+        """Take the lowest watermark of each alignment group: splits that are too far ahead of it pause."""
         if self._limit is not None:
             self._limit.update(lowest, self.context.clock.wall_ms())
             self._pause_ahead()
@@ -226,15 +221,20 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
 
     def aligned(self) -> dict[str, int]:
         """Return the watermark by alignment group, for the driver; nothing if no other source waits for this one."""
-        stage = None if self._reader is None or self.finished else self._call(self._reader.stage_reached)
-        reached = {} if stage is None else {self._stage_group: stage}
         if self._limit is None or self._times is None or self.finished or not self._times.holds_back():
-            return reached
-        return {self._limit.group: self._times.current_watermark, **reached}
+            return {}
+        return {self._limit.group: self._times.current_watermark}
 
-    @property
-    def _stage_group(self) -> str:
-        return f"stage of {self.node.uid}"
+    # -- stages -------------------------------------------------------------------------------------------------------
+
+    def stage_reached(self) -> int | None:
+        """Return the stage that the reader has reached, for the driver; None if there are none, or all are over."""
+        return None if self._reader is None or self.finished else self._call(self._reader.stage_reached)
+
+    def all_reached(self, stage: int | None) -> None:
+        """Take the stage that all readers of this source have reached; None: it is not known yet."""
+        if stage is not None and self._reader is not None:
+            self._call(self._reader.all_reached, stage)
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
