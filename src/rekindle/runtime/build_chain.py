@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -27,6 +27,18 @@ from rekindle.runtime.key_hash import router_entries
 from rekindle.runtime.list_keys import key_codec_for
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.build_operator import Blueprint, build_operator, selector_function
+from rekindle.runtime.operators.roles import (
+    Cancellable,
+    Committing,
+    EpochListener,
+    Idling,
+    Positioned,
+    PreparesSnapshot,
+    SnapshotParticipant,
+    Timed,
+    TwoInputs,
+)
+from rekindle.runtime.operators.sources import SourceOperator
 from rekindle.runtime.operators.stateless import method_or_callable
 from rekindle.runtime.operators.windows.namespaces import windowed_shape
 from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
@@ -58,6 +70,25 @@ class SlotServices:
     build: Callable[[Blueprint], Operator] = build_operator
 
 
+class OperatorRoles:
+    """The operators of one chain by role, from head to tail."""
+
+    def __init__(self, operators: Sequence[Operator]) -> None:
+        self.operators = operators
+        head = operators[0]
+        self.source = head if isinstance(head, SourceOperator) else None
+        self.second_input = head if isinstance(head, TwoInputs) else None
+        self.timed = [each for each in operators if isinstance(each, Timed)]
+        self.cancellable = [each for each in operators if isinstance(each, Cancellable)]
+        self.idling = [each for each in operators if isinstance(each, Idling)]
+        self.epoch_listeners = [each for each in operators if isinstance(each, EpochListener)]
+        # Operator uid -> operator.
+        self.positioned = {each.node.uid: each for each in operators if isinstance(each, Positioned)}
+        self.participants = {each.node.uid: each for each in operators if isinstance(each, SnapshotParticipant)}
+        self.preparing = {each.node.uid: each for each in operators if isinstance(each, PreparesSnapshot)}
+        self.committing = {each.node.uid: each for each in operators if isinstance(each, Committing)}
+
+
 @dataclass(frozen=True)
 class ChainBuilder:
     """Builds the parts of one subtask of a chain."""
@@ -67,6 +98,11 @@ class ChainBuilder:
     subtask: int
     services: SlotServices
     outbox: Outbox
+
+    @property
+    def task_name(self) -> str:
+        """The name of the subtask, for people."""
+        return f"{self.chain.name} ({self.subtask + 1}/{self.chain.parallelism})"
 
     def operator(self, node_id: int) -> Operator:
         """Build an operator of the chain, with its state backends and its function."""

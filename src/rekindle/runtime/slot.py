@@ -68,7 +68,8 @@ from rekindle.runtime.restored_slot import RestoredSlot
 from rekindle.runtime.snapshot import SnapshotDeclinedError
 from rekindle.runtime.snapshot_upload import Uploader
 from rekindle.runtime.state.keyed_backends import KeyedBackends
-from rekindle.runtime.task import EpochBudget, EpochOutcome, Task
+from rekindle.runtime.task import EpochOutcome, Task
+from rekindle.runtime.task_head import EpochBudget
 from rekindle.runtime.task_thread import TaskThread
 from rekindle.runtime.unpack_files import place_files
 from rekindle.system import resident_bytes

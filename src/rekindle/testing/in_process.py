@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +33,8 @@ from rekindle.runtime.recording.keep_recording import RecordingPlace
 from rekindle.runtime.recording.recorded_task import RecordedTask
 from rekindle.runtime.snapshot import CapturedTask, SnapshotDeclinedError
 from rekindle.runtime.state.keyed_backends import KeyedBackends
-from rekindle.runtime.task import EpochBudget, Task
+from rekindle.runtime.task import Task
+from rekindle.runtime.task_head import EpochBudget
 from rekindle.serde import codec_for
 from rekindle.testing.in_process_checkpoint import (
     JOB_ID,
@@ -101,10 +102,7 @@ class InProcessJob:
         self.received: list[EdgeCount] = []
         self._budget = EpochBudget(max_records, target_ms=60_000)
         self._woken = threading.Event()
-        self._aligned: Mapping[str, int] = {}
-        self._source_stages: Mapping[int, int] = {}
-        self._reported: list[TaskReport] = []  # of the epoch's tasks
-        self._backlogged: set[int] = set()  # heads of chains that had input left after the last epoch
+        self._reports: list[TaskReport] = []  # of the tasks in the last epoch
         self._more = True
         #: The recorded input of the task that failed, if the program sets `rekindle.replay.record-input`.
         self.recording: Recording | None = None
@@ -188,16 +186,15 @@ class InProcessJob:
             self._budget,
             max_records=most,
             leave_after_ms=leave_after_ms,
-            aligned=self._aligned,
-            backlogged=self._backlogged,
-            source_stages=self._source_stages,
+            aligned=lowest_of_each(report.aligned for report in self._reports),
+            backlogged={self.plan.chains[report.chain].head for report in self._reports if report.backlog},
+            source_stages=lowest_source_stages(self.plan, self._reports),
         )
 
     def _epoch(self, budget: EpochBudget, at_barrier: Callable[[Task], None]) -> list[Any]:
         collected: list[Any] = []
         self._more = False
-        self._reported = []
-        self._backlogged = set()
+        self._reports = []
         for stage in range(self.plan.stages):
             tasks = self._stage(stage)
             rows = [row for task in tasks for row in self._run(task, budget)]
@@ -210,8 +207,6 @@ class InProcessJob:
                     collected[:0] = decode_row(row, header, codec).records
                 else:
                     self._deliver(destination, row)
-        self._aligned = lowest_of_each(task.aligned for task in self._reported)
-        self._source_stages = lowest_source_stages(self.plan, self._reported)
         return collected
 
     def run(self, until: Callable[[], bool] = lambda: False) -> list[Any]:
@@ -323,9 +318,7 @@ class InProcessJob:
         self.sent.extend(outcome.sent)
         self.received.extend(outcome.received)
         self._more = self._more or outcome.more
-        self._reported.append(outcome.report)
-        if outcome.report.backlog:
-            self._backlogged.add(task.chain.head)
+        self._reports.append(outcome.report)
         return task.outbox.drain()
 
     def _keep_recording(self, task: Task, error: BaseException) -> None:

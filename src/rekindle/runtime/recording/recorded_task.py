@@ -20,7 +20,9 @@ from rekindle.runtime.operators.timestamps import TimestampsOperator
 from rekindle.runtime.recording.recorded_sources import building
 from rekindle.runtime.recording.recorder import Recorder, RecordingClock
 from rekindle.runtime.snapshot import CapturedTask
-from rekindle.runtime.task import EpochBudget, EpochOutcome, Task, TaskShare
+from rekindle.runtime.task import EpochOutcome, Task
+from rekindle.runtime.task_head import EpochBudget
+from rekindle.runtime.task_snapshots import TaskShare
 
 _encode = msgspec.msgpack.Encoder().encode
 #: Which operators hear of a completed checkpoint.
