@@ -27,11 +27,11 @@ from rekindle.runtime.key_hash import router_entries
 from rekindle.runtime.list_keys import key_codec_for
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.build_operator import Blueprint, build_operator, selector_function
+from rekindle.runtime.operators.reader_source import ReaderSourceOperator
 from rekindle.runtime.operators.roles import (
     Cancellable,
     Committing,
     EpochListener,
-    Idling,
     Positioned,
     PreparesSnapshot,
     SnapshotParticipant,
@@ -40,6 +40,7 @@ from rekindle.runtime.operators.roles import (
 )
 from rekindle.runtime.operators.sources import SourceOperator
 from rekindle.runtime.operators.stateless import method_or_callable
+from rekindle.runtime.operators.timestamps import TimestampsOperator
 from rekindle.runtime.operators.windows.namespaces import windowed_shape
 from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
 from rekindle.runtime.state.keyed_backends import KeyedBackends, KeyedOperatorShape
@@ -80,7 +81,9 @@ class OperatorRoles:
         self.second_input = head if isinstance(head, TwoInputs) else None
         self.timed = [each for each in operators if isinstance(each, Timed)]
         self.cancellable = [each for each in operators if isinstance(each, Cancellable)]
-        self.idling = [each for each in operators if isinstance(each, Idling)]
+        self.times = [each.times for each in operators if isinstance(each, TimestampsOperator)]
+        read = self.source.times if self.source is not None else None
+        self.times_without_reader = [each for each in self.times if each is not read]
         self.epoch_listeners = [each for each in operators if isinstance(each, EpochListener)]
         # Operator uid -> operator.
         self.positioned = {each.node.uid: each for each in operators if isinstance(each, Positioned)}
@@ -104,7 +107,22 @@ class ChainBuilder:
         """The name of the subtask, for people."""
         return f"{self.chain.name} ({self.subtask + 1}/{self.chain.parallelism})"
 
-    def operator(self, node_id: int) -> Operator:
+    def operators(self) -> dict[int, Operator]:
+        """Build the operators of the chain by node, from head to tail."""
+        operators = {node_id: self._operator(node_id) for node_id in self.chain.nodes}
+        self._share_times(operators)
+        return operators
+
+    def _share_times(self, operators: Mapping[int, Operator]) -> None:
+        """Let a reader share the event time of the timestamps operator that alone takes its records."""
+        leaving = [edge for edge in self.plan.edges if edge.source == self.chain.head]
+        following = [edge.target for edge in leaving if edge.tag is None]
+        reader, assigner = operators[self.chain.head], operators.get(following[0]) if len(following) == 1 else None
+        if isinstance(reader, ReaderSourceOperator) and isinstance(assigner, TimestampsOperator):
+            has_side_outputs = len(leaving) > len(following)  # else the plan has them behind the watermarks
+            reader.share_times(assigner.times, reader.output if has_side_outputs else assigner.output)
+
+    def _operator(self, node_id: int) -> Operator:
         """Build an operator of the chain, with its state backends and its function."""
         plan, services = self.plan, self.services
         node = plan.nodes[node_id]

@@ -72,7 +72,7 @@ class Task:
         self._builder = ChainBuilder(plan, chain, subtask, services, self.outbox)
         self.name = self._builder.task_name
         self._cancellation = Cancellation(self.name)
-        self._operators = {node_id: self._builder.operator(node_id) for node_id in chain.nodes}
+        self._operators = self._builder.operators()
         self._roles = OperatorRoles(list(self._operators.values()))
         self.metrics = TaskMetrics([operator.context for operator in self._operators.values()])
         self._writers: list[EdgeWriter] = []
@@ -106,9 +106,9 @@ class Task:
         roles = self._roles
         if roles.source is None:
             upstream = self._plan.upstream(self.chain.head)
-            return InputHead(roles.operators[0], task_input, roles.idling, upstream)
+            return InputHead(roles.operators[0], task_input, roles.times_without_reader, upstream)
         shared = self._slices, self._clock, self._end, self._cancellation
-        return SourceHead(roles.source, roles.idling, *shared, self._on_input_ended)
+        return SourceHead(roles.source, roles.times_without_reader, *shared, self._on_input_ended)
 
     @property
     def finished(self) -> bool:

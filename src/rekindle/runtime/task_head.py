@@ -11,7 +11,7 @@ from rekindle.datastream.connectors.base import SourceSplit
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.end_of_input import EndEvent, EndOfInput
 from rekindle.runtime.operators.base import Operator
-from rekindle.runtime.operators.roles import Idling
+from rekindle.runtime.operators.source_times import SourceTimes
 from rekindle.runtime.operators.sources import Allowance, SourceOperator
 from rekindle.runtime.operators.split_times import WHOLE_SOURCE
 from rekindle.runtime.task_input import Cancellation, Slices, TaskInput
@@ -91,7 +91,7 @@ class SourceHead:
     def __init__(
         self,
         source: SourceOperator,
-        idling: Sequence[Idling],
+        times: Sequence[SourceTimes],
         slices: Slices,
         clock: Clock,
         end: EndOfInput,
@@ -99,7 +99,7 @@ class SourceHead:
         on_end: Callable[[], None],
     ) -> None:
         self.operator = source
-        self._idling = idling
+        self._times = times
         self._slices = slices
         self._clock = clock
         self._end = end
@@ -109,8 +109,8 @@ class SourceHead:
         source.hold_watermarks = self._hold_watermarks
 
     def _hold_watermarks(self, held: bool) -> None:
-        for strategy in self._idling:
-            strategy.hold_watermark(held)
+        for times in self._times:
+            times.hold(held)
 
     def look_before(self, backlogged: Collection[int], since_ms: int | None) -> None:
         """Nothing to count: a source is asked after the epoch's share is processed."""
@@ -149,7 +149,7 @@ class SourceHead:
     def look_after(self, dry: bool) -> None:
         now_ms = self._clock.wall_ms()
         self.operator.note_quiet(dry, now_ms)
-        _note_quiet(self._idling, dry, now_ms)
+        _note_quiet(self._times, dry, now_ms)
 
     def has_backlog(self) -> bool:
         """Whether more follows at once; a reader may say 'available' although its poll was empty."""
@@ -187,17 +187,17 @@ class InputHead:
     """An operator behind an exchange: it processes the chunks that wait in its inbox."""
 
     def __init__(
-        self, operator: Operator, task_input: TaskInput, idling: Sequence[Idling], upstream: Collection[int]
+        self, operator: Operator, task_input: TaskInput, times: Sequence[SourceTimes], upstream: Collection[int]
     ) -> None:
         """`upstream`: the nodes that it gets records from, directly or not."""
         self.operator = operator
         self._input = task_input
-        self._idling = idling
+        self._times = times
         self._upstream = frozenset(upstream)
 
     def look_before(self, backlogged: Collection[int], since_ms: int | None) -> None:
         if since_ms is not None:
-            _note_quiet(self._idling, self._upstream.isdisjoint(backlogged), since_ms)
+            _note_quiet(self._times, self._upstream.isdisjoint(backlogged), since_ms)
 
     def take(self, budget: EpochBudget) -> int:
         return self._input.take(self.operator, budget.leave_after_ms)
@@ -236,8 +236,7 @@ class InputHead:
         return False
 
 
-def _note_quiet(idling: Sequence[Idling], quiet: bool, now_ms: int) -> None:
-    """Let strategies in the chain count the time in which nothing waits for them; a reader tells its own."""
-    for strategy in idling:
-        if not strategy.has_reader:
-            strategy.note_quiet([WHOLE_SOURCE] if quiet else [], now_ms)
+def _note_quiet(without_reader: Sequence[SourceTimes], quiet: bool, now_ms: int) -> None:
+    """Let strategies count the time in which nothing waits for them; a reader tells its own which splits are quiet."""
+    for times in without_reader:
+        times.splits.note_quiet([WHOLE_SOURCE] if quiet else [], now_ms)

@@ -6,7 +6,7 @@ once, when the task is built, so that no loop of the task asks for a role again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from rekindle.errors import IncompatibleStateError
@@ -99,20 +99,6 @@ class Timed(Protocol):
 
     def on_processing_time(self, now_ms: int) -> None:
         """Do the work that is due by now; called inside an epoch."""
-
-
-@runtime_checkable
-class Idling(Protocol):
-    """An operator that generates watermarks, and becomes idle if nothing waits for it for a time."""
-
-    #: Whether a reader before it says itself which splits have nothing to read.
-    has_reader: bool
-
-    def note_quiet(self, quiet: Collection[str], now_ms: int) -> None:
-        """Note which splits have nothing to read now; the input of an operator that has no reader is one split."""
-
-    def hold_watermark(self, held: bool) -> None:
-        """While held, records do not advance the watermark."""
 
 
 @runtime_checkable

@@ -26,6 +26,7 @@ from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.roles import Cancellable, Positioned
 from rekindle.runtime.operators.source_context import Buffered, BufferedSourceContext, SourceCancelledError
+from rekindle.runtime.operators.source_times import SourceTimes
 from rekindle.runtime.operators.split_offsets import SplitOffsets
 from rekindle.runtime.operators.stateless import FunctionOperator
 from rekindle.runtime.snapshot import SnapshotContext
@@ -71,6 +72,8 @@ class SourceOperator(Operator, Positioned):
     held_back = False
     #: Holds back the watermarks of the strategies in the chain, or lets them go on; set by the task.
     hold_watermarks: Callable[[bool], None]
+    #: The event time of the records, which a reader shares with the timestamps operator behind it.
+    times: SourceTimes | None = None
 
     def available(self) -> bool:
         """Whether a pull would emit something: a record, a mark, or the end."""

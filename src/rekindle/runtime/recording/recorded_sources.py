@@ -151,9 +151,6 @@ class RecordedOutput(Output):
     def add(self, consumer: Consumer, tag: str | None = None) -> None:
         self._inner.add(consumer, tag)
 
-    def only_consumer(self) -> Consumer | None:
-        return self._inner.only_consumer()
-
     def _emit_recorded(self, records: list[Any], timestamps: list[int] | None) -> None:
         if self._recorder.wants_source:
             self._recorder.emitted(*encode_records(records, timestamps, [], self._type))

@@ -298,7 +298,7 @@ def test_a_split_that_waits_for_others_does_not_become_idle():
         clock.advance(1_000)
         Log.splits["1"].append(Log.splits["1"][-1] + 1)
     assert ("paused", ["0"]) in Log.told
-    times = next(iter(job.tasks.values()))._head.operator._times._times
+    times = next(iter(job.tasks.values()))._head.operator.times.splits
     assert not times._splits["0"].idle
     job.kill()
 
