@@ -35,16 +35,16 @@ class EpochBudget:
 
 
 class Head(Protocol):
-    """The head of a task, as the task sees it."""
+    """The head of a task, as the task sees it. Methods that only a source needs do nothing here."""
 
-    @property
-    def operator(self) -> Operator:
-        """The first operator of the chain."""
+    #: The first operator of the chain.
+    operator: Operator
 
     # -- in an epoch --------------------------------------------------------------------------------------------------
 
     def look_before(self, backlogged: Collection[int], since_ms: int | None) -> None:
         """Count the time since the last epoch in which nothing waited; None: there was no epoch yet."""
+        return
 
     def take(self, budget: EpochBudget) -> int:
         """Process the epoch's share of the input; return the number of its records."""
@@ -54,6 +54,7 @@ class Head(Protocol):
 
     def look_after(self, dry: bool) -> None:
         """Count the time in which nothing waited, after the epoch's share is processed."""
+        return
 
     def has_backlog(self) -> bool:
         """Whether the next epoch should follow at once."""
@@ -63,29 +64,36 @@ class Head(Protocol):
 
     def aligned(self) -> dict[str, int]:
         """Return the watermark by alignment group, for the driver."""
+        return {}
 
     def source_stage(self) -> int | None:
         """Return the stage that the source's reader has reached, for the driver; None: there are no stages."""
+        return None
 
     def barrier_passed(self, checkpoint_id: int) -> None:
         """Go on after the cut: the checkpoint's snapshot is taken, or it was aborted."""
+        return
 
     # -- between epochs -----------------------------------------------------------------------------------------------
 
     def assign(self, splits: Sequence[SourceSplit]) -> None:
         """Take the splits of the start."""
+        return
 
     def add_splits(self, splits: Sequence[SourceSplit]) -> None:
         """Take splits that the driver has discovered while the job runs."""
+        return
 
     def polls(self) -> bool:
         """Whether the task's thread has to poll `has_input`."""
+        return False
 
     def has_input(self) -> bool:
         """Whether a source has something for the next epoch."""
+        return False
 
 
-class SourceHead:
+class SourceHead(Head):
     """A source. It emits up to the epoch's limits, and stands still from a cut to the snapshot."""
 
     def __init__(
@@ -111,9 +119,6 @@ class SourceHead:
     def _hold_watermarks(self, held: bool) -> None:
         for times in self._times:
             times.hold(held)
-
-    def look_before(self, backlogged: Collection[int], since_ms: int | None) -> None:
-        """Nothing to count: a source is asked after the epoch's share is processed."""
 
     def take(self, budget: EpochBudget) -> int:
         source, checkpoint = self.operator, budget.checkpoint
@@ -183,7 +188,7 @@ class SourceHead:
         return not self._end.finished and self.operator.available()
 
 
-class InputHead:
+class InputHead(Head):
     """An operator behind an exchange: it processes the chunks that wait in its inbox."""
 
     def __init__(
@@ -205,35 +210,11 @@ class InputHead:
     def is_dry(self) -> bool:
         return not self._input.inbox.waiting
 
-    def look_after(self, dry: bool) -> None:
-        """Nothing to count: other tasks say before the next epoch whether anything waits upstream."""
-
     def has_backlog(self) -> bool:
         return bool(self._input.inbox.waiting)
 
     def records_left(self) -> int:
         return self._input.inbox.records_waiting()
-
-    def aligned(self) -> dict[str, int]:
-        return {}
-
-    def source_stage(self) -> int | None:
-        return None
-
-    def barrier_passed(self, checkpoint_id: int) -> None:
-        """Nothing stands still for a cut: the barrier comes with the epoch's end."""
-
-    def assign(self, splits: Sequence[SourceSplit]) -> None:
-        """Only sources have splits."""
-
-    def add_splits(self, splits: Sequence[SourceSplit]) -> None:
-        """Only sources have splits."""
-
-    def polls(self) -> bool:
-        return False
-
-    def has_input(self) -> bool:
-        return False
 
 
 def _note_quiet(without_reader: Sequence[SourceTimes], quiet: bool, now_ms: int) -> None:

@@ -116,6 +116,12 @@ class RecordedReader(SourceReader[Any]):
         self._recorder.waiting(waiting)
         return waiting
 
+    def stage_reached(self) -> int | None:
+        return self._reader.stage_reached()
+
+    def all_reached(self, stage: int) -> None:
+        self._reader.all_reached(stage)
+
     def snapshot_state(self, checkpoint_id: int) -> list[SourceSplit]:
         return self._reader.snapshot_state(checkpoint_id)
 
