@@ -116,10 +116,10 @@ def read(source: Any, max_records: int = 1_000_000, **options: Any) -> list[Any]
 
 def readers_of(job: InProcessJob) -> list[Any]:
     """The readers of a job's sources, one per subtask."""
-    return [task._head._reader for task in job.tasks.values() if hasattr(task._head, "_reader")]
+    return [task._head.operator._reader for task in job.tasks.values() if hasattr(task._head.operator, "_reader")]
 
 
 def metrics_of(job: InProcessJob) -> Mapping[str, Any]:
     """The values of the metrics of a job's first source, by name."""
-    task = next(task for task in job.tasks.values() if hasattr(task._head, "_reader"))
+    task = next(task for task in job.tasks.values() if hasattr(task._head.operator, "_reader"))
     return {reading.name: reading.value for reading in task.metrics.read()}

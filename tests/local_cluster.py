@@ -71,8 +71,9 @@ class LocalCluster:
         last = len(run.stage_names) - 1
         with ThreadPoolExecutor(len(slots)) as pumps:
             for stage in range(last + 1):
-                limits = run.max_records, run.target_ms, run.checkpoint, run.leave, dict(run.aligned)
-                hello = PumpHello(run.attempt, run.epoch, stage, *limits)
+                limits = run.max_records, run.target_ms, run.checkpoint, run.leave
+                others = dict(run.aligned), list(run.backlogged), dict(run.source_stages)
+                hello = PumpHello(run.attempt, run.epoch, stage, *limits, *others)
                 task = PumpTask(hello, slots, run.secret, stage == last, run.tls)
                 done = list(pumps.map(partial(_pumped, task), range(len(slots)), rows))
                 if self._cancelled.is_set():

@@ -180,6 +180,8 @@ class TaskReport(msgspec.Struct, frozen=True, array_like=True):
     input_watermark: int = -(2**63)
     #: Whether its source, or what waits in front of it, has more than it took.
     backlog: bool = False
+    #: The stage that the reader of its source has reached, if the source has stages (`HybridSource`).
+    source_stage: int | None = None
 
 
 class StageReport(Message, frozen=True):
@@ -389,6 +391,8 @@ class PumpHello(msgspec.Struct, frozen=True):
     aligned: dict[str, int] = {}
     #: The nodes at the heads of chains that had input left after the epoch before, and sources that are not read yet.
     backlogged: list[int] = []
+    #: The stage that all readers of a source have reached, by the source's node.
+    source_stages: dict[int, int] = {}
 
 
 class PumpReply(msgspec.Struct, frozen=True):

@@ -109,7 +109,9 @@ def test_the_join_is_the_models(told: list[tuple[str, int, int, int]], interval:
     job = InProcessJob.of(program(told, *interval, parallelism=1), max_records=1)
     assert sorted(job.run(), key=repr) == modelled(told, interval)
     left = [task for task in job.tasks.values() if "Interval Join" in task.name]
-    assert all(operator.keyed.number_of_keys() == 0 for task in left for operator in [task._head]), "buffers are left"
+    assert all(operator.keyed.number_of_keys() == 0 for task in left for operator in [task._head.operator]), (
+        "buffers are left"
+    )
 
 
 @settings(max_examples=20)

@@ -42,6 +42,8 @@ class EpochRun:
     aligned: Mapping[str, int] = field(default_factory=dict)
     #: The nodes at the heads of chains that had input left after the epoch before, and sources that are not read yet.
     backlogged: tuple[int, ...] = ()
+    #: The stage that all readers of a source have reached, by the source's node.
+    source_stages: Mapping[int, int] = field(default_factory=dict)
 
 
 class Cluster(Protocol):

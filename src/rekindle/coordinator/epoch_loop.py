@@ -76,6 +76,7 @@ class EpochLoop:
         self._unfinished = set(self._plan.subtasks)
         self._input_ended = False
         self._aligned: Mapping[str, int] = {}  # the lowest watermark of each alignment group
+        self._source_stages: Mapping[int, int] = {}  # the stage that all readers of a source have reached, by its node
         self._backlogged: frozenset[int] = frozenset()  # heads of chains that had input left after the last epoch
         self._in_flight = 0  # records that the last epoch left in front of slow tasks
 
@@ -94,8 +95,10 @@ class EpochLoop:
                 self._spec.receiver.deliver(rows)
             self._spec.observer.on_epoch(summary)
             self._update_checkpoints(work)
-            caught_up = summary.aligned != self._aligned  # sources that wait for others may go on
-            self._aligned, self._backlogged = summary.aligned, summary.backlogged
+            # Sources that wait for others may go on.
+            caught_up = summary.aligned != self._aligned or summary.source_stages != self._source_stages
+            self._aligned, self._source_stages = summary.aligned, summary.source_stages
+            self._backlogged = summary.backlogged
             more = summary.more or caught_up or any(each.remaining for each in self._dataframes)
             backlog = bool(self._unfinished) and more
             pulled, self._in_flight = run.max_records > 0, summary.in_flight
@@ -160,6 +163,7 @@ class EpochLoop:
             checkpoint=work.order,
             leave=self._epoch_time(work),
             aligned=self._aligned,
+            source_stages=self._source_stages,
             backlogged=(*self._backlogged, *(each.node for each in self._dataframes if each.remaining)),
             dataframe_partitions=tuple(
                 (each.node, each.take(self._plan.slots))

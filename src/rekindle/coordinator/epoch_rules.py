@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from rekindle.errors import ProtocolError
 from rekindle.graph.nodes import JobPlan, OperatorKind
 from rekindle.graph.settings import EpochLimits
 from rekindle.metrics import MetricReading
-from rekindle.protocol import EdgeCount, StageReport
+from rekindle.protocol import EdgeCount, StageReport, TaskReport
+
+K = TypeVar("K")
 
 #: Below this cap the cost of a record is hardly known: the epoch's work time decides, and the cap grows up to `_LEAP`
 #: times.
@@ -103,6 +106,8 @@ class EpochSummary:
     aligned: Mapping[str, int] = field(default_factory=dict)
     #: The nodes at the heads of chains that have input left.
     backlogged: frozenset[int] = frozenset()
+    #: The stage that all readers of a source have reached, by the source's node.
+    source_stages: Mapping[int, int] = field(default_factory=dict)
     #: What the slots reported, stage by stage.
     reports: Sequence[StageReport] = ()
 
@@ -130,23 +135,31 @@ def summarised(plan: JobPlan, epoch: int, duration_ms: float, reports: Sequence[
         work_ms=_work_ms(reports),
         in_flight=sum(task.in_flight for task in tasks),
         metrics=[reading for task in tasks for reading in task.metrics],
-        aligned=lowest_by_group(task.aligned for task in tasks),
+        aligned=lowest_of_each(task.aligned for task in tasks),
         backlogged=frozenset(plan.chains[task.chain].head for task in tasks if task.backlog),
+        source_stages=lowest_source_stages(plan, tasks),
         reports=reports,
     )
 
 
-def lowest_by_group(watermarks: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The lowest watermark of each alignment group.
+def lowest_of_each(reported: Iterable[Mapping[K, int]]) -> dict[K, int]:
+    """The lowest value under each key: the watermark of an alignment group, for example.
 
-    >>> lowest_by_group([{"orders": 7, "users": 3}, {}, {"orders": 5}])
+    >>> lowest_of_each([{"orders": 7, "users": 3}, {}, {"orders": 5}])
     {'orders': 5, 'users': 3}
     """
-    lowest: dict[str, int] = {}
-    for each in watermarks:
-        for group, watermark in each.items():
-            lowest[group] = min(watermark, lowest.get(group, watermark))
+    lowest: dict[K, int] = {}
+    for each in reported:
+        for key, value in each.items():
+            lowest[key] = min(value, lowest.get(key, value))
     return lowest
+
+
+def lowest_source_stages(plan: JobPlan, tasks: Iterable[TaskReport]) -> dict[int, int]:
+    """The stage that all readers of a source have reached, by the source's node."""
+    return lowest_of_each(
+        {plan.chains[task.chain].head: task.source_stage} for task in tasks if task.source_stage is not None
+    )
 
 
 def _work_ms(reports: Sequence[StageReport]) -> float:

@@ -31,8 +31,8 @@ from rekindle.runtime.failure_report import user_traceback
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.recording.time_log import TimeReader
 from rekindle.runtime.state.keyed_backends import KeyedBackends
-from rekindle.runtime.task import TaskShare
 from rekindle.runtime.task_position import edge_names
+from rekindle.runtime.task_snapshots import TaskShare
 
 _decode_share = msgspec.msgpack.Decoder(SubtaskShare).decode
 

@@ -21,12 +21,11 @@ from rekindle.runtime.build_chain import SlotServices
 from rekindle.runtime.exchange.chunk import on_edge, read_header
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.build_operator import Blueprint, build_operator, selector_function
-from rekindle.runtime.operators.roles import Committing, SnapshotParticipant
-from rekindle.runtime.operators.sources import SourceOperator
 from rekindle.runtime.operators.windows.general_windows import GeneralWindowOperator
 from rekindle.runtime.recording.recorded_task import ALL_BUT_SOURCE, SOURCE
 from rekindle.runtime.snapshot import SnapshotDeclinedError
-from rekindle.runtime.task import EpochBudget, Task
+from rekindle.runtime.task import Task
+from rekindle.runtime.task_head import EpochBudget
 
 
 def building(
@@ -67,9 +66,9 @@ class ReplayedTask(Task):
     ) -> None:
         super().__init__(plan, chain, subtask, services)
         self.plan = plan
-        self._clock = clock
+        self._replayed_clock = clock
         self._feed = feed
-        self._snapshots: set[int] = set()
+        self._taken: set[int] = set()  # the checkpoints whose snapshot was taken
         recorded_ticks = plan.nodes[chain.head].kind is not OperatorKind.SOURCE_FUNCTION
         self._slices.now = clock.tick if recorded_ticks else clock.monotonic
 
@@ -82,7 +81,7 @@ class ReplayedTask(Task):
 
     def play(self, event: Event, edges: dict[int, int]) -> None:
         """Do what the task did on an event. `edges`: recorded edge -> edge of this plan."""
-        self._clock.enter(event.time)
+        self._replayed_clock.enter(event.time)
         match event:
             case Epoch():
                 self._play_epoch(event, edges)
@@ -91,7 +90,7 @@ class ReplayedTask(Task):
             case Completed(id=checkpoint_id, part=part):
                 self._hear(checkpoint_id, part)
             case Aborted(id=checkpoint_id):
-                if checkpoint_id in self._snapshots:
+                if checkpoint_id in self._taken:
                     self.notify_aborted(checkpoint_id)
             case SplitsAdded(splits=splits):
                 self.add_splits(decode_splits(splits))
@@ -116,18 +115,18 @@ class ReplayedTask(Task):
         """Take the snapshot, which calls the user's `snapshot_state`, and drop it; it stands on nothing."""
         with suppress(SnapshotDeclinedError):  # the job went on without it (I19)
             self.snapshot(replace(order, base_id=None)).cancel()
-        self._snapshots.add(order.id)
+        self._taken.add(order.id)
 
     def _hear(self, checkpoint_id: int, part: str) -> None:
         """Tell functions of a completed checkpoint; sinks commit nothing in a replay."""
-        for node_id in reversed(self.chain.nodes):
-            operator = self._operators[node_id]
-            is_source = isinstance(operator, SourceOperator)
-            if isinstance(operator, Committing) or (part == SOURCE and not is_source):
+        roles = self._roles
+        for operator in reversed(roles.operators):
+            uid, is_source = operator.node.uid, operator is roles.source
+            if uid in roles.committing or (part == SOURCE and not is_source):
                 continue
             if part == ALL_BUT_SOURCE and is_source:
                 continue
-            if checkpoint_id in self._snapshots:
+            if checkpoint_id in self._taken:
                 operator.context.checkpoint_completed(checkpoint_id)
-            if isinstance(operator, SnapshotParticipant):
-                operator.notify_complete(checkpoint_id)
+            if uid in roles.participants:
+                roles.participants[uid].notify_complete(checkpoint_id)

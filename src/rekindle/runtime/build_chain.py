@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -28,7 +28,20 @@ from rekindle.runtime.key_hash import router_entries
 from rekindle.runtime.list_keys import key_codec_for
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.build_operator import Blueprint, build_operator, selector_function
+from rekindle.runtime.operators.reader_source import ReaderSourceOperator
+from rekindle.runtime.operators.roles import (
+    Cancellable,
+    Committing,
+    EpochListener,
+    Positioned,
+    PreparesSnapshot,
+    SnapshotParticipant,
+    Timed,
+    TwoInputs,
+)
+from rekindle.runtime.operators.sources import SourceOperator
 from rekindle.runtime.operators.stateless import method_or_callable
+from rekindle.runtime.operators.timestamps import TimestampsOperator
 from rekindle.runtime.operators.windows.namespaces import windowed_shape
 from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
 from rekindle.runtime.state.keyed_backends import KeyedBackends, KeyedOperatorShape
@@ -59,6 +72,27 @@ class SlotServices:
     build: Callable[[Blueprint], Operator] = build_operator
 
 
+class OperatorRoles:
+    """The operators of one chain by role, from head to tail."""
+
+    def __init__(self, operators: Sequence[Operator]) -> None:
+        self.operators = operators
+        head = operators[0]
+        self.source = head if isinstance(head, SourceOperator) else None
+        self.second_input = head if isinstance(head, TwoInputs) else None
+        self.timed = [each for each in operators if isinstance(each, Timed)]
+        self.cancellable = [each for each in operators if isinstance(each, Cancellable)]
+        self.times = [each.times for each in operators if isinstance(each, TimestampsOperator)]
+        read = self.source.times if self.source is not None else None
+        self.times_without_reader = [each for each in self.times if each is not read]
+        self.epoch_listeners = [each for each in operators if isinstance(each, EpochListener)]
+        # Operator uid -> operator.
+        self.positioned = {each.node.uid: each for each in operators if isinstance(each, Positioned)}
+        self.participants = {each.node.uid: each for each in operators if isinstance(each, SnapshotParticipant)}
+        self.preparing = {each.node.uid: each for each in operators if isinstance(each, PreparesSnapshot)}
+        self.committing = {each.node.uid: each for each in operators if isinstance(each, Committing)}
+
+
 @dataclass(frozen=True)
 class ChainBuilder:
     """Builds the parts of one subtask of a chain."""
@@ -69,7 +103,27 @@ class ChainBuilder:
     services: SlotServices
     outbox: Outbox
 
-    def operator(self, node_id: int) -> Operator:
+    @property
+    def task_name(self) -> str:
+        """The name of the subtask, for people."""
+        return f"{self.chain.name} ({self.subtask + 1}/{self.chain.parallelism})"
+
+    def operators(self) -> dict[int, Operator]:
+        """Build the operators of the chain by node, from head to tail."""
+        operators = {node_id: self._operator(node_id) for node_id in self.chain.nodes}
+        self._share_times(operators)
+        return operators
+
+    def _share_times(self, operators: Mapping[int, Operator]) -> None:
+        """Let a reader share the event time of the timestamps operator that alone takes its records."""
+        leaving = [edge for edge in self.plan.edges if edge.source == self.chain.head]
+        following = [edge.target for edge in leaving if edge.tag is None]
+        reader, assigner = operators[self.chain.head], operators.get(following[0]) if len(following) == 1 else None
+        if isinstance(reader, ReaderSourceOperator) and isinstance(assigner, TimestampsOperator):
+            has_side_outputs = len(leaving) > len(following)  # else the plan has them behind the watermarks
+            reader.share_times(assigner.times, reader.output if has_side_outputs else assigner.output)
+
+    def _operator(self, node_id: int) -> Operator:
         """Build an operator of the chain, with its state backends and its function."""
         plan, services = self.plan, self.services
         node = plan.nodes[node_id]

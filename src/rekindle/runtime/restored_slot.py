@@ -13,7 +13,7 @@ from rekindle.checkpoint.store.options import open_configured
 from rekindle.checkpoint.store.port import Store
 from rekindle.protocol import Deploy
 from rekindle.runtime.local_copies import LocalCopies
-from rekindle.runtime.task import TaskShare
+from rekindle.runtime.task_snapshots import TaskShare
 
 _LOG = logging.getLogger("rekindle.slot")
 _decode = msgspec.msgpack.Decoder(SubtaskShare).decode

@@ -68,7 +68,8 @@ from rekindle.runtime.restored_slot import RestoredSlot
 from rekindle.runtime.snapshot import SnapshotDeclinedError
 from rekindle.runtime.snapshot_upload import Uploader
 from rekindle.runtime.state.keyed_backends import KeyedBackends
-from rekindle.runtime.task import EpochBudget, EpochOutcome, Task
+from rekindle.runtime.task import EpochOutcome, Task
+from rekindle.runtime.task_head import EpochBudget
 from rekindle.runtime.task_thread import TaskThread
 from rekindle.runtime.unpack_files import place_files
 from rekindle.system import resident_bytes
@@ -356,7 +357,7 @@ class Slot:
         threads = self._stages.get(hello.stage, [])
         leave_after_ms = hello.leave.left_ms(self._clock.wall_ms()) if hello.leave is not None else None
         limits = hello.max_records, hello.target_ms, hello.checkpoint, leave_after_ms
-        budget = EpochBudget(*limits, hello.aligned, hello.backlogged)
+        budget = EpochBudget(*limits, hello.aligned, hello.backlogged, hello.source_stages)
         futures = [thread.submit(lambda task=thread.task: task.run_epoch(budget)) for thread in threads]  # type: ignore[misc]
         done = [self._succeeded(thread.task, future) for thread, future in zip(threads, futures, strict=True)]
         if not all(done):

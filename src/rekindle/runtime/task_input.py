@@ -7,6 +7,7 @@ from math import inf
 from typing import Any
 
 from rekindle.clock import Clock
+from rekindle.errors import JobCancelledError
 from rekindle.graph.nodes import StreamEdge
 from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Chunk, Mark, decode_row, read_header, rest_of
 from rekindle.runtime.exchange.inbox import Inbox, Waiting
@@ -19,8 +20,24 @@ from rekindle.serde import ChunkCodec, codec_for
 ProcessBatch = Callable[[list[Any], list[int] | None], None]
 
 
+class Cancellation:
+    """Whether a task is to leave its epoch; another thread asks for it."""
+
+    def __init__(self, task: str) -> None:
+        self._task = task
+        self.asked = False
+
+    def check(self) -> None:
+        """Raise JobCancelledError if the task is to leave."""
+        if self.asked:
+            raise JobCancelledError(f"{self._task} was cancelled")
+
+
 class TaskInput:
-    """Feeds the head of a chain. `valve` follows the task's channels, `on_end` hears that all of them have ended."""
+    """Feeds the head of a chain. `valve` follows the task's channels, `on_end` hears that all of them have ended.
+
+    `second` is the head too, if it has a second input.
+    """
 
     def __init__(
         self,
@@ -28,13 +45,15 @@ class TaskInput:
         edges: Sequence[StreamEdge],
         channels: Sequence[Channel],
         slices: Slices,
-        check_cancelled: Callable[[], None],
+        cancellation: Cancellation,
         on_end: Callable[[], None],
+        second: TwoInputs | None,
     ) -> None:
         self.inbox = inbox
         self._slices = slices
-        self._check_cancelled = check_cancelled
+        self._check_cancelled = cancellation.check
         self._on_end = on_end
+        self._second = second
         self._codecs: dict[int, ChunkCodec] = {edge.id: codec_for(edge.type_info) for edge in edges}
         self._input_index = {edge.id: edge.input_index for edge in edges}
         self._aligned = {edge.id for edge in edges if edge.partitioning in ALIGNED}
@@ -100,8 +119,8 @@ class TaskInput:
             self._feeding.active(waiting.channel)
         process: ProcessBatch = head.process_batch
         if self._input_index[header.edge]:
-            assert isinstance(head, TwoInputs), f"{head.name} has no second input"
-            process = head.process_batch2
+            assert self._second is not None, f"{head.name} has no second input"
+            process = self._second.process_batch2
         done = 0
         for place, mark in enumerate((*chunk.marks, None)):
             until = len(chunk.records) if mark is None else mark.position

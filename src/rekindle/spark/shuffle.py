@@ -53,8 +53,9 @@ class Exchange:
         source = self._base(len(slots))
         shuffles: list[int] = []
         for stage, name in enumerate(run.stage_names):
-            limits = run.max_records, run.target_ms, run.checkpoint, run.leave, dict(run.aligned), list(run.backlogged)
-            hello = PumpHello(run.attempt, run.epoch, stage, *limits)
+            limits = run.max_records, run.target_ms, run.checkpoint, run.leave
+            others = dict(run.aligned), list(run.backlogged), dict(run.source_stages)
+            hello = PumpHello(run.attempt, run.epoch, stage, *limits, *others)
             internals.set_call_site(self._sc, name)
             pumps = self._stage(source, PumpTask(hello, slots, run.secret, stage == last, run.tls))
             if stage == last:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from rekindle.checkpoint.recordings import Recording
 from rekindle.checkpoint.rescale import stored_max_parallelism
 from rekindle.checkpoint.store.port import Store
 from rekindle.clock import Clock
-from rekindle.coordinator.epoch_rules import lowest_by_group
+from rekindle.coordinator.epoch_rules import lowest_of_each, lowest_source_stages
 from rekindle.coordinator.source_splits import SplitDiscovery, StartingSplits, reader_sources
 from rekindle.datastream.connectors.base import SourceSplit
 from rekindle.datastream.connectors.split_codec import decode_splits
@@ -24,7 +24,7 @@ from rekindle.datastream.data_stream import DataStream
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.shipping import CopiedJob
-from rekindle.protocol import TO_DRIVER, AssignedSplits, CheckpointOrder, EdgeCount
+from rekindle.protocol import TO_DRIVER, AssignedSplits, CheckpointOrder, EdgeCount, TaskReport
 from rekindle.runtime.build_chain import SlotServices
 from rekindle.runtime.context import Accumulators, JobIdentity
 from rekindle.runtime.exchange.chunk import decode_row, read_header
@@ -33,7 +33,8 @@ from rekindle.runtime.recording.keep_recording import RecordingPlace
 from rekindle.runtime.recording.recorded_task import RecordedTask
 from rekindle.runtime.snapshot import CapturedTask, SnapshotDeclinedError
 from rekindle.runtime.state.keyed_backends import KeyedBackends
-from rekindle.runtime.task import EpochBudget, Task
+from rekindle.runtime.task import Task
+from rekindle.runtime.task_head import EpochBudget
 from rekindle.serde import codec_for
 from rekindle.testing.in_process_checkpoint import (
     JOB_ID,
@@ -101,9 +102,7 @@ class InProcessJob:
         self.received: list[EdgeCount] = []
         self._budget = EpochBudget(max_records, target_ms=60_000)
         self._woken = threading.Event()
-        self._aligned: Mapping[str, int] = {}
-        self._reported: list[Mapping[str, int]] = []  # watermarks of the epoch's tasks by alignment group
-        self._backlogged: set[int] = set()  # heads of chains that had input left after the last epoch
+        self._reports: list[TaskReport] = []  # of the tasks in the last epoch
         self._more = True
         #: The recorded input of the task that failed, if the program sets `rekindle.replay.record-input`.
         self.recording: Recording | None = None
@@ -187,15 +186,15 @@ class InProcessJob:
             self._budget,
             max_records=most,
             leave_after_ms=leave_after_ms,
-            aligned=self._aligned,
-            backlogged=self._backlogged,
+            aligned=lowest_of_each(report.aligned for report in self._reports),
+            backlogged={self.plan.chains[report.chain].head for report in self._reports if report.backlog},
+            source_stages=lowest_source_stages(self.plan, self._reports),
         )
 
     def _epoch(self, budget: EpochBudget, at_barrier: Callable[[Task], None]) -> list[Any]:
         collected: list[Any] = []
         self._more = False
-        self._reported = []
-        self._backlogged = set()
+        self._reports = []
         for stage in range(self.plan.stages):
             tasks = self._stage(stage)
             rows = [row for task in tasks for row in self._run(task, budget)]
@@ -208,7 +207,6 @@ class InProcessJob:
                     collected[:0] = decode_row(row, header, codec).records
                 else:
                     self._deliver(destination, row)
-        self._aligned = lowest_by_group(self._reported)
         return collected
 
     def run(self, until: Callable[[], bool] = lambda: False) -> list[Any]:
@@ -320,9 +318,7 @@ class InProcessJob:
         self.sent.extend(outcome.sent)
         self.received.extend(outcome.received)
         self._more = self._more or outcome.more
-        self._reported.append(outcome.report.aligned)
-        if outcome.report.backlog:
-            self._backlogged.add(task.chain.head)
+        self._reports.append(outcome.report)
         return task.outbox.drain()
 
     def _keep_recording(self, task: Task, error: BaseException) -> None:

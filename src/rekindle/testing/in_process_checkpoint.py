@@ -30,7 +30,7 @@ from rekindle.graph.nodes import JobPlan
 from rekindle.graph.restore_targets import restore_targets
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.snapshot import CapturedTask, SnapshotDeclinedError
-from rekindle.runtime.task import TaskShare
+from rekindle.runtime.task_snapshots import TaskShare
 
 JOB_ID = "0" * 32
 TIMELINE = "00000001-0a1b2c3d"

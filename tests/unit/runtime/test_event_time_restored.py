@@ -247,7 +247,7 @@ def lives(build: Any, parallelisms: list[int], leave_after_ms: float | None = No
 def wait_for_functions(job: InProcessJob) -> None:
     """Wait until each source function has filled its buffer or returned: then a cut leaves records over."""
     for task in job.tasks.values():
-        if isinstance(head := task._head, FunctionSourceOperator):
+        if isinstance(head := task._head.operator, FunctionSourceOperator):
             wait_until(lambda head=head: head._source_context.is_full() or head._run_returned, "a full buffer", 60)
 
 

@@ -366,7 +366,7 @@ def test_what_a_source_function_has_collected_waits_in_the_checkpoint(source, ep
 
     job = job_of(program())
     (task,) = job.tasks.values()
-    task._head._thread.join(30)
+    task._head.operator._thread.join(30)
     found = [record for _ in range(epochs) for record in job.epoch(FIT * RECORD_MS)]
     checkpoint = job.checkpoint(leave_after_ms=FIT * RECORD_MS)
     assert job.in_flight
@@ -474,7 +474,7 @@ def test_records_in_flight_are_read_by_the_type_that_they_were_written_with(prog
     job = job_of(program(Numbered))
     if program is in_a_source:
         (task,) = job.tasks.values()
-        task._head._thread.join(30)
+        task._head.operator._thread.join(30)
     found = job.epoch(FIT * RECORD_MS)
     checkpoint = job.checkpoint(leave_after_ms=FIT * RECORD_MS)
     found += checkpoint.results

@@ -53,9 +53,13 @@ def started():
 
 def wait_until_returned(job):
     for task in job.tasks.values():
-        if task.chain.stage == 0 and hasattr(task._head, "_thread") and task._head._thread.ident is not None:
-            task._head._thread.join(10)
-            assert not task._head._thread.is_alive()
+        if (
+            task.chain.stage == 0
+            and hasattr(task._head.operator, "_thread")
+            and task._head.operator._thread.ident is not None
+        ):
+            task._head.operator._thread.join(10)
+            assert not task._head.operator._thread.is_alive()
 
 
 def test_a_source_function_goes_on_after_the_offset_of_the_cut(started):
@@ -218,7 +222,7 @@ def test_a_killed_job_ends_the_threads_of_its_sources():
 
     job = InProcessJob.of(checkpointed(1).add_source(Forever(), type_info=int), max_records=10)
     job.epoch()
-    threads = [task._head._thread for task in job.tasks.values() if task.chain.stage == 0]
+    threads = [task._head.operator._thread for task in job.tasks.values() if task.chain.stage == 0]
     job.kill()
     for thread in threads:
         thread.join(10)

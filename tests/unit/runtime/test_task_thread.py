@@ -16,7 +16,8 @@ from rekindle.common import WatermarkStrategy
 from rekindle.datastream import KeyedProcessFunction
 from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceSplit
 from rekindle.runtime.operators.output import OperatorFailure
-from rekindle.runtime.task import EpochBudget, Task
+from rekindle.runtime.task import Task
+from rekindle.runtime.task_head import EpochBudget
 from rekindle.runtime.task_thread import TaskThread
 from rekindle.testing.in_process import InProcessJob
 from tests.environments import environment

@@ -469,4 +469,4 @@ def test_the_last_watermark_is_the_end_of_time():
     job = InProcessJob.of(environment().from_collection([1]).map(lambda n: n))
     job.run()
     assert all(task.finished for task in job.tasks.values())
-    assert {task._head.current_watermark for task in job.tasks.values() if task.chain.stage} <= {MAX_WATERMARK}
+    assert {task._head.operator.current_watermark for task in job.tasks.values() if task.chain.stage} <= {MAX_WATERMARK}

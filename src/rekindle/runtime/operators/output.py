@@ -62,10 +62,9 @@ def _emit_to(
 class CountedConsumer:
     """An operator of the same chain, with the number of records that were handed to it over one edge."""
 
-    __slots__ = ("_emit", "consumer", "emit_end", "emit_idle", "emit_watermark", "records")
+    __slots__ = ("_emit", "emit_end", "emit_idle", "emit_watermark", "records")
 
     def __init__(self, consumer: Consumer) -> None:
-        self.consumer = consumer
         self.records = 0
         self._emit = consumer.emit
         self.emit_watermark = consumer.emit_watermark
@@ -97,11 +96,6 @@ class Output:
             return
         self._consumers.append(consumer)
         self.emit = self._consumers[0].emit if len(self._consumers) == 1 else self._emit_all
-
-    def only_consumer(self) -> Consumer | None:
-        """Return the consumer of the main output if there is one alone."""
-        only = self._consumers[0] if len(self._consumers) == 1 else None
-        return only.consumer if isinstance(only, CountedConsumer) else only
 
     def _emit_all(self, records: list[Any], timestamps: list[int] | None) -> None:
         _emit_to(self._consumers, self._isolate, records, timestamps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from rekindle.checkpoint.part_formats import SourceState, SplitState
@@ -10,11 +10,11 @@ from rekindle.datastream.connectors.base import Batch, Source, SourceReader, Sou
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.copy_on_emit import isolator
-from rekindle.runtime.operators.output import OperatorFailure
+from rekindle.runtime.operators.output import OperatorFailure, Output
 from rekindle.runtime.operators.roles import SnapshotParticipant
+from rekindle.runtime.operators.source_times import SourceTimes
 from rekindle.runtime.operators.sources import Allowance, SourceOperator
 from rekindle.runtime.operators.split_times import WHOLE_SOURCE
-from rekindle.runtime.operators.timestamps import TimestampsOperator
 from rekindle.runtime.operators.watermark_alignment import AlignmentLimit
 from rekindle.runtime.snapshot import SnapshotContext
 from rekindle.serde import tagged_dumps, tagged_loads
@@ -39,7 +39,7 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
         self._reader: SourceReader[Any] | None = None
         self._snapshot: list[SourceSplit] = []
         self._known: set[str] = set()
-        self._times: TimestampsOperator | None = None
+        self._side_output = self.output
         self._limit: AlignmentLimit | None = None
         self._paused: set[str] = set()
         if source.returns_fresh_records:
@@ -73,9 +73,9 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
         if not new or self._reader is None or self.finished:
             return
         self._known.update(split.split_id for split in new)
-        if self._times is not None and self._source.has_watermarks_per_split:
+        if self.times is not None and self._source.has_watermarks_per_split:
             for split in new:
-                self._times.add_split(split.split_id)
+                self.times.add_split(split.split_id)
         self._call(self._reader.add_splits, new)
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -88,20 +88,21 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
         self._snapshot = self._splits
         if self._ended_before:
             return
-        self._open_times()
+        if self.times is not None:
+            self._open_times(self.times)
         self._reader = self._call(self._source.create_reader, self._reader_context(), self._splits)
         self.add_splits(self._found_since)
 
-    def _open_times(self) -> None:
-        consumer = self.output.only_consumer()
-        if not isinstance(consumer, TimestampsOperator):
-            return
-        self._times = consumer
-        consumer.has_reader = True
+    def share_times(self, times: SourceTimes, side_output: Output) -> None:
+        """Share the event time of the records with the operator behind; side outputs have its watermarks too."""
+        self.times = times
+        self._side_output = side_output
+
+    def _open_times(self, times: SourceTimes) -> None:
         if self._source.has_watermarks_per_split:
-            consumer.set_splits(self._known)
-        if consumer.alignment is not None:
-            self._limit = AlignmentLimit(consumer.alignment)
+            times.set_splits(self._known)
+        if times.alignment is not None:
+            self._limit = AlignmentLimit(times.alignment)
 
     def _reader_context(self) -> SourceReaderContext:
         context, job = self.context, self.context.job
@@ -163,9 +164,11 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
 
     def note_quiet(self, dry: bool, now_ms: int) -> None:
         """Tell the source's strategy which splits had nothing when the reader was asked; `dry`: none had anything."""
-        if self._times is not None and self._times.detects_idleness and self._reader is not None and not self.finished:
-            waiting = self._call(self._reader.waiting_splits)
-            self._times.note_quiet(self._quiet_splits(waiting, dry), now_ms)
+        times = self.times
+        if times is None or times.idle_timeout_ms is None or self._reader is None or self.finished:
+            return
+        waiting = self._call(self._reader.waiting_splits)
+        times.splits.note_quiet(self._quiet_splits(waiting, dry), now_ms)
 
     def _quiet_splits(self, waiting: Collection[str] | None, dry: bool) -> set[str]:
         if self._waits:
@@ -180,17 +183,28 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
         """Emit a batch; return its number of records, those for side outputs included."""
         records = batch.records if self.isolate is None else list(map(self.isolate, batch.records))
         if records:
-            if self._times is not None and self._source.has_watermarks_per_split:
+            if self.times is not None and self._source.has_watermarks_per_split:
                 assert batch.splits is not None, f"{type(self._reader).__name__}.poll() does not say its splits"
-                self._times.process_splits(batch.splits, records, batch.timestamps)
+                self._emit_runs(self.times, batch.splits, records, batch.timestamps)
             else:
                 self.output.emit(records, batch.timestamps)
         aside = [(tag, value) for tag, values in batch.side_outputs.items() for value in values]
-        if aside:  # behind the watermarks, so that side outputs have them too
-            (self.output if self._times is None else self._times.output).emit_mixed(aside, None)
-        if batch.finished_splits and self._times is not None:
-            self._times.finish_splits(batch.finished_splits)
+        if aside:
+            self._side_output.emit_mixed(aside, None)
+        if batch.finished_splits and self.times is not None:
+            self.times.finish_splits(batch.finished_splits)
         return len(records) + len(aside)
+
+    def _emit_runs(
+        self, times: SourceTimes, runs: Iterable[tuple[str, int]], records: list[Any], timestamps: list[int] | None
+    ) -> None:
+        """Emit a batch of which each run is of one split: (split, number of records)."""
+        begin = 0
+        for split, count in runs:
+            times.split = split
+            end = begin + count
+            self.output.emit(records[begin:end], None if timestamps is None else timestamps[begin:end])
+            begin = end
 
     # -- watermark alignment ------------------------------------------------------------------------------------------
 
@@ -205,20 +219,15 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
         return can_pause and self._source.has_watermarks_per_split
 
     def align(self, lowest: Mapping[str, int]) -> None:
-        """Take the lowest watermark of each alignment group: splits that are too far ahead of it pause.
-
-        The stage that all readers have reached comes the same way, as that of a group of its own.
-        """
-        if self._reader is not None and self._stage_group in lowest:
-            self._call(self._reader.all_reached, lowest[self._stage_group])
+        """Take the lowest watermark of each alignment group: splits that are too far ahead of it pause."""
         if self._limit is not None:
             self._limit.update(lowest, self.context.clock.wall_ms())
             self._pause_ahead()
 
     def _pause_ahead(self) -> None:
-        if self._limit is None or self._times is None or self._reader is None:
+        if self._limit is None or self.times is None or self._reader is None:
             return
-        ahead = self._times.splits_ahead_of(self._limit.value)
+        ahead = self.times.splits_ahead_of(self._limit.value)
         if ahead != self._paused:
             self._paused = ahead
             if self._pauses_splits:
@@ -226,15 +235,20 @@ class ReaderSourceOperator(SourceOperator, SnapshotParticipant):
 
     def aligned(self) -> dict[str, int]:
         """Return the watermark by alignment group, for the driver; nothing if no other source waits for this one."""
-        stage = None if self._reader is None or self.finished else self._call(self._reader.stage_reached)
-        reached = {} if stage is None else {self._stage_group: stage}
-        if self._limit is None or self._times is None or self.finished or not self._times.holds_back():
-            return reached
-        return {self._limit.group: self._times.current_watermark, **reached}
+        if self._limit is None or self.times is None or self.finished or not self.times.holds_back():
+            return {}
+        return {self._limit.group: self.times.watermark}
 
-    @property
-    def _stage_group(self) -> str:
-        return f"stage of {self.node.uid}"
+    # -- stages -------------------------------------------------------------------------------------------------------
+
+    def stage_reached(self) -> int | None:
+        """Return the stage that the reader has reached, for the driver; None if there are none, or all are over."""
+        return None if self._reader is None or self.finished else self._call(self._reader.stage_reached)
+
+    def all_reached(self, stage: int | None) -> None:
+        """Take the stage that all readers of this source have reached; None: it is not known yet."""
+        if stage is not None and self._reader is not None:
+            self._call(self._reader.all_reached, stage)
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 

@@ -1,12 +1,12 @@
 """The roles that only some operators have, each a small protocol; `Operator` itself has only the common methods.
 
-An operator names its roles as base classes. `OperatorRoles` sorts the operators of a chain by role once, when the task
-is built, so that no loop of the task asks for a role again.
+An operator names its roles as base classes. `OperatorRoles` of `build_chain.py` sorts the operators of a chain by role
+once, when the task is built, so that no loop of the task asks for a role again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from rekindle.errors import IncompatibleStateError
@@ -15,7 +15,6 @@ from rekindle.runtime.operators.output import OperatorFailure
 if TYPE_CHECKING:
     from rekindle.checkpoint.committables import StoredCommittable
     from rekindle.runtime.context import OperatorContext
-    from rekindle.runtime.operators.base import Operator
     from rekindle.runtime.snapshot import SnapshotContext
 
 
@@ -103,38 +102,11 @@ class Timed(Protocol):
 
 
 @runtime_checkable
-class Idling(Protocol):
-    """An operator that generates watermarks, and becomes idle if nothing waits for it for a time."""
-
-    #: Whether a reader before it says itself which splits have nothing to read.
-    has_reader: bool
-
-    def note_quiet(self, quiet: Collection[str], now_ms: int) -> None:
-        """Note which splits have nothing to read now; the input of an operator that has no reader is one split."""
-
-    def hold_watermark(self, held: bool) -> None:
-        """While held, records do not advance the watermark."""
-
-
-@runtime_checkable
 class EpochListener(Protocol):
     """An operator that emits at the end of an epoch."""
 
     def end_of_epoch(self) -> None:
         """Emit the rest of the epoch: its input is processed, its output is not sent yet."""
-
-
-class OperatorRoles:
-    """The operators of one chain by role, from head to tail."""
-
-    def __init__(self, operators: Sequence[Operator]) -> None:
-        self.timed = [each for each in operators if isinstance(each, Timed)]
-        self.cancellable = [each for each in operators if isinstance(each, Cancellable)]
-        self.committing = [each for each in operators if isinstance(each, Committing)]
-        self.idling = [each for each in operators if isinstance(each, Idling)]
-        self.epoch_listeners = [each for each in operators if isinstance(each, EpochListener)]
-        #: Operator uid -> operator.
-        self.positioned = {each.node.uid: each for each in operators if isinstance(each, Positioned)}
 
 
 def refuse_committables(context: OperatorContext, stored: Sequence[Iterator[bytes]]) -> None:

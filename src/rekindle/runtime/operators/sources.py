@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rekindle.checkpoint.part_formats import SourceState
 from rekindle.common.watermark_strategy import MAX_WATERMARK
+from rekindle.datastream.connectors.base import SourceSplit
 from rekindle.graph.nodes import OperatorNode
 from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.exchange.chunk import (
@@ -25,6 +26,7 @@ from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.roles import Cancellable, Positioned
 from rekindle.runtime.operators.source_context import Buffered, BufferedSourceContext, SourceCancelledError
+from rekindle.runtime.operators.source_times import SourceTimes
 from rekindle.runtime.operators.split_offsets import SplitOffsets
 from rekindle.runtime.operators.stateless import FunctionOperator
 from rekindle.runtime.snapshot import SnapshotContext
@@ -70,6 +72,8 @@ class SourceOperator(Operator, Positioned):
     held_back = False
     #: Holds back the watermarks of the strategies in the chain, or lets them go on; set by the task.
     hold_watermarks: Callable[[bool], None]
+    #: The event time of the records, which a reader shares with the timestamps operator behind it.
+    times: SourceTimes | None = None
 
     def available(self) -> bool:
         """Whether a pull would emit something: a record, a mark, or the end."""
@@ -90,6 +94,29 @@ class SourceOperator(Operator, Positioned):
     def restore_source(self, state: SourceState, finished: bool) -> None:
         """Continue from a snapshot; `finished`: the source had ended by then."""
         raise NotImplementedError
+
+    def assign(self, splits: Sequence[SourceSplit]) -> None:
+        """Take the driver's splits of the start; only a reader has splits that the driver hands out."""
+
+    def add_splits(self, splits: Sequence[SourceSplit]) -> None:
+        """Read splits that the driver has discovered."""
+
+    def note_quiet(self, dry: bool, now_ms: int) -> None:
+        """Tell the source's strategy which splits had nothing to read; `dry`: none had anything."""
+
+    def align(self, lowest: Mapping[str, int]) -> None:
+        """Take the lowest watermark of each alignment group."""
+
+    def aligned(self) -> dict[str, int]:
+        """Return the watermark by alignment group, for the driver; nothing if no other source waits for this one."""
+        return {}
+
+    def all_reached(self, stage: int | None) -> None:
+        """Take the stage that all readers of this source have reached; None: it is not known yet."""
+
+    def stage_reached(self) -> int | None:
+        """Return the stage that the reader has reached, for the driver; None: there are none, or all are over."""
+        return None
 
     def position(self) -> Any:
         """Return True if the source has ended: its task may not have, if an operator after it holds the end back."""

@@ -116,6 +116,12 @@ class RecordedReader(SourceReader[Any]):
         self._recorder.waiting(waiting)
         return waiting
 
+    def stage_reached(self) -> int | None:
+        return self._reader.stage_reached()
+
+    def all_reached(self, stage: int) -> None:
+        self._reader.all_reached(stage)
+
     def snapshot_state(self, checkpoint_id: int) -> list[SourceSplit]:
         return self._reader.snapshot_state(checkpoint_id)
 
@@ -150,9 +156,6 @@ class RecordedOutput(Output):
 
     def add(self, consumer: Consumer, tag: str | None = None) -> None:
         self._inner.add(consumer, tag)
-
-    def only_consumer(self) -> Consumer | None:
-        return self._inner.only_consumer()
 
     def _emit_recorded(self, records: list[Any], timestamps: list[int] | None) -> None:
         if self._recorder.wants_source:

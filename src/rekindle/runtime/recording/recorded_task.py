@@ -16,11 +16,12 @@ from rekindle.graph.nodes import Chain, JobPlan, OperatorKind
 from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.build_chain import SlotServices
 from rekindle.runtime.exchange.chunk import ChunkHeader
-from rekindle.runtime.operators.timestamps import TimestampsOperator
 from rekindle.runtime.recording.recorded_sources import building
 from rekindle.runtime.recording.recorder import Recorder, RecordingClock
 from rekindle.runtime.snapshot import CapturedTask
-from rekindle.runtime.task import EpochBudget, EpochOutcome, Task, TaskShare
+from rekindle.runtime.task import EpochOutcome, Task
+from rekindle.runtime.task_head import EpochBudget
+from rekindle.runtime.task_snapshots import TaskShare
 
 _encode = msgspec.msgpack.Encoder().encode
 #: Which operators hear of a completed checkpoint.
@@ -39,9 +40,7 @@ class RecordedTask(Task):
         )
         if plan.nodes[chain.head].kind is not OperatorKind.SOURCE_FUNCTION:
             self._slices.now = self._recorder.ticking(services.clock.monotonic)
-        self._asks_generators = any(
-            isinstance(each, TimestampsOperator) and each.asks_generator for each in self._operators.values()
-        )
+        self._asks_generators = any(times.asks_generator for times in self._roles.times)
 
     def recorded(self) -> tuple[Start | None, list[Segment]] | None:
         """What was recorded since the last completed checkpoint; None: more than is kept."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rekindle.common import Duration, WatermarkStrategy
+from rekindle.common import Configuration, Duration, WatermarkStrategy
 from rekindle.datastream import DataStream, StreamExecutionEnvironment
 from rekindle.datastream.connectors.file_system import FileSource, StreamFormat
 from rekindle.datastream.connectors.hybrid_source import HybridSource
@@ -43,6 +43,17 @@ def test_no_subtask_begins_a_source_before_all_have_read_the_one_before(tmp_path
             (texts if record[0].isalpha() else numbers).append(record)
         assert not numbers or len(texts) == 43
     assert sorted(numbers, key=int) == [str(n) for n in range(1, 31)]
+
+
+def test_a_job_that_records_its_input_goes_on_to_the_next_source() -> None:
+    configuration = Configuration.from_dict({"rekindle.replay.record-input": "true"})
+    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
+    source = HybridSource.builder(NumberSequenceSource(1, 3)).add_source(NumberSequenceSource(4, 6)).build()
+    job = InProcessJob.of(stream(env, source))
+    found = [record for _ in range(20) for record in job.epoch()]
+    assert sorted(found) == ["1", "2", "3", "4", "5", "6"]
+    assert job.finished
+    job.close()
 
 
 def test_it_survives_kills_and_changes_of_parallelism(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_a_source_that_has_ended_is_not_run_again_although_its_task_has_not_ende
 
     job = InProcessJob.of(program())
     epochs_until(job, lambda _: set(range(6)) <= set(gate.asked))
-    source = next(iter(job.tasks.values()))._head
+    source = next(iter(job.tasks.values()))._head.operator
     while not source.finished:
         job.epoch()
     checkpoint = job.checkpoint()

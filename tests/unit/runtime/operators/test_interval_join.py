@@ -85,7 +85,7 @@ def test_late_elements_go_to_their_side_or_are_counted():
     join = left.interval_join(right).between(-100, 100).side_output_left_late_data(late)
     job = InProcessJob.of(join.process(Pair()).get_side_output(late), max_records=1)
     assert job.run() == [("a", 3)]
-    head = next(task._head for task in job.tasks.values() if "Interval Join" in task.name)
+    head = next(task._head.operator for task in job.tasks.values() if "Interval Join" in task.name)
     assert head.context.metrics.counter("numLateRecordsDropped").get_count() == 1
 
 

@@ -10,6 +10,7 @@ from rekindle.datastream import OutputTag
 from rekindle.datastream.connectors.base import Batch, Boundedness, Source, SourceReader, SourceSplit
 from rekindle.errors import ConnectorError, JobExecutionError
 from rekindle.graph.build import build_plan
+from rekindle.runtime.task_head import EpochBudget
 from rekindle.testing import InProcessJob, ManualClock
 from tests.environments import checkpointed
 from tests.unit.runtime.checkpoint_programs import Times
@@ -298,7 +299,7 @@ def test_a_split_that_waits_for_others_does_not_become_idle():
         clock.advance(1_000)
         Log.splits["1"].append(Log.splits["1"][-1] + 1)
     assert ("paused", ["0"]) in Log.told
-    times = next(iter(job.tasks.values()))._head._times._times
+    times = next(iter(job.tasks.values()))._head.operator.times.splits
     assert not times._splits["0"].idle
     job.kill()
 
@@ -401,6 +402,21 @@ class AsideReader(SourceReader):
 def test_a_reader_can_write_to_a_side_output(strategy):
     stream = checkpointed(1).from_source(Aside(), strategy, "aside")
     assert InProcessJob.of(stream.get_side_output(TAG)).run() == ["bad 1", "bad 2"]
+
+
+def test_a_side_output_before_a_strategy_keeps_its_values():
+    """The program puts the strategy behind the source: the side output leaves the source itself."""
+    stream = checkpointed(1).from_source(Aside(), WatermarkStrategy.no_watermarks(), "aside", int)
+    strings = stream.assign_timestamps_and_watermarks(by_time()).map(str, Types.STRING())
+    assert sorted(InProcessJob.of(strings.union(stream.get_side_output(TAG))).run()) == ["1", "2", "bad 1", "bad 2"]
+
+
+def test_records_are_counted_on_their_way_to_the_strategy():
+    Log.splits = {"0": [1, 2], "1": [3]}
+    job = InProcessJob.of(stream_of(LogSource(), 1))
+    (task,) = job.tasks.values()
+    assert task.run_epoch(EpochBudget(max_records=100, target_ms=1000)).report.passed[0] == 3
+    job.kill()
 
 
 def test_a_batch_checks_its_columns():

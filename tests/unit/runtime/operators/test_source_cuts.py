@@ -114,7 +114,11 @@ def program(source, chained=True):
 
 
 def source_of(job):
-    (head,) = (task._head for task in job.tasks.values() if task.chain.stage == 0 and hasattr(task._head, "_thread"))
+    (head,) = (
+        task._head.operator
+        for task in job.tasks.values()
+        if task.chain.stage == 0 and hasattr(task._head.operator, "_thread")
+    )
     return head
 
 

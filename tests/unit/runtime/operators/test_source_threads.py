@@ -84,14 +84,14 @@ def test_a_source_function_fills_a_bounded_buffer_and_waits():
     assert Flood.full.wait(DEADLINE_S)
     assert Threads.seen["run"] != threading.get_ident()
     (task,) = (task for task in job.tasks.values() if task.chain.stage == 0)
-    assert task._head._source_context.buffered() == AHEAD
+    assert task._head.operator._source_context.buffered() == AHEAD
     assert Flood.collected == AHEAD, "it went on although the buffer is full"
     for _ in range(5):
         job.epoch()
-        assert task._head._source_context.buffered() <= AHEAD, "it is ahead by more than an epoch"
+        assert task._head.operator._source_context.buffered() <= AHEAD, "it is ahead by more than an epoch"
     job.kill()
-    task._head._thread.join(DEADLINE_S)
-    assert not task._head._thread.is_alive()
+    task._head.operator._thread.join(DEADLINE_S)
+    assert not task._head.operator._thread.is_alive()
 
 
 class UnderLock(SourceFunction):
