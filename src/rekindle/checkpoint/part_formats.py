@@ -30,7 +30,7 @@ class OperatorStatePart(msgspec.Struct, array_like=True, frozen=True):
     #: Empty if there is a schema: older versions wrote the type's canonical name instead.
     fingerprint: str
     entries: list[bytes]
-    #: What the entries were written with (`type_schema.decode_state_schema`); empty in parts of older versions.
+    #: The schema of the entries (`type_schema.decode_state_schema`); empty in parts of older versions.
     schema: bytes = b""
 
 
@@ -87,7 +87,7 @@ class SourceState(msgspec.Struct, array_like=True, frozen=True):
     version: int = FORMAT_VERSION
     #: Chunks that a source function had collected and its chain had not processed (unaligned checkpoints).
     in_flight: list[bytes] = []
-    #: What the records of these chunks were written with (`type_schema.decode_schema`); older versions wrote none.
+    #: The schema of the records in these chunks (`type_schema.decode_schema`); older versions wrote none.
     in_flight_schema: bytes = b""
     #: Whether records of other subtasks are among them: the parallelism has changed since they were collected.
     in_flight_of_others: bool = False

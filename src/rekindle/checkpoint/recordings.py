@@ -32,7 +32,7 @@ class TimeRead(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Polled(msgspec.Struct, array_like=True, frozen=True):
-    """What the reader of a source returned from one `poll`; its records are a chunk."""
+    """The answer of a source's reader to one `poll`; its records are a chunk."""
 
     row: bytes
     splits: list[tuple[str, int]] | None = None
@@ -55,17 +55,17 @@ class Epoch(msgspec.Struct, tag="epoch"):
     checkpoint: CheckpointOrder | None
     #: The heads of chains that had input left after the epoch before.
     backlogged: list[int] = []
-    #: How many records the task's next slice has: it reads its clock after each slice.
+    #: The number of records in the task's next slice: it reads its clock after each slice.
     slice_records: int = 1
     #: The chunks that arrived.
     rows: list[bytes] = []
-    #: What the reader of its source returned.
+    #: The answer of its source's reader.
     polled: list[Polled] = []
     #: Whether the task had processed all input that was there.
     dry: bool = True
     #: The splits that the reader still had records of, if it said so.
     waiting_splits: list[str] | None = None
-    #: What its source function emitted: chunks.
+    #: The records that its source function emitted: chunks.
     emitted: list[tuple[bytes, bool]] = []
     time: TimeRead = TimeRead()
 
@@ -109,7 +109,7 @@ Event = Epoch | Barrier | Completed | Aborted | SplitsAdded | Looked
 
 
 class Start(msgspec.Struct):
-    """What the task began with: the shares of its operators in the restored checkpoint, and its source's splits."""
+    """The start of a recorded task: the shares of its operators in the restored checkpoint, and its source's splits."""
 
     restored_id: int | None
     store_url: str | None = None

@@ -1,4 +1,4 @@
-"""What `rekindle doctor` checks on this machine, and what to do about each finding."""
+"""The checks of `rekindle doctor` on this machine, each with the remedy for its finding."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def check_temporary_files(configuration: Configuration) -> Iterator[Finding]:
 
 
 def check_notes_of_drivers(configuration: Configuration) -> Iterator[Finding]:
-    """Whether commands can find jobs by themselves."""
+    """Check that drivers can leave notes in this user's directory, by which commands find their jobs."""
     from rekindle.web.runtime_directory import runtime_directory
 
     folder = runtime_directory()

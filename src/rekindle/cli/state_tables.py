@@ -52,7 +52,7 @@ def read_table(snapshot: Snapshot, name: TableName, operator: str | None, option
 
 
 def overview(snapshot: Snapshot) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What a checkpoint is, and its operators."""
+    """The metadata of a checkpoint, and its operators."""
     from rekindle.snapshots.table import ReadOptions
     from rekindle.snapshots.tables import TableName
 

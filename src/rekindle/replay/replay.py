@@ -53,7 +53,7 @@ class ReplayOptions:
 
 @dataclass(frozen=True, eq=False)
 class ReplayOutcome:
-    """What came of a replay."""
+    """The outcome of a replay."""
 
     recording: Recording
     #: The checkpoint that it began from; None: the start of the job.

@@ -60,7 +60,7 @@ def _traceable(blueprint: Blueprint) -> Operator | None:
 
 
 class ReplayedTask(Task):
-    """A task that reads recorded events and times. What it emits to other tasks is dropped."""
+    """A task that reads recorded events and times. Its output for other tasks is dropped."""
 
     def __init__(
         self, plan: JobPlan, chain: Chain, subtask: int, services: SlotServices, clock: ReplayClock, feed: Feed

@@ -17,7 +17,7 @@ from rekindle.snapshots.stored_state import ClassFreeCodec, StoredState, state_p
 
 
 class _NoHandle(State):
-    """The column's handle, which nobody uses here."""
+    """The column's handle, which is not used here."""
 
     def clear(self) -> None:
         raise AssertionError("a table has no handles")

@@ -1,4 +1,4 @@
-"""What a checkpoint is and has, as tables: its metadata, its operators, their states."""
+"""The overview of a checkpoint as tables: its metadata, its operators, their states."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TIMESTAMP = PlainShape(Plain.TIMESTAMP)
 
 
 def metadata_table(snapshot: LoadedCheckpoint) -> Table:
-    """One row: what the manifest says of the whole."""
+    """One row: the manifest's fields about the whole checkpoint."""
     manifest = snapshot.manifest
     taken = dt.datetime.fromtimestamp(manifest.timestamp_ms / 1000, dt.UTC)
     cells: list[tuple[str, Shape, Any]] = [

@@ -1,4 +1,4 @@
-"""Settle the shape of a column by values that are stored: what the checkpoint does not tell, the values may.
+"""Settle the shape of a column by the stored values, where the checkpoint does not name its type.
 
 Values are as `serde.class_free_decoding` decodes them.
 """

@@ -20,7 +20,7 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a user may choose about the rows and values of a table."""
+    """The options of a read: the rows and values of a table that a user wants."""
 
     #: Only these states, in this order; None: all.
     states: tuple[str, ...] | None = None
@@ -36,7 +36,7 @@ class ReadOptions:
     allow_pickle: bool = False
     #: Add the encoded key, and a digest of each state's value, by which two checkpoints are compared.
     digests: bool = False
-    #: How many splits there should be; None: as many as the size asks for.
+    #: The number of splits; None: as many as the size asks for.
     splits: int | None = None
 
 

@@ -16,7 +16,7 @@ from rekindle.snapshots.timer_table import TimerTable
 
 
 class TableName(StrEnum):
-    """What can be read of a checkpoint."""
+    """The names of a checkpoint's tables."""
 
     KEYED_STATE = "keyed_state"
     LIST_STATE = "list_state"

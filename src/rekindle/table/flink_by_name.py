@@ -1,4 +1,4 @@
-"""Functions of Flink's SQL that Spark has under the same name with another meaning: what to write in their place.
+"""Functions of Flink's SQL that Spark has under the same name with another meaning: the text in their place.
 
 Each rule gets a call and returns another text, or None if Spark's meaning is Flink's here. It needs no types.
 """

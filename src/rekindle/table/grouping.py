@@ -21,7 +21,7 @@ AGGREGATES = frozenset({"count", "sum", "min", "max"})
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """What a grouped table is made of."""
+    """A grouped table: the rows to group, and the keys and aggregates among their values."""
 
     #: The rows before the grouping: the keys, then the argument of each aggregate.
     prepared: Table

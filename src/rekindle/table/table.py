@@ -46,7 +46,7 @@ class Table:
         self._query = query
         #: The same rows as a stream, if it is the table of a stream and no step needs SQL.
         self._flow = flow
-        #: What the groups were made of, if the last step has grouped the rows.
+        #: The groups, if the last step has grouped the rows.
         self._grouping = grouping
 
     def __str__(self) -> str:

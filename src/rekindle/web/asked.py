@@ -1,4 +1,4 @@
-"""What a request asks: the parts of its path, its parameters and its body, checked."""
+"""A checked request: the parts of its path, its parameters and its body."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class CheckpointTriggerRequestBody(Body, frozen=True):
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """What answers depend on beside the jobs."""
+    """The options of the server that some answers show or obey."""
 
     address: str = ""
     refresh_ms: int = 3000

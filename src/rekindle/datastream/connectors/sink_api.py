@@ -68,7 +68,7 @@ class InitContext:
     restored_checkpoint_id: int | None = None
     #: The milliseconds between two checkpoints, or None if the job takes none by itself.
     checkpoint_interval_ms: int | None = None
-    #: How many checkpoints may be incomplete at a time: those under way, and those that may fail in a row.
+    #: The number of checkpoints that may be incomplete at a time: those under way, and those that may fail in a row.
     incomplete_checkpoints: int = 1
     #: A directory for this process only. It is removed when the process ends, even if it is killed.
     directory: str = ""

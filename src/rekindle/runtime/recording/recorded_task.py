@@ -44,7 +44,7 @@ class RecordedTask(Task):
         )
 
     def recorded(self) -> tuple[Start | None, list[Segment]] | None:
-        """What was recorded since the last completed checkpoint; None: more than is kept."""
+        """The input that was recorded since the last completed checkpoint; None: more than is kept."""
         return self._recorder.recorded()
 
     # -- what is recorded ---------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from rekindle.clock import Clock
 from rekindle.runtime.recording.time_log import TimeLog
 
 _LOG = logging.getLogger("rekindle.replay")
-#: What an event, a chunk or a batch takes beside its bytes.
+#: The memory of an event, a chunk or a batch beside its bytes.
 _OVERHEAD_BYTES = 100
 
 

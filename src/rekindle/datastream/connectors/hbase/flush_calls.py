@@ -25,7 +25,7 @@ class FlushCalls:
         self._calls = calls
         self._base = base
         self._number = 0
-        #: How many mutations HBase has confirmed, before they were coalesced.
+        #: The number of mutations that HBase has confirmed, before they were coalesced.
         self.confirmed = 0
         self._last_delete = 0.0
         self._pause = threading.Event()

@@ -28,7 +28,7 @@ def _pair(row: bytes, cells: dict[bytes, bytes]) -> Any:
 
 @dataclass(frozen=True)
 class HBaseSourceSettings:
-    """What the builder was told."""
+    """The settings of an HBase source, as its builder collects them."""
 
     thrift: ThriftSettings
     scan: TableScan

@@ -31,7 +31,7 @@ class HBaseWriter(SinkWriter[Any]):
         except BaseException:
             self._calls.close()
             raise
-        # Outside a job nobody has claimed anything: then this machine's clock is all there is.
+        # Outside a job there is no claim: then this machine's clock is all there is.
         base = base_of(context.claimed_ms or SystemClock().wall_ms())
         interval_s = settings.interval_ms / 1000 if settings.interval_ms else None
         sender = FlushCalls(settings, self._calls, base)

@@ -38,7 +38,7 @@ class BatchWriter(SinkWriter[Any]):
                 self._write_pending()
 
     def flush(self, end_of_input: bool) -> None:
-        """Write all rows: what the database refuses fails here, before the checkpoint counts."""
+        """Write all rows: one that the database refuses fails here, before the checkpoint counts."""
         with self._lock:
             self._raise_failure()
             self._write_pending()

@@ -21,7 +21,7 @@ _COLUMNS = """
 SELECT attname, atttypid::regtype::text FROM pg_attribute
 WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped
 """
-#: What only the insertion itself can refuse: foreign keys, exclusions, triggers, partitions, row security, unique keys.
+#: The rules that only the insertion itself checks: foreign keys, exclusions, triggers, partitions, row security, keys.
 _REFUSES_MORE = """
 SELECT relkind <> 'r' OR relrowsecurity
   OR EXISTS (SELECT 1 FROM pg_constraint WHERE conrelid = pg_class.oid AND contype IN ('f', 'x'))

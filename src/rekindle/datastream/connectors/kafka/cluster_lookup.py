@@ -25,7 +25,7 @@ Partitions = Collection[KafkaTopicPartition]
 _TRIED_AGAIN = ("_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN")
 #: Reports that time does not heal.
 _HOPELESS = ("_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL")
-#: What a broker answers while the coordinator of a group starts or moves.
+#: The answers of a broker while the coordinator of a group starts or moves.
 _NO_COORDINATOR_YET = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS")
 _COORDINATOR_PAUSE_S = 0.1
 _TRY_S = 1.0

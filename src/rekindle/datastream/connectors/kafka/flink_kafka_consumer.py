@@ -48,7 +48,7 @@ DISCOVERY_INTERVAL = "flink.partition-discovery.interval-millis"
 
 
 class FlinkKafkaConsumerBase(KafkaSource[T], AddedSource[T], Generic[T]):
-    """What all of Flink's older Kafka consumers have in common."""
+    """The base of Flink's older Kafka consumers."""
 
     def __init__(
         self, subscription: TopicSubscription, decoding: RecordDecoding, properties: Mapping[str, Any]

@@ -17,7 +17,7 @@ from rekindle.errors import GraphError
 
 
 class Semantic(Enum):
-    """What a `FlinkKafkaProducer` promises about records when the job fails.
+    """The promise of a `FlinkKafkaProducer` about records when the job fails.
 
     >>> Semantic.EXACTLY_ONCE.guarantee
     <DeliveryGuarantee.EXACTLY_ONCE: 0>

@@ -73,7 +73,7 @@ class KafkaReader(SourceReader[T], Generic[T]):
             self._feed.add(entered)
 
     def pause_splits(self, paused: Collection[str]) -> None:
-        """Return no records of these partitions; what was fetched of them comes first when they go on."""
+        """Return no records of these partitions; those fetched already come first when they go on."""
         wanted = {partition_of(split_id) for split_id in paused} & self._progress.keys()
         feed = self._open_feed()
         feed.resume([each for each in self._paused - wanted if not self._progress[each].finished])

@@ -118,7 +118,7 @@ class TransactionWriter(CommittingSinkWriter[Any, CommittableFile]):
         self._pending = []
 
     def flush(self, end_of_input: bool) -> None:
-        """Wait until the broker has every message: what it refuses fails here, before the checkpoint counts."""
+        """Wait until the broker has every message: one that it refuses fails here, before the checkpoint counts."""
         if self._producer is not None:
             self._producer.flush()
 

@@ -13,7 +13,7 @@ from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffse
 from rekindle.datastream.connectors.kafka.partition_progress import PartitionProgress
 from rekindle.errors import ConnectorError
 
-#: How many messages are fetched at once: the client is not faster with more.
+#: The number of messages that are fetched at once: the client is not faster with more.
 FETCH_RECORDS = 4096
 #: Errors that the client itself goes on to repair, as after a broker's restart.
 _PASSING = frozenset(("_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT", "_TIMED_OUT_QUEUE"))

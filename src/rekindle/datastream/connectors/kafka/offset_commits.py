@@ -10,7 +10,7 @@ from enum import Enum
 
 from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition
 
-#: How many checkpoints may wait for their completion; then the oldest is forgotten.
+#: The number of checkpoints that may wait for their completion; then the oldest is forgotten.
 MAX_NUM_PENDING_CHECKPOINTS = 100
 
 Offsets = Mapping[KafkaTopicPartition, int]

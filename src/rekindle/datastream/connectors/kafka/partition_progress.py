@@ -60,5 +60,5 @@ class PartitionProgress:
 
 
 def positions(progress: Iterable[PartitionProgress]) -> dict[KafkaTopicPartition, int]:
-    """Return the next offsets that are known, by partition: what a group commits."""
+    """Return the next offsets that are known, by partition, which a group commits."""
     return {each.partition: each.next_offset for each in progress if each.next_offset >= 0}

@@ -1,4 +1,4 @@
-"""Checks of a Kafka sink when a subtask starts: what is wrong is told before the first record."""
+"""Checks of a Kafka sink when a subtask starts: a mistake is reported before the first record."""
 
 from __future__ import annotations
 
