@@ -90,7 +90,7 @@ def writer_of(sink: FileSink[Any], attempt: int = 0, subtask: int = 0, timeline:
 
 
 def committer_of(sink: FileSink[Any], attempt: int = 0, timeline: str = "00000001-0a1b2c3d") -> Any:
-    return sink.create_committer(CommitterInitContext(0, 2, timeline=timeline, attempt=attempt, attempt_number=attempt))
+    return sink.create_committer(CommitterInitContext(0, 2, timeline=timeline, attempt=attempt, restarts=attempt))
 
 
 def write(writer: Any, records: Iterable[Any]) -> None:

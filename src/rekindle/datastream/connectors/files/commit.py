@@ -40,7 +40,7 @@ class FileCommitter(Committer[dict[str, Any]]):
         self._header = header
         self._threads = threads
         self._writer_id = WriterId.of(context)
-        self._first_attempt = context.attempt_number == 0
+        self._first_attempt = context.restarts == 0
 
     def commit(self, requests: list[CommitRequest[dict[str, Any]]]) -> None:
         """Rename all files, then sync each folder once. Files that were written to be compacted become one first."""
