@@ -13,7 +13,7 @@ from rekindle.errors import SerializationError
 FORMAT_VERSION: Final = 1
 
 
-class Distribution(StrEnum):
+class ListDistribution(StrEnum):
     """The way in which the elements of a list are shared out among the subtasks of a restored operator."""
 
     SPLIT = "split"
@@ -25,7 +25,7 @@ class OperatorStatePart(msgspec.Struct, array_like=True, frozen=True):
     """One state of one subtask: the elements of a list, or the flattened (field, value) pairs of a broadcast map."""
 
     name: str
-    distribution: Distribution
+    distribution: ListDistribution
     type_name: str
     #: Empty if there is a schema: older versions wrote the type's canonical name instead.
     fingerprint: str
@@ -64,7 +64,7 @@ def encode_operator_part(states: Sequence[OperatorStatePart]) -> bytes:
 
 def holds_union(data: bytes) -> bool:
     """Whether a subtask's part has union lists, which go to every subtask."""
-    return any(state.distribution is Distribution.UNION for state in decode_operator_part(data))
+    return any(state.distribution is ListDistribution.UNION for state in decode_operator_part(data))
 
 
 class SplitState(msgspec.Struct, array_like=True, frozen=True):

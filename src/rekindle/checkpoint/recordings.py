@@ -77,7 +77,7 @@ class Barrier(msgspec.Struct, tag="barrier"):
     time: TimeRead = TimeRead()
 
 
-class Completed(msgspec.Struct, tag="completed"):
+class RecordedCompletion(msgspec.Struct, tag="completed"):
     """The task heard that a checkpoint is complete. `part`: all of it, all but the source, or the source alone."""
 
     id: int
@@ -85,7 +85,7 @@ class Completed(msgspec.Struct, tag="completed"):
     time: TimeRead = TimeRead()
 
 
-class Aborted(msgspec.Struct, tag="aborted"):
+class RecordedAbort(msgspec.Struct, tag="aborted"):
     """The task heard that a checkpoint was aborted."""
 
     id: int
@@ -105,7 +105,7 @@ class Looked(msgspec.Struct, tag="looked"):
     time: TimeRead = TimeRead()
 
 
-Event = Epoch | Barrier | Completed | Aborted | SplitsAdded | Looked
+Event = Epoch | Barrier | RecordedCompletion | RecordedAbort | SplitsAdded | Looked
 
 
 class Start(msgspec.Struct):
@@ -120,7 +120,7 @@ class Start(msgspec.Struct):
     time: TimeRead = TimeRead()
 
 
-class Segment(msgspec.Struct):
+class RecordedSegment(msgspec.Struct):
     """The events from a checkpoint's barrier, or from the start (None), to the next barrier."""
 
     checkpoint_id: int | None
@@ -161,7 +161,7 @@ class Recording(msgspec.Struct):
     root: str
     #: There while the recording reaches back to the task's start.
     start: Start | None
-    segments: list[Segment]
+    segments: list[RecordedSegment]
     failure: RecordedFailure
 
     @property

@@ -13,7 +13,7 @@ from rekindle.datastream.state import State
 from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_KEY, Row
 from rekindle.runtime.state.columns import Column
 from rekindle.runtime.state.keyed_state_format import StatePart
-from rekindle.snapshots.stored_state import ClassFreeCodec, StoredState, state_parts
+from rekindle.snapshots.stored_state import ClassFreeCodec, SavedState, state_parts
 
 
 class _NoHandle(State):
@@ -40,7 +40,7 @@ class KeyedRows:
     """Reads the rows of some states of an operator."""
 
     snapshot: LoadedCheckpoint
-    states: Sequence[StoredState]
+    states: Sequence[SavedState]
     allow_pickle: bool = False
 
     def read(self, parts: Sequence[KeyedPart]) -> Iterator[KeyedRow]:

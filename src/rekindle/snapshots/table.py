@@ -40,7 +40,7 @@ class ReadOptions:
     splits: int | None = None
 
 
-class Table(ABC):
+class StateTable(ABC):
     """A table; it is planned once, and its splits are read anywhere."""
 
     columns: Sequence[TableColumn]
@@ -54,7 +54,7 @@ class Table(ABC):
         """The rows of a split: the values of the columns, in order, as Arrow takes them."""
 
 
-class ListedTable(Table):
+class ListedTable(StateTable):
     """A small table whose rows are known."""
 
     def __init__(self, columns: Sequence[TableColumn], rows: Sequence[tuple[Any, ...]]) -> None:

@@ -29,7 +29,7 @@ class _Operation:
     is_told: bool = False
 
 
-class Operations:
+class StartedOperations:
     """Operations by kind, job and request id; bounded, and safe from any thread."""
 
     def __init__(self, kept_s: float) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from rekindle.common import Types
 from rekindle.datastream.connectors.jdbc.commit_ledger import KEPT_TIMELINES, Ledger
-from rekindle.datastream.connectors.jdbc.database_session import Session
+from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession
 from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber, LedgerKey
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
 from rekindle.datastream.connectors.sink_api import WriterInitContext
@@ -54,7 +54,7 @@ def finished_but_not_committed(table: Table, parallelism: int = 1) -> tuple[Any,
 
 # -- where a job may die -----------------------------------------------------------------------------------------------
 
-ADVANCE, WRITE, TRANSACTION = Ledger.advance, IntervalTarget._write, Session.transaction
+ADVANCE, WRITE, TRANSACTION = Ledger.advance, IntervalTarget._write, DatabaseSession.transaction
 
 
 def before_the_note(patch: pytest.MonkeyPatch) -> None:
@@ -80,11 +80,11 @@ def between_rows_and_commit(patch: pytest.MonkeyPatch) -> None:
 
 
 def after_the_commit(patch: pytest.MonkeyPatch) -> None:
-    def transaction(self: Session, *arguments: Any) -> Any:
+    def transaction(self: DatabaseSession, *arguments: Any) -> Any:
         TRANSACTION(self, *arguments)
         raise Died
 
-    patch.setattr(Session, "transaction", transaction)
+    patch.setattr(DatabaseSession, "transaction", transaction)
 
 
 PLACES = [before_the_note, between_note_and_rows, between_rows_and_commit, after_the_commit]

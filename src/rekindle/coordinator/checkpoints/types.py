@@ -160,7 +160,7 @@ class Ending:
 
 
 @dataclass(frozen=True)
-class Trigger:
+class TriggerCheckpoint:
     """Send this barrier with the next epoch. `base_id`: the last completed checkpoint, the base of deltas (I12)."""
 
     id: int
@@ -246,7 +246,7 @@ class EndJob:
 
 
 Decision = (
-    Trigger
+    TriggerCheckpoint
     | Publish
     | Completed
     | NotifyComplete

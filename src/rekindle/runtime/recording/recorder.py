@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from threading import get_ident
 
-from rekindle.checkpoint.recordings import Epoch, Event, Polled, Segment, Start
+from rekindle.checkpoint.recordings import Epoch, Event, Polled, RecordedSegment, Start
 from rekindle.clock import Clock
 from rekindle.runtime.recording.time_log import TimeLog
 
@@ -181,11 +181,11 @@ class Recorder:
                 self._max_bytes,
             )
 
-    def recorded(self) -> tuple[Start | None, list[Segment]] | None:
+    def recorded(self) -> tuple[Start | None, list[RecordedSegment]] | None:
         """The start, if it is still part of it, and the segments; None: there was more input than is kept."""
         if any(each.lost for each in self._segments):
             return None
-        return self._start, [Segment(each.checkpoint_id, each.events) for each in self._segments]
+        return self._start, [RecordedSegment(each.checkpoint_id, each.events) for each in self._segments]
 
 
 class RecordingClock:

@@ -7,7 +7,7 @@ from typing import Any
 from rekindle.datastream.connectors.jdbc.bulk_insert import BulkInsert
 from rekindle.datastream.connectors.jdbc.commit_ledger import Ledger
 from rekindle.datastream.connectors.jdbc.database import RowValues
-from rekindle.datastream.connectors.jdbc.database_session import RollBack, Session
+from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession, RollBack
 from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
 from rekindle.datastream.connectors.jdbc.jdbc_sink_settings import JdbcSinkSettings
@@ -24,7 +24,7 @@ class BulkTarget(IntervalTarget):
     def __init__(
         self,
         settings: JdbcSinkSettings,
-        session: Session,
+        session: DatabaseSession,
         ledger: Ledger,
         bulk: BulkInsert,
         *,

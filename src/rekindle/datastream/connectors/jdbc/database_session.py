@@ -23,7 +23,7 @@ class RollBack(Exception):
     """Ends a transaction of `Session.transaction` without its effects, and without an error."""
 
 
-class Session:
+class DatabaseSession:
     """One connection to a database, opened when it is needed and again when it was lost."""
 
     def __init__(self, database: Database, max_retries: int) -> None:

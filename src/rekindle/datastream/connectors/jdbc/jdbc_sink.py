@@ -11,7 +11,7 @@ from rekindle.datastream.connectors.jdbc.bulk_target import BulkTarget
 from rekindle.datastream.connectors.jdbc.commit_ledger import Ledger
 from rekindle.datastream.connectors.jdbc.connection_options import JdbcConnectionOptions
 from rekindle.datastream.connectors.jdbc.database import database_of
-from rekindle.datastream.connectors.jdbc.database_session import Session
+from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession
 from rekindle.datastream.connectors.jdbc.exactly_once_options import JdbcExactlyOnceOptions
 from rekindle.datastream.connectors.jdbc.execution_options import JdbcExecutionOptions
 from rekindle.datastream.connectors.jdbc.interval_number import LedgerKey
@@ -110,11 +110,11 @@ class JdbcSink(SinkFunction, Sink[Any]):
         self._check_statement(session)
         return BatchWriter(self._settings, session, bulk)
 
-    def _session(self) -> Session:
+    def _session(self) -> DatabaseSession:
         settings = self._settings
-        return Session(database_of(settings.connection), settings.execution.max_retries)
+        return DatabaseSession(database_of(settings.connection), settings.execution.max_retries)
 
-    def _check_statement(self, session: Session) -> None:
+    def _check_statement(self, session: DatabaseSession) -> None:
         sql = self._settings.sql
         session.transaction(
             lambda connection: session.database.check_statement(connection, sql),
