@@ -28,8 +28,8 @@ from rekindle.datastream.connectors.file_system import (
     RollingPolicy,
     StreamFormat,
 )
-from rekindle.datastream.connectors.files.file_sink import FileWriter
 from rekindle.datastream.connectors.files.names import InProgressName, WriterId
+from rekindle.datastream.connectors.files.sink import FileWriter
 from rekindle.datastream.connectors.sink_api import CommitRequest, CommitterInitContext, SinkWriter, WriterInitContext
 from rekindle.errors import ConnectorError, GraphError, SerializationError, TypeMismatchError
 from rekindle.serde import tagged_dumps, tagged_loads

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from rekindle.datastream.connectors.files.compacting_commit import compact_files
-from rekindle.datastream.connectors.files.file_compaction import FileCompactor
+from rekindle.datastream.connectors.files.compaction import FileCompactor
 from rekindle.datastream.connectors.files.folders import disk_faults, sync_folder
 from rekindle.datastream.connectors.files.names import InProgressName, WriterId
 from rekindle.datastream.connectors.files.part_files import Part

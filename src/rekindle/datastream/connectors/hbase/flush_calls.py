@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rekindle.datastream.connectors.hbase.cell_timestamps import TimestampMode, flush_timestamps
-from rekindle.datastream.connectors.hbase.hbase_sink_settings import HBaseSinkSettings
 from rekindle.datastream.connectors.hbase.row_buffer import RowBuffer, RowChange
+from rekindle.datastream.connectors.hbase.sink_settings import HBaseSinkSettings
 from rekindle.datastream.connectors.hbase.thrift_calls import ThriftCalls
 
 Rows = dict[bytes, RowChange]

@@ -9,7 +9,7 @@ from typing import Any
 from rekindle.datastream.connectors.jdbc.bulk_insert import BulkInsert
 from rekindle.datastream.connectors.jdbc.database import RowValues
 from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession
-from rekindle.datastream.connectors.jdbc.jdbc_sink_settings import JdbcSinkSettings
+from rekindle.datastream.connectors.jdbc.sink_settings import JdbcSinkSettings
 from rekindle.datastream.connectors.sink_api import SinkWriter
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from rekindle.datastream.connectors.jdbc.database import Database, RowValues
 from rekindle.datastream.connectors.jdbc.insert_shape import InsertShape, insert_shape
-from rekindle.datastream.connectors.jdbc.jdbc_sink_settings import JdbcSinkSettings
 from rekindle.datastream.connectors.jdbc.postgres_database import PostgresDatabase, psycopg_package
+from rekindle.datastream.connectors.jdbc.sink_settings import JdbcSinkSettings
 
 _STAGED = "rekindle_staged"
 _COLUMNS = """

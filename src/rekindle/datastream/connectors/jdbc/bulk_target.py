@@ -10,8 +10,8 @@ from rekindle.datastream.connectors.jdbc.database import RowValues
 from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession, RollBack
 from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
-from rekindle.datastream.connectors.jdbc.jdbc_sink_settings import JdbcSinkSettings
 from rekindle.datastream.connectors.jdbc.row_file import read_rows
+from rekindle.datastream.connectors.jdbc.sink_settings import JdbcSinkSettings
 
 
 class BulkTarget(IntervalTarget):

@@ -8,13 +8,13 @@ from typing import Any
 
 from rekindle.datastream.connectors.kafka.client_errors import ClientErrors, connector_error, error_name, new_client
 from rekindle.datastream.connectors.kafka.client_properties import confluent_kafka
-from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition
-from rekindle.datastream.connectors.kafka.kafka_source_settings import SourceSettings
 from rekindle.datastream.connectors.kafka.offsets_initializers import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     OffsetsKind,
 )
+from rekindle.datastream.connectors.kafka.partitions import KafkaTopicPartition
+from rekindle.datastream.connectors.kafka.source_settings import SourceSettings
 from rekindle.datastream.connectors.kafka.topic_subscription import TopicSubscription
 from rekindle.errors import ConnectorError
 

@@ -25,21 +25,21 @@ from rekindle.datastream.connectors.kafka.client_properties import (
     warn_of_unknown_names,
 )
 from rekindle.datastream.connectors.kafka.consumer_offsets import ConsumerOffsets, last_offsets
-from rekindle.datastream.connectors.kafka.kafka_partitions import BEGINNING, KafkaTopicPartition, partition_of
-from rekindle.datastream.connectors.kafka.kafka_reader import KafkaReader
 from rekindle.datastream.connectors.kafka.kafka_record import KafkaRecordDeserializationSchema
-from rekindle.datastream.connectors.kafka.kafka_source import KafkaSource
-from rekindle.datastream.connectors.kafka.kafka_source_settings import (
+from rekindle.datastream.connectors.kafka.offset_commits import OffsetCommitMode
+from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
+from rekindle.datastream.connectors.kafka.partitions import BEGINNING, KafkaTopicPartition, partition_of
+from rekindle.datastream.connectors.kafka.poison_records import PoisonRecordHandling
+from rekindle.datastream.connectors.kafka.reader import KafkaReader
+from rekindle.datastream.connectors.kafka.record_decoding import RecordDecoding
+from rekindle.datastream.connectors.kafka.source import KafkaSource
+from rekindle.datastream.connectors.kafka.source_settings import (
     SourceSettings,
     flag_of,
     number_of,
     reset_of,
     timeout_s,
 )
-from rekindle.datastream.connectors.kafka.offset_commits import OffsetCommitMode
-from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
-from rekindle.datastream.connectors.kafka.poison_records import PoisonRecordHandling
-from rekindle.datastream.connectors.kafka.record_decoding import RecordDecoding
 from rekindle.datastream.connectors.kafka.topic_subscription import TopicList, TopicPattern, TopicSubscription
 from rekindle.errors import GraphError
 

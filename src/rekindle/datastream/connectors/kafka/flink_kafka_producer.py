@@ -9,9 +9,9 @@ from typing import Any
 
 from rekindle.common.serialization import SerializationSchema
 from rekindle.datastream.connectors.base import DeliveryGuarantee
-from rekindle.datastream.connectors.kafka.kafka_sink import ExactlyOnceKafkaSink, KafkaSink
-from rekindle.datastream.connectors.kafka.kafka_sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.record_serializer import KafkaRecordSerializationSchema
+from rekindle.datastream.connectors.kafka.sink import ExactlyOnceKafkaSink, KafkaSink
+from rekindle.datastream.connectors.kafka.sink_settings import KafkaSinkSettings
 from rekindle.datastream.functions import SinkFunction
 from rekindle.errors import GraphError
 

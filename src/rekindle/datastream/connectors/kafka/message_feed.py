@@ -7,10 +7,10 @@ from typing import Any
 
 from rekindle.datastream.connectors.kafka.client_errors import ClientErrors, connector_error, error_name, new_client
 from rekindle.datastream.connectors.kafka.client_properties import KAFKA_LOG, confluent_kafka
-from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition
-from rekindle.datastream.connectors.kafka.kafka_source_settings import SourceSettings
 from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetResetStrategy
 from rekindle.datastream.connectors.kafka.partition_progress import PartitionProgress
+from rekindle.datastream.connectors.kafka.partitions import KafkaTopicPartition
+from rekindle.datastream.connectors.kafka.source_settings import SourceSettings
 from rekindle.errors import ConnectorError
 
 #: The number of messages that are fetched at once: the client is not faster with more.

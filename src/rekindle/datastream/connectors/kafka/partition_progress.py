@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rekindle.datastream.connectors.base import SourceSplit
-from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition, partition_of
+from rekindle.datastream.connectors.kafka.partitions import KafkaTopicPartition, partition_of
 
 
 class PartitionProgress:

@@ -19,8 +19,8 @@ from rekindle.datastream.connectors.kafka.client_errors import (
     new_client,
 )
 from rekindle.datastream.connectors.kafka.client_properties import confluent_kafka
-from rekindle.datastream.connectors.kafka.kafka_sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.record_serializer import Message
+from rekindle.datastream.connectors.kafka.sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.transaction_number import TransactionNumber
 from rekindle.errors import ConnectorError
 

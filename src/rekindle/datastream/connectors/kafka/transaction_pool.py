@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from rekindle.datastream.connectors.kafka.kafka_sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.producer_client import ProducerClient
+from rekindle.datastream.connectors.kafka.sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.token_topic import TokenTopic
 from rekindle.datastream.connectors.kafka.transaction_number import (
     PreparedTransaction,

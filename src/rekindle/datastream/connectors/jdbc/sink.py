@@ -17,8 +17,8 @@ from rekindle.datastream.connectors.jdbc.execution_options import JdbcExecutionO
 from rekindle.datastream.connectors.jdbc.interval_number import LedgerKey
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
 from rekindle.datastream.connectors.jdbc.interval_writer import IntervalWriter
-from rekindle.datastream.connectors.jdbc.jdbc_sink_settings import JdbcSinkSettings
 from rekindle.datastream.connectors.jdbc.ledger_committer import LedgerCommitter
+from rekindle.datastream.connectors.jdbc.sink_settings import JdbcSinkSettings
 from rekindle.datastream.connectors.sink_api import (
     Committer,
     CommitterInitContext,

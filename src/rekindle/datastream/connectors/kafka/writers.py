@@ -10,10 +10,10 @@ from typing import Any
 from rekindle.datastream.connectors.base import DeliveryGuarantee
 from rekindle.datastream.connectors.interval_file import IntervalFile
 from rekindle.datastream.connectors.kafka.client_properties import confluent_kafka
-from rekindle.datastream.connectors.kafka.kafka_sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.message_file import message_file
 from rekindle.datastream.connectors.kafka.producer_client import ProducerClient
 from rekindle.datastream.connectors.kafka.record_serializer import Message
+from rekindle.datastream.connectors.kafka.sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.transaction_number import (
     PreparedTransaction,
     TransactionNumber,

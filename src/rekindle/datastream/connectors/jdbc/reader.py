@@ -10,7 +10,7 @@ from rekindle.datastream.connectors.jdbc.column_ranges import RangePosition, ran
 from rekindle.datastream.connectors.jdbc.database import Fault, RowValues, database_of
 from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession
 from rekindle.datastream.connectors.jdbc.insert_shape import table_of
-from rekindle.datastream.connectors.jdbc.jdbc_source_settings import JdbcSourceSettings
+from rekindle.datastream.connectors.jdbc.source_settings import JdbcSourceSettings
 
 
 class JdbcReader(SourceReader[Any]):

@@ -8,13 +8,13 @@ from typing import Any, Generic, TypeVar
 
 from rekindle.datastream.connectors.base import Batch, SourceReader, SourceReaderContext, SourceSplit
 from rekindle.datastream.connectors.kafka.client_properties import KAFKA_LOG, confluent_kafka
-from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition, partition_of
-from rekindle.datastream.connectors.kafka.kafka_source_metrics import KafkaSourceMetrics
-from rekindle.datastream.connectors.kafka.kafka_source_settings import SourceSettings
 from rekindle.datastream.connectors.kafka.message_feed import MessageFeed
 from rekindle.datastream.connectors.kafka.offset_commits import OffsetCommitMode, PendingOffsets, offset_commit_mode
 from rekindle.datastream.connectors.kafka.partition_progress import PartitionProgress, positions
+from rekindle.datastream.connectors.kafka.partitions import KafkaTopicPartition, partition_of
 from rekindle.datastream.connectors.kafka.record_decoding import RecordDecoding
+from rekindle.datastream.connectors.kafka.source_metrics import KafkaSourceMetrics
+from rekindle.datastream.connectors.kafka.source_settings import SourceSettings
 from rekindle.datastream.output_tag import OutputTag
 
 T = TypeVar("T")

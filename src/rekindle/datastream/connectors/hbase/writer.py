@@ -8,8 +8,8 @@ from rekindle.clock import SystemClock
 from rekindle.datastream.connectors.hbase.background_flush import BackgroundFlush
 from rekindle.datastream.connectors.hbase.cell_timestamps import TimestampMode, base_of
 from rekindle.datastream.connectors.hbase.flush_calls import FlushCalls
-from rekindle.datastream.connectors.hbase.hbase_sink_settings import HBaseSinkSettings
 from rekindle.datastream.connectors.hbase.mutations import MutationCheck, converting, family_of
+from rekindle.datastream.connectors.hbase.sink_settings import HBaseSinkSettings
 from rekindle.datastream.connectors.hbase.thrift_calls import ThriftCalls
 from rekindle.datastream.connectors.sink_api import SinkWriter, WriterInitContext
 from rekindle.errors import ConnectorError

@@ -14,9 +14,9 @@ from rekindle.datastream.connectors.jdbc.connection_options import JdbcConnectio
 from rekindle.datastream.connectors.jdbc.database import database_of
 from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession
 from rekindle.datastream.connectors.jdbc.insert_shape import table_of
-from rekindle.datastream.connectors.jdbc.jdbc_reader import JdbcReader
-from rekindle.datastream.connectors.jdbc.jdbc_source_settings import JdbcSourceSettings
 from rekindle.datastream.connectors.jdbc.placeholders import count_placeholders
+from rekindle.datastream.connectors.jdbc.reader import JdbcReader
+from rekindle.datastream.connectors.jdbc.source_settings import JdbcSourceSettings
 from rekindle.errors import GraphError
 
 _COLUMN = re.compile(r'[A-Za-z_][\w$]*|"(?:[^"]|"")+"')
