@@ -88,7 +88,7 @@ def class_free_decoder(allow_pickle: bool = False) -> msgspec.msgpack.Decoder[An
 
 
 def _hashable_keys(parts: list[Any]) -> list[Any]:
-    return [frozen(part) if place % 2 == 0 else part for place, part in enumerate(parts)]
+    return [frozen(part) if index % 2 == 0 else part for index, part in enumerate(parts)]
 
 
 def frozen(value: Any) -> Any:

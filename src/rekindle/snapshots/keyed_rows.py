@@ -52,9 +52,9 @@ class KeyedRows:
 
     def _merged(self, group: int, parts: Sequence[StatePart]) -> Iterator[KeyedRow]:
         rows: dict[Any, Row] = {}
-        for place, state in enumerate(self.states):
+        for index, state in enumerate(self.states):
             keys = ClassFreeCodec(state.types.keys, self.allow_pickle, as_keys=True)
-            column = Column(state.spec(self.allow_pickle), ROW_COLUMNS + 2 * place, _HANDLE)
+            column = Column(state.spec(self.allow_pickle), ROW_COLUMNS + 2 * index, _HANDLE)
             for row in rows.values():
                 row.extend((None, None))
             for part in parts:

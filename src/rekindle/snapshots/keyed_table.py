@@ -50,7 +50,7 @@ class KeyedTable(StateTable):
         stored_key = states[0].types.keys if states else UNTYPED
         self.keys = key_columns(operator, stored_key, [row.key for row in sample], options.untyped_as_json)
         self.states = [
-            state_column(state, [row.values[place] for row in sample], options) for place, state in enumerate(states)
+            state_column(state, [row.values[index] for row in sample], options) for index, state in enumerate(states)
         ]
         self.columns = [TableColumn(KEY_GROUP, INT), *self.keys.columns(), *map(_column, self.states)]
         if options.digests:

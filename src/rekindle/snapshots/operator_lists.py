@@ -97,7 +97,7 @@ def with_part(
 def _share(part: OperatorStatePart, subtasks: Sequence[int | None], subtask: int, parallelism: int) -> list[bytes]:
     if part.distribution is ListDistribution.BROADCAST:
         return part.entries
-    owners = [place % parallelism if owner is None else owner for place, owner in enumerate(subtasks)]
+    owners = [index % parallelism if owner is None else owner for index, owner in enumerate(subtasks)]
     return [data for data, owner in zip(part.entries, owners, strict=True) if owner % parallelism == subtask]
 
 

@@ -96,7 +96,7 @@ def positions_table(snapshot: LoadedCheckpoint, operators: Sequence[OperatorStat
                     found.append((operator, subtask, split, codec.decode(each.position)))
     as_json = options.untyped_as_json or len({operator.uid for operator, *_ in found}) != 1
     split, position = (
-        JsonShape() if as_json else settled(UNKNOWN, [each[place] for each in found]) for place in (2, 3)
+        JsonShape() if as_json else settled(UNKNOWN, [each[index] for each in found]) for index in (2, 3)
     )
     show_split, show_position = to_column(split), to_column(position)
     return ListedTable(

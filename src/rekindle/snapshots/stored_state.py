@@ -103,8 +103,8 @@ def stored_states(
     found: dict[str, SavedState] = {}
     parts = keyed_parts(operator)
     sizes = list(accumulate(blob_size(part.blob) for part in parts))
-    for place, _, part in state_parts(snapshot, parts):
-        if sizes[place] > _SURVEYED_BYTES and (names is None or found.keys() >= set(names)):
+    for index, _, part in state_parts(snapshot, parts):
+        if sizes[index] > _SURVEYED_BYTES and (names is None or found.keys() >= set(names)):
             break
         found[part.name] = SavedState.of(part)
     return list(found.values()) if names is None else _chosen(found, names, operator)
@@ -129,7 +129,7 @@ def in_order(parts: Iterable[KeyedPart]) -> list[KeyedPart]:
 
 
 def state_parts(snapshot: LoadedCheckpoint, parts: Sequence[KeyedPart]) -> Iterator[tuple[int, int, StatePart]]:
-    """Yield (place of the part, key group, operations on one state), in the order in which they apply."""
-    for place, (group, data) in enumerate(read_parts(snapshot.store, snapshot.root, parts)):
+    """Yield (index of the part, key group, operations on one state), in the order in which they apply."""
+    for index, (group, data) in enumerate(read_parts(snapshot.store, snapshot.root, parts)):
         for part in decode_part(group, data):
-            yield place, group, part
+            yield index, group, part

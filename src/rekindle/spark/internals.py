@@ -443,7 +443,7 @@ def expression_parts(expression: Any) -> list[Any]:
     return _elements(expression.children())
 
 
-def place_in_text(expression: Any) -> tuple[int, int, int] | None:
+def range_in_text(expression: Any) -> tuple[int, int, int] | None:
     """The beginning and end of an expression in the text of its query, and a number of that text; None if unknown."""
     origin = expression.origin()
     text = origin.sqlText()

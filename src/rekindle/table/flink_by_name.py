@@ -196,9 +196,9 @@ def _like(call: Call) -> str | None:
         return None
     if "\\" not in (string_of(pattern) or "\\"):
         return None
-    place = call.text.rindex(pattern)
+    index = call.text.rindex(pattern)
     plain = spark("replace", f"({pattern})", r"'\\'", r"'\\\\'")
-    return call.text[:place] + plain + call.text[place + len(pattern) :]
+    return call.text[:index] + plain + call.text[index + len(pattern) :]
 
 
 def _listagg(call: Call) -> str | None:

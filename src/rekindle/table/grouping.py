@@ -70,7 +70,7 @@ class GroupLayout:
 
     def _written(self, key: Sequence[Any], aggregates: Sequence[Any]) -> list[Any]:
         both = [*key, *aggregates]
-        return [both[place] for place in self.outputs]
+        return [both[index] for index in self.outputs]
 
 
 def _add(kind: str, before: Any, value: Any) -> Any:

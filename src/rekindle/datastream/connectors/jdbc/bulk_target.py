@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rekindle.datastream.connectors.jdbc.bulk_insert import BulkInsert
-from rekindle.datastream.connectors.jdbc.commit_ledger import Ledger
+from rekindle.datastream.connectors.jdbc.commit_ledger import CommitLedger
 from rekindle.datastream.connectors.jdbc.database import RowValues
 from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession, RollBack
 from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber
@@ -25,7 +25,7 @@ class BulkTarget(IntervalTarget):
         self,
         settings: JdbcSinkSettings,
         session: DatabaseSession,
-        ledger: Ledger,
+        ledger: CommitLedger,
         bulk: BulkInsert,
         *,
         drops_refused: bool = False,

@@ -23,7 +23,7 @@ _KEY = "sink = ? AND timeline = ? AND subtask = ?"
 KEPT_TIMELINES = 50
 
 
-class Ledger:
+class CommitLedger:
     """One ledger table."""
 
     def __init__(self, database: Database, table: str) -> None:

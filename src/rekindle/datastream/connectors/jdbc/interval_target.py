@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from rekindle.datastream.connectors.jdbc.commit_ledger import Ledger
+from rekindle.datastream.connectors.jdbc.commit_ledger import CommitLedger
 from rekindle.datastream.connectors.jdbc.database import RowValues
 from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession, RollBack
 from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber
@@ -23,7 +23,7 @@ class IntervalTarget:
     """Runs the statement for each row: once for a check that is rolled back, once for the commit."""
 
     def __init__(
-        self, settings: JdbcSinkSettings, session: DatabaseSession, ledger: Ledger, *, drops_refused: bool = False
+        self, settings: JdbcSinkSettings, session: DatabaseSession, ledger: CommitLedger, *, drops_refused: bool = False
     ) -> None:
         self.settings = settings
         self._drops_refused = drops_refused

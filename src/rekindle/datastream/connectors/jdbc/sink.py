@@ -8,7 +8,7 @@ from rekindle.common.typeinfo import RowTypeInfo
 from rekindle.datastream.connectors.jdbc.batch_writer import BatchWriter
 from rekindle.datastream.connectors.jdbc.bulk_insert import bulk_insert_of
 from rekindle.datastream.connectors.jdbc.bulk_target import BulkTarget
-from rekindle.datastream.connectors.jdbc.commit_ledger import Ledger
+from rekindle.datastream.connectors.jdbc.commit_ledger import CommitLedger
 from rekindle.datastream.connectors.jdbc.connection_options import JdbcConnectionOptions
 from rekindle.datastream.connectors.jdbc.database import database_of
 from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession
@@ -149,7 +149,7 @@ class ExactlyOnceJdbcSink(JdbcSink, SupportsCommitter[Any]):
 
     def _new_target(self) -> IntervalTarget:
         settings, session = self._settings, self._session()
-        ledger = Ledger(session.database, self._options.ledger_table)
+        ledger = CommitLedger(session.database, self._options.ledger_table)
         drops = self._options.refused_rows == "drop"
         bulk = bulk_insert_of(session.database, settings)
         if bulk is None:

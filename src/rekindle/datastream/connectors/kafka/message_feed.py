@@ -104,8 +104,8 @@ class MessageFeed:
     def _set_aside(self, partitions: Collection[KafkaTopicPartition]) -> None:
         kept: list[Any] = []
         for message in self._held:
-            place = KafkaTopicPartition(message.topic(), message.partition())
-            (self._aside[place] if place in partitions else kept).append(message)
+            partition = KafkaTopicPartition(message.topic(), message.partition())
+            (self._aside[partition] if partition in partitions else kept).append(message)
         self._held = kept
 
     # -- errors -------------------------------------------------------------------------------------------------------

@@ -140,8 +140,8 @@ class KafkaReader(SourceReader[T], Generic[T]):
 
     def _runs(self, messages: list[Any]) -> Iterator[tuple[PartitionProgress, list[Any]]]:
         """Divide messages into runs of one partition, each up to the partition's stop."""
-        for place, run in self._by_partition(messages):
-            progress = self._progress[place]
+        for partition, run in self._by_partition(messages):
+            progress = self._progress[partition]
             if progress.finished:
                 continue
             kept = progress.before_stop(run)
