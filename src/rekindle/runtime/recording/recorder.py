@@ -151,17 +151,17 @@ class Recorder:
 
     def completed(self, checkpoint_id: int) -> None:
         """Drop what came before a completed checkpoint."""
-        places = [place for place, each in enumerate(self._segments) if each.checkpoint_id == checkpoint_id]
-        if places:
-            self._segments = self._segments[places[0] :]
+        indexes = [index for index, each in enumerate(self._segments) if each.checkpoint_id == checkpoint_id]
+        if indexes:
+            self._segments = self._segments[indexes[0] :]
             self._start = None
 
     def aborted(self, checkpoint_id: int) -> None:
         """Join the segments before and after the barrier of an aborted checkpoint."""
-        for place, each in enumerate(self._segments):
-            if place and each.checkpoint_id == checkpoint_id:
-                self._segments[place - 1].append(each)
-                del self._segments[place]
+        for index, each in enumerate(self._segments):
+            if index and each.checkpoint_id == checkpoint_id:
+                self._segments[index - 1].append(each)
+                del self._segments[index]
                 return
 
     # -- limits and result --------------------------------------------------------------------------------------------
