@@ -14,7 +14,7 @@ ARGS ?=
 BENCH ?= keyed_count
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bytecode long explore check format bench chaos compat servers lock clean
+.PHONY: help demo test bytecode long explore check format bench chaos compat servers index lock clean
 
 help: ## this list
 	@echo "make <target> [ARGS=\"...\"] [PYTHON=/path/to/python3]"
@@ -58,6 +58,9 @@ compat: $(READY) ## comparisons with a real Flink: its command line, its dashboa
 
 chaos: $(READY) ## a job into Kafka, HBase and PostgreSQL: every kind of process is killed ten times; nothing is lost
 	@$(PY) -m benchmarks.connector_chaos $(ARGS)
+
+index: $(READY) ## write docs/modules.md, the index of all modules, from their docstrings
+	@$(PY) -m tools.module_index
 
 lock: $(READY) ## choose new versions within pyproject.toml, into requirements.lock
 	@tools/lock.sh

@@ -14,9 +14,9 @@ from typing import Any
 from rekindle.datastream.connectors.hbase import Delete, Mutation, Put
 from rekindle.datastream.connectors.hbase.cell_timestamps import base_of
 from rekindle.datastream.connectors.hbase.flush_calls import FlushCalls
-from rekindle.datastream.connectors.hbase.hbase_sink_settings import HBaseSinkSettings
 from rekindle.datastream.connectors.hbase.mutations import family_of
 from rekindle.datastream.connectors.hbase.row_buffer import RowBuffer
+from rekindle.datastream.connectors.hbase.sink_settings import HBaseSinkSettings
 from rekindle.datastream.connectors.hbase.thrift_settings import ThriftSettings
 
 TABLE, FAMILIES = "t", (b"f", b"g")

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tools import module_index
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")])
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL)
@@ -119,6 +121,15 @@ def test_the_architecture_page_links_every_package(package: str) -> None:
     page = REPOSITORY / "docs" / "architecture.md"
     linked = {(page.parent / target).resolve() for target in LINK.findall(page.read_text(encoding="utf-8"))}
     assert REPOSITORY / package in linked
+
+
+def test_the_index_of_modules_is_what_the_docstrings_say() -> None:
+    assert module_index.PAGE.read_text(encoding="utf-8") == module_index.page_text(), "docs/modules.md: run make index"
+
+
+def test_every_module_has_a_sentence_in_the_index() -> None:
+    modules = [path for path in module_index.SOURCES.rglob("*.py") if path.name != "__init__.py"]
+    assert [path.name for path in modules if not module_index.first_sentence(path).endswith((".", "!", "?"))] == []
 
 
 def test_the_fence_reader_finds_lines_flags_and_indented_fences(tmp_path: Path) -> None:

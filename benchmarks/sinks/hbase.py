@@ -20,7 +20,7 @@ from rekindle.common import Configuration, Types, WatermarkStrategy
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.connectors.datagen import DataGeneratorSource
 from rekindle.datastream.connectors.hbase import HBaseSink, Put
-from rekindle.datastream.connectors.hbase.hbase_sink_settings import HBaseSinkSettings
+from rekindle.datastream.connectors.hbase.sink_settings import HBaseSinkSettings
 from rekindle.datastream.connectors.hbase.thrift_settings import ThriftSettings
 from rekindle.datastream.connectors.sink_api import Sink, SinkWriter, WriterInitContext
 from tools.servers.hbase import HBaseServer

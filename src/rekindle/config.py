@@ -160,7 +160,7 @@ CHECKPOINT_TOLERABLE_FAILURES = _option(
     "execution.checkpointing.tolerable-failed-checkpoints",
     at_least(0),
     0,
-    "How many checkpoints in a row may fail before the job fails.",
+    "The number of checkpoints in a row that may fail before the job fails.",
 )
 CHECKPOINT_RETENTION = _option(
     "execution.checkpointing.externalized-checkpoint-retention",
@@ -244,7 +244,7 @@ CHECKPOINT_NUM_RETAINED = _option(
     "execution.checkpointing.num-retained",
     at_least(1),
     1,
-    "How many completed checkpoints are kept.",
+    "The number of completed checkpoints that are kept.",
     "state.checkpoints.num-retained",
 )
 SINK_COMMITTER_RETRIES = _option(
@@ -378,7 +378,7 @@ RESTART_STRATEGY = _option(
     "restart-strategy",
 )
 FIXED_DELAY_ATTEMPTS = _option(
-    "restart-strategy.fixed-delay.attempts", at_least(0), 1, "How many restarts there are before the job fails."
+    "restart-strategy.fixed-delay.attempts", at_least(0), 1, "The number of restarts before the job fails."
 )
 FIXED_DELAY = _option(
     "restart-strategy.fixed-delay.delay", parse_duration, timedelta(seconds=1), "Time from a failure to its restart."
@@ -426,7 +426,7 @@ EXPONENTIAL_ATTEMPTS = _option(
     "restart-strategy.exponential-delay.attempts-before-reset-backoff",
     at_least(1),
     2**31 - 1,
-    "How many restarts there are without a reset before the job fails.",
+    "The number of restarts without a reset before the job fails.",
 )
 
 # Slots
@@ -553,7 +553,7 @@ HISTORY_ENABLED = _option(
     "Whether statistics, failures and the plan are kept beside the checkpoints, for `rekindle history`.",
 )
 HISTORY_RUNS = _option(
-    "rekindle.history.runs", at_least(1), 20, "How many runs of a job have their history kept; older ones are deleted."
+    "rekindle.history.runs", at_least(1), 20, "The number of runs whose history is kept; older ones are deleted."
 )
 REPLAY_RECORD_INPUT = _option(
     "rekindle.replay.record-input",
@@ -572,7 +572,7 @@ REPLAY_FAILURES = _option(
     "rekindle.replay.failures",
     at_least(1),
     3,
-    "How many failures of a job have their recorded input kept, the newest ones, with the checkpoints they stand on.",
+    "The number of failures whose recorded input is kept, the newest ones, with the checkpoints they stand on.",
 )
 REPLAY_KEEP_CODE = _option(
     "rekindle.replay.keep-code",
@@ -582,10 +582,13 @@ REPLAY_KEEP_CODE = _option(
     "that functions and connectors hold, passwords included.",
 )
 EXCEPTION_HISTORY = _option(
-    "web.exception-history-size", at_least(1), 16, "How many failures of a job are kept, the newest ones."
+    "web.exception-history-size", at_least(1), 16, "The number of a job's failures that are kept, the newest ones."
 )
 CHECKPOINT_HISTORY = _option(
-    "web.checkpoints.history", at_least(1), 10, "How many checkpoints are kept with all their details, the newest ones."
+    "web.checkpoints.history",
+    at_least(1),
+    10,
+    "The number of checkpoints that keep all their details, the newest ones.",
 )
 REST_ENABLED = _option(
     "rekindle.rest.enabled",

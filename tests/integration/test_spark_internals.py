@@ -205,17 +205,17 @@ def test_ctrl_c_while_the_jvm_starts_leaves_no_jvm(monkeypatch: pytest.MonkeyPat
 def test_expressions_of_plans_know_their_place_in_the_text(spark: Any) -> None:
     sql = "SELECT (id + 1) / (2) AS half, (SELECT max(id) FROM range(2)) FROM range(3)"
     parsed = {node.nodeName(): node for node in private.plan_expressions(private.parsed_plan(spark, sql))}
-    place = private.place_in_text(parsed["Divide"])
+    place = private.range_in_text(parsed["Divide"])
     assert place is not None
     assert sql[slice(*place[:2])] == "(id + 1) / (2)"
     other = private.parsed_plan(spark, f"{sql} WHERE id > 0")
-    assert private.place_in_text(next(private.plan_expressions(other))) != place
+    assert private.range_in_text(next(private.plan_expressions(other))) != place
     assert "UnresolvedFunction" in parsed  # of the subquery
     frame = spark.sql(sql)
     analysed = {node.nodeName(): node for node in private.plan_expressions(private.analysed_plan(frame))}
-    assert private.place_in_text(analysed["Divide"]) == place
+    assert private.range_in_text(analysed["Divide"]) == place
     left, _ = private.expression_parts(analysed["Divide"])
-    assert (left.nodeName(), private.place_in_text(left)) == ("Cast", place)  # Spark's own cast
+    assert (left.nodeName(), private.range_in_text(left)) == ("Cast", place)  # Spark's own cast
     frame.createOrReplaceTempView("halves")
     over = private.plan_expressions(private.analysed_plan(spark.table("halves")))
     assert "Divide" not in {node.nodeName() for node in over}

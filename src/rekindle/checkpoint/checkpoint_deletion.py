@@ -1,4 +1,4 @@
-"""Delete checkpoints that nothing needs, and files that belong to none; what a job may need is refused."""
+"""Delete checkpoints that nothing needs, and files that belong to none; one that a job may need is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rekindle.errors import CheckpointError, CheckpointNotFoundError
 
 @dataclass(frozen=True)
 class Deleted:
-    """What was deleted: paths below the directory, and their bytes."""
+    """The deleted files: paths below the directory, and their bytes."""
 
     paths: tuple[str, ...]
     size_bytes: int

@@ -1,4 +1,4 @@
-"""List the checkpoints and savepoints below a directory: what they are, whether they are whole, what needs them."""
+"""List the checkpoints and savepoints below a directory, with their kind, whether they are whole, and their users."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class StoredManifests:
 
 @dataclass(frozen=True)
 class RunningJobs:
-    """What the jobs of a store may need: where each goes on from, and the timelines of their last runs."""
+    """The checkpoints that jobs of a store may need: those they go on from, and the timelines of their last runs."""
 
     latest: frozenset[str]
     timelines: frozenset[str]

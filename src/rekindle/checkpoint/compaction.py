@@ -45,7 +45,7 @@ RULES = RewriteRules()
 
 
 @dataclass(frozen=True)
-class Chain:
+class PartChain:
     """The stored parts of one key group: a full part and the deltas on top of it."""
 
     full_bytes: int
@@ -55,24 +55,24 @@ class Chain:
     files: Mapping[str, int] = field(default_factory=dict)
 
     @staticmethod
-    def of(parts: Iterable[KeyedPart]) -> Chain:
+    def of(parts: Iterable[KeyedPart]) -> PartChain:
         """The chain of a key group's parts, the full one first.
 
-        >>> Chain.of([KeyedPart(7, PartKind.FULL, 1, b"abc"), KeyedPart(7, PartKind.DELTA, 2, b"d")])
-        Chain(full_bytes=3, delta_bytes=1, deltas=1, files={})
+        >>> PartChain.of([KeyedPart(7, PartKind.FULL, 1, b"abc"), KeyedPart(7, PartKind.DELTA, 2, b"d")])
+        PartChain(full_bytes=3, delta_bytes=1, deltas=1, files={})
         """
         full, *deltas = parts
-        chain = Chain(blob_size(full.blob), files=_file_of(full))
+        chain = PartChain(blob_size(full.blob), files=_file_of(full))
         for delta in deltas:
             chain = chain.with_delta(delta)
         return chain
 
-    def with_delta(self, part: KeyedPart) -> Chain:
+    def with_delta(self, part: KeyedPart) -> PartChain:
         """The chain with one more delta on top."""
         files = self.files
         for path, size in _file_of(part).items():
             files = {**files, path: files.get(path, 0) + size}
-        return Chain(self.full_bytes, self.delta_bytes + blob_size(part.blob), self.deltas + 1, files)
+        return PartChain(self.full_bytes, self.delta_bytes + blob_size(part.blob), self.deltas + 1, files)
 
     @property
     def size(self) -> int:
@@ -96,8 +96,8 @@ def _file_of(part: KeyedPart) -> dict[str, int]:
 class Inventory:
     """The stored chains of a subtask at a completed checkpoint, and the bytes spent on rewriting."""
 
-    keyed: Mapping[int, Chain] = field(default_factory=dict)
-    timers: Mapping[int, Chain] = field(default_factory=dict)
+    keyed: Mapping[int, PartChain] = field(default_factory=dict)
+    timers: Mapping[int, PartChain] = field(default_factory=dict)
     file_bytes: Mapping[str, int] = field(default_factory=dict)
     #: Keys that a key group had when it was last written whole, where that is known.
     keys: Mapping[int, int] = field(default_factory=dict)
@@ -155,21 +155,21 @@ class Inventory:
         return self.pressing_budget_bytes(rules) if is_pressed else self.heavy_budget_bytes(rules)
 
 
-def _chains(parts: Iterable[KeyedPart]) -> dict[int, Chain]:
+def _chains(parts: Iterable[KeyedPart]) -> dict[int, PartChain]:
     groups: dict[int, list[KeyedPart]] = {}
     for part in parts:
         groups.setdefault(part.key_group, []).append(part)
-    return {group: Chain.of(sorted(own, key=lambda part: part.order)) for group, own in groups.items()}
+    return {group: PartChain.of(sorted(own, key=lambda part: part.order)) for group, own in groups.items()}
 
 
-def _on_top(base: Mapping[int, Chain], new: Iterable[KeyedPart]) -> tuple[dict[int, Chain], int, int]:
+def _on_top(base: Mapping[int, PartChain], new: Iterable[KeyedPart]) -> tuple[dict[int, PartChain], int, int]:
     """The new chains, the bytes of rewritten full parts, and the bytes of deltas."""
     chains = dict(base)
     rewritten = delta = 0
     for part in new:
         known = chains.get(part.key_group)
         if known is None or part.kind is PartKind.FULL:
-            chains[part.key_group] = Chain.of([part])
+            chains[part.key_group] = PartChain.of([part])
             rewritten += blob_size(part.blob) if known is not None else 0
         else:
             chains[part.key_group] = known.with_delta(part)
@@ -177,7 +177,7 @@ def _on_top(base: Mapping[int, Chain], new: Iterable[KeyedPart]) -> tuple[dict[i
     return chains, rewritten, delta
 
 
-def _needed_bytes(*kinds: Mapping[int, Chain]) -> Counter[str]:
+def _needed_bytes(*kinds: Mapping[int, PartChain]) -> Counter[str]:
     needed: Counter[str] = Counter()
     for chains in kinds:
         for chain in chains.values():
@@ -219,8 +219,8 @@ def due(stored: Inventory, keys: Mapping[int, int], rules: RewriteRules = RULES)
     return Rewrites(sorted(chosen), timers, frozenset(stored.timers))
 
 
-def _timers_due(timers: Mapping[int, Chain], rules: RewriteRules) -> bool:
-    together = Chain(
+def _timers_due(timers: Mapping[int, PartChain], rules: RewriteRules) -> bool:
+    together = PartChain(
         sum(chain.full_bytes for chain in timers.values()),
         sum(chain.delta_bytes for chain in timers.values()),
         sum(chain.deltas for chain in timers.values()),

@@ -88,7 +88,7 @@ def check_owner(store: Store, claim: Claim) -> None:
 
 
 def refuse_taken_over(store: Store, claim: Claim) -> None:
-    """Raise OwnershipLostError if another driver has a newer claim; claims that were removed are nobody's."""
+    """Raise OwnershipLostError if another driver has a newer claim; a removed claim has no owner."""
     newest = newest_attempt(store, claim.job_name)
     if newest is not None and newest > claim.attempt:
         raise OwnershipLostError(_taken_over(store, claim, newest))

@@ -13,7 +13,7 @@ from rekindle.errors import SerializationError
 FORMAT_VERSION: Final = 1
 
 
-class Distribution(StrEnum):
+class ListDistribution(StrEnum):
     """The way in which the elements of a list are shared out among the subtasks of a restored operator."""
 
     SPLIT = "split"
@@ -25,12 +25,12 @@ class OperatorStatePart(msgspec.Struct, array_like=True, frozen=True):
     """One state of one subtask: the elements of a list, or the flattened (field, value) pairs of a broadcast map."""
 
     name: str
-    distribution: Distribution
+    distribution: ListDistribution
     type_name: str
     #: Empty if there is a schema: older versions wrote the type's canonical name instead.
     fingerprint: str
     entries: list[bytes]
-    #: What the entries were written with (`type_schema.decode_state_schema`); empty in parts of older versions.
+    #: The schema of the entries (`type_schema.decode_state_schema`); empty in parts of older versions.
     schema: bytes = b""
 
 
@@ -64,7 +64,7 @@ def encode_operator_part(states: Sequence[OperatorStatePart]) -> bytes:
 
 def holds_union(data: bytes) -> bool:
     """Whether a subtask's part has union lists, which go to every subtask."""
-    return any(state.distribution is Distribution.UNION for state in decode_operator_part(data))
+    return any(state.distribution is ListDistribution.UNION for state in decode_operator_part(data))
 
 
 class SplitState(msgspec.Struct, array_like=True, frozen=True):
@@ -87,7 +87,7 @@ class SourceState(msgspec.Struct, array_like=True, frozen=True):
     version: int = FORMAT_VERSION
     #: Chunks that a source function had collected and its chain had not processed (unaligned checkpoints).
     in_flight: list[bytes] = []
-    #: What the records of these chunks were written with (`type_schema.decode_schema`); older versions wrote none.
+    #: The schema of the records in these chunks (`type_schema.decode_schema`); older versions wrote none.
     in_flight_schema: bytes = b""
     #: Whether records of other subtasks are among them: the parallelism has changed since they were collected.
     in_flight_of_others: bool = False

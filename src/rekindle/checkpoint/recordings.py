@@ -32,7 +32,7 @@ class TimeRead(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Polled(msgspec.Struct, array_like=True, frozen=True):
-    """What the reader of a source returned from one `poll`; its records are a chunk."""
+    """The answer of a source's reader to one `poll`; its records are a chunk."""
 
     row: bytes
     splits: list[tuple[str, int]] | None = None
@@ -55,17 +55,17 @@ class Epoch(msgspec.Struct, tag="epoch"):
     checkpoint: CheckpointOrder | None
     #: The heads of chains that had input left after the epoch before.
     backlogged: list[int] = []
-    #: How many records the task's next slice has: it reads its clock after each slice.
+    #: The number of records in the task's next slice: it reads its clock after each slice.
     slice_records: int = 1
     #: The chunks that arrived.
     rows: list[bytes] = []
-    #: What the reader of its source returned.
+    #: The answer of its source's reader.
     polled: list[Polled] = []
     #: Whether the task had processed all input that was there.
     dry: bool = True
     #: The splits that the reader still had records of, if it said so.
     waiting_splits: list[str] | None = None
-    #: What its source function emitted: chunks.
+    #: The records that its source function emitted: chunks.
     emitted: list[tuple[bytes, bool]] = []
     time: TimeRead = TimeRead()
 
@@ -77,7 +77,7 @@ class Barrier(msgspec.Struct, tag="barrier"):
     time: TimeRead = TimeRead()
 
 
-class Completed(msgspec.Struct, tag="completed"):
+class RecordedCompletion(msgspec.Struct, tag="completed"):
     """The task heard that a checkpoint is complete. `part`: all of it, all but the source, or the source alone."""
 
     id: int
@@ -85,7 +85,7 @@ class Completed(msgspec.Struct, tag="completed"):
     time: TimeRead = TimeRead()
 
 
-class Aborted(msgspec.Struct, tag="aborted"):
+class RecordedAbort(msgspec.Struct, tag="aborted"):
     """The task heard that a checkpoint was aborted."""
 
     id: int
@@ -105,11 +105,11 @@ class Looked(msgspec.Struct, tag="looked"):
     time: TimeRead = TimeRead()
 
 
-Event = Epoch | Barrier | Completed | Aborted | SplitsAdded | Looked
+Event = Epoch | Barrier | RecordedCompletion | RecordedAbort | SplitsAdded | Looked
 
 
 class Start(msgspec.Struct):
-    """What the task began with: the shares of its operators in the restored checkpoint, and its source's splits."""
+    """The start of a recorded task: the shares of its operators in the restored checkpoint, and its source's splits."""
 
     restored_id: int | None
     store_url: str | None = None
@@ -120,7 +120,7 @@ class Start(msgspec.Struct):
     time: TimeRead = TimeRead()
 
 
-class Segment(msgspec.Struct):
+class RecordedSegment(msgspec.Struct):
     """The events from a checkpoint's barrier, or from the start (None), to the next barrier."""
 
     checkpoint_id: int | None
@@ -161,7 +161,7 @@ class Recording(msgspec.Struct):
     root: str
     #: There while the recording reaches back to the task's start.
     start: Start | None
-    segments: list[Segment]
+    segments: list[RecordedSegment]
     failure: RecordedFailure
 
     @property

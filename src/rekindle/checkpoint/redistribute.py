@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from rekindle.checkpoint.part_formats import (
-    Distribution,
+    ListDistribution,
     OperatorStatePart,
     SourceState,
     SplitState,
@@ -149,11 +149,11 @@ def operator_share(parts: Sequence[bytes], parallelism: int, subtask: int) -> by
 
 def _shared(held: Sequence[Sequence[OperatorStatePart]], parallelism: int, subtask: int) -> Iterator[OperatorStatePart]:
     examples = {part.schema: part for own in held for part in own}
-    if next(iter(examples.values())).distribution is Distribution.BROADCAST:
+    if next(iter(examples.values())).distribution is ListDistribution.BROADCAST:
         yield from broadcast_share([own for own in held if own], subtask)
         return
     for schema, example in examples.items():
         lists = [[entry for part in own if part.schema == schema for entry in part.entries] for own in held]
-        union = example.distribution is Distribution.UNION
+        union = example.distribution is ListDistribution.UNION
         entries = union_share(lists) if union else split_share(lists, parallelism, subtask)
         yield msgspec.structs.replace(example, entries=entries)

@@ -38,7 +38,7 @@ def open_stored(url: str, options: Mapping[str, str] | None = None) -> Store:
 
 
 def is_missing(directory: str) -> bool:
-    """Whether there is no such directory; of stores elsewhere nobody is asked.
+    """Whether there is no such directory on this machine; stores elsewhere are not asked.
 
     >>> is_missing("/no/such/directory"), is_missing("s3://bucket/orders")
     (True, False)

@@ -200,7 +200,7 @@ def delete(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete a checkpoint with the files that no other one needs. What a job may need is refused."""
+    """Delete a checkpoint with the files that no other one needs. One that a job may need is refused."""
     from rekindle.checkpoint import delete_checkpoint
     from rekindle.errors import CheckpointError
 

@@ -1,4 +1,4 @@
-"""Standard streams that nobody reads any more, as after `rekindle run program.py | head -1`."""
+"""Standard streams whose reader has gone, as after `rekindle run program.py | head -1`."""
 
 from __future__ import annotations
 

@@ -25,13 +25,13 @@ def doctor(
     from rich.text import Text
 
     from rekindle import config as options
-    from rekindle.cli.health_checks import CHECKS, Verdict, check_job
+    from rekindle.cli.health_checks import CHECKS, Health, check_job
 
     configuration = configuration_of(config, settings, {options.CHECKPOINT_DIRECTORY.key: directory})
     checks = [*CHECKS, *([check_job] if run_job else [])]
     findings = [finding for check in checks for finding in check(configuration)]
-    is_healthy = all(finding.verdict is not Verdict.FAILED for finding in findings)
-    colours = {Verdict.GOOD: "green", Verdict.NOTE: "yellow", Verdict.FAILED: "red"}
+    is_healthy = all(finding.verdict is not Health.FAILED for finding in findings)
+    colours = {Health.GOOD: "green", Health.NOTE: "yellow", Health.FAILED: "red"}
     rows = [
         (each.subject, Text(each.verdict, colours[each.verdict]), each.found, each.advice or "") for each in findings
     ]

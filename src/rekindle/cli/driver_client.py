@@ -32,11 +32,11 @@ class DriverClient:
         >>> DriverClient.at("localhost:8081").url, DriverClient.at("http://host:1/?token=abc").token
         ('http://localhost:8081', 'abc')
         """
-        place = urlsplit(address if "://" in address else f"http://{address}")
-        if place.scheme not in _DEFAULT_PORTS or not place.hostname:
+        parts = urlsplit(address if "://" in address else f"http://{address}")
+        if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
             raise CommandError(f"'{address}' is no address of a driver: write http://host:port.", ExitCode.USAGE)
-        linked = parse_qs(place.query).get("token", [None])[0]
-        return cls(f"{place.scheme}://{place.netloc}{place.path.rstrip('/')}", token or linked)
+        linked = parse_qs(parts.query).get("token", [None])[0]
+        return cls(f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}", token or linked)
 
     def get(self, path: str) -> Any:
         """The answer to a question."""
@@ -71,9 +71,9 @@ class DriverClient:
         return json.loads(content) if content else None
 
     def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
-        place = urlsplit(self.url)
-        kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
-        return kind(place.hostname or "", place.port or _DEFAULT_PORTS[place.scheme], timeout=timeout_s)
+        parts = urlsplit(self.url)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        return kind(parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme], timeout=timeout_s)
 
     def _response(
         self, connection: http.client.HTTPConnection, method: str, path: str, body: str | None

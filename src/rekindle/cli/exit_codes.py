@@ -1,4 +1,4 @@
-"""How commands end: their exit codes, and the errors that are one sentence for a person."""
+"""The exit codes of commands, and the errors that are one sentence for a person."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rekindle.errors import (
 
 
 class ExitCode(IntEnum):
-    """What the exit code of a command tells (docs/guide/command_line.md)."""
+    """The exit codes of commands (docs/guide/command_line.md)."""
 
     DONE = 0
     #: The job, the program or the request failed; a check found something.

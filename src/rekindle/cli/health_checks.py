@@ -1,4 +1,4 @@
-"""What `rekindle doctor` checks on this machine, and what to do about each finding."""
+"""The checks of `rekindle doctor` on this machine, each with the remedy for its finding."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 }
 
 
-class Verdict(StrEnum):
+class Health(StrEnum):
     """How a check went. A note is for those who need what is missing; a failure stops jobs."""
 
     GOOD = "good"
@@ -53,7 +53,7 @@ class Finding:
     """The outcome of a check, and what to do."""
 
     subject: str
-    verdict: Verdict
+    verdict: Health
     found: str
     advice: str | None = None
 
@@ -65,9 +65,9 @@ def check_python(configuration: Configuration) -> Iterator[Finding]:
     """The interpreter."""
     text = f"{sys.version.split()[0]} at {sys.executable}"
     if sys.version_info[:2] >= _OLDEST_PYTHON:
-        yield Finding("Python", Verdict.GOOD, text)
+        yield Finding("Python", Health.GOOD, text)
     else:
-        yield Finding("Python", Verdict.FAILED, text, "Use Python 3.11 or newer.")
+        yield Finding("Python", Health.FAILED, text, "Use Python 3.11 or newer.")
 
 
 def check_java(configuration: Configuration) -> Iterator[Finding]:
@@ -80,9 +80,9 @@ def check_java(configuration: Configuration) -> Iterator[Finding]:
     try:
         java = ensure_java(environ)
     except RekindleError as error:
-        yield Finding("Java", Verdict.FAILED, str(error), "Install one with: pip install 'rekindle[java]'")
+        yield Finding("Java", Health.FAILED, str(error), "Install one with: pip install 'rekindle[java]'")
         return
-    yield Finding("Java", Verdict.GOOD, f"{java.major} at {java.path}, from {java.origin}")
+    yield Finding("Java", Health.GOOD, f"{java.major} at {java.path}, from {java.origin}")
 
 
 def check_spark(configuration: Configuration) -> Iterator[Finding]:
@@ -91,18 +91,18 @@ def check_spark(configuration: Configuration) -> Iterator[Finding]:
     try:
         installed = version("pyspark")
     except PackageNotFoundError:
-        yield Finding("Spark", Verdict.FAILED, "PySpark is not installed", advice)
+        yield Finding("Spark", Health.FAILED, "PySpark is not installed", advice)
         return
     numbers = tuple(int(part) for part in installed.split(".")[:2])
     fits = _OLDEST_SPARK <= numbers < _TOO_NEW_SPARK
-    yield Finding("Spark", Verdict.GOOD if fits else Verdict.FAILED, f"PySpark {installed}", None if fits else advice)
+    yield Finding("Spark", Health.GOOD if fits else Health.FAILED, f"PySpark {installed}", None if fits else advice)
     if remote := os.environ.get("SPARK_REMOTE"):
         yield Finding(
-            "Spark", Verdict.FAILED, f"SPARK_REMOTE is {remote}", "Unset it: jobs need a classic session, not Connect."
+            "Spark", Health.FAILED, f"SPARK_REMOTE is {remote}", "Unset it: jobs need a classic session, not Connect."
         )
     if home := os.environ.get("SPARK_HOME"):
         yield Finding(
-            "Spark", Verdict.NOTE, f"SPARK_HOME is {home}", "Its Spark must have PySpark's version; or unset it."
+            "Spark", Health.NOTE, f"SPARK_HOME is {home}", "Its Spark must have PySpark's version; or unset it."
         )
 
 
@@ -116,12 +116,12 @@ def check_ports(configuration: Configuration) -> Iterator[Finding]:
     ports = f"{settings.ports[0]} to {settings.ports[-1]}" if len(settings.ports) > 1 else str(settings.ports[0])
     if free is not None:
         which = "any" if free == 0 else str(free)
-        yield Finding("Ports", Verdict.GOOD, f"{which} is free at {settings.bind_address}, of {ports}")
+        yield Finding("Ports", Health.GOOD, f"{which} is free at {settings.bind_address}, of {ports}")
     elif settings.ports_are_chosen:
         advice = f"End what uses them, or choose others with {config.REST_BIND_PORT.key}."
-        yield Finding("Ports", Verdict.FAILED, f"none of {ports} is free at {settings.bind_address}", advice)
+        yield Finding("Ports", Health.FAILED, f"none of {ports} is free at {settings.bind_address}", advice)
     else:
-        yield Finding("Ports", Verdict.NOTE, f"none of {ports} is free", "A job takes any other one.")
+        yield Finding("Ports", Health.NOTE, f"none of {ports} is free", "A job takes any other one.")
 
 
 def _is_free(address: str, port: int) -> bool:
@@ -141,7 +141,7 @@ def check_storage(configuration: Configuration) -> Iterator[Finding]:
     key = config.CHECKPOINT_DIRECTORY.key
     if directory is None:
         advice = f"Set {key}, with -D or --config, to have it checked; without it a job that ends has no checkpoints."
-        yield Finding("Storage", Verdict.NOTE, "no directory of checkpoints is set", advice)
+        yield Finding("Storage", Health.NOTE, "no directory of checkpoints is set", advice)
         return
     name, content = f"rekindle-doctor-{uuid.uuid4().hex}", b"rekindle doctor"
     try:
@@ -150,14 +150,12 @@ def check_storage(configuration: Configuration) -> Iterator[Finding]:
         is_same = store.read(name) == content and name in {entry.path for entry in store.list()}
         store.delete(name)
     except (RekindleError, OSError) as error:
-        yield Finding("Storage", Verdict.FAILED, str(error), f"Make {directory} writable, or set {key} to another one.")
+        yield Finding("Storage", Health.FAILED, str(error), f"Make {directory} writable, or set {key} to another one.")
         return
     if is_same:
-        yield Finding("Storage", Verdict.GOOD, f"{directory} can be written, read, listed and deleted")
+        yield Finding("Storage", Health.GOOD, f"{directory} can be written, read, listed and deleted")
     else:
-        yield Finding(
-            "Storage", Verdict.FAILED, f"{directory} does not give back what is put there", f"Set {key} anew."
-        )
+        yield Finding("Storage", Health.FAILED, f"{directory} does not give back what is put there", f"Set {key} anew.")
 
 
 def check_temporary_files(configuration: Configuration) -> Iterator[Finding]:
@@ -166,30 +164,30 @@ def check_temporary_files(configuration: Configuration) -> Iterator[Finding]:
     free = shutil.disk_usage(folder).free
     if free < _LEAST_FREE_BYTES:
         advice = "Free some, or set TMPDIR to a folder with more: state on disk and spilled records go there."
-        yield Finding("Temporary files", Verdict.FAILED, f"{free >> 20} MiB are free in {folder}", advice)
+        yield Finding("Temporary files", Health.FAILED, f"{free >> 20} MiB are free in {folder}", advice)
     elif len(folder) > _LONGEST_TEMPORARY_PATH:
         yield Finding(
             "Temporary files",
-            Verdict.FAILED,
+            Health.FAILED,
             f"the path {folder} is too long for sockets",
             "Set TMPDIR to a shorter one.",
         )
     else:
-        yield Finding("Temporary files", Verdict.GOOD, f"{free >> 30} GiB are free in {folder}")
+        yield Finding("Temporary files", Health.GOOD, f"{free >> 30} GiB are free in {folder}")
 
 
 def check_notes_of_drivers(configuration: Configuration) -> Iterator[Finding]:
-    """Whether commands can find jobs by themselves."""
+    """Check that drivers can leave notes in this user's directory, by which commands find their jobs."""
     from rekindle.web.runtime_directory import runtime_directory
 
     folder = runtime_directory()
     place = next(each for each in (folder, *folder.parents) if each.exists())
     is_own = not folder.exists() or (folder.stat().st_uid == os.getuid() and not folder.stat().st_mode & 0o022)
     if is_own and os.access(place, os.W_OK):
-        yield Finding("Finding jobs", Verdict.GOOD, f"drivers leave their notes in {folder}")
+        yield Finding("Finding jobs", Health.GOOD, f"drivers leave their notes in {folder}")
     else:
         advice = "Set XDG_RUNTIME_DIR to a folder that only you can write; until then name jobs with --address."
-        yield Finding("Finding jobs", Verdict.NOTE, f"{folder} is not yours alone", advice)
+        yield Finding("Finding jobs", Health.NOTE, f"{folder} is not yours alone", advice)
 
 
 def check_extras(configuration: Configuration) -> Iterator[Finding]:
@@ -198,9 +196,9 @@ def check_extras(configuration: Configuration) -> Iterator[Finding]:
         missing = [package for package in packages if find_spec(package) is None]
         if missing:
             advice = f"Where it is needed: pip install 'rekindle[{name}]'"
-            yield Finding(f"Extra {name}", Verdict.NOTE, f"{' and '.join(missing)} not installed", advice)
+            yield Finding(f"Extra {name}", Health.NOTE, f"{' and '.join(missing)} not installed", advice)
         else:
-            yield Finding(f"Extra {name}", Verdict.GOOD, f"{' and '.join(packages)} installed")
+            yield Finding(f"Extra {name}", Health.GOOD, f"{' and '.join(packages)} installed")
 
 
 #: Every check, in the order in which they are shown.
@@ -228,9 +226,7 @@ def check_job(configuration: Configuration) -> Iterator[Finding]:
         with numbers.execute_and_collect("rekindle doctor") as results:
             found = sorted(results)
     except RekindleError as error:
-        yield Finding(
-            "A job", Verdict.FAILED, str(error), "Read the sentence above; fix what other checks found first."
-        )
+        yield Finding("A job", Health.FAILED, str(error), "Read the sentence above; fix what other checks found first.")
         return
     fits = found == [1, 2, 4]
-    yield Finding("A job", Verdict.GOOD if fits else Verdict.FAILED, "runs" if fits else f"has the result {found}")
+    yield Finding("A job", Health.GOOD if fits else Health.FAILED, "runs" if fits else f"has the result {found}")

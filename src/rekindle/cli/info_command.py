@@ -66,5 +66,5 @@ def _planned(program: MainProgram, configuration: Configuration) -> Program:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command. What follows the program's name belongs to the program."""
+    """Add the command. Arguments after the program's name belong to the program."""
     app.command("info", context_settings={"allow_interspersed_args": False})(info)

@@ -1,4 +1,4 @@
-"""What stands in front of the engine while a program runs: it notes the jobs that start, or plans them only."""
+"""Launchers in front of the engine while a command runs a program: they note the jobs that start, or plan them only."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _InFrontOfTheEngine:
         return load_engine().materialize(program)
 
     def query_engine(self, configuration: Configuration, /) -> Any:
-        """What runs the queries of tables."""
+        """The engine of queries over tables."""
         return load_engine().query_engine(configuration)
 
 

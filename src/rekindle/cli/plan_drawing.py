@@ -25,7 +25,7 @@ class Knot:
 
 
 @dataclass(frozen=True)
-class Exchange:
+class DrawnExchange:
     """A line of the drawing, from one knot to a later one."""
 
     source: int
@@ -33,10 +33,10 @@ class Exchange:
     label: str
 
 
-def drawn(knots: Sequence[Knot], exchanges: Sequence[Exchange]) -> Iterator[tuple[str, str, bool]]:
+def drawn(knots: Sequence[Knot], exchanges: Sequence[DrawnExchange]) -> Iterator[tuple[str, str, bool]]:
     """The rows of the drawing: its lines, a text, and whether that is a title. Every exchange goes downwards.
 
-    >>> exchanges = [Exchange(0, 2, "HASH"), Exchange(1, 2, "HASH")]
+    >>> exchanges = [DrawnExchange(0, 2, "HASH"), DrawnExchange(1, 2, "HASH")]
     >>> for lines, text, _ in drawn([Knot("a"), Knot("b"), Knot("c")], exchanges):
     ...     print(f"{lines} {text}".rstrip())
     ● a
@@ -46,7 +46,7 @@ def drawn(knots: Sequence[Knot], exchanges: Sequence[Exchange]) -> Iterator[tupl
     ├─╯
     ● c
     """
-    lanes: list[Exchange | None] = []
+    lanes: list[DrawnExchange | None] = []
     for number, knot in enumerate(knots):
         arriving = [lane for lane, each in enumerate(lanes) if each is not None and each.target == number]
         for lane in arriving:
@@ -70,13 +70,13 @@ def drawn(knots: Sequence[Knot], exchanges: Sequence[Exchange]) -> Iterator[tupl
         _trim(lanes)
 
 
-def _trim(lanes: list[Exchange | None], least: int = 0) -> None:
+def _trim(lanes: list[DrawnExchange | None], least: int = 0) -> None:
     """Forget lanes at the right that no exchange uses."""
     while len(lanes) > least and lanes[-1] is None:
         lanes.pop()
 
 
-def _free(lanes: list[Exchange | None], after: int) -> int:
+def _free(lanes: list[DrawnExchange | None], after: int) -> int:
     """A lane that no exchange uses, a new one if need be."""
     for lane in range(after, len(lanes)):
         if lanes[lane] is None:
@@ -85,7 +85,7 @@ def _free(lanes: list[Exchange | None], after: int) -> int:
     return len(lanes) - 1
 
 
-def _opened(lanes: list[Exchange | None], own: int, leaving: Iterable[Exchange]) -> list[int]:
+def _opened(lanes: list[DrawnExchange | None], own: int, leaving: Iterable[DrawnExchange]) -> list[int]:
     added = []
     for each in leaving:
         lane = _free(lanes, own + 1)
@@ -94,14 +94,14 @@ def _opened(lanes: list[Exchange | None], own: int, leaving: Iterable[Exchange])
     return added
 
 
-def _row(lanes: Sequence[Exchange | None], own: int | None = None, width: int = 0) -> str:
+def _row(lanes: Sequence[DrawnExchange | None], own: int | None = None, width: int = 0) -> str:
     cells = [_LINE if each is not None else _SPACE for each in lanes]
     if own is not None:
         cells[own] = _KNOT
     return " ".join([*cells, *[_SPACE] * (width - len(cells))])
 
 
-def _joint(lanes: Sequence[Exchange | None], own: int, others: Sequence[int], middle: str, last: str) -> str:
+def _joint(lanes: Sequence[DrawnExchange | None], own: int, others: Sequence[int], middle: str, last: str) -> str:
     """The row in which lines join, or part: from the own lane to the last of the others."""
     cells = []
     for lane, each in enumerate(lanes):
@@ -128,7 +128,7 @@ def plan_drawing(plan: JobPlan) -> Text:
     numbers = {chain.id: number for number, chain in enumerate(order)}
     knots = [_knot(plan, chain) for chain in order]
     exchanges = [
-        Exchange(numbers[plan.chain_of(edge.source).id], numbers[plan.chain_of(edge.target).id], _label(edge))
+        DrawnExchange(numbers[plan.chain_of(edge.source).id], numbers[plan.chain_of(edge.target).id], _label(edge))
         for edge in plan.edges
         if not plan.chained(edge)
     ]

@@ -1,4 +1,4 @@
-"""What commands print: results on stdout, for people or as JSON; sentences on stderr."""
+"""The output of commands: results on stdout, for people or as JSON; sentences on stderr."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def print_sentence(sentence: str) -> None:
 
 
 def fields(values: Mapping[str, object]) -> RenderableType:
-    """Names and values below each other; what is None is left out."""
+    """Names and values below each other; a value that is None is left out."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
@@ -93,7 +93,7 @@ def _plain(value: object) -> Any:
 
 @contextmanager
 def stdout_kept_for_the_result() -> Iterator[None]:
-    """What a user's program and its children print goes to stderr inside the block."""
+    """Inside the block, the prints of the user's program and its children go to stderr."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)

@@ -190,5 +190,5 @@ def _code_of_its_own(program: MainProgram, configuration: Configuration, launche
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command. What follows the program's name belongs to the program."""
+    """Add the command. Arguments after the program's name belong to the program."""
     app.command("run", context_settings={"allow_interspersed_args": False})(run)

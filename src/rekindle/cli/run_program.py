@@ -26,7 +26,7 @@ def refuse_missing(program: MainProgram) -> None:
 def run_program(program: MainProgram, configuration: Configuration, launcher: Launcher) -> None:
     """Run a program; its environments begin with these settings, and its jobs start by this launcher.
 
-    What the program raises goes through: its own errors, `SystemExit`, `KeyboardInterrupt`.
+    Its exceptions go through: its own errors, `SystemExit`, `KeyboardInterrupt`.
     """
     from rekindle.datastream.find_launcher import launching_with
     from rekindle.datastream.submitted_settings import submitted_with

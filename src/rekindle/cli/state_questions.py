@@ -18,7 +18,7 @@ from rekindle.snapshots.find_snapshot import Snapshot, operator_of
 from rekindle.snapshots.key_columns import KEY, WINDOW
 from rekindle.snapshots.keyed_table import KeyedTable
 from rekindle.snapshots.shapes import Plain, PlainShape
-from rekindle.snapshots.table import ReadOptions, Table
+from rekindle.snapshots.table import ReadOptions, StateTable
 from rekindle.snapshots.tables import TableName
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def asked_table(
     states: Sequence[str] | None,
     key: str | None,
     allow_pickle: bool,
-) -> Table:
+) -> StateTable:
     """The table that a user names; without a name the keyed state of the operator, else the operators."""
     name = _table_name(table, operator)
     options = ReadOptions(states=tuple(states) if states else None, allow_pickle=allow_pickle)

@@ -11,11 +11,11 @@ import msgspec
 if TYPE_CHECKING:
     from rekindle.snapshots.find_snapshot import Snapshot
     from rekindle.snapshots.shapes import Shape
-    from rekindle.snapshots.table import ReadOptions, Table
+    from rekindle.snapshots.table import ReadOptions, StateTable
     from rekindle.snapshots.tables import TableName
 
 
-def rows_of(table: Table) -> Iterator[dict[str, Any]]:
+def rows_of(table: StateTable) -> Iterator[dict[str, Any]]:
     """The rows of a table, one after the other."""
     columns = [(column.name, column.shape) for column in table.columns]
     for split in table.splits():
@@ -44,7 +44,7 @@ def plain(value: Any, shape: Shape) -> Any:
     return bytes(value).hex() if isinstance(value, bytes | bytearray | memoryview) else value
 
 
-def read_table(snapshot: Snapshot, name: TableName, operator: str | None, options: ReadOptions) -> Table:
+def read_table(snapshot: Snapshot, name: TableName, operator: str | None, options: ReadOptions) -> StateTable:
     """Plan a table; see `rekindle.snapshots.tables`."""
     from rekindle.snapshots.tables import table_of
 
@@ -52,7 +52,7 @@ def read_table(snapshot: Snapshot, name: TableName, operator: str | None, option
 
 
 def overview(snapshot: Snapshot) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What a checkpoint is, and its operators."""
+    """The metadata of a checkpoint, and its operators."""
     from rekindle.snapshots.table import ReadOptions
     from rekindle.snapshots.tables import TableName
 
@@ -61,7 +61,7 @@ def overview(snapshot: Snapshot) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return metadata, list(operators)
 
 
-def first_rows(table: Table, most: int | None) -> tuple[list[dict[str, Any]], bool]:
+def first_rows(table: StateTable, most: int | None) -> tuple[list[dict[str, Any]], bool]:
     """The first rows of a table, and whether there are more."""
     rows = rows_of(table)
     if most is None:

@@ -30,7 +30,7 @@ _COLOURS = {
 #: Above these shares of its time a task is shown in colour.
 _BUSY, _WAITING = 0.8, 0.5
 _BESIDE_A_CHART = 30
-#: How many epochs and checkpoints the charts have at most.
+#: The most epochs and checkpoints of a chart.
 _KEPT = 300
 #: Below this width columns have short names, and shares no bars.
 _WIDE = 120
@@ -38,7 +38,7 @@ _WIDE = 120
 
 @dataclass(frozen=True)
 class Room:
-    """What a screen may take: columns, how many of the last checkpoints, and whether each slot has a line."""
+    """The room for a screen: columns, the number of last checkpoints, and whether each slot has a line."""
 
     width: int
     checkpoints: int = 6

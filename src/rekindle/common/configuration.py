@@ -261,7 +261,7 @@ def _is_known(key: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_own(key: str) -> bool:
-    """Whether a key is the program's own: unknown, and nobody could have mistyped a known key so."""
+    """Whether a key is the program's own: unknown, and too far from every known key to be a mistyped one."""
     return not (_is_known(key) or key.startswith(("spark.", "rekindle.")) or closest_keys(key, _own_keys)) and not (
         "." in key and closest_first_word(key)
     )

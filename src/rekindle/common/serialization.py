@@ -36,7 +36,7 @@ __all__ = [
 class SerializationSchema(RefusesJavaNames, ABC):
     """Turns records into the bytes of messages. Extend it for a format of your own.
 
-    A schema is pickled and sent to the slots: what cannot be pickled, such as a connection, is made in `open`.
+    A schema is pickled and sent to the slots: parts that cannot be pickled, such as a connection, are made in `open`.
 
     >>> class Reversed(SerializationSchema):
     ...     def serialize(self, element):
@@ -56,7 +56,7 @@ class SerializationSchema(RefusesJavaNames, ABC):
 class DeserializationSchema(RefusesJavaNames, ABC):
     """Turns the bytes of messages into records. Extend it for a format of your own.
 
-    A schema is pickled and sent to the slots: what cannot be pickled, such as a connection, is made in `open`.
+    A schema is pickled and sent to the slots: parts that cannot be pickled, such as a connection, are made in `open`.
 
     >>> class Numbers(DeserializationSchema):
     ...     def deserialize(self, message):

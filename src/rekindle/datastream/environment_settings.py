@@ -26,10 +26,10 @@ from rekindle.errors import GraphError
 _LOG = logging.getLogger("rekindle")
 
 
-class EnvironmentSettings(RefusesJavaNames):
+class StreamEnvironmentSettings(RefusesJavaNames):
     """The settings of a `StreamExecutionEnvironment`.
 
-    >>> EnvironmentSettings().set_parallelism(2).get_parallelism()
+    >>> StreamEnvironmentSettings().set_parallelism(2).get_parallelism()
     2
     """
 
@@ -60,7 +60,7 @@ class EnvironmentSettings(RefusesJavaNames):
     def configure(self, configuration: Configuration) -> None:
         """Apply these settings. Settings that are not among them keep their values.
 
-        >>> env = EnvironmentSettings()
+        >>> env = StreamEnvironmentSettings()
         >>> env.configure(Configuration.from_dict({"parallelism.default": "3"}))
         >>> env.get_parallelism()
         3
@@ -114,7 +114,7 @@ class EnvironmentSettings(RefusesJavaNames):
     def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> Self:
         """Flink 1's switch. Event time is always on; processing time turns periodic watermarks off.
 
-        >>> env = EnvironmentSettings().set_stream_time_characteristic(TimeCharacteristic.EventTime)
+        >>> env = StreamEnvironmentSettings().set_stream_time_characteristic(TimeCharacteristic.EventTime)
         >>> env.get_stream_time_characteristic().name
         'EventTime'
         """
@@ -174,7 +174,7 @@ class EnvironmentSettings(RefusesJavaNames):
     def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> Self:
         """Make a checkpoint every `interval` milliseconds.
 
-        >>> EnvironmentSettings().enable_checkpointing(30_000).get_checkpoint_interval()
+        >>> StreamEnvironmentSettings().enable_checkpointing(30_000).get_checkpoint_interval()
         30000
         """
         self._checkpoint_config.set_checkpoint_interval(interval)
@@ -284,7 +284,7 @@ class EnvironmentSettings(RefusesJavaNames):
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
         """Unpack an archive (zip, tar) where the functions run: they find it as `target_dir`, or else by its name.
 
-        >>> EnvironmentSettings().add_python_archive("no/such/model.zip", "model")
+        >>> StreamEnvironmentSettings().add_python_archive("no/such/model.zip", "model")
         Traceback (most recent call last):
         rekindle.errors.GraphError: python.archives: there is no '...no/such/model.zip'.
         """
@@ -309,7 +309,7 @@ class EnvironmentSettings(RefusesJavaNames):
         `runtime_context.get_distributed_cache().get_file(name)` returns its path. A local file is shipped with the job,
         with its content at the start of the job. Every slot fetches a URL (`s3://`, `gs://`, `hdfs://`) itself.
 
-        >>> EnvironmentSettings().register_cached_file("no/such/file", "model")
+        >>> StreamEnvironmentSettings().register_cached_file("no/such/file", "model")
         Traceback (most recent call last):
         rekindle.errors.GraphError: register_cached_file('model'): there is no '...no/such/file'.
         """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 GROUP, NAME = "rekindle.launcher", "spark"
 #: The engine of a checkout that was never installed, and so has no entry points.
 DEFAULT_MODULE = "rekindle.spark.launcher"
-#: What stands in front of the engine while the command line runs a program.
+#: The launcher in front of the engine while the command line runs a program.
 _in_front: Launcher | None = None
 
 
@@ -60,7 +60,7 @@ class Launcher(Protocol):
         ...
 
     def query_engine(self, configuration: Configuration, /) -> Any:
-        """What runs the queries of tables."""
+        """The engine of queries over tables."""
         ...
 
 

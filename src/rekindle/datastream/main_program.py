@@ -34,7 +34,7 @@ class MainProgram:
 
     @property
     def folder(self) -> str:
-        """What the program imports from first, as Python chooses it."""
+        """The folder that the program imports from first, as Python chooses it."""
         if self.is_module:
             return os.getcwd()
         path = os.path.realpath(self.name)

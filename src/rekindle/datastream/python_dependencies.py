@@ -1,4 +1,4 @@
-"""What a job needs of Python besides its own code: archives, and packages. Flink writes them as `path#more`."""
+"""The Python dependencies of a job besides its own code: archives, and packages. Flink writes them as `path#more`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class PythonRequirements:
 
 @dataclass(frozen=True)
 class PythonDependencies:
-    """What the settings of a job name."""
+    """The dependencies that the settings of a job name."""
 
     archives: tuple[PythonArchive, ...] = ()
     requirements: PythonRequirements | None = None

@@ -19,7 +19,7 @@ from rekindle.datastream.connectors.base import AddedSource, Source
 from rekindle.datastream.connectors.collection import CollectionSource
 from rekindle.datastream.connectors.number_seq import NumberSequenceSource
 from rekindle.datastream.data_stream import DataStream
-from rekindle.datastream.environment_settings import EnvironmentSettings
+from rekindle.datastream.environment_settings import StreamEnvironmentSettings
 from rekindle.datastream.execution_mode import RuntimeExecutionMode
 from rekindle.datastream.functions import ParallelSourceFunction, SourceFunction
 from rekindle.datastream.operator_details import DataFrameDetails
@@ -45,7 +45,7 @@ _LOG = logging.getLogger("rekindle")
 _DEFAULT_JOB_NAME = "Rekindle Streaming Job"
 
 
-class StreamExecutionEnvironment(EnvironmentSettings):
+class StreamExecutionEnvironment(StreamEnvironmentSettings):
     """Creates streams from sources, holds the settings of the job, and runs it.
 
     >>> env = StreamExecutionEnvironment.get_execution_environment()

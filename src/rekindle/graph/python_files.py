@@ -61,14 +61,14 @@ def _relative(name: str, path: Path) -> str:
 
 def installed_directories() -> list[Path]:
     """The directories of the standard library and of installed packages."""
-    places = {*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()}
-    places.add(os.path.dirname(os.__file__))
+    folders = {*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()}
+    folders.add(os.path.dirname(os.__file__))
     spark_home = os.environ.get("SPARK_HOME")
     if spark_home:
-        places.add(os.path.join(spark_home, "python"))
+        folders.add(os.path.join(spark_home, "python"))
     # Not the environment's own directory: a program may lie beside it, or in it.
-    wanted = [Path(place).resolve() for place in places if place and os.path.isabs(place)]
-    return [place for place in wanted if place.name not in ("bin", "") and place != Path(sys.prefix).resolve()]
+    wanted = [Path(folder).resolve() for folder in folders if folder and os.path.isabs(folder)]
+    return [folder for folder in wanted if folder.name not in ("bin", "") and folder != Path(sys.prefix).resolve()]
 
 
 def is_below(path: Path, directories: Iterable[Path]) -> bool:

@@ -1,8 +1,8 @@
 """Operator ids that stay the same from one version of a program to the next.
 
-The id of an operator with a `uid` is the hash of the uid. The id of another is the hash of its place: its kind, the
-ids of its inputs, and the number of operators without a uid before it at the same place. Names, parallelism and
-partitioning do not matter, nor do other branches, nor operators with a uid at the same place.
+The id of an operator with a `uid` is the hash of the uid. The id of another is the hash of its position: its kind, the
+ids of its inputs, and the number of operators without a uid before it at the same position. Names, parallelism and
+partitioning do not matter, nor do other branches, nor operators with a uid at the same position.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def assign_uids(transformations: Sequence[Transformation], auto_generate: bool =
     """The id of each operator by its number; operators must come after their inputs."""
     ids: dict[int, str] = {}
     holders: dict[str, Transformation] = {}
-    places: Counter[tuple[str, ...]] = Counter()
+    positions: Counter[tuple[str, ...]] = Counter()
     for transformation in transformations:
         uid = _explicit(transformation)
         if uid is None:
@@ -51,9 +51,9 @@ def assign_uids(transformations: Sequence[Transformation], auto_generate: bool =
                 raise GraphError(
                     f"Operator '{transformation.name}' has no uid, and auto-generated ones are disabled: call uid()."
                 )
-            place = _place(transformation, ids)
-            uid = uid_hash("place", *place, str(places[place]))
-            places[place] += 1
+            position = _position(transformation, ids)
+            uid = uid_hash("place", *position, str(positions[position]))
+            positions[position] += 1
         if uid in holders:
             raise GraphError(_collision(transformation, holders[uid]))
         holders[uid] = transformation
@@ -67,7 +67,7 @@ def _explicit(transformation: Transformation) -> str | None:
     return None if transformation.uid is None else operator_id(transformation.uid)
 
 
-def _place(transformation: Transformation, ids: Mapping[int, str]) -> tuple[str, ...]:
+def _position(transformation: Transformation, ids: Mapping[int, str]) -> tuple[str, ...]:
     inputs = [
         f"{index}:{ids[upstream.transformation.number]}:{upstream.tag or ''}"
         for index, streams in enumerate(transformation.inputs)

@@ -1,4 +1,4 @@
-"""What is known of a job, for people: recorded while it runs, bounded, and kept beside its checkpoints.
+"""A read model of a job, for people: recorded while it runs, bounded, and kept beside its checkpoints.
 
 - `job_view`: one moment of a job as plain data; `view_codec`: the same as JSON
 - `plan_views`: the parts of a view that never change, from the plan

@@ -23,7 +23,7 @@ from rekindle.monitor.slot_book import SlotBook
 from rekindle.monitor.task_book import TaskBook
 from rekindle.protocol import LogLine, SlotHeartbeat, SlotHello
 
-#: How many epochs, and how many points of checkpoints, are kept.
+#: The number of epochs, and of points of checkpoints, that are kept.
 _EPOCHS = 300
 _POINTS = 300
 #: The status in which Flink's jobs begin.

@@ -1,4 +1,4 @@
-"""One moment of a job as plain, frozen data: what the REST API, the page, metrics and the history show.
+"""One moment of a job as plain, frozen data, which the REST API, the page, metrics and the history show.
 
 Times are milliseconds since 1970; -1 and 0 mean "not yet", as in Flink's answers.
 """
@@ -255,7 +255,7 @@ class JobView(View, frozen=True, kw_only=True):
     checkpoints: CheckpointOverview = NO_CHECKPOINTS
     checkpoint_trend: list[CheckpointPoint] = []
     failures: list[FailureView] = []
-    #: How many failures there were, also those that are not kept.
+    #: The number of all failures, also of those that are not kept.
     failure_count: int = 0
     epochs: list[EpochView] = []
     records_in: int = 0

@@ -1,4 +1,4 @@
-"""What those get who show a running job, and how the launcher finds them: by entry point, because they are above it."""
+"""The monitored job, as the launcher hands it to servers and reporters, which it finds by their entry points."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MonitoredJob:
 
 @dataclass(frozen=True)
 class Attached:
-    """One who shows a job: where people find it, if that is worth a line, and what it wants to hear."""
+    """A server or reporter that shows a job: its link, if that is worth a line, and its observer of the job."""
 
     link: str | None = None
     observer: JobObserver | None = None

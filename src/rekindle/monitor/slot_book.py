@@ -25,12 +25,12 @@ class _Slot:
 
 
 class SlotBook:
-    """What the slots have told. Not thread-safe."""
+    """The last reports of the slots. Not thread-safe."""
 
     def __init__(self, slots: int) -> None:
         self._lines = min(_MOST_LINES, max(_LEAST_LINES, _ALL_LINES // max(1, slots)))
         self._slots: dict[int, _Slot] = {}
-        #: What slots of a new attempt have told before all of them were connected.
+        #: Reports of slots of a new attempt, from the time before all of them were connected.
         self._early: dict[int, deque[LogLineView]] = {}
         self._early_beats: dict[int, SlotHeartbeat] = {}
 

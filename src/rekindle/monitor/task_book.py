@@ -18,7 +18,7 @@ from rekindle.protocol import StageReport, TaskReport
 
 
 class TaskBook:
-    """What is known of the subtasks of the current attempt. Not thread-safe."""
+    """The last reports of the subtasks of the current attempt. Not thread-safe."""
 
     def __init__(self, plan: JobPlan, clock: Clock) -> None:
         self._plan, self._clock = plan, clock

@@ -36,10 +36,10 @@ class PyFlinkNames(MetaPathFinder, Loader):
             return None
         if fullname == _NAME:
             return ModuleSpec(fullname, self, is_package=True)
-        place = _place(fullname)
-        if place is None:
+        counterpart = _counterpart(fullname)
+        if counterpart is None:
             raise ModuleNotFoundError(missing_module(fullname), name=fullname)
-        return ModuleSpec(fullname, self, loader_state=place)
+        return ModuleSpec(fullname, self, loader_state=counterpart)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         """Return the module of Rekindle that the name stands for; `pyflink` itself is a module of its own."""
@@ -61,16 +61,16 @@ class PyFlinkNames(MetaPathFinder, Loader):
         module.__spec__ = module.__spec__.loader_state
 
 
-def _place(fullname: str) -> str | None:
+def _counterpart(fullname: str) -> str | None:
     """The module of Rekindle for a module of PyFlink; None: there is none."""
     if fullname in _ELSEWHERE:
         return _ELSEWHERE[fullname]
     below = fullname.removeprefix(f"{_NAME}.")
     if below.partition(".")[0] not in _OWN:
         return None
-    place = f"{_TARGET}.{below}"
+    counterpart = f"{_TARGET}.{below}"
     try:
-        return place if find_spec(place) is not None else None
+        return counterpart if find_spec(counterpart) is not None else None
     except ModuleNotFoundError:
         return None
 

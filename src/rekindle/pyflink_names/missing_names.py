@@ -76,7 +76,7 @@ def _home(module: str, name: str) -> tuple[str, str]:
 
 
 class _ModuleAnswer:
-    """The `__getattr__` of a module: what the module answers itself, then re-exports, then the sentence."""
+    """The `__getattr__` of a module: the module's own answer, then re-exports, then the sentence."""
 
     def __init__(self, name: str, place: ModuleType, own: Callable[[str], Any] | None) -> None:
         self._module = name

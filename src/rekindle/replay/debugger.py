@@ -40,9 +40,9 @@ class _FailedRecord(pdb.Pdb):
         if self._began:
             return
         self._began = True
-        for place in range(len(self.stack) - 1, -1, -1):
-            if is_users_own(self.stack[place][0]):
-                self.curindex = place
+        for index in range(len(self.stack) - 1, -1, -1):
+            if is_users_own(self.stack[index][0]):
+                self.curindex = index
                 break
         frame = self.curframe = self.stack[self.curindex][0]
         for name, value in self._names.items():

@@ -1,6 +1,6 @@
 """Runs a program up to the launch of its job, so that the job's plan and functions are at hand; no Spark is started.
 
-What is done with the job is done inside that launch, while the program's `__main__` is there; then the program ends.
+The job is used inside that launch, while the program's `__main__` is there; then the program ends.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ class Trace:
 
     def _one_by_one(self, operator: Operator, process: Callable[..., None], is_first: bool) -> Callable[..., None]:
         def process_each(records: list[Any], timestamps: list[int] | None) -> None:
-            for place, record in enumerate(records):
-                time = None if timestamps is None else [timestamps[place]]
+            for index, record in enumerate(records):
+                time = None if timestamps is None else [timestamps[index]]
                 self._tell(operator, record, time, is_first)
                 process([record], time)
                 self._tell_changes()
@@ -87,10 +87,10 @@ class Trace:
         if not self._keys:
             return
         now = self._state()
-        for place in sorted(self._known.keys() | now.keys()):
-            before, after = self._known.get(place, "-"), now.get(place, "-")
+        for state in sorted(self._known.keys() | now.keys()):
+            before, after = self._known.get(state, "-"), now.get(state, "-")
             if before != after:
-                self._say(f"{'':7}  {place[0]}, {place[1]}: {before} -> {after}")
+                self._say(f"{'':7}  {state[0]}, {state[1]}: {before} -> {after}")
         self._known = now
 
     def _state(self) -> dict[tuple[str, str], str]:

@@ -53,7 +53,7 @@ class ReplayOptions:
 
 @dataclass(frozen=True, eq=False)
 class ReplayOutcome:
-    """What came of a replay."""
+    """The outcome of a replay."""
 
     recording: Recording
     #: The checkpoint that it began from; None: the start of the job.
@@ -97,8 +97,8 @@ class ReplayOutcome:
 def replay(recording: Recording, plan: JobPlan, code: JobCode, options: ReplayOptions) -> Iterator[ReplayOutcome]:
     """Replay a recording with a program's plan and functions; the task is there until the block ends."""
     chain = _chain_of(recording, plan)
-    place, share, restored_id = _basis(recording, plan, options)
-    clock, feed = ReplayClock(_first_time(recording, place)), Feed()
+    index, share, restored_id = _basis(recording, plan, options)
+    clock, feed = ReplayClock(_first_time(recording, index)), Feed()
     with tempfile.TemporaryDirectory(prefix="rekindle-replay-") as directory:
         backends = KeyedBackends(plan.settings.state_backend, directory, max(1, len(chain.nodes)))
         services = SlotServices(
@@ -119,7 +119,7 @@ def replay(recording: Recording, plan: JobPlan, code: JobCode, options: ReplayOp
         )
         task = ReplayedTask(plan, chain, recording.subtask, services, clock, feed)
         try:
-            error = _run(task, recording, place, share, restored_id, clock, options)
+            error = _run(task, recording, index, share, restored_id, clock, options)
             yield ReplayOutcome(recording, restored_id, task, error)
         finally:
             task.cancel()
@@ -130,14 +130,14 @@ def replay(recording: Recording, plan: JobPlan, code: JobCode, options: ReplayOp
 def _run(
     task: ReplayedTask,
     recording: Recording,
-    place: int,
+    index: int,
     share: TaskShare | None,
     restored_id: int | None,
     clock: ReplayClock,
     options: ReplayOptions,
 ) -> BaseException | None:
     """Start the task and play its events; returns its error."""
-    from_start = recording.segments[place].checkpoint_id is None and recording.start is not None
+    from_start = recording.segments[index].checkpoint_id is None and recording.start is not None
     edges = _edges(recording, task)
     try:
         splits = []
@@ -147,7 +147,7 @@ def _run(
         task.start(share, restored_id, splits)
         if options.trace is not None:
             options.trace.begin()
-        for event in recording.events_since(place):
+        for event in recording.events_since(index):
             task.play(event, edges)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
@@ -182,14 +182,14 @@ def _basis(recording: Recording, plan: JobPlan, options: ReplayOptions) -> tuple
     if wanted is not None and wanted not in bases:
         known = ", ".join("the start" if base is None else str(base) for base in bases)
         raise ReplayError(f"The recording does not begin at checkpoint {wanted}; it has input since: {known}.")
-    for place in range(len(bases) - 1, -1, -1):
-        if wanted is not None and bases[place] != wanted:
+    for index in range(len(bases) - 1, -1, -1):
+        if wanted is not None and bases[index] != wanted:
             continue
-        if recording.segments[place].checkpoint_id is None and recording.start is not None:
-            return place, _recorded_share(recording, options), recording.start.restored_id
-        share = _share_of_checkpoint(recording, plan, bases[place] or 0, options)
+        if recording.segments[index].checkpoint_id is None and recording.start is not None:
+            return index, _recorded_share(recording, options), recording.start.restored_id
+        share = _share_of_checkpoint(recording, plan, bases[index] or 0, options)
         if share is not None:
-            return place, share, bases[place]
+            return index, share, bases[index]
     raise ReplayError(
         f"None of the checkpoints {[base for base in bases if base is not None]} from which the recording can be "
         f"replayed is in {recording.store_url} any more."
@@ -230,9 +230,9 @@ def _without_committables(share: SubtaskShare) -> SubtaskShare:
     return msgspec.structs.replace(share, own=msgspec.structs.replace(share.own, committables=[]))
 
 
-def _first_time(recording: Recording, place: int) -> int:
+def _first_time(recording: Recording, index: int) -> int:
     """The time at which a task that is restored opens its functions."""
-    reads: list[TimeRead] = [event.time for event in recording.events_since(place)]
+    reads: list[TimeRead] = [event.time for event in recording.events_since(index)]
     times = (TimeReader(read).first_wall for read in reads)
     return next((time for time in times if time is not None), recording.failed_ms)
 

@@ -22,7 +22,7 @@ from rekindle.serde import codec_for
 
 
 class Feed:
-    """What the source of the replayed task has in the current epoch."""
+    """The records of the replayed task's source in the current epoch."""
 
     def __init__(self) -> None:
         self.polled: deque[Polled] = deque()

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rekindle.checkpoint.recordings import Aborted, Barrier, Completed, Epoch, Event, Looked, SplitsAdded
+from rekindle.checkpoint.recordings import Barrier, Epoch, Event, Looked, RecordedAbort, RecordedCompletion, SplitsAdded
 from rekindle.datastream.connectors.split_codec import decode_splits
 from rekindle.datastream.functions import TwoPhaseCommitSinkFunction
 from rekindle.errors import ReplayError
@@ -59,7 +59,7 @@ def _traceable(blueprint: Blueprint) -> Operator | None:
 
 
 class ReplayedTask(Task):
-    """A task that reads recorded events and times. What it emits to other tasks is dropped."""
+    """A task that reads recorded events and times. Its output for other tasks is dropped."""
 
     def __init__(
         self, plan: JobPlan, chain: Chain, subtask: int, services: SlotServices, clock: ReplayClock, feed: Feed
@@ -87,9 +87,9 @@ class ReplayedTask(Task):
                 self._play_epoch(event, edges)
             case Barrier(order=order):
                 self._play_barrier(order)
-            case Completed(id=checkpoint_id, part=part):
+            case RecordedCompletion(id=checkpoint_id, part=part):
                 self._hear(checkpoint_id, part)
-            case Aborted(id=checkpoint_id):
+            case RecordedAbort(id=checkpoint_id):
                 if checkpoint_id in self._taken:
                     self.notify_aborted(checkpoint_id)
             case SplitsAdded(splits=splits):

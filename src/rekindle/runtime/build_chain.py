@@ -221,7 +221,7 @@ class ChainBuilder:
                 return CustomWriter(target, outbox, selector, method_or_callable(partitioner, "partition"))
 
     def _router_entries(self) -> int:
-        """How many keys a writer remembers: as many as pays, or what fits into a share of a slot's memory for state."""
+        """The number of keys that a writer remembers: as many as pay, or as fit into a share of its memory."""
         backend = self.plan.settings.state_backend
         return router_entries(backend.managed_bytes // _ROUTER_SHARE if backend.is_rocksdb else None)
 

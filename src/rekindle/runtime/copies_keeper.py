@@ -1,9 +1,9 @@
-"""Who removes the local copies of a job's state: the guardian of a slot that has ended stays as their keeper.
+"""The keeper of the local copies of a job's state: the guardian of an ended slot stays, and removes them with the job.
 
 Copies outlive slots, attempts and executors, and go with the job. So each guardian holds a connection to the driver
 that lives as long as the job. When its slot has ended, one guardian per host and job waits for the end of that
 connection, then removes the folder; a lock in the folder tells the others that there is a keeper already. If a keeper
-was killed, the next slot that starts on the host removes the folder: nobody holds the lock of `ALIVE_FILE`.
+was killed, the next slot that starts on the host removes the folder: no process holds the lock of `ALIVE_FILE`.
 """
 
 from __future__ import annotations

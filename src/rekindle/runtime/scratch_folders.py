@@ -1,4 +1,4 @@
-"""Folders of slots in directories that the user chose, for RocksDB: readable by nobody else, and never left behind.
+"""Folders of slots in directories that the user chose, for RocksDB: readable by their user only, and never left behind.
 
 A slot notes its folder in its own directory, so that its guardian removes it; without its guardian the slot does that
 itself. Where both were killed the folder's lock is free, and whoever comes next removes it: another slot of the host

@@ -1,4 +1,4 @@
-"""Decode msgpack and tagged values without the program's classes: what was an instance becomes its name and fields.
+"""Decode msgpack and tagged values without the program's classes: an instance becomes its class's name and its fields.
 
 Nothing is imported and, unless the caller asks for it, nothing is unpickled: a pickled value stays its bytes.
 """
@@ -56,7 +56,7 @@ class EnumMember:
 
 @dataclass(frozen=True)
 class PickledValue:
-    """The bytes of a pickled value, which nobody has unpickled."""
+    """The bytes of a pickled value, which stay pickled."""
 
     data: bytes
 
@@ -88,7 +88,7 @@ def class_free_decoder(allow_pickle: bool = False) -> msgspec.msgpack.Decoder[An
 
 
 def _hashable_keys(parts: list[Any]) -> list[Any]:
-    return [frozen(part) if place % 2 == 0 else part for place, part in enumerate(parts)]
+    return [frozen(part) if index % 2 == 0 else part for index, part in enumerate(parts)]
 
 
 def frozen(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a conversion from one schema to another is, and the error that names the place where there is none."""
+"""The conversion from one schema to another, and the error that names the path where there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The codec of a user's own serializer: what it writes lies as bytes in msgpack."""
+"""The codec of a user's own serializer: its output lies as bytes in msgpack."""
 
 from __future__ import annotations
 

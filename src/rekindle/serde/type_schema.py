@@ -128,7 +128,7 @@ class StateSchema:
     values: TypeSchema
     #: The keys of a map; None in other states.
     fields: TypeSchema | None = None
-    #: What the state is keyed by; with windows a tuple of the key and the window. None in operator state.
+    #: The type of the key; with windows a tuple of the key and the window. None in operator state.
     keys: TypeSchema | None = None
     #: Whether each value has the time of its last access (time to live): then the array of values in a part of keyed
     #: state is an array of two arrays, the times in ms and the values.

@@ -203,4 +203,4 @@ def _plain(name: str) -> Plain:
 
 
 def _positions(count: int) -> tuple[str, ...]:
-    return tuple(f"f{place}" for place in range(count))
+    return tuple(f"f{index}" for index in range(count))

@@ -55,8 +55,8 @@ class KeyedBuilder:
         ]  # a part is a log: operations of several parts, in order, are one part
         _refuse_twice(rows)
         decoded = [(key, _decode_cells(cells)) for key, cells in rows]
-        for place, head in enumerate(self.heads):
-            own = [(key, cells[place]) for key, cells in decoded]
+        for index, head in enumerate(self.heads):
+            own = [(key, cells[index]) for key, cells in decoded]
             present = [(key, cell) for key, cell in own if cell is not None]
             if present:
                 states.append(_state_part(head, present))

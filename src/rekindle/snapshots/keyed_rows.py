@@ -13,11 +13,11 @@ from rekindle.datastream.state import State
 from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_KEY, Row
 from rekindle.runtime.state.columns import Column
 from rekindle.runtime.state.keyed_state_format import StatePart
-from rekindle.snapshots.stored_state import ClassFreeCodec, StoredState, state_parts
+from rekindle.snapshots.stored_state import ClassFreeCodec, SavedState, state_parts
 
 
 class _NoHandle(State):
-    """The column's handle, which nobody uses here."""
+    """The column's handle, which is not used here."""
 
     def clear(self) -> None:
         raise AssertionError("a table has no handles")
@@ -40,7 +40,7 @@ class KeyedRows:
     """Reads the rows of some states of an operator."""
 
     snapshot: LoadedCheckpoint
-    states: Sequence[StoredState]
+    states: Sequence[SavedState]
     allow_pickle: bool = False
 
     def read(self, parts: Sequence[KeyedPart]) -> Iterator[KeyedRow]:
@@ -52,9 +52,9 @@ class KeyedRows:
 
     def _merged(self, group: int, parts: Sequence[StatePart]) -> Iterator[KeyedRow]:
         rows: dict[Any, Row] = {}
-        for place, state in enumerate(self.states):
+        for index, state in enumerate(self.states):
             keys = ClassFreeCodec(state.types.keys, self.allow_pickle, as_keys=True)
-            column = Column(state.spec(self.allow_pickle), ROW_COLUMNS + 2 * place, _HANDLE)
+            column = Column(state.spec(self.allow_pickle), ROW_COLUMNS + 2 * index, _HANDLE)
             for row in rows.values():
                 row.extend((None, None))
             for part in parts:

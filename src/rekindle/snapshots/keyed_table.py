@@ -17,7 +17,7 @@ from rekindle.snapshots.shapes import BYTES, INT, ElementsShape, Form
 from rekindle.snapshots.state_columns import StateColumn, digest_of, state_column
 from rekindle.snapshots.stored_state import keyed_parts, stored_states
 from rekindle.snapshots.stored_types import UNTYPED
-from rekindle.snapshots.table import ReadOptions, Table, TableColumn
+from rekindle.snapshots.table import ReadOptions, StateTable, TableColumn
 
 #: Columns for a comparison.
 KEY_BYTES: Final = "_key_bytes"
@@ -37,7 +37,7 @@ def column_name(state: str) -> str:
     return f"{state}_state" if state.lower() in _FIXED else state
 
 
-class KeyedTable(Table):
+class KeyedTable(StateTable):
     """The rows of all states of an operator, or of some."""
 
     def __init__(self, snapshot: LoadedCheckpoint, operator: OperatorState, options: ReadOptions) -> None:
@@ -50,7 +50,7 @@ class KeyedTable(Table):
         stored_key = states[0].types.keys if states else UNTYPED
         self.keys = key_columns(operator, stored_key, [row.key for row in sample], options.untyped_as_json)
         self.states = [
-            state_column(state, [row.values[place] for row in sample], options) for place, state in enumerate(states)
+            state_column(state, [row.values[index] for row in sample], options) for index, state in enumerate(states)
         ]
         self.columns = [TableColumn(KEY_GROUP, INT), *self.keys.columns(), *map(_column, self.states)]
         if options.digests:

@@ -9,7 +9,7 @@ import msgspec
 
 from rekindle.checkpoint.manifest import OperatorState, SubtaskState
 from rekindle.checkpoint.part_formats import (
-    Distribution,
+    ListDistribution,
     OperatorStatePart,
     decode_operator_part,
     encode_operator_part,
@@ -43,7 +43,7 @@ def described_list(
     """A list that a descriptor describes."""
     spec = list_spec(descriptor, allow_pickle=False)
     encode = _declared(descriptor.elem_type_info, spec.values.encode)
-    way = Distribution.UNION if union else Distribution.SPLIT
+    way = ListDistribution.UNION if union else ListDistribution.SPLIT
     entries = [encode(row[VALUE]) for row in rows]
     return OperatorStatePart(spec.name, way, spec.type_name, "", entries, spec.stored_schema(None))
 
@@ -60,7 +60,7 @@ def described_map(descriptor: MapStateDescriptor, rows: Sequence[Mapping[str, An
     """A broadcast map that a descriptor describes."""
     spec = map_spec(descriptor, allow_pickle=False)
     assert spec.fields is not None
-    part = OperatorStatePart(spec.name, Distribution.BROADCAST, spec.type_name, "", [], spec.stored_schema(None))
+    part = OperatorStatePart(spec.name, ListDistribution.BROADCAST, spec.type_name, "", [], spec.stored_schema(None))
     field = _declared(descriptor.key_type_info, spec.fields.encode)
     return _map(part, field, _declared(descriptor.value_type_info, spec.values.encode), rows)
 
@@ -95,9 +95,9 @@ def with_part(
 
 
 def _share(part: OperatorStatePart, subtasks: Sequence[int | None], subtask: int, parallelism: int) -> list[bytes]:
-    if part.distribution is Distribution.BROADCAST:
+    if part.distribution is ListDistribution.BROADCAST:
         return part.entries
-    owners = [place % parallelism if owner is None else owner for place, owner in enumerate(subtasks)]
+    owners = [index % parallelism if owner is None else owner for index, owner in enumerate(subtasks)]
     return [data for data, owner in zip(part.entries, owners, strict=True) if owner % parallelism == subtask]
 
 
@@ -111,7 +111,7 @@ def _with_share(
         assert isinstance(data, bytes)
         others = [each for each in decode_operator_part(data) if each.name != part.name]
     parts = [*others, msgspec.structs.replace(part, entries=entries)]
-    union = any(each.distribution is Distribution.UNION for each in parts)
+    union = any(each.distribution is ListDistribution.UNION for each in parts)
     return msgspec.structs.replace(subtask, operator_state=encode_operator_part(parts), union=union)
 
 

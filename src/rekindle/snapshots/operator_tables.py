@@ -8,7 +8,7 @@ from typing import Any
 from rekindle.checkpoint.load_checkpoint import LoadedCheckpoint
 from rekindle.checkpoint.manifest import OperatorState
 from rekindle.checkpoint.part_formats import (
-    Distribution,
+    ListDistribution,
     OperatorStatePart,
     SourceState,
     TaskState,
@@ -24,7 +24,7 @@ from rekindle.snapshots.settle import settled
 from rekindle.snapshots.shapes import BOOLEAN, INT, LONG, STRING, UNKNOWN, JsonShape, Shape
 from rekindle.snapshots.stored_state import ClassFreeCodec
 from rekindle.snapshots.stored_types import UNTYPED, StateTypes, StoredType, state_types
-from rekindle.snapshots.table import ListedTable, ReadOptions, Table, TableColumn
+from rekindle.snapshots.table import ListedTable, ReadOptions, StateTable, TableColumn
 
 SUBTASK = "subtask"
 VALUE = "value"
@@ -41,22 +41,22 @@ def operator_parts(snapshot: LoadedCheckpoint, operator: OperatorState) -> Itera
 
 def part_types(part: OperatorStatePart) -> StateTypes:
     """The types of an operator state."""
-    kind = StateKind.MAP if part.distribution is Distribution.BROADCAST else StateKind.LIST
+    kind = StateKind.MAP if part.distribution is ListDistribution.BROADCAST else StateKind.LIST
     return state_types(kind, part.fingerprint, part.schema)
 
 
-def list_table(snapshot: LoadedCheckpoint, operator: OperatorState, name: str, options: ReadOptions) -> Table:
+def list_table(snapshot: LoadedCheckpoint, operator: OperatorState, name: str, options: ReadOptions) -> StateTable:
     """The elements of a list, split or union, of all subtasks."""
-    parts = _named(snapshot, operator, name, Distribution.SPLIT, Distribution.UNION)
+    parts = _named(snapshot, operator, name, ListDistribution.SPLIT, ListDistribution.UNION)
     elements = [(subtask, data) for subtask, part in parts for data in part.entries]
     shape, values = _shown(part_types(parts[0][1]).values, [data for _, data in elements], options)
     columns = [TableColumn(SUBTASK, INT), TableColumn(VALUE, shape)]
     return ListedTable(columns, [(subtask, value) for (subtask, _), value in zip(elements, values, strict=True)])
 
 
-def broadcast_table(snapshot: LoadedCheckpoint, operator: OperatorState, name: str, options: ReadOptions) -> Table:
+def broadcast_table(snapshot: LoadedCheckpoint, operator: OperatorState, name: str, options: ReadOptions) -> StateTable:
     """The entries of a broadcast map, which is the same in every subtask."""
-    _, part = _named(snapshot, operator, name, Distribution.BROADCAST)[0]
+    _, part = _named(snapshot, operator, name, ListDistribution.BROADCAST)[0]
     types = part_types(part)
     key, keys = _shown(types.fields, part.entries[::2], options)
     value, values = _shown(types.values, part.entries[1::2], options)
@@ -64,7 +64,7 @@ def broadcast_table(snapshot: LoadedCheckpoint, operator: OperatorState, name: s
 
 
 def _named(
-    snapshot: LoadedCheckpoint, operator: OperatorState, name: str, *ways: Distribution
+    snapshot: LoadedCheckpoint, operator: OperatorState, name: str, *ways: ListDistribution
 ) -> list[tuple[int, OperatorStatePart]]:
     parts = list(operator_parts(snapshot, operator))
     found = [(subtask, part) for subtask, part in parts if part.name == name and part.distribution in ways]
@@ -83,7 +83,7 @@ def _shown(stored: StoredType, data: Sequence[bytes], options: ReadOptions) -> t
     return shape, list(map(to_column(shape), values))
 
 
-def positions_table(snapshot: LoadedCheckpoint, operators: Sequence[OperatorState], options: ReadOptions) -> Table:
+def positions_table(snapshot: LoadedCheckpoint, operators: Sequence[OperatorState], options: ReadOptions) -> StateTable:
     """Split and position of each source's subtasks; of several sources as JSON, because their types differ."""
     codec = ClassFreeCodec(UNTYPED, options.allow_pickle)
     found = []
@@ -96,7 +96,7 @@ def positions_table(snapshot: LoadedCheckpoint, operators: Sequence[OperatorStat
                     found.append((operator, subtask, split, codec.decode(each.position)))
     as_json = options.untyped_as_json or len({operator.uid for operator, *_ in found}) != 1
     split, position = (
-        JsonShape() if as_json else settled(UNKNOWN, [each[place] for each in found]) for place in (2, 3)
+        JsonShape() if as_json else settled(UNKNOWN, [each[index] for each in found]) for index in (2, 3)
     )
     show_split, show_position = to_column(split), to_column(position)
     return ListedTable(
@@ -114,7 +114,7 @@ def positions_table(snapshot: LoadedCheckpoint, operators: Sequence[OperatorStat
     )
 
 
-def watermarks_table(snapshot: LoadedCheckpoint, operators: Sequence[OperatorState]) -> Table:
+def watermarks_table(snapshot: LoadedCheckpoint, operators: Sequence[OperatorState]) -> StateTable:
     """The watermark of each task, under the operator that its chain begins with."""
     rows: list[tuple[Any, ...]] = []
     for operator in operators:

@@ -1,4 +1,4 @@
-"""What a checkpoint is and has, as tables: its metadata, its operators, their states."""
+"""The overview of a checkpoint as tables: its metadata, its operators, their states."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 from rekindle.checkpoint.load_checkpoint import LoadedCheckpoint
 from rekindle.checkpoint.manifest import OperatorState, SubtaskState
-from rekindle.checkpoint.part_formats import Distribution
+from rekindle.checkpoint.part_formats import ListDistribution
 from rekindle.checkpoint.paths import url_of
 from rekindle.snapshots.operator_tables import operator_parts, part_types
 from rekindle.snapshots.shapes import BOOLEAN, INT, LONG, STRING, Plain, PlainShape, Shape, described
 from rekindle.snapshots.stored_state import stored_states
 from rekindle.snapshots.stored_types import StoredType
-from rekindle.snapshots.table import ListedTable, Table, TableColumn
+from rekindle.snapshots.table import ListedTable, StateTable, TableColumn
 
 _TIMESTAMP = PlainShape(Plain.TIMESTAMP)
 
 
-def metadata_table(snapshot: LoadedCheckpoint) -> Table:
-    """One row: what the manifest says of the whole."""
+def metadata_table(snapshot: LoadedCheckpoint) -> StateTable:
+    """One row: the manifest's fields about the whole checkpoint."""
     manifest = snapshot.manifest
     taken = dt.datetime.fromtimestamp(manifest.timestamp_ms / 1000, dt.UTC)
     cells: list[tuple[str, Shape, Any]] = [
@@ -41,7 +41,7 @@ def metadata_table(snapshot: LoadedCheckpoint) -> Table:
     return ListedTable([TableColumn(name, shape) for name, shape, _ in cells], [tuple(value for _, _, value in cells)])
 
 
-def operators_table(snapshot: LoadedCheckpoint) -> Table:
+def operators_table(snapshot: LoadedCheckpoint) -> StateTable:
     """A row per operator."""
     texts = [TableColumn(name, STRING) for name in ("operator_id", "name")]
     numbers = [TableColumn(name, INT) for name in ("parallelism", "max_parallelism", "finished_subtasks")]
@@ -73,13 +73,13 @@ def _kinds(subtask: SubtaskState) -> tuple[bool, ...]:
 
 
 _LIST_KINDS = {
-    Distribution.SPLIT: "split list",
-    Distribution.UNION: "union list",
-    Distribution.BROADCAST: "broadcast map",
+    ListDistribution.SPLIT: "split list",
+    ListDistribution.UNION: "union list",
+    ListDistribution.BROADCAST: "broadcast map",
 }
 
 
-def states_table(snapshot: LoadedCheckpoint) -> Table:
+def states_table(snapshot: LoadedCheckpoint) -> StateTable:
     """A row per state, keyed and of operators, with its types."""
     names = ("operator_id", "operator", "state", "kind", "type", "column_type")
     columns = [*(TableColumn(name, STRING) for name in names), TableColumn("time_to_live", BOOLEAN)]

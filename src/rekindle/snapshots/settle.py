@@ -1,4 +1,4 @@
-"""Settle the shape of a column by values that are stored: what the checkpoint does not tell, the values may.
+"""Settle the shape of a column by the stored values, where the checkpoint does not name its type.
 
 Values are as `serde.class_free_decoding` decodes them.
 """
@@ -83,11 +83,11 @@ def _settled_fields(shape: FieldsShape, values: Sequence[Any]) -> Shape:
     form = Form.ARRAY if as_array else shape.form
     skipped = fields_before(shape, form)
     parts = []
-    for place, (name, part) in enumerate(shape.fields()):
+    for index, (name, part) in enumerate(shape.fields()):
         if form is Form.MAP:
             column = [_item(value, name) for value in values]
         else:
-            column = [value[place + skipped] for value in values if len(value) > place + skipped]
+            column = [value[index + skipped] for value in values if len(value) > index + skipped]
         parts.append(settled(part, column))
     return replace(shape, parts=tuple(parts), form=form)
 
@@ -138,7 +138,7 @@ def _tuple(values: Sequence[Any]) -> Shape:
 
 def _positional(values: Sequence[Any], form: Form) -> Shape:
     columns = list(zip(*values, strict=True))
-    names = tuple(f"f{place}" for place in range(len(columns)))
+    names = tuple(f"f{index}" for index in range(len(columns)))
     return FieldsShape(names, tuple(settled(UnknownShape(), column) for column in columns), form)
 
 

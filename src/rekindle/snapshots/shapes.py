@@ -161,7 +161,7 @@ def is_undeclared(shape: Shape) -> bool:
 
 
 def fields_before(shape: FieldsShape, form: Form) -> int:
-    """How many elements an array has before the first field: a row's kind and names, a Struct's tag."""
+    """The number of elements of an array before the first field: a row's kind and names, a Struct's tag."""
     if form is Form.ARRAY:
         return 0 if shape.tag is None else 1
     return {Form.ROW: 1, Form.UNNAMED_ROW: 2}.get(form, 0)

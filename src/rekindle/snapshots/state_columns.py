@@ -21,7 +21,7 @@ from rekindle.snapshots.shapes import (
     PlainShape,
     Shape,
 )
-from rekindle.snapshots.stored_state import StoredState
+from rekindle.snapshots.stored_state import SavedState
 from rekindle.snapshots.stored_types import StoredType
 from rekindle.snapshots.stored_values import from_column
 from rekindle.snapshots.table import ReadOptions
@@ -35,7 +35,7 @@ VALUE: Final = "value"
 class StateColumn:
     """How a state is shown: `value` is the shape of a value, element or map value, `field` that of a map's keys."""
 
-    state: StoredState
+    state: SavedState
     value: Shape
     field: Shape
     with_times: bool
@@ -77,7 +77,7 @@ class StateColumn:
         return from_column(self.field, self.state.types.fields.tagged)
 
 
-def state_column(state: StoredState, held: Iterable[Any], options: ReadOptions) -> StateColumn:
+def state_column(state: SavedState, held: Iterable[Any], options: ReadOptions) -> StateColumn:
     """The column of a state, settled by the states of some keys."""
 
     def shape(stored: StoredType, found: list[Any]) -> Shape:
@@ -91,7 +91,7 @@ def state_column(state: StoredState, held: Iterable[Any], options: ReadOptions) 
     )
 
 
-def _samples(state: StoredState, held: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def _samples(state: SavedState, held: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     fields: list[Any] = []
     if state.kind is StateKind.LIST:
         values = [value for elements in held for value in elements]
@@ -107,7 +107,7 @@ def _with_time(value: Shape) -> Shape:
     return FieldsShape((LAST_ACCESS, VALUE), (PlainShape(Plain.LONG), value), Form.MAP)
 
 
-def digest_of(state: StoredState, held: Any) -> bytes | None:
+def digest_of(state: SavedState, held: Any) -> bytes | None:
     """A digest of one key's state, without times of last access: equal state has equal digests."""
     if held is None:
         return None

@@ -63,7 +63,7 @@ class ClassFreeCodec:
 
 
 @dataclass(frozen=True)
-class StoredState:
+class SavedState:
     """A keyed state as the newest part of a checkpoint describes it."""
 
     name: str
@@ -74,7 +74,7 @@ class StoredState:
     types: StateTypes
 
     @classmethod
-    def of(cls, part: StatePart) -> StoredState:
+    def of(cls, part: StatePart) -> SavedState:
         """The state that a part belongs to."""
         types = state_types(part.kind, part.fingerprint, part.schema)
         return cls(part.name, part.kind, part.type_name, part.fingerprint, part.schema, types)
@@ -95,22 +95,22 @@ class StoredState:
 
 def stored_states(
     snapshot: LoadedCheckpoint, operator: OperatorState, names: Sequence[str] | None = None
-) -> list[StoredState]:
+) -> list[SavedState]:
     """The keyed states of an operator, as its parts name them; with `names` these alone, in their order.
 
     Parts are read up to a limit, enough to see each state of any usual operator; until all `names` are found, all are.
     """
-    found: dict[str, StoredState] = {}
+    found: dict[str, SavedState] = {}
     parts = keyed_parts(operator)
     sizes = list(accumulate(blob_size(part.blob) for part in parts))
-    for place, _, part in state_parts(snapshot, parts):
-        if sizes[place] > _SURVEYED_BYTES and (names is None or found.keys() >= set(names)):
+    for index, _, part in state_parts(snapshot, parts):
+        if sizes[index] > _SURVEYED_BYTES and (names is None or found.keys() >= set(names)):
             break
-        found[part.name] = StoredState.of(part)
+        found[part.name] = SavedState.of(part)
     return list(found.values()) if names is None else _chosen(found, names, operator)
 
 
-def _chosen(found: Mapping[str, StoredState], names: Sequence[str], operator: OperatorState) -> list[StoredState]:
+def _chosen(found: Mapping[str, SavedState], names: Sequence[str], operator: OperatorState) -> list[SavedState]:
     unknown = [name for name in names if name not in found]
     if unknown:
         there = ", ".join(f"'{name}'" for name in found) or "none"
@@ -129,7 +129,7 @@ def in_order(parts: Iterable[KeyedPart]) -> list[KeyedPart]:
 
 
 def state_parts(snapshot: LoadedCheckpoint, parts: Sequence[KeyedPart]) -> Iterator[tuple[int, int, StatePart]]:
-    """Yield (place of the part, key group, operations on one state), in the order in which they apply."""
-    for place, (group, data) in enumerate(read_parts(snapshot.store, snapshot.root, parts)):
+    """Yield (index of the part, key group, operations on one state), in the order in which they apply."""
+    for index, (group, data) in enumerate(read_parts(snapshot.store, snapshot.root, parts)):
         for part in decode_part(group, data):
-            yield place, group, part
+            yield index, group, part

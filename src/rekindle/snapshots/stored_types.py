@@ -90,7 +90,7 @@ def _shape(schema: TypeSchema) -> Shape:
         case "Row":
             return _fields(schema, Form.UNNAMED_ROW if schema.positional else Form.ROW)
         case "Tuple":
-            names = tuple(f"f{place}" for place in range(len(schema.parts)))
+            names = tuple(f"f{index}" for index in range(len(schema.parts)))
             return FieldsShape(names, tuple(map(_shape, schema.parts)), Form.ARRAY)
         case "Map":
             key, value = map(_shape, schema.parts)

@@ -1,4 +1,4 @@
-"""Convert values of columns to values to store: the inverse of `column_values`. What could not be read is refused."""
+"""Convert values of columns to values to store: the inverse of `column_values`. Unreadable values are refused."""
 
 from __future__ import annotations
 

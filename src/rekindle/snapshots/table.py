@@ -20,7 +20,7 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a user may choose about the rows and values of a table."""
+    """The options of a read: the rows and values of a table that a user wants."""
 
     #: Only these states, in this order; None: all.
     states: tuple[str, ...] | None = None
@@ -36,11 +36,11 @@ class ReadOptions:
     allow_pickle: bool = False
     #: Add the encoded key, and a digest of each state's value, by which two checkpoints are compared.
     digests: bool = False
-    #: How many splits there should be; None: as many as the size asks for.
+    #: The number of splits; None: as many as the size asks for.
     splits: int | None = None
 
 
-class Table(ABC):
+class StateTable(ABC):
     """A table; it is planned once, and its splits are read anywhere."""
 
     columns: Sequence[TableColumn]
@@ -54,7 +54,7 @@ class Table(ABC):
         """The rows of a split: the values of the columns, in order, as Arrow takes them."""
 
 
-class ListedTable(Table):
+class ListedTable(StateTable):
     """A small table whose rows are known."""
 
     def __init__(self, columns: Sequence[TableColumn], rows: Sequence[tuple[Any, ...]]) -> None:

@@ -11,12 +11,12 @@ from rekindle.snapshots.find_snapshot import operator_of
 from rekindle.snapshots.keyed_table import KeyedTable
 from rekindle.snapshots.operator_tables import broadcast_table, list_table, positions_table, watermarks_table
 from rekindle.snapshots.overview_tables import metadata_table, operators_table, states_table
-from rekindle.snapshots.table import ReadOptions, Table
+from rekindle.snapshots.table import ReadOptions, StateTable
 from rekindle.snapshots.timer_table import TimerTable
 
 
 class TableName(StrEnum):
-    """What can be read of a checkpoint."""
+    """The names of a checkpoint's tables."""
 
     KEYED_STATE = "keyed_state"
     LIST_STATE = "list_state"
@@ -29,7 +29,7 @@ class TableName(StrEnum):
     STATES = "states"
 
 
-def table_of(snapshot: LoadedCheckpoint, name: TableName, operator: str | None, options: ReadOptions) -> Table:
+def table_of(snapshot: LoadedCheckpoint, name: TableName, operator: str | None, options: ReadOptions) -> StateTable:
     """Plan a table; the ones about an operator need its uid or name."""
     match name:
         case TableName.METADATA:

@@ -16,7 +16,7 @@ from rekindle.snapshots.settle import settled
 from rekindle.snapshots.shapes import INT, LONG, STRING, UNKNOWN, ElementsShape, FieldsShape
 from rekindle.snapshots.stored_state import ClassFreeCodec, in_order
 from rekindle.snapshots.stored_types import UNTYPED, StoredType, key_type
-from rekindle.snapshots.table import ReadOptions, Table, TableColumn
+from rekindle.snapshots.table import ReadOptions, StateTable, TableColumn
 
 DOMAIN: Final = "domain"
 TIME_MS: Final = "time_ms"
@@ -35,7 +35,7 @@ class StoredTimer(NamedTuple):
     namespace: Any
 
 
-class TimerTable(Table):
+class TimerTable(StateTable):
     """The timers of an operator."""
 
     def __init__(self, snapshot: LoadedCheckpoint, operator: OperatorState, options: ReadOptions) -> None:

@@ -1,4 +1,4 @@
-"""A call that may take minutes, on a thread of its own: whoever waits for it can leave it behind."""
+"""A call that may take minutes, on a thread of its own, so that its caller can stop waiting and leave it behind."""
 
 from __future__ import annotations
 

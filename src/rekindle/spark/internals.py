@@ -324,7 +324,7 @@ def launch_gateway(error_output: int, inherited: Sequence[int] = ()) -> None:
             process.kill()
             process.wait()
         raise
-    except BaseException:  # Ctrl-C: this JVM finds nobody to tell its port, and would wait for a connection for ever
+    except BaseException:  # Ctrl-C: this JVM cannot tell its port, and would wait for a connection for ever
         for process in started:
             process.kill()
             process.wait()
@@ -443,8 +443,8 @@ def expression_parts(expression: Any) -> list[Any]:
     return _elements(expression.children())
 
 
-def place_in_text(expression: Any) -> tuple[int, int, int] | None:
-    """Where an expression begins and ends in the text of its query, and a number of that text; None if nobody knows."""
+def range_in_text(expression: Any) -> tuple[int, int, int] | None:
+    """The beginning and end of an expression in the text of its query, and a number of that text; None if unknown."""
     origin = expression.origin()
     text = origin.sqlText()
     if not text.isDefined() or not origin.startIndex().isDefined():

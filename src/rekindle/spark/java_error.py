@@ -11,7 +11,7 @@ from rekindle import pyflink_names
 
 
 class JavaThrowable:
-    """What programs read of `Py4JJavaError.java_exception`: its text."""
+    """The text of `Py4JJavaError.java_exception`, which programs read."""
 
     def __init__(self, message: str) -> None:
         self._message = message

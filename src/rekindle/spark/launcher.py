@@ -89,7 +89,7 @@ def to_dataframe(program: Program, session: Any = None) -> Any:
 
 
 def query_engine(configuration: Configuration) -> TableQueries:
-    """What runs the queries of tables."""
+    """The engine of queries over tables."""
     return TableQueries(configuration, to_dataframe)
 
 

@@ -31,7 +31,7 @@ def _uid(operator: str | OperatorIdentifier) -> str:
 
 
 class SavepointReader:
-    """Reads the state of a savepoint or checkpoint; what Flink gives as a DataStream is a DataFrame here."""
+    """Reads the state of a savepoint or checkpoint as DataFrames, where Flink has DataStreams."""
 
     def __init__(self, snapshot: StateSnapshot) -> None:
         self._snapshot = snapshot

@@ -18,7 +18,7 @@ from rekindle.checkpoint.store.open_store import absolute, place_of
 from rekindle.errors import ConfigurationError
 from rekindle.serde.class_free_decoding import frozen
 from rekindle.snapshots.find_snapshot import find_snapshot
-from rekindle.snapshots.table import ReadOptions, Table
+from rekindle.snapshots.table import ReadOptions, StateTable
 from rekindle.snapshots.tables import TableName, table_of
 from rekindle.spark.shape_types import arrow_columns, spark_schema
 
@@ -63,7 +63,7 @@ class StateSplit(InputPartition):
 class StateTableReader(DataSourceReader):
     """Reads the splits of a table."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: StateTable) -> None:
         self._splits = [StateSplit(split) for split in table.splits()]
         self._table = table
 
@@ -81,7 +81,7 @@ class StateTableReader(DataSourceReader):
         yield from arrow_batches(self._table, partition.value)
 
 
-def arrow_batches(table: Table, split: Any) -> Iterator[Any]:
+def arrow_batches(table: StateTable, split: Any) -> Iterator[Any]:
     """The rows of a split, some thousand at a time."""
     schema, rows = arrow_columns(table.columns), table.rows(split)
     while batch := list(islice(rows, _BATCH_ROWS)):
@@ -90,13 +90,13 @@ def arrow_batches(table: Table, split: Any) -> Iterator[Any]:
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def arrow_table(table: Table) -> Any:
+def arrow_table(table: StateTable) -> Any:
     """A whole table as Arrow's, in this process: for small ones."""
     batches = [batch for split in table.splits() for batch in arrow_batches(table, split)]
     return pa.Table.from_batches(batches, arrow_columns(table.columns))
 
 
-def planned(options: Mapping[str, str]) -> Table:
+def planned(options: Mapping[str, str]) -> StateTable:
     """The table that the options name."""
     given = {name.lower(): value for name, value in options.items()}
     unknown = [name for name in given if name not in _KNOWN and not name.startswith(STORE_PREFIX)]

@@ -9,7 +9,7 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from rekindle.checkpoint.manifest import Manifest, ManifestKind, OperatorState, SubtaskState
-from rekindle.checkpoint.part_formats import Distribution, OperatorStatePart
+from rekindle.checkpoint.part_formats import ListDistribution, OperatorStatePart
 from rekindle.checkpoint.store.options import StoreOptions
 from rekindle.clock import Clock, SystemClock
 from rekindle.common.typeinfo import infer_type_info
@@ -109,7 +109,7 @@ class StateWriter:
         """
         draft, rows = self._draft(operator, None), _collected(df)
         if isinstance(state, str):
-            part = self._part(draft, state, Distribution.SPLIT, Distribution.UNION)
+            part = self._part(draft, state, ListDistribution.SPLIT, ListDistribution.UNION)
             shape = list_table(self._existing(), draft.state, state, ReadOptions()).columns[-1].shape
             changed = stored_list(part, shape, rows)
         else:
@@ -121,7 +121,7 @@ class StateWriter:
         """Replace a broadcast map of an operator by the columns `key` and `value`; a new one needs its descriptor."""
         draft, rows = self._draft(operator, None), _collected(df)
         if isinstance(state, str):
-            part = self._part(draft, state, Distribution.BROADCAST)
+            part = self._part(draft, state, ListDistribution.BROADCAST)
             columns = broadcast_table(self._existing(), draft.state, state, ReadOptions()).columns
             changed = stored_map(part, (columns[0].shape, columns[1].shape), rows)
         else:
@@ -238,7 +238,7 @@ class StateWriter:
         draft.rows.append(rows)
         return self
 
-    def _part(self, draft: OperatorDraft, state: str, *ways: Distribution) -> OperatorStatePart:
+    def _part(self, draft: OperatorDraft, state: str, *ways: ListDistribution) -> OperatorStatePart:
         parts = operator_parts(draft.origin, draft.state) if draft.origin is not None else ()
         for _, part in parts:
             if part.name == state and part.distribution in ways:

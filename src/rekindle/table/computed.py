@@ -1,4 +1,4 @@
-"""What an expression makes of a row without SQL: a column, a literal, or a call of a Python function of these."""
+"""Expressions that are computed of a row without SQL: a column, a literal, or a call of a Python function of these."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def _names(first: Any) -> list[str]:
     if isinstance(first, Row) and first._names is not None:
         return list(first._names)
     if isinstance(first, Row | tuple | list):
-        return [f"_{place + 1}" for place in range(len(first))]
+        return [f"_{index + 1}" for index in range(len(first))]
     raise GraphError(f"from_elements() takes rows, tuples, lists or dicts, not {first!r}.")
 
 

@@ -1,4 +1,4 @@
-"""`EnvironmentSettings`: what a new table environment begins with."""
+"""`EnvironmentSettings`: the mode and the configuration of a new table environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ExplainDetail`: what `explain` may add. It has no effect: the plan is Spark's."""
+"""`ExplainDetail`: the additions to the answer of `explain`. It has no effect: the plan is Spark's."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Expression:
         self.name = name
         self.is_aggregate = is_aggregate
         self.functions = functions
-        #: What it is without SQL; None if only SQL knows.
+        #: The same expression without SQL; None if only SQL can compute it.
         self.computed = computed
         #: The function and its argument if the whole expression is one aggregate.
         self.aggregate = aggregate
@@ -150,7 +150,7 @@ class Expression:
 
     @property
     def count(self) -> Expression:
-        """How many values there are."""
+        """The number of values."""
         return self._aggregate("count")
 
     @property

@@ -1,4 +1,4 @@
-"""Functions of Flink's SQL that Spark has under the same name with another meaning: what to write in their place.
+"""Functions of Flink's SQL that Spark has under the same name with another meaning: the text in their place.
 
 Each rule gets a call and returns another text, or None if Spark's meaning is Flink's here. It needs no types.
 """
@@ -196,9 +196,9 @@ def _like(call: Call) -> str | None:
         return None
     if "\\" not in (string_of(pattern) or "\\"):
         return None
-    place = call.text.rindex(pattern)
+    index = call.text.rindex(pattern)
     plain = spark("replace", f"({pattern})", r"'\\'", r"'\\\\'")
-    return call.text[:place] + plain + call.text[place + len(pattern) :]
+    return call.text[:index] + plain + call.text[index + len(pattern) :]
 
 
 def _listagg(call: Call) -> str | None:

@@ -1,4 +1,4 @@
-"""Operators and functions whose meaning in Flink's SQL depends on types: what to write in their place.
+"""Operators and functions whose meaning in Flink's SQL depends on types: the text in their place.
 
 Each rule gets a call with its types and returns another text, or None if Spark's meaning is Flink's for these types.
 The text of a rule has other types, or is marked, so that no rule finds it again.

@@ -21,7 +21,7 @@ AGGREGATES = frozenset({"count", "sum", "min", "max"})
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """What a grouped table is made of."""
+    """A grouped table: the rows to group, and the keys and aggregates among their values."""
 
     #: The rows before the grouping: the keys, then the argument of each aggregate.
     prepared: Table
@@ -70,7 +70,7 @@ class GroupLayout:
 
     def _written(self, key: Sequence[Any], aggregates: Sequence[Any]) -> list[Any]:
         both = [*key, *aggregates]
-        return [both[place] for place in self.outputs]
+        return [both[index] for index in self.outputs]
 
 
 def _add(kind: str, before: Any, value: Any) -> Any:

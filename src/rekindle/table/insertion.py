@@ -133,7 +133,7 @@ def _changes(flow: Flow, grouping: Grouping, grouped: RowType) -> DataStream:
     prepared = grouping.prepared._row_type()
     key_types = [each.to_type_info() for each in prepared.field_types()[: layout.keys]]
     columns = dict(zip(layout.outputs, grouped.field_types(), strict=True))
-    aggregates = [columns[layout.keys + place].to_type_info() for place in range(len(layout.aggregates))]
+    aggregates = [columns[layout.keys + index].to_type_info() for index in range(len(layout.aggregates))]
     keyed = flow.rows(prepared).key_by(KeyValues(layout.keys), Types.TUPLE(key_types))
     return keyed.process(GroupChanges(layout, Types.ROW(aggregates)), Types.STRING()).name("GroupAggregate")
 

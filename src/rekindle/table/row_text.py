@@ -60,7 +60,7 @@ def table_text(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """
     texts = [["+I", *(_shortened(_cell(value)) for value in row)] for row in rows]
     header = ["op", *names]
-    widths = [max(_width(line[place]) for line in (header, *texts)) for place in range(len(header))]
+    widths = [max(_width(line[index]) for line in (header, *texts)) for index in range(len(header))]
     rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
     lines = [
         "| " + " | ".join(" " * (width - _width(text)) + text for width, text in zip(widths, line, strict=True)) + " |"

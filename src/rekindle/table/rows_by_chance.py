@@ -56,7 +56,7 @@ class RowsByChance:
         counts = [column.count for column in self._columns if column.count is not None]
         if "number-of-rows" in options:
             counts.append(_number(f"the table '{table}'", options, "number-of-rows"))
-        #: How many rows there are; None: the table never ends.
+        #: The number of rows; None: the table never ends.
         self.count = min(counts) if counts else None
 
     def __call__(self, number: int) -> Row:

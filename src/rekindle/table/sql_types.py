@@ -99,7 +99,7 @@ def split_top_level(text: str) -> list[str]:
     ['a DECIMAL(1, 0)', 'b MAP<INT, INT>', "'x,y'"]
     """
     parts, depth, begin, quote = [], 0, 0, ""
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         if quote:
             quote = "" if character == quote else quote
         elif character in "'`\"":
@@ -109,7 +109,7 @@ def split_top_level(text: str) -> list[str]:
         elif character in ")>]":
             depth -= 1
         elif character == "," and depth == 0:
-            parts.append(text[begin:place].strip())
-            begin = place + 1
+            parts.append(text[begin:index].strip())
+            begin = index + 1
     rest = text[begin:].strip()
     return [*parts, rest] if rest else parts

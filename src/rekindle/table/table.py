@@ -46,7 +46,7 @@ class Table:
         self._query = query
         #: The same rows as a stream, if it is the table of a stream and no step needs SQL.
         self._flow = flow
-        #: What the groups were made of, if the last step has grouped the rows.
+        #: The groups, if the last step has grouped the rows.
         self._grouping = grouping
 
     def __str__(self) -> str:
@@ -258,19 +258,19 @@ class GroupedTable:
     def _grouping(self, fields: tuple[Expression, ...]) -> Grouping | None:
         """Return what the groups are made of, if each field is a key or an aggregate that grows with each row."""
         keys = [as_expression(key) for key in self._keys]
-        places = {key.sql: place for place, key in enumerate(keys)}
+        indexes = {key.sql: index for index, key in enumerate(keys)}
         aggregates: list[tuple[str, Expression]] = []
         outputs = []
         for field in map(as_expression, fields):
             if field.aggregate is not None and field.aggregate[0] in AGGREGATES:
                 outputs.append(len(keys) + len(aggregates))
                 aggregates.append(field.aggregate)
-            elif field.sql in places:
-                outputs.append(places[field.sql])
+            elif field.sql in indexes:
+                outputs.append(indexes[field.sql])
             else:
                 return None
         columns = [*keys, *(argument for _, argument in aggregates)]
-        prepared = self._table.select(*(column.alias(f"c{place}") for place, column in enumerate(columns)))
+        prepared = self._table.select(*(column.alias(f"c{index}") for index, column in enumerate(columns)))
         layout = GroupLayout(len(keys), tuple(kind for kind, _ in aggregates), tuple(outputs))
         return Grouping(prepared, layout)
 
@@ -291,10 +291,10 @@ def _columns(fields: tuple[Expression, ...], unnamed: str) -> str:
 
 def _named(fields: tuple[Expression, ...], unnamed: str) -> list[tuple[Expression, str]]:
     found, number = [], 0
-    for place, field in enumerate(map(as_expression, fields)):
+    for index, field in enumerate(map(as_expression, fields)):
         name = field.name
         if name is None and not _is_all(field):
-            name = f"{unnamed}{number if unnamed.endswith('$') else place}"
+            name = f"{unnamed}{number if unnamed.endswith('$') else index}"
             number += 1
         found.append((field, name or "*"))
     return found

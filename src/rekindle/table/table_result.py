@@ -1,4 +1,4 @@
-"""`TableResult`: what `execute_sql`, `execute` and `execute_insert` return."""
+"""`TableResult`: the result of `execute_sql`, `execute` and `execute_insert`."""
 
 from __future__ import annotations
 

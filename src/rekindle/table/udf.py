@@ -30,7 +30,7 @@ _numbers = count()
 
 
 class FunctionContext:
-    """What a function's `open` gets."""
+    """The context that a function's `open` gets."""
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """Return the default: functions of queries have no parameters of the job here."""

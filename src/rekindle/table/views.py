@@ -1,4 +1,4 @@
-"""What a name stands for in a query: plain data, which the engine turns into a DataFrame."""
+"""Views: the tables behind the names in a query, as plain data which the engine turns into a DataFrame."""
 
 from __future__ import annotations
 

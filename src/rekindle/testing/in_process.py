@@ -166,7 +166,7 @@ class InProcessJob:
 
     @property
     def in_flight(self) -> int:
-        """How many records wait in front of tasks that had no time for them."""
+        """The number of records that wait in front of tasks that had no time for them."""
         return sum(task.records_in_flight() for task in self.tasks.values())
 
     def epoch(self, leave_after_ms: float | None = None) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Who may ask: decisions about the Host, the Origin and the token of a request. Pure.
+"""Access rules: decisions about the Host, the Origin and the token of a request. Pure.
 
 - A page of another site cannot reach the server through a name of its own (DNS rebinding): the Host must be an address
   or a known name.
@@ -20,7 +20,7 @@ _OWN_SITES = frozenset({"same-origin", "none"})
 
 @dataclass(frozen=True)
 class Caller:
-    """What a request tells about who asks; an absent header is empty."""
+    """The parts of a request that tell its caller; an absent header is empty."""
 
     method: str
     host: str

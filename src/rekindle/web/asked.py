@@ -1,4 +1,4 @@
-"""What a request asks: the parts of its path, its parameters and its body, checked."""
+"""A checked request: the parts of its path, its parameters and its body."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from rekindle.common.checkpoint_statistics import CheckpointStatistics
 from rekindle.monitor.job_view import JobView, SlotView, SubtaskView, VertexView
 from rekindle.web.metric_answers import AGGREGATIONS
-from rekindle.web.operations import Operations
+from rekindle.web.operations import StartedOperations
 from rekindle.web.request_errors import RequestError, bad_path_value, bad_query_value
 from rekindle.web.served_jobs import ServedJobs
 
@@ -52,7 +52,7 @@ class CheckpointTriggerRequestBody(Body, frozen=True):
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """What answers depend on beside the jobs."""
+    """The options of the server that some answers show or obey."""
 
     address: str = ""
     refresh_ms: int = 3000
@@ -64,7 +64,7 @@ class Asked:
     """A request, and what is there to answer it."""
 
     jobs: ServedJobs
-    operations: Operations
+    operations: StartedOperations
     options: ServerOptions = field(default_factory=ServerOptions)
     path: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)

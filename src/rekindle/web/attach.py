@@ -57,7 +57,7 @@ def server_for(settings: RestSettings) -> RestServer:
 
 
 def _close(server: RestServer, pid: int) -> None:
-    """Before the process ends, whoever asks or listens hears how the jobs ended and where savepoints are."""
+    """Before the process ends, tell waiting clients and pages how the jobs ended and where savepoints are."""
     if os.getpid() == pid:
         server.operations.wait_until_told()
         server.close()

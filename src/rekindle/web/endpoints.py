@@ -1,4 +1,4 @@
-"""What can be asked: method, path, the function that answers, and a sentence. The routes and the OpenAPI document
+"""The table of endpoints: method, path, the function that answers, and a sentence. The routes and the OpenAPI document
 are made of this table.
 """
 

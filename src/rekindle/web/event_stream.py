@@ -16,11 +16,11 @@ from rekindle.web.served_jobs import ServedJobs
 #: How often a page hears of changes, and the longest silence: proxies close connections that say nothing.
 _EVERY_S = 1.0
 _SILENCE_S = 15.0
-#: How many epochs and checkpoints an event has; a page asks for all of them once.
+#: The number of epochs and checkpoints in an event; a page asks for all of them once.
 _MOST = 20
 #: The most pages that hear of events at a time.
 MOST_CLIENTS = 32
-#: How many jobs have their last event kept for the next page.
+#: The number of jobs whose last event is kept for the next page.
 _MOST_JOBS = 100
 
 

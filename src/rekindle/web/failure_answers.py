@@ -5,7 +5,7 @@ from __future__ import annotations
 from rekindle.monitor.job_view import FailureView, JobView
 from rekindle.web.flink_values import Json
 
-#: How many exceptions Flink answers unless the request says another number.
+#: The number of exceptions in Flink's answer unless the request says another one.
 DEFAULT_EXCEPTIONS = 20
 #: The characters of a failure's summary and record where it is told in short.
 _SHORT = 300

@@ -47,7 +47,7 @@ def statistics(values: Sequence[float]) -> Json:
 
 
 def state_counts(states: Iterable[str]) -> dict[str, int]:
-    """How many tasks are in each state, those that none is in included."""
+    """The number of tasks in each state, states without tasks included."""
     counts = dict.fromkeys(TASK_STATES, 0)
     for state in states:
         counts[state] += 1

@@ -14,9 +14,9 @@ from rekindle.web.flink_values import Json
 from rekindle.web.java_throwable import failure_cause
 from rekindle.web.request_errors import RequestError
 
-#: How many operations are remembered; one more is refused until some are forgotten.
+#: The number of operations that are remembered; one more is refused until some are forgotten.
 _MOST = 1000
-#: Who waits for an outcome asks at least this often.
+#: A client that waits for an outcome asks at least this often.
 _ASKS_EVERY_S = 5.0
 
 Kind = Literal["savepoint", "checkpoint"]
@@ -29,7 +29,7 @@ class _Operation:
     is_told: bool = False
 
 
-class Operations:
+class StartedOperations:
     """Operations by kind, job and request id; bounded, and safe from any thread."""
 
     def __init__(self, kept_s: float) -> None:
@@ -80,7 +80,7 @@ class Operations:
         return {"status": {"id": "COMPLETED"}, "operation": result(future.result())}
 
     def wait_until_told(self) -> None:
-        """Wait a moment for those who still ask: whoever has stopped a job hears where its savepoint is."""
+        """Wait a moment for clients that still ask: the one that stopped a job hears where its savepoint is."""
         before_s = monotonic() - _ASKS_EVERY_S
 
         def are_told() -> bool:
@@ -91,7 +91,7 @@ class Operations:
             self._lock.wait_for(are_told, _ASKS_EVERY_S)
 
     def _forget_old(self) -> None:
-        """Forget operations whose outcome nobody has asked for in time."""
+        """Forget operations whose outcome no client has asked for in time."""
         before_s = monotonic() - self._kept_s
         for key, operation in list(self._known.items()):
             if operation.done_s is not None and operation.done_s < before_s:

@@ -127,7 +127,7 @@ def _cluster(views: Sequence[JobView], host: str) -> MetricScope:
 
 
 def _own_metrics(view: JobView) -> dict[str, Value]:
-    """What Flink has no metric for."""
+    """Metrics of ours that Flink does not have."""
     good_ms = view.last_good_checkpoint_ms()
     values: dict[str, Value] = {"records_in": view.records_in, "records_out": view.records_out}
     if good_ms is not None:

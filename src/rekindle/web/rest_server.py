@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rekindle.web.access_rules import AccessRules
 from rekindle.web.asked import Asked, ServerOptions
 from rekindle.web.listener import Listener, bind, bind_chosen
-from rekindle.web.operations import Operations
+from rekindle.web.operations import StartedOperations
 from rekindle.web.rest_settings import MetricsPort, RestSettings
 from rekindle.web.served_jobs import ServedJobs
 
@@ -27,7 +27,7 @@ class RestServer:
     def __init__(self, settings: RestSettings, jobs: ServedJobs | None = None) -> None:
         self.settings = settings
         self.jobs = jobs or ServedJobs()
-        self.operations = Operations(settings.kept_s)
+        self.operations = StartedOperations(settings.kept_s)
         self.token = secrets.token_urlsafe(24) if settings.token == "auto" else settings.token
         self._listener = Listener(_bound(settings), self._app, "rekindle-rest")
         self._metrics: list[Listener] = []

@@ -1,4 +1,4 @@
-"""How commands find the drivers of this machine: each server leaves a note in a directory of its user's."""
+"""Notes by which commands find the drivers of this machine: each server leaves one in a directory of its user's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def runtime_directory() -> Path:
 
 
 def announce(server: RestServer) -> None:
-    """Leave a note until this process ends. Without a directory of the user's own nobody finds it by itself."""
+    """Leave a note until this process ends. Without a directory of the user's own no command finds it by itself."""
     running_drivers()  # removes what killed drivers left
     folder = runtime_directory()
     note = msgspec.json.encode(RunningDriver(os.getpid(), server.url, server.token))
@@ -76,7 +76,7 @@ def _notes(folder: Path) -> list[Path]:
 
 
 def _is_own(folder: Path) -> bool:
-    """Whether nobody else can write notes there: a token would be shown to them."""
+    """Whether no other user can write notes there: a token would be shown to them."""
     status = folder.stat()
     return status.st_uid == os.getuid() and not status.st_mode & 0o022
 

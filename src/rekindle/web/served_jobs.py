@@ -11,7 +11,7 @@ from rekindle.coordinator.observer import JobObserver
 from rekindle.monitor.job_recorder import JobRecorder
 from rekindle.monitor.job_view import JobView
 
-#: How many jobs that are over are shown, the newest ones.
+#: The number of ended jobs that are shown, the newest ones.
 _ENDED_JOBS = 20
 #: The last lines of each slot that are kept of them.
 _LOG_LINES = 50

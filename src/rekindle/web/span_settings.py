@@ -1,4 +1,4 @@
-"""Spans of checkpoints and restarts for OpenTelemetry: the settings, and what is made of them."""
+"""Spans of checkpoints and restarts for OpenTelemetry: their settings, and the observer that is made of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PREFIX = "traces.reporter."
 
 
 def span_observer(configuration: Configuration, job_id: str, recorder: JobRecorder) -> JobObserver | None:
-    """What sends the spans of a job; None: no reporter is set."""
+    """The observer that sends the spans of a job; None: no reporter is set."""
     settings = configuration.with_prefix(_PREFIX)
     wanted = configuration.get(config.TRACE_REPORTERS)
     for key, factory in settings.items():

@@ -241,7 +241,7 @@ def subtask_accumulators(view: JobView, vertex: VertexView) -> Json:
 
 
 def tasks_by_slot(views: Sequence[JobView]) -> Mapping[str, int]:
-    """How many subtasks each slot hosts."""
+    """The number of subtasks that each slot hosts."""
     counts: dict[str, int] = {}
     for view in views:
         for vertex in view.vertices:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from rekindle.common import Types
-from rekindle.datastream.connectors.jdbc.commit_ledger import KEPT_TIMELINES, Ledger
-from rekindle.datastream.connectors.jdbc.database_session import Session
+from rekindle.datastream.connectors.jdbc.commit_ledger import KEPT_TIMELINES, CommitLedger
+from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession
 from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber, LedgerKey
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
 from rekindle.datastream.connectors.sink_api import WriterInitContext
@@ -54,14 +54,14 @@ def finished_but_not_committed(table: Table, parallelism: int = 1) -> tuple[Any,
 
 # -- where a job may die -----------------------------------------------------------------------------------------------
 
-ADVANCE, WRITE, TRANSACTION = Ledger.advance, IntervalTarget._write, Session.transaction
+ADVANCE, WRITE, TRANSACTION = CommitLedger.advance, IntervalTarget._write, DatabaseSession.transaction
 
 
 def before_the_note(patch: pytest.MonkeyPatch) -> None:
-    def advance(self: Ledger, connection: Any, number: Any) -> bool:
+    def advance(self: CommitLedger, connection: Any, number: Any) -> bool:
         raise Died
 
-    patch.setattr(Ledger, "advance", advance)
+    patch.setattr(CommitLedger, "advance", advance)
 
 
 def between_note_and_rows(patch: pytest.MonkeyPatch) -> None:
@@ -80,11 +80,11 @@ def between_rows_and_commit(patch: pytest.MonkeyPatch) -> None:
 
 
 def after_the_commit(patch: pytest.MonkeyPatch) -> None:
-    def transaction(self: Session, *arguments: Any) -> Any:
+    def transaction(self: DatabaseSession, *arguments: Any) -> Any:
         TRANSACTION(self, *arguments)
         raise Died
 
-    patch.setattr(Session, "transaction", transaction)
+    patch.setattr(DatabaseSession, "transaction", transaction)
 
 
 PLACES = [before_the_note, between_note_and_rows, between_rows_and_commit, after_the_commit]
@@ -254,7 +254,7 @@ def test_with_the_note_in_a_transaction_of_its_own_rows_are_lost(
 
 
 def test_without_the_note_rows_are_doubled(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Ledger, "advance", lambda self, connection, number: True)
+    monkeypatch.setattr(CommitLedger, "advance", lambda self, connection, number: True)
     job, final = finished_but_not_committed(table)
     job.complete(final)
     job.kill()

@@ -11,12 +11,12 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from rekindle.datastream.connectors.kafka.kafka_writers import TransactionWriter
 from rekindle.datastream.connectors.kafka.token_topic import TokenTopic, token_topic_name
 from rekindle.datastream.connectors.kafka.transaction_committer import TransactionCommitter
 from rekindle.datastream.connectors.kafka.transaction_number import PreparedTransaction
 from rekindle.datastream.connectors.kafka.transaction_pool import TransactionPool
 from rekindle.datastream.connectors.kafka.transactional_producer import TransactionalProducer
+from rekindle.datastream.connectors.kafka.writers import TransactionWriter
 from rekindle.datastream.connectors.sink_api import WriterInitContext
 from rekindle.errors import ConnectorError
 from rekindle.runtime.commits import Request, _Pending

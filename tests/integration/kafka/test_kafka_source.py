@@ -15,7 +15,7 @@ from rekindle.datastream.connectors.kafka import (
     KafkaSource,
     KafkaTopicPartition,
 )
-from rekindle.datastream.connectors.kafka.kafka_partitions import owner_of
+from rekindle.datastream.connectors.kafka.partitions import owner_of
 from rekindle.errors import ConnectorError
 from rekindle.testing import InProcessJob
 from tests.kafka_topics import add_partitions, collect, fill, read, readers_of, source_of, stream_of

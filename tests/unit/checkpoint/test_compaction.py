@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rekindle.checkpoint.compaction import RULES, Chain, Inventory, RewriteRules, due
+from rekindle.checkpoint.compaction import RULES, Inventory, PartChain, RewriteRules, due
 from rekindle.checkpoint.manifest import FileRef, KeyedPart, PartKind, SubtaskState
 from rekindle.checkpoint.parts import carried_over, on_top_of
 
@@ -240,7 +240,7 @@ def test_timers_never_have_more_than_the_most_deltas() -> None:
 
 
 def test_a_chain_knows_its_files() -> None:
-    chain = Chain.of(
+    chain = PartChain.of(
         [
             KeyedPart(0, FULL, 1, FileRef("a", 0, 10, 0)),
             KeyedPart(0, DELTA, 2, b"inline"),

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from rekindle.checkpoint.manifest import KeyedPart, Manifest, ManifestKind, OperatorState, PartKind, SubtaskState
 from rekindle.checkpoint.part_formats import (
-    Distribution,
+    ListDistribution,
     OperatorStatePart,
     SourceState,
     SplitState,
@@ -142,7 +142,7 @@ def test_a_lost_subtask_is_refused() -> None:
 def lists(
     split: list[bytes] | None = None, union: list[bytes] | None = None, broadcast: list[bytes] | None = None
 ) -> bytes:
-    kinds = ((Distribution.SPLIT, split), (Distribution.UNION, union), (Distribution.BROADCAST, broadcast))
+    kinds = ((ListDistribution.SPLIT, split), (ListDistribution.UNION, union), (ListDistribution.BROADCAST, broadcast))
     return encode_operator_part(
         [OperatorStatePart(kind, kind, "list", "f", entries) for kind, entries in kinds if entries is not None]
     )

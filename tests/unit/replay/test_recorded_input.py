@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rekindle.checkpoint.recordings import Completed, Epoch, Recording, decode_recording, encode_recording
+from rekindle.checkpoint.recordings import Epoch, RecordedCompletion, Recording, decode_recording, encode_recording
 from rekindle.common import Configuration
 from rekindle.datastream import DataStream, StreamExecutionEnvironment
 from rekindle.errors import CorruptCheckpointError
@@ -61,7 +61,7 @@ def test_a_completed_checkpoint_makes_room_for_what_follows() -> None:
     job.kill()
     assert job.recording is not None
     assert job.recording.bases == [1]
-    assert [type(event) for event in job.recording.segments[0].events] == [Completed, Epoch]
+    assert [type(event) for event in job.recording.segments[0].events] == [RecordedCompletion, Epoch]
 
 
 def epoch() -> Epoch:

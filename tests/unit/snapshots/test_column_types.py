@@ -24,7 +24,7 @@ from rekindle.snapshots.fingerprint_parser import shape_of
 from rekindle.snapshots.settle import settled
 from rekindle.snapshots.shapes import UNKNOWN, Plain, PlainShape, described
 from rekindle.snapshots.state_columns import digest_of
-from rekindle.snapshots.stored_state import ClassFreeCodec, StoredState
+from rekindle.snapshots.stored_state import ClassFreeCodec, SavedState
 from rekindle.snapshots.stored_types import UNTYPED, StateTypes, stored_type
 from rekindle.snapshots.stored_values import from_column
 
@@ -264,8 +264,8 @@ def test_a_union_with_null_is_its_other_type():
 
 def test_equal_state_has_equal_digests_whatever_its_times_and_the_order_of_a_map():
     timed = StateTypes(UNTYPED, timed=True)
-    value = StoredState("last", StateKind.VALUE, "Long", "", b"", timed)
+    value = SavedState("last", StateKind.VALUE, "Long", "", b"", timed)
     assert digest_of(value, (1, "a")) == digest_of(value, (2, "a")) != digest_of(value, (1, "b"))
-    entries = StoredState("seen", StateKind.MAP, "Map", "", b"", StateTypes(UNTYPED))
+    entries = SavedState("seen", StateKind.MAP, "Map", "", b"", StateTypes(UNTYPED))
     assert digest_of(entries, {"a": 1, "b": 2}) == digest_of(entries, {"b": 2, "a": 1}) != digest_of(entries, {"a": 1})
     assert digest_of(entries, None) is None

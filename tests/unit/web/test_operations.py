@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from rekindle.web import operations
-from rekindle.web.operations import Operations
+from rekindle.web.operations import StartedOperations
 from rekindle.web.request_errors import RequestError
 from tests.waiting import wait_until
 
 JOB = "0" * 32
 
 
-def status(known: Operations, request: str) -> Any:
+def status(known: StartedOperations, request: str) -> Any:
     return known.status("savepoint", JOB, request, lambda location: {"location": location})
 
 
 def test_there_are_at_most_so_many(monkeypatch):
     monkeypatch.setattr(operations, "_MOST", 3)
-    known = Operations(kept_s=300)
+    known = StartedOperations(kept_s=300)
     requests = [known.start("savepoint", JOB, None, Future) for _ in range(3)]
     assert len(set(requests)) == 3
     with pytest.raises(RequestError, match="3 operations are under way") as refused:
@@ -32,7 +32,7 @@ def test_there_are_at_most_so_many(monkeypatch):
 
 def test_an_outcome_is_forgotten_after_its_time(monkeypatch):
     monkeypatch.setattr(operations, "_MOST", 1)
-    known, outcome = Operations(kept_s=0.05), Future[str]()
+    known, outcome = StartedOperations(kept_s=0.05), Future[str]()
     request = known.start("savepoint", JOB, None, lambda: outcome)
     assert status(known, request) == {"status": {"id": "IN_PROGRESS"}, "operation": None}
     outcome.set_result("file:///savepoint-1")

@@ -51,7 +51,7 @@ from rekindle.coordinator.checkpoints.types import (
     Publish,
     ResumeInput,
     Subtask,
-    Trigger,
+    TriggerCheckpoint,
 )
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, CorruptCheckpointError, OwnershipLostError
@@ -313,12 +313,12 @@ class CheckpointDriver:
         now_ms = _now_ms()  # read once: statistics count from the same moment as the timeout
         self.ledger, decisions = self.ledger.trigger(now_ms, self.clock.wall_ms())
         for decision in decisions:
-            if isinstance(decision, Trigger):
+            if isinstance(decision, TriggerCheckpoint):
                 self.tracker.triggered(decision, now_ms)
                 return self._order(decision, any(unread.values()))
         return None
 
-    def _order(self, trigger: Trigger, frames_left: bool) -> CheckpointOrder | None:
+    def _order(self, trigger: TriggerCheckpoint, frames_left: bool) -> CheckpointOrder | None:
         drain = trigger.request is not None and trigger.request.drain
         storage: Storage | None = None
         if trigger.kind.is_savepoint:
@@ -341,7 +341,7 @@ class CheckpointDriver:
         reach(CrashPoint.BEFORE_CUT)
         return CheckpointOrder(trigger.id, at_ms, base_id, trigger.kind.is_savepoint, storage=storage, drain=drain)
 
-    def _savepoint_storage(self, trigger: Trigger) -> Storage:
+    def _savepoint_storage(self, trigger: TriggerCheckpoint) -> Storage:
         requested = trigger.request.location if trigger.request is not None else None
         directory = requested or self.plan.settings.checkpoints.savepoint_directory
         place = self.catalogue.open_savepoint(trigger.id, self.job_id, directory, self.store_options)

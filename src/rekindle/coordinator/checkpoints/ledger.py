@@ -35,7 +35,7 @@ from rekindle.coordinator.checkpoints.types import (
     Publish,
     ResumeInput,
     Subtask,
-    Trigger,
+    TriggerCheckpoint,
 )
 from rekindle.graph.settings import CheckpointPolicy
 
@@ -181,7 +181,7 @@ class CheckpointLedger:
         )
         if kind is CheckpointKind.CHECKPOINT and request is None:
             ledger = replace(ledger, schedule=self.schedule.after_periodic(self.policy, now_ms))
-        return ledger, (Trigger(checkpoint.id, kind, wall_ms, self.base_id, request),)
+        return ledger, (TriggerCheckpoint(checkpoint.id, kind, wall_ms, self.base_id, request),)
 
     def next_wake_ms(self, now_ms: float) -> float | None:
         """When to call `expire` and `trigger` again if no event comes before; None: only after an event."""

@@ -26,7 +26,7 @@ from rekindle.common.checkpoint_statistics import (
     percentile,
 )
 from rekindle.coordinator.checkpoints.catalogue import AcknowledgedSubtask
-from rekindle.coordinator.checkpoints.types import Aborted, CheckpointKind, CompletedCheckpoint, Trigger
+from rekindle.coordinator.checkpoints.types import Aborted, CheckpointKind, CompletedCheckpoint, TriggerCheckpoint
 from rekindle.graph.nodes import JobPlan
 
 #: Percentiles cover this many of the last completed checkpoints; minimum, maximum and average cover all.
@@ -230,7 +230,7 @@ class CheckpointTracker:
         with self._lock:
             return self._recorder.overview()
 
-    def triggered(self, trigger: Trigger, now_ms: float) -> None:
+    def triggered(self, trigger: TriggerCheckpoint, now_ms: float) -> None:
         """A checkpoint was triggered."""
         format_type = trigger.request.format_type if trigger.request is not None else None
         with self._lock:

@@ -171,7 +171,7 @@ class Ending:
 
 
 @dataclass(frozen=True)
-class Trigger:
+class TriggerCheckpoint:
     """Send this barrier with the next epoch. `base_id`: the last completed checkpoint, the base of deltas (I12)."""
 
     id: int
@@ -257,7 +257,7 @@ class EndJob:
 
 
 Decision = (
-    Trigger
+    TriggerCheckpoint
     | Publish
     | Completed
     | NotifyComplete

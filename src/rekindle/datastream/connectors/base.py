@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class DeliveryGuarantee(Enum):
-    """What a sink promises about records when the job fails and goes on from its checkpoint.
+    """The promise of a sink about records when the job fails and goes on from its checkpoint.
 
     >>> DeliveryGuarantee.EXACTLY_ONCE.name
     'EXACTLY_ONCE'

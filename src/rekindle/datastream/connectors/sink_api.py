@@ -64,11 +64,11 @@ class InitContext:
     #: of every earlier attempt of the job and of the run whose checkpoint was restored, even if a clock went back.
     claimed_ms: int = 0
     #: The number of restarts in this run of the program, as in `RuntimeContext.get_attempt_number()`.
-    attempt_number: int = 0
+    restarts: int = 0
     restored_checkpoint_id: int | None = None
     #: The milliseconds between two checkpoints, or None if the job takes none by itself.
     checkpoint_interval_ms: int | None = None
-    #: How many checkpoints may be incomplete at a time: those under way, and those that may fail in a row.
+    #: The number of checkpoints that may be incomplete at a time: those under way, and those that may fail in a row.
     incomplete_checkpoints: int = 1
     #: A directory for this process only. It is removed when the process ends, even if it is killed.
     directory: str = ""
@@ -84,7 +84,7 @@ class InitContext:
 
     def get_attempt_number(self) -> int:
         """Return the number of restarts in this run of the program; 0 for the first attempt."""
-        return self.attempt_number
+        return self.restarts
 
     def get_restored_checkpoint_id(self) -> int | None:
         """Return the id of the restored checkpoint, or None without a restore."""

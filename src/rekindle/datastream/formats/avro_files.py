@@ -7,8 +7,8 @@ from typing import Any, BinaryIO
 
 from rekindle.common.io import InputFormat
 from rekindle.common.serialization import BulkWriter, BulkWriterFactory
-from rekindle.datastream.connectors.files.file_source import FileSource
 from rekindle.datastream.connectors.files.formats import BulkFormat, RecordReader
+from rekindle.datastream.connectors.files.source import FileSource
 from rekindle.datastream.connectors.files.splits import FileSplit
 from rekindle.datastream.connectors.files.streams import check_unchanged, opened
 from rekindle.datastream.formats.avro_records import UNFIT, GenericRecordAvroTypeInfo

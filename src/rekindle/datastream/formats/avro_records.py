@@ -11,7 +11,7 @@ from rekindle.datastream.formats.fieldwise import Convert
 from rekindle.datastream.formats.mismatch import shown
 from rekindle.errors import TypeMismatchError
 
-#: What fastavro raises for values that are not of the schema.
+#: The errors that fastavro raises for values that are not of the schema.
 UNFIT = (TypeError, ValueError, AttributeError, KeyError, OverflowError, IndexError)
 
 

@@ -47,8 +47,8 @@ def each_element(convert: Convert) -> Callable[[Iterable[Any]], list[Any]]:
         try:
             return [None if value is None else convert(value) for value in values]
         except Mismatch as mismatch:
-            places = enumerate(values)
-            raise _located(((index, convert, value) for index, value in places), mismatch) from None
+            indexed = enumerate(values)
+            raise _located(((index, convert, value) for index, value in indexed), mismatch) from None
 
     return convert_all
 
@@ -74,12 +74,12 @@ def each_entry(convert_key: Convert, convert: Convert) -> Callable[[dict[Any, An
 
 
 def _located(parts: Iterable[tuple[str | int, Convert, Any]], mismatch: Mismatch) -> Mismatch:
-    for place, convert, value in parts:
+    for part, convert, value in parts:
         try:
             if value is not None:
                 convert(value)
         except Mismatch as found:
-            return found.inside(place)
+            return found.inside(part)
     return mismatch
 
 

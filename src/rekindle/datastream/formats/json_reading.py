@@ -30,7 +30,7 @@ from rekindle.datastream.formats.json_nodes import node_reader
 from rekindle.datastream.formats.mismatch import Mismatch
 from rekindle.datastream.formats.time_texts import date_of, instant_of_text, time_of, timestamp_of
 
-#: What `read` of a `JsonForm` raises for a message that does not fit.
+#: The errors that `read` of a `JsonForm` raises for a message that does not fit.
 UNFIT = (msgspec.DecodeError, ValueError, TypeError, ArithmeticError, Mismatch)
 _astuple = msgspec.structs.astuple
 

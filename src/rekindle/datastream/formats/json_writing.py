@@ -67,8 +67,8 @@ def json_value_of(type_info: TypeInformation) -> Convert:
 def checked_struct_of(type_info: RowTypeInfo) -> Convert:
     """Return a function from a row to a struct, which msgspec writes as the row's object.
 
-    The struct's fields are checked by msgspec: several times as fast as field by field, but stricter. What it refuses
-    is for `json_value_of`.
+    The struct's fields are checked by msgspec: several times as fast as field by field, but stricter. Rows that it
+    refuses are for `json_value_of`.
     """
     names, parts, read = values_reader(type_info)
     slots = [f"f{index}" for index in range(len(parts))]

@@ -21,9 +21,9 @@ class Mismatch(Exception):
         self.problem = problem
         self.path = ""
 
-    def inside(self, place: str | int) -> Mismatch:
+    def inside(self, part: str | int) -> Mismatch:
         """Add a field's name, or an element's index, in front of the path."""
-        here = f"[{place}]" if isinstance(place, int) else place
+        here = f"[{part}]" if isinstance(part, int) else part
         separator = "." if self.path and not self.path.startswith("[") else ""
         self.path = f"{here}{separator}{self.path}"
         return self

@@ -146,13 +146,13 @@ class _CountAssigner(WindowAssigner[Any, CountWindow]):
         self._count_descriptor = reserved(ValueStateDescriptor(self._state_name, int))
         self._counter: ValueState[int] | None = None
 
-    def _next_place(self, context: WindowAssigner.WindowAssignerContext) -> int:
+    def _next_number(self, context: WindowAssigner.WindowAssignerContext) -> int:
         if self._counter is None:
             self._counter = context.get_runtime_context().get_state(self._count_descriptor)
         counter = self._counter
-        place = counter.value() or 0
-        counter.update(place + 1)
-        return place
+        number = counter.value() or 0
+        counter.update(number + 1)
+        return number
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, CountWindow]:
         """Return a trigger that fires and purges a full window."""
@@ -185,7 +185,7 @@ class CountTumblingWindowAssigner(_CountAssigner):
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[CountWindow]:
         """Return the window of the key's next element."""
-        return [CountWindow(self._next_place(context) // self._window_size)]
+        return [CountWindow(self._next_number(context) // self._window_size)]
 
     def __repr__(self) -> str:
         return window_repr("CountTumblingWindowAssigner", self._window_size)
@@ -215,9 +215,9 @@ class CountSlidingWindowAssigner(_CountAssigner):
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[CountWindow]:
         """Return the windows of the key's next element, newest first."""
-        place, size, slide = self._next_place(context), self._window_size, self._window_slide
-        oldest = max(0, (place - size) // slide + 1)
-        return [CountWindow(number) for number in range(place // slide, oldest - 1, -1)]
+        number, size, slide = self._next_number(context), self._window_size, self._window_slide
+        oldest = max(0, (number - size) // slide + 1)
+        return [CountWindow(window) for window in range(number // slide, oldest - 1, -1)]
 
     def __repr__(self) -> str:
         return window_repr("CountSlidingWindowAssigner", self._window_size, self._window_slide)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rekindle.errors import ProtocolError
 from rekindle.protocol import EdgeCount
 from rekindle.runtime.exchange.chunk import ChunkHeader
-from rekindle.runtime.exchange.spill import Place, SpillBuffer
+from rekindle.runtime.exchange.spill import SpillBuffer, SpillRange
 from rekindle.runtime.watermarks import Channel, WatermarkValve
 
 
@@ -20,7 +20,7 @@ class Waiting(NamedTuple):
 
     channel: Channel
     header: ChunkHeader
-    kept: bytes | Place
+    kept: bytes | SpillRange
     valve: WatermarkValve
 
 
@@ -28,7 +28,7 @@ class Inbox:
     """Holds chunks until the task's stage of the epoch."""
 
     def __init__(self, limit_bytes: int, directory: str | None) -> None:
-        self._arrived: list[tuple[ChunkHeader, bytes | Place]] = []
+        self._arrived: list[tuple[ChunkHeader, bytes | SpillRange]] = []
         self._waiting: list[Waiting] = []
         self._buffer = SpillBuffer(limit_bytes, directory)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from rekindle.runtime.exchange.spill import Place, SpillBuffer
+from rekindle.runtime.exchange.spill import SpillBuffer, SpillRange
 
 
 class RowOutbox(Protocol):
@@ -19,7 +19,7 @@ class Outbox:
     """Holds the rows that a task sends in one epoch."""
 
     def __init__(self, limit_bytes: int, directory: str | None) -> None:
-        self._rows: list[tuple[int, bytes | Place]] = []
+        self._rows: list[tuple[int, bytes | SpillRange]] = []
         self._buffer = SpillBuffer(limit_bytes, directory)
 
     def put(self, destination: int, row: bytes) -> None:

@@ -6,8 +6,8 @@ import tempfile
 from typing import IO, NamedTuple
 
 
-class Place(NamedTuple):
-    """The place of a row in the spill file."""
+class SpillRange(NamedTuple):
+    """The bytes of a row in the spill file."""
 
     offset: int
     length: int
@@ -17,8 +17,8 @@ class SpillBuffer:
     """Rows in the order of `append`; rows above `limit_bytes` lie in an unlinked temporary file.
 
     >>> rows = SpillBuffer(limit_bytes=4, directory=None)
-    >>> places = [rows.append(b"abc"), rows.append(b"defgh")]
-    >>> [rows.read(place) for place in places], rows.spilled_bytes
+    >>> kept = [rows.append(b"abc"), rows.append(b"defgh")]
+    >>> [rows.read(each) for each in kept], rows.spilled_bytes
     ([b'abc', b'defgh'], 5)
     """
 
@@ -29,19 +29,19 @@ class SpillBuffer:
         self._file: IO[bytes] | None = None
         self.spilled_bytes = 0
 
-    def append(self, row: bytes) -> bytes | Place:
-        """Store a row; return the row itself or its place on disk, for `read`."""
+    def append(self, row: bytes) -> bytes | SpillRange:
+        """Store a row; return the row itself or its range on disk, for `read`."""
         if self._in_memory_bytes + len(row) <= self._limit_bytes:
             self._in_memory_bytes += len(row)
             return row
         if self._file is None:
             self._file = tempfile.TemporaryFile(dir=self._directory, prefix="spill-")
-        place = Place(self._file.seek(0, 2), len(row))
+        kept = SpillRange(self._file.seek(0, 2), len(row))
         self._file.write(row)
         self.spilled_bytes += len(row)
-        return place
+        return kept
 
-    def read(self, kept: bytes | Place) -> bytes:
+    def read(self, kept: bytes | SpillRange) -> bytes:
         """Return the row that `append` stored."""
         if isinstance(kept, bytes):
             return kept

@@ -238,10 +238,10 @@ class ShuffleWriter(EdgeWriter):
         width = len(self._channels)
         chosen = [int(draw() * width) for draw in [self._random.random] * len(records)]
         for channel in self._channels:
-            places = [place for place, target in enumerate(chosen) if target == channel.target]
-            if places:
-                picked = [timestamps[place] for place in places] if timestamps is not None else None
-                self._extend(channel, [records[place] for place in places], picked)
+            indexes = [index for index, target in enumerate(chosen) if target == channel.target]
+            if indexes:
+                picked = [timestamps[index] for index in indexes] if timestamps is not None else None
+                self._extend(channel, [records[index] for index in indexes], picked)
 
     def position(self) -> Any:
         """Return the state of the random generator."""
@@ -312,7 +312,7 @@ class CustomWriter(EdgeWriter):
         picked: list[list[int]] = [[] for _ in self._channels]
         remaining = iter(records)
         try:
-            for place, record in enumerate(remaining):
+            for index, record in enumerate(remaining):
                 target = self._partition(self._selector(record), width)
                 try:
                     chosen = picked[target] if target >= 0 else None
@@ -320,13 +320,13 @@ class CustomWriter(EdgeWriter):
                     chosen = None
                 if chosen is None:
                     raise ValueError(f"the partitioner chose channel {target!r}; there are {width}, counted from 0")
-                chosen.append(place)
+                chosen.append(index)
         except Exception as error:
             raise failed_record(self.edge.label, records, remaining) from error
-        for channel, places in zip(self._channels, picked, strict=True):
-            if places:
-                times = [timestamps[place] for place in places] if timestamps is not None else None
-                self._extend(channel, [records[place] for place in places], times)
+        for channel, indexes in zip(self._channels, picked, strict=True):
+            if indexes:
+                times = [timestamps[index] for index in indexes] if timestamps is not None else None
+                self._extend(channel, [records[index] for index in indexes], times)
 
 
 def rescale_targets(source: int, sources: int, targets: int) -> range:

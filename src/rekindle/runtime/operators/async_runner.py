@@ -25,7 +25,7 @@ from rekindle.runtime.operators.async_queue import (
     UnorderedQueue,
 )
 
-#: How many ready results wake the task's thread while it waits.
+#: The number of ready results that wake the task's thread while it waits.
 _WAKE_RESULTS = 4096
 
 

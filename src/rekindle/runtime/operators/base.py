@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Operator:
     """Base of all operators; also a `Consumer`, so that an operator calls the next one of its chain directly."""
 
-    #: How many records ended in this operator; sinks count them.
+    #: The number of records that ended in this operator; sinks count them.
     records_sunk = 0
     #: Whether the function may yield `(tag, value)` for a side output.
     yields_tagged = True

@@ -28,7 +28,7 @@ from rekindle.runtime.operators.connected import (
     KeyedBroadcastProcessOperator,
     KeyedCoProcessOperator,
 )
-from rekindle.runtime.operators.interval_join_operator import IntervalJoinOperator
+from rekindle.runtime.operators.interval_join import IntervalJoinOperator
 from rekindle.runtime.operators.keyed import KeyedProcessOperator, ReduceOperator, Selector, with_current_key
 from rekindle.runtime.operators.reader_source import ReaderSourceOperator
 from rekindle.runtime.operators.sink_function import SinkOperator

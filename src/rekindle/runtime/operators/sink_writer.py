@@ -164,7 +164,7 @@ class WriterOperator(Operator, SnapshotParticipant, PreparesSnapshot, Committing
             timeline=job.timeline,
             attempt=job.attempt,
             claimed_ms=job.claimed_ms,
-            attempt_number=context.attempt,
+            restarts=context.attempt,
             restored_checkpoint_id=self._restored_id,
             checkpoint_interval_ms=context.settings.checkpoints.interval_ms if context.checkpointed else None,
             incomplete_checkpoints=context.settings.checkpoints.incomplete,

@@ -150,7 +150,7 @@ class BufferedSourceContext(SourceFunction.SourceContext):
         first_bound: int,
         offsets: SplitOffsets | None = None,
     ) -> None:
-        """`first_bound`: how many records `run` may be ahead before the first epoch sets its own bound."""
+        """`first_bound`: the number of records that `run` may be ahead before the first epoch sets its own bound."""
         self._wake = wake
         self._isolate = isolate
         self.offsets = offsets or SplitOffsets()

@@ -1,4 +1,4 @@
-"""Sources whose output is recorded: what a reader returns from `poll`, and what a source function emits."""
+"""Sources whose output is recorded: the answers of a reader to `poll`, and the records of a source function."""
 
 from __future__ import annotations
 

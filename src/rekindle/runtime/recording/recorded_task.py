@@ -8,7 +8,16 @@ from dataclasses import replace
 
 import msgspec
 
-from rekindle.checkpoint.recordings import Aborted, Barrier, Completed, Epoch, Looked, Segment, SplitsAdded, Start
+from rekindle.checkpoint.recordings import (
+    Barrier,
+    Epoch,
+    Looked,
+    RecordedAbort,
+    RecordedCompletion,
+    RecordedSegment,
+    SplitsAdded,
+    Start,
+)
 from rekindle.datastream.connectors.base import SourceSplit
 from rekindle.datastream.connectors.split_codec import encode_splits
 from rekindle.errors import SerializationError
@@ -42,8 +51,8 @@ class RecordedTask(Task):
             self._slices.now = self._recorder.ticking(services.clock.monotonic)
         self._asks_generators = any(times.asks_generator for times in self._roles.times)
 
-    def recorded(self) -> tuple[Start | None, list[Segment]] | None:
-        """What was recorded since the last completed checkpoint; None: more than is kept."""
+    def recorded(self) -> tuple[Start | None, list[RecordedSegment]] | None:
+        """The input that was recorded since the last completed checkpoint; None: more than is kept."""
         return self._recorder.recorded()
 
     # -- what is recorded ---------------------------------------------------------------------------------------------
@@ -91,16 +100,16 @@ class RecordedTask(Task):
 
     def notify_complete(self, checkpoint_id: int, *, with_source: bool = True) -> None:
         self._recorder.completed(checkpoint_id)
-        with self._recorder.during(Completed(checkpoint_id, ALL if with_source else ALL_BUT_SOURCE)):
+        with self._recorder.during(RecordedCompletion(checkpoint_id, ALL if with_source else ALL_BUT_SOURCE)):
             super().notify_complete(checkpoint_id, with_source=with_source)
 
     def notify_source_complete(self, checkpoint_id: int) -> None:
-        with self._recorder.during(Completed(checkpoint_id, SOURCE)):
+        with self._recorder.during(RecordedCompletion(checkpoint_id, SOURCE)):
             super().notify_source_complete(checkpoint_id)
 
     def notify_aborted(self, checkpoint_id: int) -> None:
         self._recorder.aborted(checkpoint_id)
-        with self._recorder.during(Aborted(checkpoint_id)):
+        with self._recorder.during(RecordedAbort(checkpoint_id)):
             super().notify_aborted(checkpoint_id)
 
     def add_splits(self, splits: Sequence[SourceSplit]) -> None:

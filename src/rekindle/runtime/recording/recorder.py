@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from threading import get_ident
 
-from rekindle.checkpoint.recordings import Epoch, Event, Polled, Segment, Start
+from rekindle.checkpoint.recordings import Epoch, Event, Polled, RecordedSegment, Start
 from rekindle.clock import Clock
 from rekindle.runtime.recording.time_log import TimeLog
 
 _LOG = logging.getLogger("rekindle.replay")
-#: What an event, a chunk or a batch takes beside its bytes.
+#: The memory of an event, a chunk or a batch beside its bytes.
 _OVERHEAD_BYTES = 100
 
 
@@ -151,17 +151,17 @@ class Recorder:
 
     def completed(self, checkpoint_id: int) -> None:
         """Drop what came before a completed checkpoint."""
-        places = [place for place, each in enumerate(self._segments) if each.checkpoint_id == checkpoint_id]
-        if places:
-            self._segments = self._segments[places[0] :]
+        indexes = [index for index, each in enumerate(self._segments) if each.checkpoint_id == checkpoint_id]
+        if indexes:
+            self._segments = self._segments[indexes[0] :]
             self._start = None
 
     def aborted(self, checkpoint_id: int) -> None:
         """Join the segments before and after the barrier of an aborted checkpoint."""
-        for place, each in enumerate(self._segments):
-            if place and each.checkpoint_id == checkpoint_id:
-                self._segments[place - 1].append(each)
-                del self._segments[place]
+        for index, each in enumerate(self._segments):
+            if index and each.checkpoint_id == checkpoint_id:
+                self._segments[index - 1].append(each)
+                del self._segments[index]
                 return
 
     # -- limits and result --------------------------------------------------------------------------------------------
@@ -181,11 +181,11 @@ class Recorder:
                 self._max_bytes,
             )
 
-    def recorded(self) -> tuple[Start | None, list[Segment]] | None:
+    def recorded(self) -> tuple[Start | None, list[RecordedSegment]] | None:
         """The start, if it is still part of it, and the segments; None: there was more input than is kept."""
         if any(each.lost for each in self._segments):
             return None
-        return self._start, [Segment(each.checkpoint_id, each.events) for each in self._segments]
+        return self._start, [RecordedSegment(each.checkpoint_id, each.events) for each in self._segments]
 
 
 class RecordingClock:

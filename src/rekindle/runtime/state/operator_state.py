@@ -6,7 +6,12 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NoReturn, TypeVar
 
-from rekindle.checkpoint.part_formats import Distribution, OperatorStatePart, decode_operator_part, encode_operator_part
+from rekindle.checkpoint.part_formats import (
+    ListDistribution,
+    OperatorStatePart,
+    decode_operator_part,
+    encode_operator_part,
+)
 from rekindle.datastream.state import (
     BroadcastState,
     ListState,
@@ -140,7 +145,7 @@ class HeapBroadcastState(BroadcastState[Any, Any], HeapReadOnlyBroadcastState):
 class _Registered:
     """A registered state of this operator: a list, or the dict of a broadcast map."""
 
-    def __init__(self, spec: StateSpec, distribution: Distribution) -> None:
+    def __init__(self, spec: StateSpec, distribution: ListDistribution) -> None:
         self.spec = spec
         self.distribution = distribution
         self.elements = shaped_list(spec, OperatorListState())
@@ -148,7 +153,7 @@ class _Registered:
         self.broadcast = HeapBroadcastState(spec, self.entries)
         self.read_only = HeapReadOnlyBroadcastState(spec, self.entries)
 
-    def check_same(self, spec: StateSpec, distribution: Distribution) -> None:
+    def check_same(self, spec: StateSpec, distribution: ListDistribution) -> None:
         if distribution is not self.distribution:
             raise StateAccessError(
                 f"Operator state '{spec.name}' is already registered as {self.distribution} state; it cannot be "
@@ -203,19 +208,19 @@ class OperatorStateBackend(OperatorStateStore):
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """A list whose elements are spread evenly over the subtasks on a rescale."""
-        return self._register(list_spec, state_descriptor, Distribution.SPLIT).elements
+        return self._register(list_spec, state_descriptor, ListDistribution.SPLIT).elements
 
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """A list whose elements all go to every subtask on a restore."""
-        return self._register(list_spec, state_descriptor, Distribution.UNION).elements
+        return self._register(list_spec, state_descriptor, ListDistribution.UNION).elements
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         """A map that is the same in every subtask."""
-        return self._register(map_spec, state_descriptor, Distribution.BROADCAST).broadcast
+        return self._register(map_spec, state_descriptor, ListDistribution.BROADCAST).broadcast
 
     def get_read_only_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
         """The broadcast map for the side that may not change it."""
-        return self._register(map_spec, state_descriptor, Distribution.BROADCAST).read_only
+        return self._register(map_spec, state_descriptor, ListDistribution.BROADCAST).read_only
 
     @property
     def allow_pickle(self) -> bool:
@@ -237,7 +242,7 @@ class OperatorStateBackend(OperatorStateStore):
             for parts in self._unclaimed.values()
             for part in parts
             # Every subtask has all elements of a union list: one subtask carries it along.
-            if part.distribution is not Distribution.UNION or self._subtask == 0
+            if part.distribution is not ListDistribution.UNION or self._subtask == 0
         ]
         return encode_operator_part([*carried, *(state.encode() for state in self._states.values())])
 
@@ -248,7 +253,7 @@ class OperatorStateBackend(OperatorStateStore):
             self._unclaimed.setdefault(part.name, []).append(part)
 
     def _register(
-        self, spec_of: Callable[[DescriptorT, bool], StateSpec], descriptor: DescriptorT, distribution: Distribution
+        self, spec_of: Callable[[DescriptorT, bool], StateSpec], descriptor: DescriptorT, distribution: ListDistribution
     ) -> _Registered:
         spec = spec_of(descriptor, self._allow_pickle)
         known = self._states.get(spec.name)

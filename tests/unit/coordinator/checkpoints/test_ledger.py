@@ -26,7 +26,7 @@ from rekindle.coordinator.checkpoints.types import (
     FailJob,
     NotifyComplete,
     Publish,
-    Trigger,
+    TriggerCheckpoint,
 )
 from rekindle.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from rekindle.graph.settings import CheckpointPolicy
@@ -53,12 +53,12 @@ class Driver:
         self.ledger = step[0]
         return list(step[1])
 
-    def trigger(self, at: float | None = None) -> Trigger | None:
+    def trigger(self, at: float | None = None) -> TriggerCheckpoint | None:
         self.now = self.now if at is None else at
         decisions = self.did(self.ledger.trigger(self.now, wall_ms=round(self.now) + 5_000))
         assert len(decisions) <= 1
         trigger = decisions[0] if decisions else None
-        assert trigger is None or isinstance(trigger, Trigger)
+        assert trigger is None or isinstance(trigger, TriggerCheckpoint)
         return trigger
 
     def must_trigger(self, at: float | None = None) -> int:

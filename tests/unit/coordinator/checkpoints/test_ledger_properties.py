@@ -32,7 +32,7 @@ from rekindle.coordinator.checkpoints.types import (
     NotifyComplete,
     Publish,
     ResumeInput,
-    Trigger,
+    TriggerCheckpoint,
 )
 from rekindle.graph.settings import CheckpointPolicy
 
@@ -89,7 +89,7 @@ class Checkpoints(RuleBasedStateMachine):
             getattr(self, f"do_{type(decision).__name__}")(decision)
         return decisions
 
-    def do_Trigger(self, trigger: Trigger) -> None:
+    def do_TriggerCheckpoint(self, trigger: TriggerCheckpoint) -> None:
         assert trigger.id == max(self.kinds, default=0) + 1, "ids increase, one by one"
         assert trigger.base_id == self.base, "deltas stand on the last completed checkpoint (I12)"
         under_way = [each for each in self.kinds if each not in self.completed and each not in self.aborted]

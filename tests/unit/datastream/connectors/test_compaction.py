@@ -19,7 +19,7 @@ from rekindle.datastream.connectors.file_system import (
     ParquetBulkWriters,
     StreamingFileSink,
 )
-from rekindle.datastream.connectors.files.file_compaction import PendingFile, take_due
+from rekindle.datastream.connectors.files.compaction import PendingFile, take_due
 from rekindle.errors import ConnectorError, GraphError
 from rekindle.graph.build import build_plan
 from rekindle.testing.in_process import InProcessJob

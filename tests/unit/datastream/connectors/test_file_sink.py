@@ -28,8 +28,8 @@ from rekindle.datastream.connectors.file_system import (
     RollingPolicy,
     StreamFormat,
 )
-from rekindle.datastream.connectors.files.file_sink import FileWriter
 from rekindle.datastream.connectors.files.names import InProgressName, WriterId
+from rekindle.datastream.connectors.files.sink import FileWriter
 from rekindle.datastream.connectors.sink_api import CommitRequest, CommitterInitContext, SinkWriter, WriterInitContext
 from rekindle.errors import ConnectorError, GraphError, SerializationError, TypeMismatchError
 from rekindle.serde import tagged_dumps, tagged_loads
@@ -90,7 +90,7 @@ def writer_of(sink: FileSink[Any], attempt: int = 0, subtask: int = 0, timeline:
 
 
 def committer_of(sink: FileSink[Any], attempt: int = 0, timeline: str = "00000001-0a1b2c3d") -> Any:
-    return sink.create_committer(CommitterInitContext(0, 2, timeline=timeline, attempt=attempt, attempt_number=attempt))
+    return sink.create_committer(CommitterInitContext(0, 2, timeline=timeline, attempt=attempt, restarts=attempt))
 
 
 def write(writer: Any, records: Iterable[Any]) -> None:

@@ -38,8 +38,8 @@ from rekindle.datastream.connectors.file_system import (
     FileSplitAssignerProvider,
     StreamFormat,
 )
-from rekindle.datastream.connectors.files.file_source import DEFAULT_REMEMBER, FileReader
 from rekindle.datastream.connectors.files.listing import FoundFile
+from rekindle.datastream.connectors.files.source import DEFAULT_REMEMBER, FileReader
 from rekindle.datastream.connectors.files.watch import Shard, shard_of
 from rekindle.errors import ConnectorError, GraphError, IncompatibleStateError, TypeMismatchError
 from rekindle.serde import tagged_dumps, tagged_loads
@@ -585,7 +585,7 @@ def test_a_large_directory_is_not_listed_all_the_time(tmp_path: Path, monkeypatc
         clock.advance(5_000)
         return []
 
-    monkeypatch.setattr("rekindle.datastream.connectors.files.file_source.list_files", slow)
+    monkeypatch.setattr("rekindle.datastream.connectors.files.source.list_files", slow)
     readers = readers_of(source, assign_splits(source.create_splits(1), 1), clock)
     began = clock.monotonic()
     while clock.monotonic() < began + 200:

@@ -10,7 +10,7 @@ from rekindle.common import Duration, Time, Types, WatermarkStrategy
 from rekindle.datastream import OutputTag, ProcessFunction, ProcessJoinFunction
 from rekindle.errors import GraphError, TypeMismatchError
 from rekindle.graph.build import build_plan
-from rekindle.runtime.operators.interval_join_operator import IntervalJoinOperator
+from rekindle.runtime.operators.interval_join import IntervalJoinOperator
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
 from tests.environments import environment

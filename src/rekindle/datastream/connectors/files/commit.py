@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from rekindle.datastream.connectors.files.compacting_commit import compact_files
-from rekindle.datastream.connectors.files.file_compaction import FileCompactor
+from rekindle.datastream.connectors.files.compaction import FileCompactor
 from rekindle.datastream.connectors.files.folders import disk_faults, sync_folder
 from rekindle.datastream.connectors.files.names import InProgressName, WriterId
 from rekindle.datastream.connectors.files.part_files import Part
@@ -40,7 +40,7 @@ class FileCommitter(Committer[dict[str, Any]]):
         self._header = header
         self._threads = threads
         self._writer_id = WriterId.of(context)
-        self._first_attempt = context.attempt_number == 0
+        self._first_attempt = context.restarts == 0
 
     def commit(self, requests: list[CommitRequest[dict[str, Any]]]) -> None:
         """Rename all files, then sync each folder once. Files that were written to be compacted become one first."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, BinaryIO
 
-from rekindle.datastream.connectors.files.file_compaction import FileCompactor, PendingFile
+from rekindle.datastream.connectors.files.compaction import FileCompactor, PendingFile
 from rekindle.datastream.connectors.files.folders import disk_faults, sync_folder
 from rekindle.datastream.connectors.files.names import WriterId
 from rekindle.errors import ConnectorError

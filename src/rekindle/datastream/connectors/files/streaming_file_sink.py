@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from rekindle.common.serialization import BulkWriterFactory, Encoder
-from rekindle.datastream.connectors.files.file_sink import (
+from rekindle.datastream.connectors.files.sink import (
     FileSink,
     FileSinkBuilder,
     FileSinkSettings,

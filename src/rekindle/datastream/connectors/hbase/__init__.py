@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rekindle.datastream.connectors.hbase.cell_timestamps import TimestampMode
-from rekindle.datastream.connectors.hbase.hbase_lookup import HBaseLookup, HBaseLookupBuilder
-from rekindle.datastream.connectors.hbase.hbase_sink import HBaseSink, HBaseSinkBuilder
-from rekindle.datastream.connectors.hbase.hbase_source import HBaseSource, HBaseSourceBuilder
+from rekindle.datastream.connectors.hbase.lookup import HBaseLookup, HBaseLookupBuilder
 from rekindle.datastream.connectors.hbase.mutations import Delete, HBaseMutationConverter, Mutation, Put
+from rekindle.datastream.connectors.hbase.sink import HBaseSink, HBaseSinkBuilder
+from rekindle.datastream.connectors.hbase.source import HBaseSource, HBaseSourceBuilder
 
 __all__ = [
     "Delete",

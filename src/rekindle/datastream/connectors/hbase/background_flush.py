@@ -71,7 +71,7 @@ class BackgroundFlush:
                 raise self._error
 
     def close(self) -> None:
-        """End the thread. What waits is not sent: the task has drained before, or it fails and reads it again."""
+        """End the thread. Waiting rows are not sent: the task has drained before, or it fails and reads them again."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

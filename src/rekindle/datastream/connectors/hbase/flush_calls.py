@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rekindle.datastream.connectors.hbase.cell_timestamps import TimestampMode, flush_timestamps
-from rekindle.datastream.connectors.hbase.hbase_sink_settings import HBaseSinkSettings
 from rekindle.datastream.connectors.hbase.row_buffer import RowBuffer, RowChange
+from rekindle.datastream.connectors.hbase.sink_settings import HBaseSinkSettings
 from rekindle.datastream.connectors.hbase.thrift_calls import ThriftCalls
 
 Rows = dict[bytes, RowChange]
@@ -25,7 +25,7 @@ class FlushCalls:
         self._calls = calls
         self._base = base
         self._number = 0
-        #: How many mutations HBase has confirmed, before they were coalesced.
+        #: The number of mutations that HBase has confirmed, before they were coalesced.
         self.confirmed = 0
         self._last_delete = 0.0
         self._pause = threading.Event()

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from rekindle.clock import Clock, SystemClock
 
-#: What `get` returns for a row that is not in the cache; a row that HBase does not have is in it as an empty dict.
+#: The answer of `get` for a row that is not in the cache; a row that HBase does not have is there as an empty dict.
 MISSING: Final = object()
 
 

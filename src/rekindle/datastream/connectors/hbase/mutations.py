@@ -1,4 +1,4 @@
-"""Mutations of HBase's rows: what a converter makes of a record."""
+"""Mutations of HBase's rows, which a converter makes of a record."""
 
 from __future__ import annotations
 

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 
 from rekindle.datastream.connectors.hbase.mutations import Mutation, Put, family_of
 
-#: What a cell costs in a message beside its bytes, roughly.
+#: The bytes of a cell in a message beside its value, roughly.
 _CELL_BYTES = 32
 
 
 class RowChange:
-    """What a flush does to one row: first the deletes, then the puts.
+    """The changes that a flush makes to one row: first the deletes, then the puts.
 
     >>> change = RowChange()
     >>> change.put({b"f:a": b"1", b"f:b": b"1"})
@@ -38,7 +38,7 @@ class RowChange:
         self.puts.update(columns)
 
     def delete(self, columns: Iterable[bytes] | None) -> None:
-        """Remove columns, or the row; what was put there before is not sent."""
+        """Remove columns, or the row; values that were put there before are not sent."""
         if columns is None:
             self.deletes_row = True
             self.deleted_columns = {}

@@ -14,7 +14,7 @@ Row = tuple[bytes, dict[bytes, bytes]]
 
 @dataclass(frozen=True)
 class TableScan:
-    """What is read of each row, and how many rows at a time."""
+    """The scan of a table: the columns that are read of each row, and the number of rows at a time."""
 
     table: str
     columns: tuple[bytes, ...] | None = None

@@ -57,7 +57,7 @@ def described(error: BaseException) -> str:
 
 
 def refusal(error: BaseException, table: str) -> str | None:
-    """What HBase refuses and will refuse again, with what to do: the end of a sentence; None if a retry may help."""
+    """The reason why HBase will refuse this again, and the remedy: the end of a sentence; None if a retry may help."""
     text = java_text(error)
     if "TableNotFoundException" in text:
         return f"there is no table '{table}': create it with its column families, or correct its name"

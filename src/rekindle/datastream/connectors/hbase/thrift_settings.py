@@ -16,7 +16,7 @@ PASSED_OPTIONS = frozenset({"compat", "protocol", "table_prefix", "table_prefix_
 
 @dataclass(frozen=True)
 class ThriftSettings:
-    """What a builder was told about the Thrift servers."""
+    """The addresses of the Thrift servers, with the options and timeouts of their connections."""
 
     addresses: tuple[tuple[str, int], ...]
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -66,7 +66,7 @@ def _address(text: str) -> tuple[str, int]:
 
 
 class ThriftOptions:
-    """What the builders of sink, source and lookup have in common: the Thrift servers, and the table."""
+    """The options that the builders of sink, source and lookup share: the Thrift servers, and the table."""
 
     def __init__(self) -> None:
         """Begin without settings."""

@@ -8,15 +8,15 @@ from typing import Any
 
 from rekindle.datastream.connectors.jdbc.bulk_insert import BulkInsert
 from rekindle.datastream.connectors.jdbc.database import RowValues
-from rekindle.datastream.connectors.jdbc.database_session import Session
-from rekindle.datastream.connectors.jdbc.jdbc_sink_settings import JdbcSinkSettings
+from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession
+from rekindle.datastream.connectors.jdbc.sink_settings import JdbcSinkSettings
 from rekindle.datastream.connectors.sink_api import SinkWriter
 
 
 class BatchWriter(SinkWriter[Any]):
     """Writes a batch when it is full, when it is old, and at every barrier; each batch is one transaction."""
 
-    def __init__(self, settings: JdbcSinkSettings, session: Session, bulk: BulkInsert | None = None) -> None:
+    def __init__(self, settings: JdbcSinkSettings, session: DatabaseSession, bulk: BulkInsert | None = None) -> None:
         self._settings = settings
         self._session = session
         self._bulk = bulk
@@ -38,7 +38,7 @@ class BatchWriter(SinkWriter[Any]):
                 self._write_pending()
 
     def flush(self, end_of_input: bool) -> None:
-        """Write all rows: what the database refuses fails here, before the checkpoint counts."""
+        """Write all rows: one that the database refuses fails here, before the checkpoint counts."""
         with self._lock:
             self._raise_failure()
             self._write_pending()

@@ -13,15 +13,15 @@ from typing import Any
 
 from rekindle.datastream.connectors.jdbc.database import Database, RowValues
 from rekindle.datastream.connectors.jdbc.insert_shape import InsertShape, insert_shape
-from rekindle.datastream.connectors.jdbc.jdbc_sink_settings import JdbcSinkSettings
 from rekindle.datastream.connectors.jdbc.postgres_database import PostgresDatabase, psycopg_package
+from rekindle.datastream.connectors.jdbc.sink_settings import JdbcSinkSettings
 
 _STAGED = "rekindle_staged"
 _COLUMNS = """
 SELECT attname, atttypid::regtype::text FROM pg_attribute
 WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped
 """
-#: What only the insertion itself can refuse: foreign keys, exclusions, triggers, partitions, row security, unique keys.
+#: The rules that only the insertion itself checks: foreign keys, exclusions, triggers, partitions, row security, keys.
 _REFUSES_MORE = """
 SELECT relkind <> 'r' OR relrowsecurity
   OR EXISTS (SELECT 1 FROM pg_constraint WHERE conrelid = pg_class.oid AND contype IN ('f', 'x'))

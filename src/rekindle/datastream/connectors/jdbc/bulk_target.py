@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from rekindle.datastream.connectors.jdbc.bulk_insert import BulkInsert
-from rekindle.datastream.connectors.jdbc.commit_ledger import Ledger
+from rekindle.datastream.connectors.jdbc.commit_ledger import CommitLedger
 from rekindle.datastream.connectors.jdbc.database import RowValues
-from rekindle.datastream.connectors.jdbc.database_session import RollBack, Session
+from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession, RollBack
 from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
-from rekindle.datastream.connectors.jdbc.jdbc_sink_settings import JdbcSinkSettings
 from rekindle.datastream.connectors.jdbc.row_file import read_rows
+from rekindle.datastream.connectors.jdbc.sink_settings import JdbcSinkSettings
 
 
 class BulkTarget(IntervalTarget):
@@ -24,8 +24,8 @@ class BulkTarget(IntervalTarget):
     def __init__(
         self,
         settings: JdbcSinkSettings,
-        session: Session,
-        ledger: Ledger,
+        session: DatabaseSession,
+        ledger: CommitLedger,
         bulk: BulkInsert,
         *,
         drops_refused: bool = False,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from rekindle.datastream.connectors.jdbc.database import Database
-from rekindle.datastream.connectors.jdbc.database_session import Session
+from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession
 from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber, LedgerKey
 from rekindle.errors import ConnectorError
 
@@ -23,14 +23,14 @@ _KEY = "sink = ? AND timeline = ? AND subtask = ?"
 KEPT_TIMELINES = 50
 
 
-class Ledger:
+class CommitLedger:
     """One ledger table."""
 
     def __init__(self, database: Database, table: str) -> None:
         self._database = database
         self._table = table
 
-    def begin(self, session: Session, key: LedgerKey) -> None:
+    def begin(self, session: DatabaseSession, key: LedgerKey) -> None:
         """Make the table and the row of a writer if they are not there."""
         if not session.transaction(self._exists, f"read the ledger table '{self._table}'"):
             self._make(session)
@@ -68,7 +68,7 @@ class Ledger:
             )
         return False
 
-    def forget_old(self, session: Session, key: LedgerKey) -> None:
+    def forget_old(self, session: DatabaseSession, key: LedgerKey) -> None:
         """Remove the rows of this sink's oldest timelines: those of the newest ones stay, and always this one's."""
         newest = (
             f"SELECT timeline FROM (SELECT timeline, MAX(touched) AS last_touched FROM {self._table} WHERE sink = ? "
@@ -93,7 +93,7 @@ class Ledger:
             raise
         return True
 
-    def _make(self, session: Session) -> None:
+    def _make(self, session: DatabaseSession) -> None:
         def make(connection: Any) -> None:
             self._database.execute(connection, f"CREATE TABLE IF NOT EXISTS {self._table} ({_COLUMNS})")
 

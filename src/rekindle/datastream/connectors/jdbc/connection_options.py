@@ -63,7 +63,7 @@ class JdbcConnectionOptions:
         return {**self.address.parameters, **self.address.secrets, **given}
 
     def secrets(self) -> list[str]:
-        """Return the texts that nobody may see."""
+        """Return the secret texts, which no message may contain."""
         return [text for text in (self._password, *self.address.secrets.values()) if text]
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What the sink and the source need of a database, whichever it is: the port behind which each client stays."""
+"""The port to a database: the operations that sink and source use; the client of each kind of database is behind it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RowValues = tuple[Any, ...]
 
 
 class Fault(Enum):
-    """What an error of the client means."""
+    """The kinds of errors of a client."""
 
     #: The same transaction may succeed now: a deadlock, a serialization failure, a lock that was held too long.
     PASSING = auto()

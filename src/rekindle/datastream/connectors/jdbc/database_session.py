@@ -23,7 +23,7 @@ class RollBack(Exception):
     """Ends a transaction of `Session.transaction` without its effects, and without an error."""
 
 
-class Session:
+class DatabaseSession:
     """One connection to a database, opened when it is needed and again when it was lost."""
 
     def __init__(self, database: Database, max_retries: int) -> None:
@@ -34,7 +34,7 @@ class Session:
         self._pause = threading.Event()
         #: Called with every new connection.
         self.prepare: Callable[[Any], None] | None = None
-        #: How many connections were opened: what belongs to a connection, as temporary tables do, is gone after it.
+        #: The number of opened connections: a temporary table is gone when its connection is.
         self.connections = 0
 
     def transaction(self, work: Callable[[Any], T], doing: str, where: Callable[[Any], str] | None = None) -> T | None:
@@ -112,7 +112,7 @@ class Session:
         return self.database.told(error, doing)
 
     def close(self) -> None:
-        """Close the connection; what was not committed is undone."""
+        """Close the connection; changes that were not committed are undone."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
             try:

@@ -9,7 +9,7 @@ from rekindle.errors import GraphError
 
 @dataclass(frozen=True)
 class JdbcExecutionOptions:
-    """How many rows are written at once, how often, and how often a failed write is tried again.
+    """The size and interval of batches, and the number of retries of a failed write.
 
     >>> JdbcExecutionOptions.defaults()
     JdbcExecutionOptions(batch_interval_ms=0, batch_size=5000, max_retries=3)

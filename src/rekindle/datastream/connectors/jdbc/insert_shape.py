@@ -1,4 +1,4 @@
-"""What a statement says about its table: names for error messages, and whether its rows can be copied in bulk."""
+"""The shape of an INSERT statement: names for error messages, and whether its rows can be copied in bulk."""
 
 from __future__ import annotations
 

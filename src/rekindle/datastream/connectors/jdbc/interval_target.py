@@ -7,12 +7,12 @@ import shlex
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from rekindle.datastream.connectors.jdbc.commit_ledger import Ledger
+from rekindle.datastream.connectors.jdbc.commit_ledger import CommitLedger
 from rekindle.datastream.connectors.jdbc.database import RowValues
-from rekindle.datastream.connectors.jdbc.database_session import RollBack, Session
+from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession, RollBack
 from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber
-from rekindle.datastream.connectors.jdbc.jdbc_sink_settings import JdbcSinkSettings
 from rekindle.datastream.connectors.jdbc.row_file import read_rows
+from rekindle.datastream.connectors.jdbc.sink_settings import JdbcSinkSettings
 from rekindle.errors import ConnectorError
 
 _LOG = logging.getLogger("rekindle.jdbc")
@@ -23,7 +23,7 @@ class IntervalTarget:
     """Runs the statement for each row: once for a check that is rolled back, once for the commit."""
 
     def __init__(
-        self, settings: JdbcSinkSettings, session: Session, ledger: Ledger, *, drops_refused: bool = False
+        self, settings: JdbcSinkSettings, session: DatabaseSession, ledger: CommitLedger, *, drops_refused: bool = False
     ) -> None:
         self.settings = settings
         self._drops_refused = drops_refused

@@ -51,7 +51,7 @@ class IntervalWriter(CommittingSinkWriter[Any, CommittableFile]):
         self._file = row_file(path, self._values_type)
 
     def flush(self, end_of_input: bool) -> None:
-        """Let the database check the rows: what it refuses fails here, before the checkpoint counts."""
+        """Let the database check the rows: one that it refuses fails here, before the checkpoint counts."""
         if self._pending:
             self._keep_pending()
         if self._file is not None:

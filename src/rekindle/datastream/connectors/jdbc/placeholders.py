@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-#: What is copied as it is: strings, quoted names, dollar quotes, comments to the end of the line.
+#: Parts that are copied as they are: strings, quoted names, dollar quotes, comments to the end of the line.
 _OPAQUE = re.compile(
     r"""
       [eE]'(?:[^'\\]|\\.|'')*'      # a string with backslashes

@@ -15,7 +15,7 @@ _AWAY = frozenset({"57P01", "57P02", "57P03", "57P05", "53300", "25P03"})
 _LOGIN_CLASSES = ("28", "3D")
 _ROW_CLASSES = ("22", "23")
 
-#: What to do, by the error's code or the code's class.
+#: The remedy, by the error's code or the code's class.
 _ADVICE: Mapping[str, str] = {
     "08": "see that the server runs and that the URL names it",
     "22": "correct the records, or the column's type",

@@ -13,7 +13,7 @@ from typing import Any
 from rekindle.datastream.connectors.kafka.client_properties import KAFKA_LOG, confluent_kafka, with_log
 from rekindle.errors import ConfigurationError, ConnectorError
 
-#: What to do, by the name of the error's code.
+#: The remedy, by the name of the error's code.
 _ADVICE: Mapping[str, str] = {
     "_ALL_BROKERS_DOWN": "see that the brokers run and that bootstrap.servers names them",
     "_AUTHENTICATION": "the broker refused the login: check sasl.mechanism, sasl.username and sasl.password",

@@ -70,7 +70,7 @@ def producer_properties(user: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def admin_properties(user: Mapping[str, Any]) -> dict[str, Any]:
-    """Return librdkafka's properties of an admin client: what producers and consumers have in common.
+    """Return librdkafka's properties of an admin client: those that producers and consumers share.
 
     >>> admin_properties({"bootstrap.servers": "localhost:9092", "acks": "all", "group.id": "readers"})
     {'bootstrap.servers': 'localhost:9092'}

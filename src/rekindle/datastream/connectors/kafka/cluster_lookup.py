@@ -8,13 +8,13 @@ from typing import Any
 
 from rekindle.datastream.connectors.kafka.client_errors import ClientErrors, connector_error, error_name, new_client
 from rekindle.datastream.connectors.kafka.client_properties import confluent_kafka
-from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition
-from rekindle.datastream.connectors.kafka.kafka_source_settings import SourceSettings
 from rekindle.datastream.connectors.kafka.offsets_initializers import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     OffsetsKind,
 )
+from rekindle.datastream.connectors.kafka.partitions import KafkaTopicPartition
+from rekindle.datastream.connectors.kafka.source_settings import SourceSettings
 from rekindle.datastream.connectors.kafka.topic_subscription import TopicSubscription
 from rekindle.errors import ConnectorError
 
@@ -25,7 +25,7 @@ Partitions = Collection[KafkaTopicPartition]
 _TRIED_AGAIN = ("_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN")
 #: Reports that time does not heal.
 _HOPELESS = ("_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL")
-#: What a broker answers while the coordinator of a group starts or moves.
+#: The answers of a broker while the coordinator of a group starts or moves.
 _NO_COORDINATOR_YET = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS")
 _COORDINATOR_PAUSE_S = 0.1
 _TRY_S = 1.0

@@ -11,9 +11,9 @@ from typing import Any
 from rekindle.common.typeinfo import Types
 from rekindle.datastream.connectors.base import SourceReaderContext
 from rekindle.datastream.connectors.kafka.client_properties import KAFKA_LOG
-from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition
 from rekindle.datastream.connectors.kafka.offset_commits import PendingOffsets
 from rekindle.datastream.connectors.kafka.partition_progress import PartitionProgress
+from rekindle.datastream.connectors.kafka.partitions import KafkaTopicPartition
 from rekindle.datastream.state import ListState
 from rekindle.datastream.state_descriptors import ListStateDescriptor
 

@@ -25,21 +25,21 @@ from rekindle.datastream.connectors.kafka.client_properties import (
     warn_of_unknown_names,
 )
 from rekindle.datastream.connectors.kafka.consumer_offsets import ConsumerOffsets, last_offsets
-from rekindle.datastream.connectors.kafka.kafka_partitions import BEGINNING, KafkaTopicPartition, partition_of
-from rekindle.datastream.connectors.kafka.kafka_reader import KafkaReader
 from rekindle.datastream.connectors.kafka.kafka_record import KafkaRecordDeserializationSchema
-from rekindle.datastream.connectors.kafka.kafka_source import KafkaSource
-from rekindle.datastream.connectors.kafka.kafka_source_settings import (
+from rekindle.datastream.connectors.kafka.offset_commits import OffsetCommitMode
+from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
+from rekindle.datastream.connectors.kafka.partitions import BEGINNING, KafkaTopicPartition, partition_of
+from rekindle.datastream.connectors.kafka.poison_records import PoisonRecordHandling
+from rekindle.datastream.connectors.kafka.reader import KafkaReader
+from rekindle.datastream.connectors.kafka.record_decoding import RecordDecoding
+from rekindle.datastream.connectors.kafka.source import KafkaSource
+from rekindle.datastream.connectors.kafka.source_settings import (
     SourceSettings,
     flag_of,
     number_of,
     reset_of,
     timeout_s,
 )
-from rekindle.datastream.connectors.kafka.offset_commits import OffsetCommitMode
-from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
-from rekindle.datastream.connectors.kafka.poison_records import PoisonRecordHandling
-from rekindle.datastream.connectors.kafka.record_decoding import RecordDecoding
 from rekindle.datastream.connectors.kafka.topic_subscription import TopicList, TopicPattern, TopicSubscription
 from rekindle.errors import GraphError
 
@@ -48,7 +48,7 @@ DISCOVERY_INTERVAL = "flink.partition-discovery.interval-millis"
 
 
 class FlinkKafkaConsumerBase(KafkaSource[T], AddedSource[T], Generic[T]):
-    """What all of Flink's older Kafka consumers have in common."""
+    """The base of Flink's older Kafka consumers."""
 
     def __init__(
         self, subscription: TopicSubscription, decoding: RecordDecoding, properties: Mapping[str, Any]

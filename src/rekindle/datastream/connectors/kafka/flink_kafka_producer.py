@@ -9,15 +9,15 @@ from typing import Any
 
 from rekindle.common.serialization import SerializationSchema
 from rekindle.datastream.connectors.base import DeliveryGuarantee
-from rekindle.datastream.connectors.kafka.kafka_sink import ExactlyOnceKafkaSink, KafkaSink
-from rekindle.datastream.connectors.kafka.kafka_sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.record_serializer import KafkaRecordSerializationSchema
+from rekindle.datastream.connectors.kafka.sink import ExactlyOnceKafkaSink, KafkaSink
+from rekindle.datastream.connectors.kafka.sink_settings import KafkaSinkSettings
 from rekindle.datastream.functions import SinkFunction
 from rekindle.errors import GraphError
 
 
 class Semantic(Enum):
-    """What a `FlinkKafkaProducer` promises about records when the job fails.
+    """The promise of a `FlinkKafkaProducer` about records when the job fails.
 
     >>> Semantic.EXACTLY_ONCE.guarantee
     <DeliveryGuarantee.EXACTLY_ONCE: 0>

@@ -7,13 +7,13 @@ from typing import Any
 
 from rekindle.datastream.connectors.kafka.client_errors import ClientErrors, connector_error, error_name, new_client
 from rekindle.datastream.connectors.kafka.client_properties import KAFKA_LOG, confluent_kafka
-from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition
-from rekindle.datastream.connectors.kafka.kafka_source_settings import SourceSettings
 from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetResetStrategy
 from rekindle.datastream.connectors.kafka.partition_progress import PartitionProgress
+from rekindle.datastream.connectors.kafka.partitions import KafkaTopicPartition
+from rekindle.datastream.connectors.kafka.source_settings import SourceSettings
 from rekindle.errors import ConnectorError
 
-#: How many messages are fetched at once: the client is not faster with more.
+#: The number of messages that are fetched at once: the client is not faster with more.
 FETCH_RECORDS = 4096
 #: Errors that the client itself goes on to repair, as after a broker's restart.
 _PASSING = frozenset(("_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT", "_TIMED_OUT_QUEUE"))
@@ -104,8 +104,8 @@ class MessageFeed:
     def _set_aside(self, partitions: Collection[KafkaTopicPartition]) -> None:
         kept: list[Any] = []
         for message in self._held:
-            place = KafkaTopicPartition(message.topic(), message.partition())
-            (self._aside[place] if place in partitions else kept).append(message)
+            partition = KafkaTopicPartition(message.topic(), message.partition())
+            (self._aside[partition] if partition in partitions else kept).append(message)
         self._held = kept
 
     # -- errors -------------------------------------------------------------------------------------------------------

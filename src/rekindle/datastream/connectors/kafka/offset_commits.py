@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import Enum
 
-from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition
+from rekindle.datastream.connectors.kafka.partitions import KafkaTopicPartition
 
-#: How many checkpoints may wait for their completion; then the oldest is forgotten.
+#: The number of checkpoints that may wait for their completion; then the oldest is forgotten.
 MAX_NUM_PENDING_CHECKPOINTS = 100
 
 Offsets = Mapping[KafkaTopicPartition, int]

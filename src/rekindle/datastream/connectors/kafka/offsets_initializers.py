@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition
+from rekindle.datastream.connectors.kafka.partitions import KafkaTopicPartition
 from rekindle.errors import GraphError
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rekindle.datastream.connectors.base import SourceSplit
-from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition, partition_of
+from rekindle.datastream.connectors.kafka.partitions import KafkaTopicPartition, partition_of
 
 
 class PartitionProgress:
@@ -60,5 +60,5 @@ class PartitionProgress:
 
 
 def positions(progress: Iterable[PartitionProgress]) -> dict[KafkaTopicPartition, int]:
-    """Return the next offsets that are known, by partition: what a group commits."""
+    """Return the next offsets that are known, by partition, which a group commits."""
     return {each.partition: each.next_offset for each in progress if each.next_offset >= 0}

@@ -1,4 +1,4 @@
-"""What happens to a record that cannot be decoded."""
+"""Poison records, which cannot be decoded: they fail the job, are skipped, or go to a side output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Kafka producer that loses no error: what the broker refuses is raised by the next write or flush.
+"""A Kafka producer that loses no error: the broker's refusal is raised by the next write or flush.
 
 A callback per message would cost more than the message itself. One callback of the producer hears of failed deliveries
 only, and it runs inside `poll` and `flush`, on the task's own thread.

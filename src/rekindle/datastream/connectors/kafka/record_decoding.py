@@ -97,14 +97,14 @@ class OpenDecoding:
         return result
 
     def _poisoned(self, message: Any, error: Exception) -> KafkaRecord:
-        place = f"offset {message.offset()} of partition {message.partition()} of Kafka topic '{message.topic()}'"
+        position = f"offset {message.offset()} of partition {message.partition()} of Kafka topic '{message.topic()}'"
         words = str(error).rstrip(".") or type(error).__name__
         if self._poison.fails:
             raise SerializationError(
-                f"The record at {place} cannot be decoded: {words}. Correct the deserializer, or leave such records "
+                f"The record at {position} cannot be decoded: {words}. Correct the deserializer, or leave such records "
                 "out with set_poison_record_handling(PoisonRecordHandling.skip()) or .side_output(tag)."
             ) from error
-        KAFKA_LOG.warning("The record at %s cannot be decoded and is left out: %s.", place, words)
+        KAFKA_LOG.warning("The record at %s cannot be decoded and is left out: %s.", position, words)
         return record_of(message)
 
 

@@ -38,7 +38,7 @@ class KafkaTopicSelector(ABC):
 
 @dataclass(frozen=True)
 class _Parts:
-    """What the builder has been told."""
+    """The parts of a serializer, as its builder collects them."""
 
     topic: str | None = None
     select_topic: Callable[[Any], str] | None = None

@@ -1,4 +1,4 @@
-"""Checks of a Kafka sink when a subtask starts: what is wrong is told before the first record."""
+"""Checks of a Kafka sink when a subtask starts: a mistake is reported before the first record."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import logging
 from rekindle.datastream.connectors.base import DeliveryGuarantee
 from rekindle.datastream.connectors.kafka.client_errors import new_client
 from rekindle.datastream.connectors.kafka.client_properties import confluent_kafka
-from rekindle.datastream.connectors.kafka.kafka_sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.producer_client import ProducerClient
+from rekindle.datastream.connectors.kafka.sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.sink_api import InitContext, WriterInitContext
 from rekindle.errors import ConfigurationError
 

@@ -1,4 +1,4 @@
-"""The topic of commit tokens: what a sink has committed, written inside the very transactions that it commits.
+"""The topic of commit tokens: notes of a sink's commits, written inside the very transactions that it commits.
 
 A token says "transactional id X of timeline T has committed up to number N". After a restart it decides whether a
 checkpoint's messages are in their topics already. The topic is compacted, so a token never expires, and each subtask
@@ -19,8 +19,8 @@ from rekindle.datastream.connectors.kafka.client_errors import (
     new_client,
 )
 from rekindle.datastream.connectors.kafka.client_properties import confluent_kafka
-from rekindle.datastream.connectors.kafka.kafka_sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.record_serializer import Message
+from rekindle.datastream.connectors.kafka.sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.transaction_number import TransactionNumber
 from rekindle.errors import ConnectorError
 
@@ -154,7 +154,7 @@ class TokenTopic:
         return partitions
 
     def _partitions(self, admin: Any) -> int:
-        """How many partitions have a leader; 0 without the topic."""
+        """The number of partitions with a leader; 0 without the topic."""
         package = confluent_kafka()
         names = package.TopicCollection([self.name])
         try:

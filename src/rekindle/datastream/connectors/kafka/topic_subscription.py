@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition
+from rekindle.datastream.connectors.kafka.partitions import KafkaTopicPartition
 from rekindle.errors import ConnectorError
 
 

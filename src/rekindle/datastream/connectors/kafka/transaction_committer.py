@@ -52,10 +52,10 @@ class TransactionCommitter(Committer[Any]):
         for request, prepared in lost:
             if not prepared.records:
                 continue
-            place = (prepared.number.prefix, prepared.number.subtask)
-            if place not in tokens:
-                tokens[place] = self._pool.tokens(place[0]).read(place[1])
-            if prepared.number.is_covered_by(tokens[place]):
+            writer = (prepared.number.prefix, prepared.number.subtask)
+            if writer not in tokens:
+                tokens[writer] = self._pool.tokens(writer[0]).read(writer[1])
+            if prepared.number.is_covered_by(tokens[writer]):
                 request.signal_already_committed()
             else:
                 self._send_again(producers[prepared.number.transactional_id], prepared)

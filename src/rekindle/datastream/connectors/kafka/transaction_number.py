@@ -75,7 +75,7 @@ class TransactionNumber:
 
 @dataclass(frozen=True)
 class PreparedTransaction:
-    """What a committable of the sink says: the transaction, and whose ids a restore must fence."""
+    """The content of the sink's committable: the transaction, and the writer whose ids a restore must fence."""
 
     number: TransactionNumber
     records: int

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from rekindle.datastream.connectors.kafka.kafka_sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.producer_client import ProducerClient
+from rekindle.datastream.connectors.kafka.sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.token_topic import TokenTopic
 from rekindle.datastream.connectors.kafka.transaction_number import (
     PreparedTransaction,
@@ -114,7 +114,7 @@ class TransactionPool:
             self._ready[producer.transactional_id] = producer
 
     def close(self) -> None:
-        """Abort what is open, and close all producers. What waited for its commit is in the checkpoint's files."""
+        """Abort open transactions, and close all producers. Prepared transactions are in the checkpoint's files."""
         producers = [*self._ready.values(), *self._prepared.values()]
         if self._written is not None:
             producers.append(self._written)

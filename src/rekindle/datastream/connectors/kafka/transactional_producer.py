@@ -14,9 +14,9 @@ from typing import Any
 
 from rekindle.datastream.connectors.kafka.client_errors import connector_error, error_name
 from rekindle.datastream.connectors.kafka.client_properties import confluent_kafka
-from rekindle.datastream.connectors.kafka.kafka_sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.producer_client import ProducerClient
 from rekindle.datastream.connectors.kafka.record_serializer import Message
+from rekindle.datastream.connectors.kafka.sink_settings import KafkaSinkSettings
 
 #: How long one call waits before it is called again, until the limit.
 _CALL_S = 5.0

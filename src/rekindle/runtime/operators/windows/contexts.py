@@ -76,11 +76,11 @@ class AssignerContext(WindowAssigner.WindowAssignerContext):
         return self._runtime_context
 
 
-class EvictorContext(Clocks, Evictor.EvictorContext):
+class RuntimeEvictorContext(Clocks, Evictor.EvictorContext):
     """The context of an evictor."""
 
 
-class TriggerContext(Clocks, Trigger.OnMergeContext):
+class RuntimeTriggerContext(Clocks, Trigger.OnMergeContext):
     """The context of a trigger. The operator sets `key` and `namespace`; the window's row is current."""
 
     def __init__(

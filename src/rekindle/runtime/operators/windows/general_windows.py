@@ -12,7 +12,7 @@ from rekindle.runtime.context import user_timestamp
 from rekindle.runtime.list_keys import hashable_key
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.runtime.operators.windows.contents import TimestampedContents
-from rekindle.runtime.operators.windows.contexts import AssignerContext, EvictorContext, TriggerContext
+from rekindle.runtime.operators.windows.contexts import AssignerContext, RuntimeEvictorContext, RuntimeTriggerContext
 from rekindle.runtime.operators.windows.evaluation import Eviction, combination_of
 from rekindle.runtime.operators.windows.merging_windows import MergingWindows
 from rekindle.runtime.operators.windows.namespaces import SHARED, Namespace
@@ -33,12 +33,12 @@ class GeneralWindowOperator(WindowOperator):
     def open(self) -> None:
         operation = self.operation
         self._assigner_context = AssignerContext(self.context)
-        self._trigger_context = TriggerContext(self.context, self, self.row_of)
+        self._trigger_context = RuntimeTriggerContext(self.context, self, self.row_of)
         self._eviction: Eviction | None = None
         if operation.evictor is not None:
             assert isinstance(self.contents, TimestampedContents)
             combine = combination_of(operation.contents)
-            clocks = EvictorContext(self.context, self)
+            clocks = RuntimeEvictorContext(self.context, self)
             self._eviction = Eviction(operation.evictor, self.contents, combine, clocks)
         super().open()
 
@@ -108,7 +108,7 @@ class GeneralWindowOperator(WindowOperator):
             self._apply_result(result, key, namespace, window, row)
         self._register_cleanup(key, namespace, window)
 
-    def _set_trigger_context(self, key: Any, namespace: Namespace) -> TriggerContext:
+    def _set_trigger_context(self, key: Any, namespace: Namespace) -> RuntimeTriggerContext:
         context = self._trigger_context
         context.key, context.namespace = key, namespace
         self.keyed.row = self.row_of(key, namespace)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rekindle.datastream.connectors.base import SourceSplit
 from rekindle.datastream.connectors.hbase import HBaseLookup, HBaseSource
-from rekindle.datastream.connectors.hbase.hbase_reader import HBaseReader
 from rekindle.datastream.connectors.hbase.key_ranges import KeyRange, prefix_range
+from rekindle.datastream.connectors.hbase.reader import HBaseReader
 from rekindle.datastream.connectors.hbase.table_scan import TableScan
 from rekindle.errors import ConnectorError, GraphError
 from tests.waiting import wait_until

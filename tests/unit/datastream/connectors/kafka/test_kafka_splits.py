@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from rekindle.datastream.connectors.base import SourceSplit
 from rekindle.datastream.connectors.kafka.consumer_offsets import EARLIEST_OFFSET, last_offsets, offsets_for_kafka
-from rekindle.datastream.connectors.kafka.kafka_partitions import (
+from rekindle.datastream.connectors.kafka.offset_commits import MAX_NUM_PENDING_CHECKPOINTS, PendingOffsets
+from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetsInitializer
+from rekindle.datastream.connectors.kafka.partition_progress import PartitionProgress, positions
+from rekindle.datastream.connectors.kafka.partitions import (
     BEGINNING,
     KafkaTopicPartition,
     owner_of,
     partition_of,
     split_id_of,
 )
-from rekindle.datastream.connectors.kafka.offset_commits import MAX_NUM_PENDING_CHECKPOINTS, PendingOffsets
-from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetsInitializer
-from rekindle.datastream.connectors.kafka.partition_progress import PartitionProgress, positions
 from rekindle.errors import GraphError
 
 TOPICS = st.text("abc.-_019", min_size=1, max_size=20)

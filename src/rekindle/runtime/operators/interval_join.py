@@ -163,8 +163,8 @@ class IntervalJoinOperator(KeyedOperator, TwoInputs):
         find, load, selector = keyed.front.get, keyed.load_row, own.selector
         remaining = iter(records)
         try:
-            for place, record in enumerate(remaining):
-                timestamp = _timestamp(timestamps, place)
+            for index, record in enumerate(remaining):
+                timestamp = _timestamp(timestamps, index)
                 if timestamp < watermark:
                     if own.late is None:
                         self._dropped.inc()
@@ -224,8 +224,8 @@ class IntervalJoinOperator(KeyedOperator, TwoInputs):
         self.output.emit_watermark(watermark)
 
 
-def _timestamp(timestamps: list[int] | None, place: int) -> int:
-    timestamp = NO_TIMESTAMP if timestamps is None else timestamps[place]
+def _timestamp(timestamps: list[int] | None, index: int) -> int:
+    timestamp = NO_TIMESTAMP if timestamps is None else timestamps[index]
     if timestamp == NO_TIMESTAMP:
         raise ValueError(
             "an interval join is in event time, but this element has no timestamp: call "

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceReaderContext, SourceSplit
-from rekindle.datastream.connectors.hbase.hbase_reader import HBaseReader
 from rekindle.datastream.connectors.hbase.key_ranges import KeyRange, prefix_range
+from rekindle.datastream.connectors.hbase.reader import HBaseReader
 from rekindle.datastream.connectors.hbase.table_scan import TableScan
 from rekindle.datastream.connectors.hbase.thrift_calls import ThriftCalls
 from rekindle.datastream.connectors.hbase.thrift_settings import (
@@ -28,7 +28,7 @@ def _pair(row: bytes, cells: dict[bytes, bytes]) -> Any:
 
 @dataclass(frozen=True)
 class HBaseSourceSettings:
-    """What the builder was told."""
+    """The settings of an HBase source, as its builder collects them."""
 
     thrift: ThriftSettings
     scan: TableScan

@@ -15,7 +15,7 @@ from rekindle.errors import ConnectorError
 
 @dataclass(frozen=True)
 class JdbcSourceSettings:
-    """What a JDBC source reads, and from where."""
+    """The settings of a JDBC source: its query and its database."""
 
     sql: str
     connection: JdbcConnectionOptions

@@ -10,10 +10,10 @@ from typing import Any
 from rekindle.datastream.connectors.base import DeliveryGuarantee
 from rekindle.datastream.connectors.interval_file import IntervalFile
 from rekindle.datastream.connectors.kafka.client_properties import confluent_kafka
-from rekindle.datastream.connectors.kafka.kafka_sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.message_file import message_file
 from rekindle.datastream.connectors.kafka.producer_client import ProducerClient
 from rekindle.datastream.connectors.kafka.record_serializer import Message
+from rekindle.datastream.connectors.kafka.sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.transaction_number import (
     PreparedTransaction,
     TransactionNumber,
@@ -118,7 +118,7 @@ class TransactionWriter(CommittingSinkWriter[Any, CommittableFile]):
         self._pending = []
 
     def flush(self, end_of_input: bool) -> None:
-        """Wait until the broker has every message: what it refuses fails here, before the checkpoint counts."""
+        """Wait until the broker has every message: one that it refuses fails here, before the checkpoint counts."""
         if self._producer is not None:
             self._producer.flush()
 

@@ -18,7 +18,7 @@ from rekindle.errors import GraphError, TypeMismatchError
 
 @dataclass(frozen=True)
 class JdbcSinkSettings:
-    """What a JDBC sink writes, and where."""
+    """The settings of a JDBC sink: its statement, the type of its rows, its database, its batches."""
 
     sql: str
     type_info: RowTypeInfo | TupleTypeInfo

@@ -28,7 +28,7 @@ def _pair(value: Any, cells: Cells) -> list[Any]:
 
 @dataclass(frozen=True)
 class LookupSettings:
-    """What the builder was told."""
+    """The settings of an HBase lookup, as its builder collects them."""
 
     thrift: ThriftSettings
     table: str

@@ -15,7 +15,7 @@ from rekindle.common.typeinfo import TypeInformation
 from rekindle.datastream.connectors.files.buckets import BucketAssigner, checked_bucket
 from rekindle.datastream.connectors.files.commit import FileCommitter, committable_of
 from rekindle.datastream.connectors.files.compacting_commit import adopt
-from rekindle.datastream.connectors.files.file_compaction import (
+from rekindle.datastream.connectors.files.compaction import (
     FileCompactor,
     FileCompactStrategy,
     PendingFile,

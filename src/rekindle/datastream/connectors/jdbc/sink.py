@@ -8,17 +8,17 @@ from rekindle.common.typeinfo import RowTypeInfo
 from rekindle.datastream.connectors.jdbc.batch_writer import BatchWriter
 from rekindle.datastream.connectors.jdbc.bulk_insert import bulk_insert_of
 from rekindle.datastream.connectors.jdbc.bulk_target import BulkTarget
-from rekindle.datastream.connectors.jdbc.commit_ledger import Ledger
+from rekindle.datastream.connectors.jdbc.commit_ledger import CommitLedger
 from rekindle.datastream.connectors.jdbc.connection_options import JdbcConnectionOptions
 from rekindle.datastream.connectors.jdbc.database import database_of
-from rekindle.datastream.connectors.jdbc.database_session import Session
+from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession
 from rekindle.datastream.connectors.jdbc.exactly_once_options import JdbcExactlyOnceOptions
 from rekindle.datastream.connectors.jdbc.execution_options import JdbcExecutionOptions
 from rekindle.datastream.connectors.jdbc.interval_number import LedgerKey
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
 from rekindle.datastream.connectors.jdbc.interval_writer import IntervalWriter
-from rekindle.datastream.connectors.jdbc.jdbc_sink_settings import JdbcSinkSettings
 from rekindle.datastream.connectors.jdbc.ledger_committer import LedgerCommitter
+from rekindle.datastream.connectors.jdbc.sink_settings import JdbcSinkSettings
 from rekindle.datastream.connectors.sink_api import (
     Committer,
     CommitterInitContext,
@@ -110,11 +110,11 @@ class JdbcSink(SinkFunction, Sink[Any]):
         self._check_statement(session)
         return BatchWriter(self._settings, session, bulk)
 
-    def _session(self) -> Session:
+    def _session(self) -> DatabaseSession:
         settings = self._settings
-        return Session(database_of(settings.connection), settings.execution.max_retries)
+        return DatabaseSession(database_of(settings.connection), settings.execution.max_retries)
 
-    def _check_statement(self, session: Session) -> None:
+    def _check_statement(self, session: DatabaseSession) -> None:
         sql = self._settings.sql
         session.transaction(
             lambda connection: session.database.check_statement(connection, sql),
@@ -149,7 +149,7 @@ class ExactlyOnceJdbcSink(JdbcSink, SupportsCommitter[Any]):
 
     def _new_target(self) -> IntervalTarget:
         settings, session = self._settings, self._session()
-        ledger = Ledger(session.database, self._options.ledger_table)
+        ledger = CommitLedger(session.database, self._options.ledger_table)
         drops = self._options.refused_rows == "drop"
         bulk = bulk_insert_of(session.database, settings)
         if bulk is None:

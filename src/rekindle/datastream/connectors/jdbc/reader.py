@@ -8,9 +8,9 @@ from typing import Any
 from rekindle.datastream.connectors.base import SourceReader, SourceSplit
 from rekindle.datastream.connectors.jdbc.column_ranges import RangePosition, range_query
 from rekindle.datastream.connectors.jdbc.database import Fault, RowValues, database_of
-from rekindle.datastream.connectors.jdbc.database_session import Session
+from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession
 from rekindle.datastream.connectors.jdbc.insert_shape import table_of
-from rekindle.datastream.connectors.jdbc.jdbc_source_settings import JdbcSourceSettings
+from rekindle.datastream.connectors.jdbc.source_settings import JdbcSourceSettings
 
 
 class JdbcReader(SourceReader[Any]):
@@ -19,7 +19,7 @@ class JdbcReader(SourceReader[Any]):
     def __init__(self, settings: JdbcSourceSettings, splits: list[SourceSplit]) -> None:
         self._settings = settings
         self._database = database_of(settings.connection)
-        self._session = Session(self._database, settings.max_retries)
+        self._session = DatabaseSession(self._database, settings.max_retries)
         self._record = settings.record_maker()
         self._splits = [(split.split_id, RangePosition(*split.position)) for split in splits]
         self._pieces: Iterator[list[RowValues]] | None = None

@@ -6,10 +6,10 @@ from typing import Any
 
 from rekindle.common.time import as_millis
 from rekindle.datastream.connectors.hbase.cell_timestamps import TimestampMode
-from rekindle.datastream.connectors.hbase.hbase_sink_settings import HBaseSinkSettings
-from rekindle.datastream.connectors.hbase.hbase_writer import HBaseWriter
 from rekindle.datastream.connectors.hbase.mutations import converting
+from rekindle.datastream.connectors.hbase.sink_settings import HBaseSinkSettings
 from rekindle.datastream.connectors.hbase.thrift_settings import ThriftOptions, whole_number
+from rekindle.datastream.connectors.hbase.writer import HBaseWriter
 from rekindle.datastream.connectors.sink_api import Sink, SinkWriter, WriterInitContext
 from rekindle.errors import GraphError
 

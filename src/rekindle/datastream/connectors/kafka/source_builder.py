@@ -14,19 +14,19 @@ from rekindle.datastream.connectors.kafka.client_properties import (
     consumer_properties,
     warn_of_unknown_names,
 )
-from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition
 from rekindle.datastream.connectors.kafka.kafka_record import KafkaRecordDeserializationSchema
-from rekindle.datastream.connectors.kafka.kafka_source import KafkaSource
-from rekindle.datastream.connectors.kafka.kafka_source_settings import (
+from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetsInitializer, OffsetsKind
+from rekindle.datastream.connectors.kafka.partitions import KafkaTopicPartition
+from rekindle.datastream.connectors.kafka.poison_records import PoisonRecordHandling
+from rekindle.datastream.connectors.kafka.record_decoding import RecordDecoding
+from rekindle.datastream.connectors.kafka.source import KafkaSource
+from rekindle.datastream.connectors.kafka.source_settings import (
     SourceSettings,
     flag_of,
     number_of,
     reset_of,
     timeout_s,
 )
-from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetsInitializer, OffsetsKind
-from rekindle.datastream.connectors.kafka.poison_records import PoisonRecordHandling
-from rekindle.datastream.connectors.kafka.record_decoding import RecordDecoding
 from rekindle.datastream.connectors.kafka.topic_subscription import (
     PartitionSet,
     TopicList,

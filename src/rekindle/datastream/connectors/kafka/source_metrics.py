@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition
 from rekindle.datastream.connectors.kafka.partition_progress import PartitionProgress
+from rekindle.datastream.connectors.kafka.partitions import KafkaTopicPartition
 from rekindle.metrics import Counter, MetricGroup
 
 EndOf = Callable[[KafkaTopicPartition], int | None]

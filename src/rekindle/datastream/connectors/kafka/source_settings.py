@@ -30,7 +30,7 @@ _RESETS = {
 
 @dataclass(frozen=True)
 class SourceSettings:
-    """What the program has set, checked. The properties may hold passwords: no repr shows them."""
+    """The checked settings of a Kafka source. The properties may hold passwords: no repr shows them."""
 
     properties: Mapping[str, Any] = field(repr=False)
     reset: KafkaOffsetResetStrategy

@@ -11,7 +11,7 @@ from rekindle.datastream.connectors.hbase.thrift_settings import ThriftSettings
 
 @dataclass(frozen=True)
 class HBaseSinkSettings:
-    """What the builder was told."""
+    """The settings of an HBase sink, as its builder collects them."""
 
     thrift: ThriftSettings
     table: str

@@ -29,7 +29,7 @@ _OTHER_NAMES = {"delivery.timeout.ms": "message.timeout.ms", "linger.ms": "queue
 
 @dataclass(frozen=True)
 class KafkaSinkSettings:
-    """What the builder was told."""
+    """The settings of a Kafka sink, as its builder collects them."""
 
     bootstrap_servers: str
     serializer: KafkaRecordSerializationSchema

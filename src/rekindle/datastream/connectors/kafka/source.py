@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceReaderContext, SourceSplit
 from rekindle.datastream.connectors.kafka.cluster_lookup import ClusterLookup
-from rekindle.datastream.connectors.kafka.kafka_partitions import (
+from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetsInitializer
+from rekindle.datastream.connectors.kafka.partitions import (
     BEGINNING,
     KafkaTopicPartition,
     owner_of,
     partition_of,
     split_id_of,
 )
-from rekindle.datastream.connectors.kafka.kafka_reader import KafkaReader
-from rekindle.datastream.connectors.kafka.kafka_source_settings import SourceSettings
-from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetsInitializer
+from rekindle.datastream.connectors.kafka.reader import KafkaReader
 from rekindle.datastream.connectors.kafka.record_decoding import RecordDecoding
+from rekindle.datastream.connectors.kafka.source_settings import SourceSettings
 from rekindle.datastream.connectors.kafka.topic_subscription import TopicSubscription
 
 if TYPE_CHECKING:
-    from rekindle.datastream.connectors.kafka.kafka_source_builder import KafkaSourceBuilder
+    from rekindle.datastream.connectors.kafka.source_builder import KafkaSourceBuilder
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class KafkaSource(Source[T], Generic[T]):
     @staticmethod
     def builder() -> KafkaSourceBuilder:
         """Return a builder of a source."""
-        from rekindle.datastream.connectors.kafka.kafka_source_builder import KafkaSourceBuilder
+        from rekindle.datastream.connectors.kafka.source_builder import KafkaSourceBuilder
 
         return KafkaSourceBuilder()
 

@@ -8,13 +8,13 @@ from typing import Any, Generic, TypeVar
 
 from rekindle.datastream.connectors.base import Batch, SourceReader, SourceReaderContext, SourceSplit
 from rekindle.datastream.connectors.kafka.client_properties import KAFKA_LOG, confluent_kafka
-from rekindle.datastream.connectors.kafka.kafka_partitions import KafkaTopicPartition, partition_of
-from rekindle.datastream.connectors.kafka.kafka_source_metrics import KafkaSourceMetrics
-from rekindle.datastream.connectors.kafka.kafka_source_settings import SourceSettings
 from rekindle.datastream.connectors.kafka.message_feed import MessageFeed
 from rekindle.datastream.connectors.kafka.offset_commits import OffsetCommitMode, PendingOffsets, offset_commit_mode
 from rekindle.datastream.connectors.kafka.partition_progress import PartitionProgress, positions
+from rekindle.datastream.connectors.kafka.partitions import KafkaTopicPartition, partition_of
 from rekindle.datastream.connectors.kafka.record_decoding import RecordDecoding
+from rekindle.datastream.connectors.kafka.source_metrics import KafkaSourceMetrics
+from rekindle.datastream.connectors.kafka.source_settings import SourceSettings
 from rekindle.datastream.output_tag import OutputTag
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ class KafkaReader(SourceReader[T], Generic[T]):
             self._feed.add(entered)
 
     def pause_splits(self, paused: Collection[str]) -> None:
-        """Return no records of these partitions; what was fetched of them comes first when they go on."""
+        """Return no records of these partitions; those fetched already come first when they go on."""
         wanted = {partition_of(split_id) for split_id in paused} & self._progress.keys()
         feed = self._open_feed()
         feed.resume([each for each in self._paused - wanted if not self._progress[each].finished])
@@ -140,8 +140,8 @@ class KafkaReader(SourceReader[T], Generic[T]):
 
     def _runs(self, messages: list[Any]) -> Iterator[tuple[PartitionProgress, list[Any]]]:
         """Divide messages into runs of one partition, each up to the partition's stop."""
-        for place, run in self._by_partition(messages):
-            progress = self._progress[place]
+        for partition, run in self._by_partition(messages):
+            progress = self._progress[partition]
             if progress.finished:
                 continue
             kept = progress.before_stop(run)

@@ -8,8 +8,8 @@ from rekindle.clock import SystemClock
 from rekindle.datastream.connectors.hbase.background_flush import BackgroundFlush
 from rekindle.datastream.connectors.hbase.cell_timestamps import TimestampMode, base_of
 from rekindle.datastream.connectors.hbase.flush_calls import FlushCalls
-from rekindle.datastream.connectors.hbase.hbase_sink_settings import HBaseSinkSettings
 from rekindle.datastream.connectors.hbase.mutations import MutationCheck, converting, family_of
+from rekindle.datastream.connectors.hbase.sink_settings import HBaseSinkSettings
 from rekindle.datastream.connectors.hbase.thrift_calls import ThriftCalls
 from rekindle.datastream.connectors.sink_api import SinkWriter, WriterInitContext
 from rekindle.errors import ConnectorError
@@ -31,7 +31,7 @@ class HBaseWriter(SinkWriter[Any]):
         except BaseException:
             self._calls.close()
             raise
-        # Outside a job nobody has claimed anything: then this machine's clock is all there is.
+        # Outside a job there is no claim: then this machine's clock is all there is.
         base = base_of(context.claimed_ms or SystemClock().wall_ms())
         interval_s = settings.interval_ms / 1000 if settings.interval_ms else None
         sender = FlushCalls(settings, self._calls, base)

@@ -12,11 +12,11 @@ from rekindle.datastream.connectors.base import Boundedness, Source, SourceReade
 from rekindle.datastream.connectors.jdbc.column_ranges import bounds_query, ranges_of
 from rekindle.datastream.connectors.jdbc.connection_options import JdbcConnectionOptions
 from rekindle.datastream.connectors.jdbc.database import database_of
-from rekindle.datastream.connectors.jdbc.database_session import Session
+from rekindle.datastream.connectors.jdbc.database_session import DatabaseSession
 from rekindle.datastream.connectors.jdbc.insert_shape import table_of
-from rekindle.datastream.connectors.jdbc.jdbc_reader import JdbcReader
-from rekindle.datastream.connectors.jdbc.jdbc_source_settings import JdbcSourceSettings
 from rekindle.datastream.connectors.jdbc.placeholders import count_placeholders
+from rekindle.datastream.connectors.jdbc.reader import JdbcReader
+from rekindle.datastream.connectors.jdbc.source_settings import JdbcSourceSettings
 from rekindle.errors import GraphError
 
 _COLUMN = re.compile(r'[A-Za-z_][\w$]*|"(?:[^"]|"")+"')
@@ -85,7 +85,7 @@ class JdbcSource(Source[Any]):
         given, column = (settings.lower_bound, settings.upper_bound), settings.partition_column
         if column is None or None not in given:
             return given
-        session = Session(database_of(settings.connection), settings.max_retries)
+        session = DatabaseSession(database_of(settings.connection), settings.max_retries)
         try:
             found = session.read(
                 lambda connection: session.database.execute(connection, bounds_query(settings.sql, column)).fetchone(),

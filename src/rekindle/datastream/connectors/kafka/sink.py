@@ -12,13 +12,13 @@ from rekindle.datastream.connectors.kafka.client_properties import (
     producer_properties,
     warn_of_unknown_names,
 )
-from rekindle.datastream.connectors.kafka.kafka_sink_settings import KafkaSinkSettings
-from rekindle.datastream.connectors.kafka.kafka_writers import ProducerWriter, TransactionWriter
 from rekindle.datastream.connectors.kafka.producer_client import ProducerClient
 from rekindle.datastream.connectors.kafka.record_serializer import KafkaRecordSerializationSchema
+from rekindle.datastream.connectors.kafka.sink_settings import KafkaSinkSettings
 from rekindle.datastream.connectors.kafka.start_checks import check_times, check_topic, enough_producers
 from rekindle.datastream.connectors.kafka.transaction_committer import TransactionCommitter
 from rekindle.datastream.connectors.kafka.transaction_pool import TransactionPool
+from rekindle.datastream.connectors.kafka.writers import ProducerWriter, TransactionWriter
 from rekindle.datastream.connectors.sink_api import (
     Committer,
     CommitterInitContext,
