@@ -40,7 +40,7 @@ class Attempt:
         self.state = AttemptState.CREATED
         self._number = 0  # until the attempt is claimed
         self._spec = spec
-        self._inbox = SlotInbox(spec.plan.job_name, self._cancel_epoch, spec.observer)
+        self._inbox = SlotInbox(spec.plan.job_name, spec.clock, self._cancel_epoch, spec.observer)
         self._server: ControlServer | None = None
         self._canceller: threading.Thread | None = None
         self.accumulators: dict[str, Any] = {}
@@ -73,7 +73,8 @@ class Attempt:
             server = self._server = acquired.enter_context(closing(self._open_server(identity)))
             epoch_thread = acquired.enter_context(ThreadPoolExecutor(1, "rekindle-epoch"))
             acquired.callback(close_sources, self._spec.plan)
-            discovery = acquired.enter_context(closing(SplitDiscovery(self._spec.plan, self._announce_splits)))
+            splits = SplitDiscovery(self._spec.plan, self._announce_splits, self._spec.clock)
+            discovery = acquired.enter_context(closing(splits))
             self._enter(AttemptState.STARTING_SLOTS)
             try:
                 self._skip_read_partitions(dataframes)
@@ -131,6 +132,7 @@ class Attempt:
             self._inbox.on_message,
             self._inbox.on_gone,
             (settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms),
+            self._spec.clock,
         )
 
     def _skip_read_partitions(self, dataframes: list[PartitionedInput]) -> None:

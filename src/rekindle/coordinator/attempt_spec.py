@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from rekindle.clock import WaitingClock
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.epoch_rules import EpochLimits
@@ -70,3 +71,8 @@ class AttemptSpec:
     starting_splits: StartingSplits
     #: With local copies of state: connections that live as long as the job.
     lifelines: JobLifelines | None = None
+
+    @property
+    def clock(self) -> WaitingClock:
+        """The job's clock."""
+        return self.checkpointing.clock

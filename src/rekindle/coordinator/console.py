@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-from time import monotonic
 from typing import TextIO
 
 from rekindle.clock import Clock
@@ -43,22 +42,21 @@ class Progress(JobObserver):
     """Shows records in and out per second, the epoch, and the lag of the watermark."""
 
     def __init__(self, job_name: str, mode: str, clock: Clock, stream: TextIO | None = None) -> None:
-        self._job_name = job_name
+        self._job_name, self._clock = job_name, clock
         self._stream = stream or sys.stderr
         live = mode == "live" or (mode == "auto" and self._stream.isatty())
         self._mode = "off" if mode == "off" else "live" if live else "plain"
-        self._clock = clock
         #: Where the job is shown.
         self.link: str | None = None
         self._started: float | None = None
-        self._since = monotonic()
+        self._since = self._clock.monotonic()
         self._epochs = 0
         self._records_in = self._records_out = 0  # since the last line
         self._total_in = self._total_out = 0
 
     def on_started(self) -> None:
         """Begin to measure: functions are open, the first epoch follows."""
-        first, self._started = self._started is None, monotonic()
+        first, self._started = self._started is None, self._clock.monotonic()
         self._since = self._started
         link = f", {self.link}" if self.link is not None and first else ""
         if self._mode == "plain" or (self._mode == "live" and link):
@@ -71,7 +69,7 @@ class Progress(JobObserver):
         self._records_out += summary.records_out
         self._total_in += summary.records_in
         self._total_out += summary.records_out
-        elapsed = monotonic() - self._since
+        elapsed = self._clock.monotonic() - self._since
         # A job with nothing to do has epochs all the same, for its checkpoints: they are no news for a log.
         is_news = self._mode == "live" or self._records_in or self._records_out
         if self._mode != "off" and is_news and elapsed >= (_LIVE_EVERY_S if self._mode == "live" else _PLAIN_EVERY_S):
@@ -84,7 +82,7 @@ class Progress(JobObserver):
         before = "\r\x1b[K" if self._mode == "live" else ""
         self._write(
             f"{before}{self._job_name}: {self._total_in:,} records in, {self._total_out:,} out, "
-            f"{self._epochs:,} epochs, {monotonic() - self._started:.1f} s\n"
+            f"{self._epochs:,} epochs, {self._clock.monotonic() - self._started:.1f} s\n"
         )
 
     def _show(self, summary: EpochSummary, elapsed: float) -> None:
@@ -94,7 +92,7 @@ class Progress(JobObserver):
         )
         self._write(f"\r\x1b[K{text}" if self._mode == "live" else f"{text}\n")
         self._records_in = self._records_out = 0
-        self._since = monotonic()
+        self._since = self._clock.monotonic()
 
     def _lag(self, watermark: int | None) -> str:
         if watermark is None or not -_SANE_MS < watermark < _SANE_MS:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
-from time import monotonic
 from typing import Any
 
 from rekindle.common.checkpoint_statistics import CheckpointOverview
@@ -127,6 +126,7 @@ class JobMaster:
     def __init__(self, spec: JobSpec, cluster: Cluster, observer: JobObserver) -> None:
         self._spec = spec
         self._checkpointing = spec.checkpointing
+        self._clock = spec.checkpointing.clock
         self._cluster = cluster
         self._observer = observer
         self._status = JobStatus.CREATED
@@ -261,7 +261,7 @@ class JobMaster:
     # -- the job's thread ---------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        started = monotonic()
+        started = self._clock.monotonic()
         JOB_OF_THREAD.set(self._spec.plan.job_name)
         try:
             with heard_by(self._on_closed_output):
@@ -293,7 +293,7 @@ class JobMaster:
             if error is not None:
                 self._future.set_exception(error)
             else:
-                runtime_ms = round((monotonic() - started) * 1000)
+                runtime_ms = round((self._clock.monotonic() - started) * 1000)
                 self._future.set_result(JobExecutionResult(self.job_id, runtime_ms, self._accumulators))
 
     def _run_attempts(self) -> BaseException | None:
@@ -317,7 +317,7 @@ class JobMaster:
                     return error
                 self._receiver.drop_held()
                 self._checkpointing.failed(headline(error))
-                decision = self._spec.restart.on_failure(history, monotonic() * 1000, self._random)
+                decision = self._spec.restart.on_failure(history, self._clock.monotonic() * 1000, self._random)
                 if isinstance(decision, GiveUp):
                     if history.restarts:
                         error.add_note(decision.reason)
@@ -328,7 +328,7 @@ class JobMaster:
                 name = self._spec.plan.job_name
                 _LOG.warning("Job '%s' failed, restart in %d ms: %s", name, decision.delay_ms, self._told(error))
                 self._move(JobStatus.RESTARTING)
-                if self._cancelled.wait(decision.delay_ms / 1000):
+                if self._clock.wait(self._cancelled, decision.delay_ms / 1000):
                     return self._cancellation()
             except BaseException as error:
                 return error

@@ -136,7 +136,8 @@ def _launch(program: Program, observer: JobObserver | None, keep_rows: bool) -> 
         node.id: frames[node.options["dataframe"]] for node in plan.nodes if node.kind is OperatorKind.SOURCE_DATAFRAME
     }
     feeds = {node: DataFrameFeed(source, DataFrameChunks.of(plan, node)) for node, source in inputs.items()}
-    cluster = SparkCluster(lease, program.configuration, feeds, partial(lease_session, program.configuration))
+    renew = partial(lease_session, program.configuration)
+    cluster = SparkCluster(lease, program.configuration, SystemClock(), feeds, renew)
     partitions = {node: source.partitions for node, source in inputs.items()}
     settings = attempt_settings(plan, cluster.is_on_this_machine, tls)
     spec = job_spec(program, plan, storage, settings, partitions, keep_rows=keep_rows, dependencies=dependencies)
@@ -177,7 +178,7 @@ def watched(
     spark_url: str | None = None,
 ) -> JobMaster:
     """The job master with its observers: the progress line or another one, the read model, the history, the page."""
-    plan, clock = spec.plan, SystemClock()
+    plan, clock = spec.plan, spec.checkpointing.clock
     recorder = JobRecorder(
         str(spec.job_id), plan, clock, describe_restart(spec.restart), configuration.get(config.EXCEPTION_HISTORY)
     )

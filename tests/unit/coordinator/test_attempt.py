@@ -9,6 +9,7 @@ from time import monotonic, sleep
 import pytest
 
 from rekindle.checkpoint.store.local import LocalStore
+from rekindle.clock import SystemClock
 from rekindle.coordinator import control
 from rekindle.coordinator.attempt import Attempt
 from rekindle.coordinator.attempt_spec import AttemptSettings, AttemptSpec
@@ -18,7 +19,6 @@ from rekindle.coordinator.lifecycle import AttemptState
 from rekindle.coordinator.results import ResultReceiver
 from rekindle.coordinator.source_splits import StartingSplits
 from rekindle.errors import ClusterError, JobCancelledError, StoreError
-from rekindle.testing import ManualClock
 from tests.unit.coordinator.checkpoints.driver_harness import plan_of
 from tests.unit.coordinator.fakes import Nowhere, Silent
 
@@ -74,7 +74,7 @@ class Watched(Nowhere):
 
 
 def attempt_in(directory, cluster) -> Attempt:
-    checkpointing = CheckpointDriver(plan_of(), "0" * 32, LocalStore(directory), ManualClock(1), in_memory=False)
+    checkpointing = CheckpointDriver(plan_of(), "0" * 32, LocalStore(directory), SystemClock(), in_memory=False)
     settings = AttemptSettings(EpochLimits(1, 1, 1, 1), 1000, 1000, 0.1, 0.1, True, ())
     receiver = ResultReceiver(list, hold_back=True)
     plan = checkpointing.plan

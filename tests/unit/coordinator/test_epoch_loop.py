@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from rekindle.checkpoint.store.local import LocalStore
+from rekindle.clock import SystemClock
 from rekindle.coordinator.attempt_spec import AttemptSettings, AttemptSpec
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.types import CheckpointKind
@@ -19,7 +20,6 @@ from rekindle.coordinator.results import _WAITING_BATCHES, ResultReceiver
 from rekindle.coordinator.slot_inbox import SlotInbox
 from rekindle.coordinator.source_splits import StartingSplits
 from rekindle.errors import JobCancelledError
-from rekindle.testing import ManualClock
 from tests.unit.coordinator.checkpoints.driver_harness import plan_of
 from tests.unit.coordinator.fakes import Nowhere, Silent
 
@@ -33,13 +33,13 @@ class Waiting:
         self.receiver = ResultReceiver(list, hold_back=True)
         self.results = self.receiver.queue
         self.checkpointing = CheckpointDriver(
-            plan_of(), "0" * 32, LocalStore(directory / "own"), ManualClock(1), in_memory=False
+            plan_of(), "0" * 32, LocalStore(directory / "own"), SystemClock(), in_memory=False
         )
         settings = AttemptSettings(LIMITS, 1000, 1000, 0.1, 0.1, True, ())
         plan = self.checkpointing.plan
         starting = StartingSplits(plan)
         spec = AttemptSpec(plan, b"", settings, self.checkpointing, Nowhere(), Silent(), self.receiver, starting)
-        inbox = SlotInbox(plan.job_name, on_failure=lambda: None)
+        inbox = SlotInbox(plan.job_name, SystemClock(), on_failure=lambda: None)
         slots = ConnectedSlots(ControlIdentity("0" * 32, 1, plan.slots, b""), (), inbox, alive=set)
         self.loop = EpochLoop(spec, slots, epoch_thread=None)  # no epoch runs here
         self.checkpointing.begin_attempt()

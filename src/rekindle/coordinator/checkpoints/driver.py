@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from time import monotonic
 
 import msgspec
 
@@ -19,7 +18,7 @@ from rekindle.checkpoint.ownership import Claim, refuse_taken_over
 from rekindle.checkpoint.rescale import SubtaskShare, assign, refuse_rescaled_frames
 from rekindle.checkpoint.store.port import Store
 from rekindle.checkpoint.timeline_notes import Beginning
-from rekindle.clock import Clock
+from rekindle.clock import WaitingClock
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.checkpoints.catalogue import (
     AcknowledgedCheckpoint,
@@ -97,7 +96,7 @@ class CheckpointDriver:
     plan: JobPlan
     job_id: str
     store: Store
-    clock: Clock
+    clock: WaitingClock
     in_memory: bool
     #: Finds the checkpoint that the user wants to start from. Called after the first claim: it then finds what an older
     #: driver published before it saw the claim; later publications of that driver are not committed (I14).
@@ -227,7 +226,7 @@ class CheckpointDriver:
             restored = completed_checkpoint(self._recovery)
         if restored is not None:
             self.tracker.restored(restored, self.catalogue.external_path(restored), self.clock.wall_ms())
-        self._apply(self.ledger.attempt_started(_now_ms(), restored))
+        self._apply(self.ledger.attempt_started(self._now_ms(), restored))
 
     def watch_claim(self, every_s: float, on_lost: Callable[[OwnershipLostError], None]) -> ClaimWatch:
         """Look at the claim of the attempt that has begun, once per interval, until the watch is closed."""
@@ -297,21 +296,21 @@ class CheckpointDriver:
 
     def expire(self, spared: Collection[int] = ()) -> None:
         """Abort the checkpoints that reached their timeout (I22), except `spared` ones."""
-        self._apply(self.ledger.expire(_now_ms(), spared))
+        self._apply(self.ledger.expire(self._now_ms(), spared))
 
     def expires_in_ms(self, spared: Collection[int] = ()) -> float | None:
         """The time until the next pending checkpoint expires, except `spared` ones; None: none does."""
         expires_ms = self.ledger.next_expiry_ms(spared)
-        return None if expires_ms is None else max(0.0, expires_ms - _now_ms())
+        return None if expires_ms is None else max(0.0, expires_ms - self._now_ms())
 
     def waits_for_completion(self) -> bool:
         """Whether a checkpoint is due and waits only for pending ones to complete."""
-        return self.ledger.waits_for_completion(_now_ms())
+        return self.ledger.waits_for_completion(self._now_ms())
 
     def next_order(self, unread: Mapping[int, Sequence[int]]) -> CheckpointOrder | None:
         """The barrier of the next epoch, if one is due. `unread`: the partitions left of each DataFrame source."""
         self.expire()
-        now_ms = _now_ms()  # read once: statistics count from the same moment as the timeout
+        now_ms = self._now_ms()  # read once: statistics count from the same moment as the timeout
         self.ledger, decisions = self.ledger.trigger(now_ms, self.clock.wall_ms())
         for decision in decisions:
             if isinstance(decision, Trigger):
@@ -331,7 +330,7 @@ class CheckpointDriver:
                 storage = self._savepoint_storage(trigger)
             except CheckpointError as error:
                 reason = CheckpointFailureReason.IO_EXCEPTION
-                self._apply(self.ledger.abort(trigger.id, reason, str(error), _now_ms()))
+                self._apply(self.ledger.abort(trigger.id, reason, str(error), self._now_ms()))
                 return None
         full = trigger.kind.is_savepoint or (trigger.request is not None and trigger.request.full)
         incremental = self.enabled and self.plan.settings.checkpoint_incremental and not full
@@ -365,7 +364,7 @@ class CheckpointDriver:
                 base = self.catalogue.manifests.get(base_id) if base_id is not None else None
                 acknowledged = AcknowledgedSubtask.based_on(base, message)
                 self._acknowledged.setdefault(message.checkpoint, {})[subtask] = acknowledged
-                self.tracker.acknowledged(acknowledged, _now_ms())
+                self.tracker.acknowledged(acknowledged, self._now_ms())
                 self._apply(self.ledger.acknowledge(message.checkpoint, subtask))
             case CheckpointDeclined():
                 self._decline(message, subtask)
@@ -382,7 +381,7 @@ class CheckpointDriver:
         """Abort a checkpoint and show the user's own traceback: in the error if the job fails, else in the log."""
         reasons = CheckpointFailureReason
         reason = reasons.CHECKPOINT_ASYNC_EXCEPTION if declined.asynchronous else reasons.CHECKPOINT_DECLINED
-        step = self.ledger.decline(declined.checkpoint, subtask, declined.message, _now_ms(), reason)
+        step = self.ledger.decline(declined.checkpoint, subtask, declined.message, self._now_ms(), reason)
         traceback, decisions = with_own_paths(declined.traceback.rstrip()), step[1]
         if traceback and decisions and not any(isinstance(decision, FailJob) for decision in decisions):
             _LOG.warning("%s", traceback)
@@ -390,11 +389,11 @@ class CheckpointDriver:
 
     def input_ended(self) -> None:
         """Make the final checkpoint due, or without checkpoints end the job: every task has finished."""
-        self._apply(self.ledger.input_ended(_now_ms()))
+        self._apply(self.ledger.input_ended(self._now_ms()))
 
     def wait_ms(self) -> float | None:
         """How long to wait if no event comes before; None: until an event."""
-        now = _now_ms()
+        now = self._now_ms()
         wake = self.ledger.next_wake_ms(now)
         return None if wake is None else max(0.0, wake - now)
 
@@ -449,19 +448,19 @@ class CheckpointDriver:
         except OwnershipLostError:
             raise
         except CheckpointError as error:
-            self._apply(self.ledger.publish_failed(checkpoint.id, str(error), _now_ms()))
+            self._apply(self.ledger.publish_failed(checkpoint.id, str(error), self._now_ms()))
             return
         if self._claim_watch is not None:
             self._claim_watch.looked()
         reach(CrashPoint.AFTER_PUBLISH)
         self._acknowledged.pop(checkpoint.id, None)
-        self._apply(self.ledger.published(checkpoint.id, location, _now_ms()))
+        self._apply(self.ledger.published(checkpoint.id, location, self._now_ms()))
 
     def _manifest(self, checkpoint: PendingCheckpoint) -> Manifest:
         self._bases.pop(checkpoint.id, None)
         subtasks = list(self._acknowledged[checkpoint.id].values())
         acknowledged = AcknowledgedCheckpoint(subtasks, self._unread.pop(checkpoint.id, {}))
-        duration_ms = round(_now_ms() - checkpoint.triggered_ms)
+        duration_ms = round(self._now_ms() - checkpoint.triggered_ms)
         return acknowledged.manifest(self.plan, self.catalogue.owner, checkpoint, duration_ms)
 
     def _completed(self, done: CompletedCheckpoint) -> None:
@@ -483,7 +482,7 @@ class CheckpointDriver:
             aborted.reason.text,
             aborted.message,
         )
-        self.tracker.aborted(aborted, _now_ms())
+        self.tracker.aborted(aborted, self._now_ms())
         self._bases.pop(aborted.id, None)
         self._unread.pop(aborted.id, None)
         if aborted.notify:
@@ -502,6 +501,5 @@ class CheckpointDriver:
         self._delete_given_up()
         self.catalogue.sweep(before_attempt)
 
-
-def _now_ms() -> float:
-    return monotonic() * 1000
+    def _now_ms(self) -> float:
+        return self.clock.monotonic() * 1000
