@@ -1,0 +1,114 @@
+"""The whole coordinator by a manual clock: hours of timeouts, delays and heartbeats pass in no real time."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+from rekindle.checkpoint.store.local import LocalStore
+from rekindle.common.checkpoint_statistics import CheckpointStatus
+from rekindle.common.job_id import JobID
+from rekindle.common.job_status import JobStatus
+from rekindle.coordinator.attempt_spec import AttemptSettings
+from rekindle.coordinator.checkpoints.driver import CheckpointDriver
+from rekindle.coordinator.epoch_rules import EpochLimits
+from rekindle.coordinator.job import JobMaster, JobSpec
+from rekindle.coordinator.observer import JobObserver
+from rekindle.coordinator.restart import FixedDelay
+from rekindle.errors import ClusterError
+from rekindle.testing import ManualClock
+from tests.unit.coordinator.checkpoints.driver_harness import plan_of
+from tests.unit.coordinator.played_slots import PlayedCluster
+from tests.waiting import wait_until
+
+DEADLINE_S = 20
+HOUR_MS = 3_600_000
+HEARTBEAT_MS = 60_000
+HEARTBEAT_TIMEOUT_MS = 150_000
+
+
+class Notes(JobObserver):
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self.starts = self.heartbeats = 0
+        self.aborted: list[tuple[float, int, str]] = []
+        self.failures: list[tuple[float, BaseException]] = []
+
+    def on_started(self) -> None:
+        self.starts += 1
+
+    def on_heartbeat(self, slot, heartbeat) -> None:
+        self.heartbeats += 1
+
+    def on_checkpoint(self, checkpoint) -> None:
+        if checkpoint.status is CheckpointStatus.FAILED:
+            self.aborted.append((self._clock.monotonic(), checkpoint.id, checkpoint.failure_message))
+
+    def on_failure(self, error, restart_in_ms) -> None:
+        self.failures.append((self._clock.monotonic(), error))
+
+
+class Driven:
+    """A job whose time the test advances: from one time for which the coordinator waits to another."""
+
+    def __init__(self, directory) -> None:
+        self.clock = ManualClock(1)
+        plan = plan_of(**{"execution.checkpointing.tolerable-failed-checkpoints": "1"})
+        self.checkpointing = CheckpointDriver(plan, "0" * 32, LocalStore(directory), self.clock, in_memory=False)
+        self.cluster, self.notes = PlayedCluster(plan), Notes(self.clock)
+        spec = JobSpec(
+            job_id=JobID(),
+            plan=plan,
+            program=b"",
+            settings=AttemptSettings(EpochLimits(1, 1, 1, 1), HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS, 60.0, 60.0, True, ()),
+            checkpointing=self.checkpointing,
+            restart=FixedDelay(5, HOUR_MS),
+            dataframes=list,
+            decode_rows=list,
+        )
+        self.job = JobMaster(spec, self.cluster, self.notes).start()
+
+    def until(self, condition, what: str) -> None:
+        wait_until(condition, what, DEADLINE_S, pause_s=0.002)
+
+    def waits(self) -> list[float]:
+        return [round(each, 3) for each in self.clock.waiting_until()]
+
+    def advance_to(self, seconds: float) -> None:
+        """Advance to a time for which a thread of the coordinator waits."""
+        self.until(lambda: seconds in self.waits(), f"a wait until {seconds} s")
+        self.clock.advance(round((seconds - self.clock.monotonic()) * 1000))
+
+
+def test_a_checkpoint_times_out_a_heartbeat_is_missed_and_a_delay_passes_in_no_real_time(tmp_path):
+    began = monotonic()
+    driven = Driven(tmp_path)
+    notes, cluster = driven.notes, driven.cluster
+    driven.until(lambda: notes.starts == 1, "the first attempt")
+    driven.advance_to(0.010)  # the interval of checkpoints
+    driven.until(lambda: cluster.barriers == [1], "a barrier")
+
+    for minute in range(1, 11):
+        driven.advance_to(60.0 * minute)
+        driven.until(lambda minute=minute: notes.heartbeats == minute, "an answer to the driver's heartbeat")
+    assert notes.aborted == []
+    driven.advance_to(600.010)
+    driven.until(lambda: cluster.barriers == [1, 2], "another checkpoint")
+    assert notes.aborted == [(600.010, 1, "Checkpoint expired before completing.")]
+    assert driven.job.status() is JobStatus.RUNNING
+
+    driven.until(lambda: 1200.010 in driven.waits(), "the end of the epoch")
+    cluster.slots[0].mute = True
+    for minute in (11, 12, 13):
+        assert notes.failures == []
+        driven.advance_to(60.0 * minute)
+    driven.until(lambda: notes.failures, "the end of the first attempt")
+    ((failed_at, lost),) = notes.failures
+    assert isinstance(lost, ClusterError)
+    assert "it sent no heartbeat for 150 s" in str(lost)
+    assert failed_at == 780.0
+
+    driven.advance_to(780.0 + 3600)  # the restart delay
+    driven.until(lambda: notes.starts == 2, "the second attempt")
+    driven.job.cancel().result(DEADLINE_S)
+    assert driven.job.status() is JobStatus.CANCELED
+    assert monotonic() - began < DEADLINE_S, "more than an hour passed on the manual clock"
