@@ -73,9 +73,9 @@ class Driven:
     def waits(self) -> list[float]:
         return [round(each, 3) for each in self.clock.waiting_until()]
 
-    def advance_to(self, seconds: float) -> None:
-        """Advance to a time for which a thread of the coordinator waits."""
-        self.until(lambda: seconds in self.waits(), f"a wait until {seconds} s")
+    def advance_to(self, seconds: float, threads: int = 1) -> None:
+        """Advance to a time for which threads of the coordinator wait."""
+        self.until(lambda: self.waits().count(seconds) == threads, f"{threads} waits until {seconds} s")
         self.clock.advance(round((seconds - self.clock.monotonic()) * 1000))
 
 
@@ -84,11 +84,12 @@ def test_a_checkpoint_times_out_a_heartbeat_is_missed_and_a_delay_passes_in_no_r
     driven = Driven(tmp_path)
     notes, cluster = driven.notes, driven.cluster
     driven.until(lambda: notes.starts == 1, "the first attempt")
+    driven.until(lambda: driven.waits().count(60.0) == 2, "the first waits for a heartbeat and for a look at the claim")
     driven.advance_to(0.010)  # the interval of checkpoints
     driven.until(lambda: cluster.barriers == [1], "a barrier")
 
-    for minute in range(1, 11):
-        driven.advance_to(60.0 * minute)
+    for minute in range(1, 11):  # a heartbeat is due, and a look at the claim
+        driven.advance_to(60.0 * minute, threads=2)
         driven.until(lambda minute=minute: notes.heartbeats == minute, "an answer to the driver's heartbeat")
     assert notes.aborted == []
     driven.advance_to(600.010)
@@ -100,7 +101,7 @@ def test_a_checkpoint_times_out_a_heartbeat_is_missed_and_a_delay_passes_in_no_r
     cluster.slots[0].mute = True
     for minute in (11, 12, 13):
         assert notes.failures == []
-        driven.advance_to(60.0 * minute)
+        driven.advance_to(60.0 * minute, threads=2)
     driven.until(lambda: notes.failures, "the end of the first attempt")
     ((failed_at, lost),) = notes.failures
     assert isinstance(lost, ClusterError)
