@@ -35,7 +35,7 @@ from rekindle.checkpoint.store.open_store import check_usable
 from rekindle.checkpoint.store.options import open_configured
 from rekindle.checkpoint.store.port import Store
 from rekindle.checkpoint.timeline_notes import Beginning, note_beginning, note_completion, note_stop, stop_note_path
-from rekindle.coordinator.checkpoints.types import CheckpointKind, CompletedCheckpoint, PendingCheckpoint
+from rekindle.coordinator.checkpoints.types import CheckpointKind, CompletedCheckpoint, PendingCheckpoint, Subtask
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, OwnershipLostError
 from rekindle.graph.nodes import JobPlan
@@ -63,8 +63,27 @@ class SavepointPlace:
 
 
 @dataclass
+class CheckpointUnderWay:
+    """A checkpoint from its trigger to its publication. Of an aborted savepoint the place is kept until its attempt has
+    ended: slots may write there until then.
+    """
+
+    #: The completed checkpoint that its deltas are based on (I12).
+    base_id: int | None = None
+    #: Where it is written, if it is a savepoint.
+    savepoint: SavepointPlace | None = None
+    acknowledged: dict[Subtask, AcknowledgedSubtask] = field(default_factory=dict)
+    #: The partitions left of each DataFrame source (I10); from its cut on.
+    unread: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+    def files(self, checkpoint_id: int) -> set[str]:
+        """The files that its subtasks wrote, as far as they have acknowledged."""
+        return {path for each in self.acknowledged.values() for path in each.files_of(checkpoint_id)}
+
+
+@dataclass
 class CheckpointCatalogue:
-    """The checkpoints that this driver has published and not deleted, and its savepoints that are being written."""
+    """The checkpoints that this driver has published and not deleted."""
 
     store: Store
     in_memory: bool
@@ -73,7 +92,6 @@ class CheckpointCatalogue:
     manifests: dict[int, Manifest] = field(default_factory=dict)
     #: Checkpoints in `manifests` that are to be deleted.
     given_up: set[int] = field(default_factory=set)
-    savepoints: dict[int, SavepointPlace] = field(default_factory=dict)
     #: Recorded input of a failed task -> the checkpoints that a replay may begin from: they stay as long as it does.
     recordings: dict[str, frozenset[int]] = field(default_factory=dict)
     #: The savepoint with which the job is ending.
@@ -142,23 +160,10 @@ class CheckpointCatalogue:
 
     # -- publication --------------------------------------------------------------------------------------------------
 
-    def open_savepoint(
-        self, checkpoint_id: int, job_id: str, directory: str | None, options: Mapping[str, Mapping[str, str]]
-    ) -> SavepointPlace:
-        """A new folder for a savepoint below a directory. Raises CheckpointError if it cannot be written."""
-        if not directory:
-            raise CheckpointError(
-                "There is no directory for the savepoint: name one, or set execution.checkpointing.savepoint-dir."
-            )
-        store = open_configured(directory, options)
-        check_usable(store)
-        self.savepoints[checkpoint_id] = SavepointPlace(store, new_savepoint_folder(job_id))
-        return self.savepoints[checkpoint_id]
-
-    def publish(self, checkpoint: PendingCheckpoint, manifest: Manifest) -> str:
+    def publish(self, checkpoint: PendingCheckpoint, manifest: Manifest, savepoint: SavepointPlace | None) -> str:
         """Complete a checkpoint or savepoint. Returns its location."""
-        if checkpoint.kind.is_savepoint:
-            return self._publish_savepoint(checkpoint, manifest)
+        if savepoint is not None:
+            return self._publish_savepoint(checkpoint, manifest, savepoint)
         location = publish(self.store, self.owner, manifest)
         if not self.has_completed:
             note_completion(self.store, self.owner, checkpoint.id)
@@ -166,16 +171,14 @@ class CheckpointCatalogue:
         self.manifests[checkpoint.id] = manifest
         return location
 
-    def _publish_savepoint(self, checkpoint: PendingCheckpoint, manifest: Manifest) -> str:
+    def _publish_savepoint(self, checkpoint: PendingCheckpoint, manifest: Manifest, place: SavepointPlace) -> str:
         """Publish a savepoint, which is self-contained: every file that it needs is in its folder (I17)."""
-        place = self.savepoints[checkpoint.id]
         check_owner(self.store, self.owner)
         put_metadata(place.store, place.folder, manifest)
         if checkpoint.kind is CheckpointKind.STOP and not self.in_memory:
             place.noted = True
             note_stop(self.store, self.owner, checkpoint.id, place.url)
         check_owner(self.store, self.owner)
-        del self.savepoints[checkpoint.id]
         if checkpoint.kind is CheckpointKind.STOP:
             self.stopped = LoadedCheckpoint(place.store, manifest, place.folder, place.folder)
         return place.url
@@ -225,13 +228,15 @@ class CheckpointCatalogue:
             self.store, self.owner, Removal(files=[each for path in paths for each in (path, shipped_job_path(path))])
         )
 
-    def forget(self, checkpoint_id: int, files: Iterable[str] = ()) -> None:
-        """Delete the `files` that subtasks wrote for an aborted checkpoint; no other checkpoint needs them (I12)."""
+    def forget(self, checkpoint_id: int, files: Iterable[str], place: SavepointPlace | None) -> None:
+        """Delete the `files` that subtasks wrote for an aborted checkpoint; no other checkpoint needs them (I12).
+
+        Of a savepoint delete the whole place.
+        """
         if self.claim is None:
             return
         try:
-            if checkpoint_id in self.savepoints:
-                place = self.savepoints[checkpoint_id]
+            if place is not None:
                 if place.noted:
                     # The note must not outlive its savepoint; and a newer driver may have followed it.
                     remove(self.store, self.claim, Removal(manifests=[stop_note_path(self.claim, checkpoint_id)]))
@@ -243,12 +248,6 @@ class CheckpointCatalogue:
             remove(self.store, self.claim, removal)
         except CheckpointError as error:  # including lost ownership, which the next claim finds (I14)
             _LOG.warning("Files of the aborted checkpoint %d could not be deleted: %s", checkpoint_id, error)
-
-    def forget_savepoints(self) -> None:
-        """Delete the savepoints that were being written when their attempt ended."""
-        for checkpoint_id in list(self.savepoints):
-            self.forget(checkpoint_id)
-            del self.savepoints[checkpoint_id]
 
     def sweep(self, before_attempt: int) -> None:
         """Delete the files of earlier attempts that no kept checkpoint references, and leftover `_metadata`."""
@@ -272,6 +271,17 @@ class CheckpointCatalogue:
     def _stop_note(self) -> str | None:
         """The note of the stop with which the job is ending."""
         return stop_note_path(self.owner, self.stopped.manifest.checkpoint_id) if self.stopped is not None else None
+
+
+def new_savepoint_place(job_id: str, directory: str | None, options: Mapping[str, Mapping[str, str]]) -> SavepointPlace:
+    """A new folder for a savepoint below a directory. Raises CheckpointError if it cannot be written."""
+    if not directory:
+        raise CheckpointError(
+            "There is no directory for the savepoint: name one, or set execution.checkpointing.savepoint-dir."
+        )
+    store = open_configured(directory, options)
+    check_usable(store)
+    return SavepointPlace(store, new_savepoint_folder(job_id))
 
 
 def completed_checkpoint(restored: LoadedCheckpoint) -> CompletedCheckpoint:

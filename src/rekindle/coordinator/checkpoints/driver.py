@@ -24,7 +24,10 @@ from rekindle.coordinator.checkpoints.catalogue import (
     AcknowledgedCheckpoint,
     AcknowledgedSubtask,
     CheckpointCatalogue,
+    CheckpointUnderWay,
+    SavepointPlace,
     completed_checkpoint,
+    new_savepoint_place,
     partitions_left,
 )
 from rekindle.coordinator.checkpoints.claim_watch import ClaimWatch
@@ -110,9 +113,7 @@ class CheckpointDriver:
     #: Whether the job has done its last commit, or has nothing to commit, and its functions can be closed.
     ended: bool = False
     _recovery: LoadedCheckpoint | None = None
-    _acknowledged: dict[int, dict[Subtask, AcknowledgedSubtask]] = field(default_factory=dict)
-    _bases: dict[int, int | None] = field(default_factory=dict)
-    _unread: dict[int, dict[int, tuple[int, ...]]] = field(default_factory=dict)
+    _under_way: dict[int, CheckpointUnderWay] = field(default_factory=dict)
     _commit_order: CommitOrder = field(default_factory=CommitOrder)
     _claim_watch: ClaimWatch | None = None
     _send: Callable[[Message], None] = lambda message: None
@@ -154,9 +155,6 @@ class CheckpointDriver:
         self.catalogue.begin(claim, self._beginning())
         if first:
             self.catalogue.sweep_abandoned()
-        self._acknowledged.clear()
-        self._bases.clear()
-        self._unread.clear()
         self._commit_order = CommitOrder(awaited_commits(self.plan))
         self._sweep(claim.attempt)
         return self._basis(claim)
@@ -320,14 +318,14 @@ class CheckpointDriver:
 
     def _order(self, trigger: Trigger, frames_left: bool) -> CheckpointOrder | None:
         drain = trigger.request is not None and trigger.request.drain
-        storage: Storage | None = None
+        savepoint: SavepointPlace | None = None
         if trigger.kind.is_savepoint:
             try:
                 if drain and frames_left:
                     raise CheckpointError(
                         "A job whose DataFrame source is not read to its end cannot be drained: stop it without drain."
                     )
-                storage = self._savepoint_storage(trigger)
+                savepoint = self._savepoint_place(trigger)
             except CheckpointError as error:
                 reason = CheckpointFailureReason.IO_EXCEPTION
                 self._apply(self.ledger.abort(trigger.id, reason, str(error), self._now_ms()))
@@ -335,21 +333,25 @@ class CheckpointDriver:
         full = trigger.kind.is_savepoint or (trigger.request is not None and trigger.request.full)
         incremental = self.enabled and self.plan.settings.checkpoint_incremental and not full
         base_id = trigger.base_id if incremental else None
-        self._bases[trigger.id] = base_id
+        self._under_way[trigger.id] = CheckpointUnderWay(base_id, savepoint)
         kind, at_ms = flink_type(trigger.kind), trigger.timestamp_ms
         _LOG.info("Triggering checkpoint %d (type=%s) @ %d for job %s.", trigger.id, kind, at_ms, self.job_id)
         reach(CrashPoint.BEFORE_CUT)
+        storage = None
+        if savepoint is not None:
+            max_memory_bytes = self.plan.settings.checkpoint_max_memory_bytes
+            storage = Storage(savepoint.store.url, savepoint.folder, max_memory_bytes)
         return CheckpointOrder(trigger.id, at_ms, base_id, trigger.kind.is_savepoint, storage=storage, drain=drain)
 
-    def _savepoint_storage(self, trigger: Trigger) -> Storage:
+    def _savepoint_place(self, trigger: Trigger) -> SavepointPlace:
         requested = trigger.request.location if trigger.request is not None else None
         directory = requested or self.plan.settings.savepoint_directory
-        place = self.catalogue.open_savepoint(trigger.id, self.job_id, directory, self.store_options)
-        return Storage(place.store.url, place.folder, self.plan.settings.checkpoint_max_memory_bytes)
+        return new_savepoint_place(self.job_id, directory, self.store_options)
 
     def cut_stands(self, order: CheckpointOrder, unread: Mapping[int, Sequence[int]]) -> None:
         """The epoch that carried the barrier counted. `unread`: the partitions left of each DataFrame source (I10)."""
-        self._unread[order.id] = {node: tuple(partitions) for node, partitions in unread.items()}
+        if order.id in self._under_way:
+            self._under_way[order.id].unread = {node: tuple(partitions) for node, partitions in unread.items()}
         reach(CrashPoint.AFTER_CUT)
         self.on_cut(order.id)
         self._apply(self.ledger.cut_stands(order.id))
@@ -360,10 +362,10 @@ class CheckpointDriver:
         subtask = message.chain, message.subtask
         match message:
             case CheckpointAcknowledged():
-                base_id = self._bases.get(message.checkpoint)
-                base = self.catalogue.manifests.get(base_id) if base_id is not None else None
+                under_way = self._under_way.setdefault(message.checkpoint, CheckpointUnderWay())
+                base = None if under_way.base_id is None else self.catalogue.manifests.get(under_way.base_id)
                 acknowledged = AcknowledgedSubtask.based_on(base, message)
-                self._acknowledged.setdefault(message.checkpoint, {})[subtask] = acknowledged
+                under_way.acknowledged[subtask] = acknowledged
                 self.tracker.acknowledged(acknowledged, self._now_ms())
                 self._apply(self.ledger.acknowledge(message.checkpoint, subtask))
             case CheckpointDeclined():
@@ -431,8 +433,7 @@ class CheckpointDriver:
                 self.catalogue.give_up(each.id for each in checkpoints)
                 self._delete_given_up()
             case DiscardLate():
-                late = self._acknowledged.pop(decision.id)[decision.subtask]
-                self.catalogue.forget(decision.id, late.files_of(decision.id))
+                self._forget(decision.id)
             case Answer():
                 self.requests.answer(decision)
             case ResumeInput():
@@ -441,10 +442,11 @@ class CheckpointDriver:
                 self.ended = True
 
     def _publish(self, checkpoint: PendingCheckpoint) -> None:
-        manifest = self._manifest(checkpoint)
+        under_way = self._under_way[checkpoint.id]
+        manifest = self._manifest(checkpoint, under_way)
         reach(CrashPoint.BEFORE_PUBLISH)
         try:
-            location = self.catalogue.publish(checkpoint, manifest)
+            location = self.catalogue.publish(checkpoint, manifest, under_way.savepoint)
         except OwnershipLostError:
             raise
         except CheckpointError as error:
@@ -453,13 +455,11 @@ class CheckpointDriver:
         if self._claim_watch is not None:
             self._claim_watch.looked()
         reach(CrashPoint.AFTER_PUBLISH)
-        self._acknowledged.pop(checkpoint.id, None)
+        del self._under_way[checkpoint.id]
         self._apply(self.ledger.published(checkpoint.id, location, self._now_ms()))
 
-    def _manifest(self, checkpoint: PendingCheckpoint) -> Manifest:
-        self._bases.pop(checkpoint.id, None)
-        subtasks = list(self._acknowledged[checkpoint.id].values())
-        acknowledged = AcknowledgedCheckpoint(subtasks, self._unread.pop(checkpoint.id, {}))
+    def _manifest(self, checkpoint: PendingCheckpoint, under_way: CheckpointUnderWay) -> Manifest:
+        acknowledged = AcknowledgedCheckpoint(list(under_way.acknowledged.values()), under_way.unread)
         duration_ms = round(self._now_ms() - checkpoint.triggered_ms)
         return acknowledged.manifest(self.plan, self.catalogue.owner, checkpoint, duration_ms)
 
@@ -483,21 +483,28 @@ class CheckpointDriver:
             aborted.message,
         )
         self.tracker.aborted(aborted, self._now_ms())
-        self._bases.pop(aborted.id, None)
-        self._unread.pop(aborted.id, None)
         if aborted.notify:
             self._send(CheckpointAborted(aborted.id))
-        acknowledged = self._acknowledged.pop(aborted.id, {}).values()
-        self.catalogue.forget(aborted.id, {path for each in acknowledged for path in each.files_of(aborted.id)})
+        self._forget(aborted.id)
         self._delete_given_up()  # its base may be among them
+
+    def _forget(self, checkpoint_id: int) -> None:
+        """Delete the files of an aborted checkpoint. Of a savepoint the place is kept: slots may still write there."""
+        aborted = self._under_way.pop(checkpoint_id, CheckpointUnderWay())
+        self.catalogue.forget(checkpoint_id, aborted.files(checkpoint_id), aborted.savepoint)
+        if aborted.savepoint is not None:
+            self._under_way[checkpoint_id] = CheckpointUnderWay(savepoint=aborted.savepoint)
 
     def _delete_given_up(self) -> None:
         """Delete the checkpoints that the ledger has discarded, except the bases of pending ones."""
-        bases = {base for base in self._bases.values() if base is not None}
+        bases = {each.base_id for each in self._under_way.values() if each.base_id is not None}
         self.tracker.discarded(self.catalogue.delete_given_up(bases))
 
     def _sweep(self, before_attempt: int) -> None:
-        self.catalogue.forget_savepoints()
+        for checkpoint_id, left in self._under_way.items():
+            if left.savepoint is not None:
+                self.catalogue.forget(checkpoint_id, (), left.savepoint)
+        self._under_way.clear()
         self._delete_given_up()
         self.catalogue.sweep(before_attempt)
 
