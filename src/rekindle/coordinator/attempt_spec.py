@@ -10,7 +10,7 @@ from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.epoch_rules import EpochLimits
 from rekindle.coordinator.job_lifelines import JobLifelines
-from rekindle.coordinator.observer import JobObserver
+from rekindle.coordinator.observer import JobEvents
 from rekindle.coordinator.source_splits import StartingSplits
 from rekindle.graph.nodes import JobPlan
 from rekindle.wire import TlsFiles
@@ -66,7 +66,6 @@ class AttemptSpec:
     settings: AttemptSettings
     checkpointing: CheckpointDriver
     cluster: Cluster
-    observer: JobObserver
     receiver: Receiver
     starting_splits: StartingSplits
     #: With local copies of state: connections that live as long as the job.
@@ -76,3 +75,8 @@ class AttemptSpec:
     def clock(self) -> WaitingClock:
         """The job's clock."""
         return self.checkpointing.clock
+
+    @property
+    def events(self) -> JobEvents:
+        """The events of the job."""
+        return self.checkpointing.events

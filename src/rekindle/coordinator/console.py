@@ -10,7 +10,7 @@ from rekindle.clock import Clock
 from rekindle.coordinator import closed_output
 from rekindle.coordinator.driver_log import driver_log
 from rekindle.coordinator.epoch_rules import EpochSummary
-from rekindle.coordinator.observer import JobObserver
+from rekindle.coordinator.job_events import EpochCounted, FunctionsOpened, JobEnded, JobEvent, JobShown
 from rekindle.protocol import LogLine
 
 
@@ -38,7 +38,7 @@ _SANE_MS = 2**62
 _DAY_S = 86_400
 
 
-class Progress(JobObserver):
+class Progress:
     """Shows records in and out per second, the epoch, and the lag of the watermark."""
 
     def __init__(self, job_name: str, mode: str, clock: Clock, stream: TextIO | None = None) -> None:
@@ -46,24 +46,33 @@ class Progress(JobObserver):
         self._stream = stream or sys.stderr
         live = mode == "live" or (mode == "auto" and self._stream.isatty())
         self._mode = "off" if mode == "off" else "live" if live else "plain"
-        #: Where the job is shown.
-        self.link: str | None = None
+        self._link: str | None = None
         self._started: float | None = None
         self._since = self._clock.monotonic()
         self._epochs = 0
         self._records_in = self._records_out = 0  # since the last line
         self._total_in = self._total_out = 0
 
-    def on_started(self) -> None:
-        """Begin to measure: functions are open, the first epoch follows."""
+    def on_event(self, event: JobEvent) -> None:
+        """Measure from the start of the functions on, count the records of epochs, and show the totals at the end."""
+        match event:
+            case JobShown(link):
+                self._link = link
+            case FunctionsOpened():
+                self._begin()
+            case EpochCounted(summary):
+                self._count(summary)
+            case JobEnded():
+                self._end()
+
+    def _begin(self) -> None:
         first, self._started = self._started is None, self._clock.monotonic()
         self._since = self._started
-        link = f", {self.link}" if self.link is not None and first else ""
+        link = f", {self._link}" if self._link is not None and first else ""
         if self._mode == "plain" or (self._mode == "live" and link):
             self._write(f"{self._job_name}: running{link}\n")
 
-    def on_epoch(self, summary: EpochSummary) -> None:
-        """Count an epoch's records, and show the progress line when it is due."""
+    def _count(self, summary: EpochSummary) -> None:
         self._epochs = summary.epoch
         self._records_in += summary.records_in
         self._records_out += summary.records_out
@@ -75,7 +84,7 @@ class Progress(JobObserver):
         if self._mode != "off" and is_news and elapsed >= (_LIVE_EVERY_S if self._mode == "live" else _PLAIN_EVERY_S):
             self._show(summary, elapsed)
 
-    def on_ended(self) -> None:
+    def _end(self) -> None:
         """Show the totals in place of the live line."""
         if self._mode == "off" or self._started is None:
             return

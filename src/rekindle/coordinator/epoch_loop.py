@@ -10,6 +10,7 @@ from rekindle.coordinator.attempt_spec import AttemptSpec, PartitionedInput
 from rekindle.coordinator.cluster import EpochRun, SlotAddress
 from rekindle.coordinator.control import ControlIdentity
 from rekindle.coordinator.epoch_rules import EpochSummary, Pace, finished_tasks, summarised
+from rekindle.coordinator.job_events import EpochCounted
 from rekindle.coordinator.slot_inbox import SlotInbox
 from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.protocol import CheckpointOrder, EpochTime
@@ -92,7 +93,7 @@ class EpochLoop:
             summary = self._conclude(run, last.duration_ms)
             if rows:
                 self._spec.receiver.deliver(rows)
-            self._spec.observer.on_epoch(summary)
+            self._spec.events.emit(EpochCounted(summary))
             self._update_checkpoints(work)
             caught_up = summary.aligned != self._aligned  # sources that wait for others may go on
             self._aligned, self._backlogged = summary.aligned, summary.backlogged

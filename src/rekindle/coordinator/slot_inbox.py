@@ -9,7 +9,7 @@ from rekindle.clock import WaitingClock
 from rekindle.coordinator.checkpoints.types import CheckpointMessage
 from rekindle.coordinator.console import write_log_line
 from rekindle.coordinator.failure_messages import close_failed, output_closed, slot_lost, task_failed
-from rekindle.coordinator.observer import JobObserver
+from rekindle.coordinator.job_events import JobEvent, LinePrinted, SlotAlive
 from rekindle.errors import ClusterError, JobCancelledError, RekindleError
 from rekindle.protocol import (
     CheckpointAcknowledged,
@@ -42,10 +42,10 @@ class SlotInbox:
         job_name: str,
         clock: WaitingClock,
         on_failure: Callable[[], None],
-        observer: JobObserver | None = None,
+        emit: Callable[[JobEvent], None] = lambda event: None,
     ) -> None:
         self._job_name, self._clock = job_name, clock
-        self._observer = observer or JobObserver()
+        self._emit = emit
         self._on_failure = on_failure
         self._changed = threading.Condition()  # guards everything below
         self._changes = 0
@@ -65,11 +65,11 @@ class SlotInbox:
     def on_message(self, slot: int, message: SlotMessage) -> None:
         """Put in a slot's message."""
         if isinstance(message, LogLine):
-            self._observer.on_log(slot, message)
+            self._emit(LinePrinted(slot, message))
             self._write(message)
             return
         if isinstance(message, SlotHeartbeat):
-            self._observer.on_heartbeat(slot, message)
+            self._emit(SlotAlive(slot, message))
             return
         with self._changed:
             match message:

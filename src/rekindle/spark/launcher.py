@@ -19,7 +19,8 @@ from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.console import Progress
 from rekindle.coordinator.epoch_rules import EpochLimits
 from rekindle.coordinator.job import JobMaster, JobSpec
-from rekindle.coordinator.observer import JobObserver, Observers
+from rekindle.coordinator.job_events import JobShown
+from rekindle.coordinator.observer import JobObserver
 from rekindle.coordinator.restart import restart_strategy
 from rekindle.datastream.transformations import Program, Transformation, with_inputs
 from rekindle.errors import ClusterError
@@ -180,19 +181,24 @@ def watched(
     """The job master with its observers: the progress line or another one, the read model, the history, the page."""
     plan, clock = spec.plan, spec.checkpointing.clock
     recorder = JobRecorder(
-        str(spec.job_id), plan, clock, describe_restart(spec.restart), configuration.get(config.EXCEPTION_HISTORY)
+        str(spec.job_id),
+        plan,
+        clock,
+        describe_restart(spec.restart),
+        configuration.get(config.EXCEPTION_HISTORY),
+        checkpoints=spec.checkpointing.tracker.overview,
+        spark_url=spark_url,
     )
-    recorder.checkpoints, recorder.spark_url = spec.checkpointing.tracker.overview, spark_url
-    progress = Progress(plan.job_name, configuration.get(config.PROGRESS), clock)
-    observers = Observers(other or progress)
-    observers.add(recorder)
+    master, events = JobMaster(spec, cluster), spec.checkpointing.events
+    events.subscribe(other or Progress(plan.job_name, configuration.get(config.PROGRESS), clock), trusted=True)
+    events.subscribe(recorder)
     if configuration.get(config.HISTORY_ENABLED) and not storage.in_memory:
-        observers.add(HistoryWriter(recorder, storage.store, plan.job_name, configuration.get(config.HISTORY_RUNS)))
-    master = JobMaster(spec, cluster, observers)
+        events.subscribe(HistoryWriter(recorder, storage.store, plan.job_name, configuration.get(config.HISTORY_RUNS)))
     for attached in attach_all(MonitoredJob(recorder, master, configuration, storage.options)):
-        master.link = progress.link = attached.link or master.link
-        if attached.observer is not None:
-            observers.add(attached.observer)
+        for observer in attached.observers:
+            events.subscribe(observer)
+        if attached.link is not None:
+            events.emit(JobShown(attached.link))
     return master
 
 

@@ -20,7 +20,7 @@ from rekindle.coordinator.results import ResultReceiver
 from rekindle.coordinator.source_splits import StartingSplits
 from rekindle.errors import ClusterError, JobCancelledError, StoreError
 from tests.unit.coordinator.checkpoints.driver_harness import plan_of
-from tests.unit.coordinator.fakes import Nowhere, Silent
+from tests.unit.coordinator.fakes import Nowhere
 
 DEADLINE_S = 20
 
@@ -79,7 +79,7 @@ def attempt_in(directory, cluster) -> Attempt:
     receiver = ResultReceiver(list, hold_back=True)
     plan = checkpointing.plan
     starting = StartingSplits(plan)
-    return Attempt(AttemptSpec(plan, b"", settings, checkpointing, cluster, Silent(), receiver, starting))
+    return Attempt(AttemptSpec(plan, b"", settings, checkpointing, cluster, receiver, starting))
 
 
 def claims(directory) -> list:

@@ -9,6 +9,7 @@ import pytest
 
 from rekindle.coordinator.console import Progress, write_log_line
 from rekindle.coordinator.epoch_rules import EpochSummary
+from rekindle.coordinator.job_events import EpochCounted, FunctionsOpened, JobEnded, JobShown
 from rekindle.protocol import LogLine
 from rekindle.testing import ManualClock
 
@@ -31,11 +32,11 @@ class Terminal(io.StringIO):
 def run(mode: str, stream: io.StringIO) -> str:
     clock = ManualClock(2_000)
     line = Progress("orders", mode, clock, stream)
-    line.on_started()
+    line.on_event(FunctionsOpened())
     for epoch in (1, 2, 3):
         clock.advance(4000)
-        line.on_epoch(EpochSummary(epoch, 4000.0, 40_000, 400, 7_500, False))
-    line.on_ended()
+        line.on_event(EpochCounted(EpochSummary(epoch, 4000.0, 40_000, 400, 7_500, False)))
+    line.on_event(JobEnded())
     return stream.getvalue()
 
 
@@ -57,9 +58,9 @@ def test_one_line_that_is_written_again_on_a_terminal():
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()], ids=["file", "terminal"])
 def test_the_link_to_the_job_is_printed_once(stream):
     line = Progress("orders", "auto", ManualClock(10_000), stream)
-    line.link = "http://127.0.0.1:8081/?token=abc"
-    line.on_started()
-    line.on_started()
+    line.on_event(JobShown("http://127.0.0.1:8081/?token=abc"))
+    line.on_event(FunctionsOpened())
+    line.on_event(FunctionsOpened())
     assert stream.getvalue().count("orders: running, http://127.0.0.1:8081/?token=abc\n") == 1
     assert stream.getvalue().count("token") == 1
 
@@ -72,10 +73,10 @@ def test_an_idle_job_says_nothing():
     stream = io.StringIO()
     clock = ManualClock(0)
     line = Progress("orders", "plain", clock, stream)
-    line.on_started()
+    line.on_event(FunctionsOpened())
     for epoch in range(1, 10):
         clock.advance(6000)
-        line.on_epoch(EpochSummary(epoch, 1.0, 1 if epoch == 2 else 0, 0, None, False))
+        line.on_event(EpochCounted(EpochSummary(epoch, 1.0, 1 if epoch == 2 else 0, 0, None, False)))
     assert stream.getvalue().splitlines() == ["orders: running", "orders: epoch 2 · in 0/s (1) · out 0/s (0)"]
 
 
@@ -83,8 +84,8 @@ def test_no_lag_before_the_first_and_after_the_last_watermark():
     stream = io.StringIO()
     clock = ManualClock(0)
     line = Progress("orders", "plain", clock, stream)
-    line.on_started()
+    line.on_event(FunctionsOpened())
     for watermark in (-(2**63), 2**63 - 1, None):
         clock.advance(6000)
-        line.on_epoch(EpochSummary(1, 1.0, 1, 1, watermark, False))
+        line.on_event(EpochCounted(EpochSummary(1, 1.0, 1, 1, watermark, False)))
     assert "lag" not in stream.getvalue()

@@ -12,6 +12,7 @@ from rekindle.coordinator.attempt_spec import AttemptSettings
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.epoch_rules import EpochLimits
 from rekindle.coordinator.job import JobMaster, JobSpec
+from rekindle.coordinator.job_events import AttemptFailed, CheckpointChanged, EpochCounted, FunctionsOpened, SlotAlive
 from rekindle.coordinator.observer import JobObserver
 from rekindle.coordinator.restart import FixedDelay
 from rekindle.errors import ClusterError
@@ -33,21 +34,18 @@ class Notes(JobObserver):
         self.aborted: list[tuple[float, int, str]] = []
         self.failures: list[tuple[float, BaseException]] = []
 
-    def on_started(self) -> None:
-        self.starts += 1
-
-    def on_epoch(self, summary) -> None:
-        self.epochs += 1
-
-    def on_heartbeat(self, slot, heartbeat) -> None:
-        self.heartbeats += 1
-
-    def on_checkpoint(self, checkpoint) -> None:
-        if checkpoint.status is CheckpointStatus.FAILED:
-            self.aborted.append((self._clock.monotonic(), checkpoint.id, checkpoint.failure_message))
-
-    def on_failure(self, error, restart_in_ms) -> None:
-        self.failures.append((self._clock.monotonic(), error))
+    def on_event(self, event) -> None:
+        match event:
+            case FunctionsOpened():
+                self.starts += 1
+            case EpochCounted():
+                self.epochs += 1
+            case SlotAlive():
+                self.heartbeats += 1
+            case CheckpointChanged(checkpoint) if checkpoint.status is CheckpointStatus.FAILED:
+                self.aborted.append((self._clock.monotonic(), checkpoint.id, checkpoint.failure_message))
+            case AttemptFailed(error):
+                self.failures.append((self._clock.monotonic(), error))
 
 
 class Driven:
@@ -68,7 +66,8 @@ class Driven:
             dataframes=list,
             decode_rows=list,
         )
-        self.job = JobMaster(spec, self.cluster, self.notes).start()
+        self.checkpointing.events.subscribe(self.notes)
+        self.job = JobMaster(spec, self.cluster).start()
 
     def until(self, condition, what: str) -> None:
         wait_until(condition, what, DEADLINE_S, pause_s=0.002)

@@ -56,6 +56,8 @@ from rekindle.coordinator.checkpoints.types import (
     Subtask,
     Trigger,
 )
+from rekindle.coordinator.job_events import CheckpointRequested, CutCovered, CutMade
+from rekindle.coordinator.observer import JobEvents
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, CorruptCheckpointError, OwnershipLostError
 from rekindle.graph.committing_sinks import awaited_commits
@@ -109,7 +111,9 @@ class CheckpointDriver:
     ledger: CheckpointLedger = field(init=False)
     tracker: CheckpointTracker = field(init=False)
     catalogue: CheckpointCatalogue = field(init=False)
-    requests: CheckpointRequests = field(default_factory=CheckpointRequests)
+    requests: CheckpointRequests = field(init=False)
+    #: The events of the job.
+    events: JobEvents = field(default_factory=JobEvents)
     #: Whether the job has done its last commit, or has nothing to commit, and its functions can be closed.
     ended: bool = False
     _recovery: LoadedCheckpoint | None = None
@@ -117,14 +121,12 @@ class CheckpointDriver:
     _commit_order: CommitOrder = field(default_factory=CommitOrder)
     _claim_watch: ClaimWatch | None = None
     _send: Callable[[Message], None] = lambda message: None
-    #: Called when a cut stands and when its checkpoint is complete: results are held back in between.
-    on_cut: Callable[[int], None] = lambda checkpoint_id: None
-    on_completed: Callable[[int], None] = lambda checkpoint_id: None
 
     def __post_init__(self) -> None:
         policy = CheckpointPolicy.from_settings(self.plan.settings)
         self.ledger = CheckpointLedger(policy, frozenset(self.plan.subtasks))
-        self.tracker = CheckpointTracker(self.plan)
+        self.tracker = CheckpointTracker(self.plan, self.events.emit)
+        self.requests = CheckpointRequests(lambda: self.events.emit(CheckpointRequested()))
         self.catalogue = CheckpointCatalogue(self.store, self.in_memory)
 
     @property
@@ -353,7 +355,7 @@ class CheckpointDriver:
         if order.id in self._under_way:
             self._under_way[order.id].unread = {node: tuple(partitions) for node, partitions in unread.items()}
         reach(CrashPoint.AFTER_CUT)
-        self.on_cut(order.id)
+        self.events.emit(CutMade(order.id))
         self._apply(self.ledger.cut_stands(order.id))
 
     def on_message(self, message: CheckpointMessage) -> None:
@@ -470,7 +472,7 @@ class CheckpointDriver:
         if done.kind.is_savepoint:
             _LOG.info("Savepoint %d is at %s.", done.id, done.location)
         if done.kind.is_in_line:
-            self.on_completed(done.id)
+            self.events.emit(CutCovered(done.id))
 
     def _abort(self, aborted: Aborted) -> None:
         subsumed = aborted.reason is CheckpointFailureReason.CHECKPOINT_SUBSUMED
