@@ -29,7 +29,14 @@ from rekindle.checkpoint.paths import (
     url_of,
 )
 from rekindle.checkpoint.publish import publish, put_metadata
-from rekindle.checkpoint.retention import Removal, abandoned, orphans, outdated, remove, unreferenced
+from rekindle.checkpoint.retention import (
+    Deletion,
+    delete_files,
+    discarded_files,
+    half_written_files,
+    swept_files,
+    swept_manifests,
+)
 from rekindle.checkpoint.statefile import read_blob
 from rekindle.checkpoint.store.open_store import check_usable
 from rekindle.checkpoint.store.options import open_configured
@@ -91,7 +98,7 @@ class CheckpointCatalogue:
     claim: Claim | None = None
     manifests: dict[int, Manifest] = field(default_factory=dict)
     #: Checkpoints in `manifests` that are to be deleted.
-    given_up: set[int] = field(default_factory=set)
+    discarded: set[int] = field(default_factory=set)
     #: Recorded input of a failed task -> the checkpoints that a replay may begin from: they stay as long as it does.
     recordings: dict[str, frozenset[int]] = field(default_factory=dict)
     #: The savepoint with which the job is ending.
@@ -149,13 +156,13 @@ class CheckpointCatalogue:
         """
         self.stopped = None
         if self.claim is None or older.manifest.timeline != self.claim.timeline:
-            self.manifests, self.given_up = {}, set()
+            self.manifests, self.discarded = {}, set()
             return None
         id_, timestamp_ms = older.manifest.checkpoint_id, older.manifest.timestamp_ms
         earlier = {each: manifest for each, manifest in self.manifests.items() if each < id_}
         self.manifests = earlier | {id_: older.manifest}
-        # `older` stays even if it was given up before and the store did not delete it.
-        self.given_up &= earlier.keys()
+        # `older` stays even if it was discarded before and the store did not delete it.
+        self.discarded &= earlier.keys()
         return CompletedCheckpoint(id_, CheckpointKind.CHECKPOINT, older.path, timestamp_ms)
 
     # -- publication --------------------------------------------------------------------------------------------------
@@ -185,50 +192,48 @@ class CheckpointCatalogue:
 
     # -- deletion -----------------------------------------------------------------------------------------------------
 
-    def give_up(self, checkpoint_ids: Iterable[int]) -> None:
+    def discard(self, checkpoint_ids: Iterable[int]) -> None:
         """Mark published checkpoints for deletion."""
-        self.given_up.update(checkpoint_ids)
+        self.discarded.update(checkpoint_ids)
 
-    def delete_given_up(self, bases: Collection[int]) -> list[int]:
-        """Delete the checkpoints that were given up, except `bases` of pending ones and those that recordings need.
+    def delete_discarded(self, bases: Collection[int]) -> list[int]:
+        """Delete the checkpoints that were discarded, except `bases` of pending ones and those that recordings need.
 
         Returns the deleted ids.
         """
-        kept = self.manifests.keys() - self.given_up.difference(bases, *self.recordings.values())
+        kept = self.manifests.keys() - self.discarded.difference(bases, *self.recordings.values())
         ordered = [self.manifests[id_] for id_ in sorted(self.manifests)]
-        removal = outdated(ordered, self.owner.timeline, kept)
+        deletion = discarded_files(ordered, self.owner.timeline, kept)
         try:
-            remove(self.store, self.owner, removal)
+            delete_files(self.store, self.owner, deletion)
         except OwnershipLostError:
             raise
-        except CheckpointError as error:  # they stay given up: the next call deletes them
-            _LOG.warning("The checkpoints %s could not be deleted: %s", removal.checkpoint_ids, error)
+        except CheckpointError as error:  # they stay discarded: the next call deletes them
+            _LOG.warning("The checkpoints %s could not be deleted: %s", deletion.checkpoint_ids, error)
             return []
-        for id_ in removal.checkpoint_ids:
+        for id_ in deletion.checkpoint_ids:
             del self.manifests[id_]
-        self.given_up.difference_update(removal.checkpoint_ids)
-        return removal.checkpoint_ids
+        self.discarded.difference_update(deletion.checkpoint_ids)
+        return deletion.checkpoint_ids
 
     def keep_recordings(self, most: int) -> None:
         """After a failure: keep the newest recordings and the checkpoints that they stand on; delete older ones."""
         found = [each.path for each in self.store.list(recordings_folder(self.owner.job_name))]
         known = sorted(path for path in found if is_recording(path))
-        bases = frozenset(self.manifests.keys() - self.given_up)
+        bases = frozenset(self.manifests.keys() - self.discarded)
         self.recordings = {path: self.recordings.get(path, bases) for path in known[-most:]}
-        remove(self.store, self.owner, _removal_of(known[:-most]))
+        delete_files(self.store, self.owner, _deletion_of(known[:-most]))
 
     def keeps_any(self) -> bool:
-        """Whether a published checkpoint is not given up."""
-        return not self.manifests.keys() <= self.given_up
+        """Whether a published checkpoint is not discarded."""
+        return not self.manifests.keys() <= self.discarded
 
     def delete_recordings(self) -> None:
         """Delete the recordings of this run; nothing needs the checkpoints that they stand on any more."""
         paths, self.recordings = list(self.recordings), {}
-        remove(
-            self.store, self.owner, Removal(files=[each for path in paths for each in (path, shipped_job_path(path))])
-        )
+        delete_files(self.store, self.owner, _deletion_of(paths))
 
-    def forget(self, checkpoint_id: int, files: Iterable[str], place: SavepointPlace | None) -> None:
+    def delete_aborted(self, checkpoint_id: int, files: Iterable[str], place: SavepointPlace | None) -> None:
         """Delete the `files` that subtasks wrote for an aborted checkpoint; no other checkpoint needs them (I12).
 
         Of a savepoint delete the whole place.
@@ -239,13 +244,14 @@ class CheckpointCatalogue:
             if place is not None:
                 if place.noted:
                     # The note must not outlive its savepoint; and a newer driver may have followed it.
-                    remove(self.store, self.claim, Removal(manifests=[stop_note_path(self.claim, checkpoint_id)]))
+                    note = stop_note_path(self.claim, checkpoint_id)
+                    delete_files(self.store, self.claim, Deletion(manifests=[note]))
                 place.store.delete(*(entry.path for entry in place.store.list(place.folder)))
                 return
             # A store that failed after it had written `_metadata` has made a checkpoint that is not in the catalogue.
             leftover = metadata_path(checkpoint_folder(self.claim.job_name, self.claim.timeline, checkpoint_id))
-            removal = Removal(manifests=[leftover], files=[below(self.root, each) for each in sorted(files)])
-            remove(self.store, self.claim, removal)
+            deletion = Deletion(manifests=[leftover], files=[below(self.root, each) for each in sorted(files)])
+            delete_files(self.store, self.claim, deletion)
         except CheckpointError as error:  # including lost ownership, which the next claim finds (I14)
             _LOG.warning("Files of the aborted checkpoint %d could not be deleted: %s", checkpoint_id, error)
 
@@ -253,16 +259,16 @@ class CheckpointCatalogue:
         """Delete the files of earlier attempts that no kept checkpoint references, and leftover `_metadata`."""
         job_name, timeline = self.owner.job_name, self.owner.timeline
         files = [entry.path for entry in self.store.list(self.root)]
-        left_over = orphans(files, self.manifests.values(), job_name, timeline, before_attempt)
-        manifests = unreferenced(files, self.manifests.values(), job_name, timeline, self._stop_note())
-        remove(self.store, self.owner, replace(left_over, manifests=manifests))
+        left_over = swept_files(files, self.manifests.values(), job_name, timeline, before_attempt)
+        manifests = swept_manifests(files, self.manifests.values(), job_name, timeline, self._stop_note())
+        delete_files(self.store, self.owner, replace(left_over, manifests=manifests))
 
-    def sweep_abandoned(self) -> None:
+    def sweep_earlier_runs(self) -> None:
         """Delete the half-written files of earlier drivers; once, after this driver's first claim."""
         owner = self.owner
         files = [entry.path for entry in self.store.list(job_folder(owner.job_name))]
         try:
-            remove(self.store, owner, abandoned(files, owner.job_name, owner.timeline, owner.attempt))
+            delete_files(self.store, owner, half_written_files(files, owner.job_name, owner.timeline, owner.attempt))
         except OwnershipLostError:
             raise
         except CheckpointError as error:  # they do no harm
@@ -389,5 +395,5 @@ def _base_of(base: Manifest | None, uid: str, subtask: int) -> SubtaskState | No
     return next((each for each in operator.subtasks if each.subtask == subtask), None) if operator else None
 
 
-def _removal_of(recordings: Iterable[str]) -> Removal:
-    return Removal(files=[each for path in recordings for each in (path, shipped_job_path(path))])
+def _deletion_of(recordings: Iterable[str]) -> Deletion:
+    return Deletion(files=[each for path in recordings for each in (path, shipped_job_path(path))])

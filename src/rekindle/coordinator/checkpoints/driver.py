@@ -156,7 +156,7 @@ class CheckpointDriver:
         claim = self._above_restored(claim)
         self.catalogue.begin(claim, self._beginning())
         if first:
-            self.catalogue.sweep_abandoned()
+            self.catalogue.sweep_earlier_runs()
         self._commit_order = CommitOrder(awaited_commits(self.plan))
         self._sweep(claim.attempt)
         return self._basis(claim)
@@ -256,7 +256,7 @@ class CheckpointDriver:
                 self.catalogue.delete_recordings()
             except CheckpointError as error:
                 _LOG.warning("The recorded input of failed tasks could not be deleted: %s", error)
-            self._delete_given_up()
+            self._delete_discarded()
 
     def go_back(self, damage: CorruptCheckpointError) -> None:
         """Let the next attempt restore an older checkpoint, because the last one's is damaged (I16).
@@ -432,10 +432,10 @@ class CheckpointDriver:
             case Aborted():
                 self._abort(decision)
             case Discard(checkpoints=checkpoints):
-                self.catalogue.give_up(each.id for each in checkpoints)
-                self._delete_given_up()
+                self.catalogue.discard(each.id for each in checkpoints)
+                self._delete_discarded()
             case DiscardLate():
-                self._forget(decision.id)
+                self._delete_aborted(decision.id)
             case Answer():
                 self.requests.answer(decision)
             case ResumeInput():
@@ -487,27 +487,27 @@ class CheckpointDriver:
         self.tracker.aborted(aborted, self._now_ms())
         if aborted.notify:
             self._send(CheckpointAborted(aborted.id))
-        self._forget(aborted.id)
-        self._delete_given_up()  # its base may be among them
+        self._delete_aborted(aborted.id)
+        self._delete_discarded()  # its base may be among them
 
-    def _forget(self, checkpoint_id: int) -> None:
+    def _delete_aborted(self, checkpoint_id: int) -> None:
         """Delete the files of an aborted checkpoint. Of a savepoint the place is kept: slots may still write there."""
         aborted = self._under_way.pop(checkpoint_id, CheckpointUnderWay())
-        self.catalogue.forget(checkpoint_id, aborted.files(checkpoint_id), aborted.savepoint)
+        self.catalogue.delete_aborted(checkpoint_id, aborted.files(checkpoint_id), aborted.savepoint)
         if aborted.savepoint is not None:
             self._under_way[checkpoint_id] = CheckpointUnderWay(savepoint=aborted.savepoint)
 
-    def _delete_given_up(self) -> None:
+    def _delete_discarded(self) -> None:
         """Delete the checkpoints that the ledger has discarded, except the bases of pending ones."""
         bases = {each.base_id for each in self._under_way.values() if each.base_id is not None}
-        self.tracker.discarded(self.catalogue.delete_given_up(bases))
+        self.tracker.discarded(self.catalogue.delete_discarded(bases))
 
     def _sweep(self, before_attempt: int) -> None:
         for checkpoint_id, left in self._under_way.items():
             if left.savepoint is not None:
-                self.catalogue.forget(checkpoint_id, (), left.savepoint)
+                self.catalogue.delete_aborted(checkpoint_id, (), left.savepoint)
         self._under_way.clear()
-        self._delete_given_up()
+        self._delete_discarded()
         self.catalogue.sweep(before_attempt)
 
     def _now_ms(self) -> float:
