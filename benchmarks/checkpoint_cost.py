@@ -31,7 +31,7 @@ from benchmarks.keyed_count.engine import BlockSource, Count, Marks
 from benchmarks.keyed_count.processes import json_lines
 from benchmarks.keyed_count.workload import steady
 from rekindle.common import Configuration, Types, WatermarkStrategy
-from rekindle.coordinator.epoch_rules import EpochSummary
+from rekindle.coordinator.job_events import EpochCounted, FunctionsOpened, JobEvent
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.spark import launcher
 
@@ -82,13 +82,10 @@ class CpuMarks(Marks):
         super().__init__()
         self.cpu_seconds: list[float] = []
 
-    def on_started(self) -> None:
-        super().on_started()
-        self.cpu_seconds.append(cpu_seconds())
-
-    def on_epoch(self, summary: EpochSummary) -> None:
-        super().on_epoch(summary)
-        self.cpu_seconds.append(cpu_seconds())
+    def on_event(self, event: JobEvent) -> None:
+        super().on_event(event)
+        if isinstance(event, FunctionsOpened | EpochCounted):
+            self.cpu_seconds.append(cpu_seconds())
 
 
 def cpu_seconds() -> float:

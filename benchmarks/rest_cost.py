@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.checkpoint_cost import cpu_seconds
 from rekindle.common import Configuration, Types, WatermarkStrategy
-from rekindle.coordinator.epoch_rules import EpochSummary
+from rekindle.coordinator.job_events import EpochCounted, JobEvent
 from rekindle.coordinator.observer import JobObserver
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
@@ -46,9 +46,9 @@ class Epochs(JobObserver):
     def __init__(self) -> None:
         self.into: list[float] | None = None
 
-    def on_epoch(self, summary: EpochSummary) -> None:
-        if self.into is not None:
-            self.into.append(summary.duration_ms)
+    def on_event(self, event: JobEvent) -> None:
+        if isinstance(event, EpochCounted) and self.into is not None:
+            self.into.append(event.summary.duration_ms)
 
 
 class Clients:

@@ -11,6 +11,14 @@ from rekindle.common.checkpoint_statistics import OperatorSnapshot, SubtaskSnaps
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.checkpoints.types import CheckpointKind
 from rekindle.coordinator.epoch_rules import summarised
+from rekindle.coordinator.job_events import (
+    AttemptEntered,
+    AttemptFailed,
+    CheckpointChanged,
+    EpochCounted,
+    SlotAlive,
+    StatusEntered,
+)
 from rekindle.coordinator.lifecycle import AttemptState
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import FailureOrigin, JobExecutionError
@@ -57,8 +65,7 @@ class ShopJob(RecordedJob):
     """A job whose epochs last a second and have a load for each task."""
 
     def __init__(self, name: str = "orders", number: int = 1, parallelism: int = 4, **settings: str) -> None:
-        super().__init__(plan_of_a_shop(name, parallelism, **settings), f"{number:08x}" * 4)
-        self.recorder.spark_url = SPARK
+        super().__init__(plan_of_a_shop(name, parallelism, **settings), f"{number:08x}" * 4, SPARK)
 
     def work(self, seconds: int, records: int = 300, busy: Mapping[str, float] | None = None, **task: Any) -> None:
         """Let epochs of one second pass. `busy`: the share of each task, by the beginning of its name."""
@@ -68,7 +75,9 @@ class ShopJob(RecordedJob):
             wave = round(records * (1 + 0.25 * math.sin(self._epoch / 7)))
             self._one_second(wave, busy or {}, **task)
         for slot in range(self.plan.slots):
-            self.recorder.on_heartbeat(slot, SlotHeartbeat(312_000_000 + 41_000_000 * slot, 10.5 + self._epoch * 0.4))
+            self.recorder.on_event(
+                SlotAlive(slot, SlotHeartbeat(312_000_000 + 41_000_000 * slot, 10.5 + self._epoch * 0.4))
+            )
 
     def _one_second(self, records: int, busy: Mapping[str, float], more: bool = False, **task: Any) -> None:
         reports = []
@@ -93,7 +102,9 @@ class ShopJob(RecordedJob):
                 sent = [EdgeCount(edge.id, slot, slot, records) for edge in leaving]
                 received = [EdgeCount(edge.id, slot, slot, records) for edge in entering]
                 reports.append(StageReport(self._epoch, chain.stage, sent, received, [report], more))
-        self.recorder.on_epoch(summarised(self.plan, self._epoch, 640.0 + 40 * math.sin(self._epoch), reports))
+        self.recorder.on_event(
+            EpochCounted(summarised(self.plan, self._epoch, 640.0 + 40 * math.sin(self._epoch), reports))
+        )
 
     def shot(
         self,
@@ -116,10 +127,10 @@ class ShopJob(RecordedJob):
                     late = 640 if is_last and straggler and chain.name.startswith(straggler) else 0
                     self._answer(number, chain, subtask, began_ms, late)
         if failure is not None:
-            self.recorder.on_checkpoint(self.checkpoints.failed(number, failure, began_ms + 30_000))
+            self.recorder.on_event(CheckpointChanged(self.checkpoints.failed(number, failure, began_ms + 30_000)))
         elif not is_open:
             path = f"file:///checkpoints/orders/{'savepoint' if is_savepoint else 'chk'}-{number}"
-            self.recorder.on_checkpoint(self.checkpoints.completed(number, path))
+            self.recorder.on_event(CheckpointChanged(self.checkpoints.completed(number, path)))
 
     def _answer(self, number: int, chain: Chain, subtask: int, began_ms: float, late_ms: int) -> None:
         delay, sync = 18 + 14 * chain.stage + 3 * subtask, 4 + chain.stage * 3
@@ -143,10 +154,10 @@ class ShopJob(RecordedJob):
         origin = FailureOrigin(f"{task.name} (2/4)", "totals per customer", 1, TRACEBACK, summary, record)
         where = f"The operator 'totals per customer' failed in subtask 2 at the record {record}."
         text = f"{TRACEBACK}\n\n{where}\n{REPLAY}{then}"
-        self.recorder.on_attempt(0, AttemptState.SHUTTING_DOWN)
-        self.recorder.on_attempt(0, AttemptState.FAILED)
-        self.recorder.on_failure(JobExecutionError(text, origin=origin), restart_in_ms)
-        self.recorder.on_status(JobStatus.RESTARTING if restart_in_ms is not None else JobStatus.FAILING)
+        self.recorder.on_event(AttemptEntered(0, AttemptState.SHUTTING_DOWN))
+        self.recorder.on_event(AttemptEntered(0, AttemptState.FAILED))
+        self.recorder.on_event(AttemptFailed(JobExecutionError(text, origin=origin), restart_in_ms))
+        self.recorder.on_event(StatusEntered(JobStatus.RESTARTING if restart_in_ms is not None else JobStatus.FAILING))
 
 
 def _share(chain: Chain, busy: Mapping[str, float]) -> float:
@@ -203,9 +214,9 @@ def finished_job(number: int = 4) -> ShopJob:
     for checkpoint in range(1, 4):
         job.work(10)
         job.shot(checkpoint)
-    job.recorder.on_attempt(0, AttemptState.CLOSING)
-    job.recorder.on_attempt(0, AttemptState.FINISHED)
-    job.recorder.on_status(JobStatus.FINISHED)
+    job.recorder.on_event(AttemptEntered(0, AttemptState.CLOSING))
+    job.recorder.on_event(AttemptEntered(0, AttemptState.FINISHED))
+    job.recorder.on_event(StatusEntered(JobStatus.FINISHED))
     return job
 
 

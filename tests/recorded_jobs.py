@@ -12,6 +12,18 @@ from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.checkpoints.statistics import CheckpointRecorder
 from rekindle.coordinator.checkpoints.types import CheckpointKind
 from rekindle.coordinator.epoch_rules import EpochSummary, summarised
+from rekindle.coordinator.job_events import (
+    AttemptEntered,
+    AttemptFailed,
+    CheckpointChanged,
+    EpochCounted,
+    JobOver,
+    LinePrinted,
+    SlotAlive,
+    SlotsClosed,
+    SlotsConnected,
+    StatusEntered,
+)
 from rekindle.coordinator.lifecycle import AttemptState
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import FailureOrigin, JobExecutionError
@@ -39,29 +51,35 @@ def plan_of_three_tasks(parallelism: int = 2, **settings: str) -> JobPlan:
 class RecordedJob:
     """A job that runs as far as the test says; its clock stands still between the test's calls."""
 
-    def __init__(self, plan: JobPlan | None = None, job_id: str = JOB_ID) -> None:
+    def __init__(self, plan: JobPlan | None = None, job_id: str = JOB_ID, spark_url: str | None = None) -> None:
         self.plan = plan or plan_of_three_tasks()
         self.job_id = job_id
         self.clock = ManualClock(START_MS)
-        self.recorder = JobRecorder(job_id, self.plan, self.clock, "Restart deactivated.")
         self.checkpoints = CheckpointRecorder(
             {self.plan.nodes[chain.head].uid: chain.parallelism for chain in self.plan.chains}
         )
-        self.recorder.checkpoints = self.checkpoints.overview
+        self.recorder = JobRecorder(
+            job_id,
+            self.plan,
+            self.clock,
+            "Restart deactivated.",
+            checkpoints=self.checkpoints.overview,
+            spark_url=spark_url,
+        )
         self._epoch = 0
 
     def run(self, attempt: int = 1) -> RecordedJob:
         """Bring an attempt to RUNNING, with its slots."""
         for state in (AttemptState.ACQUIRING, AttemptState.STARTING_SLOTS):
-            self.recorder.on_attempt(attempt, state)
+            self.recorder.on_event(AttemptEntered(attempt, state))
         slots = range(self.plan.slots)
         hellos = [SlotHello(self.job_id, attempt, slot, 100 + slot, "10.0.0.1", "boot", "", 0) for slot in slots]
-        self.recorder.on_slots(hellos)
+        self.recorder.on_event(SlotsConnected(hellos))
         for slot in slots:
-            self.recorder.on_heartbeat(slot, SlotHeartbeat(50_000_000 + slot, 1.5))
-        self.recorder.on_attempt(attempt, AttemptState.DEPLOYING)
-        self.recorder.on_attempt(attempt, AttemptState.RUNNING)
-        self.recorder.on_status(JobStatus.RUNNING)
+            self.recorder.on_event(SlotAlive(slot, SlotHeartbeat(50_000_000 + slot, 1.5)))
+        self.recorder.on_event(AttemptEntered(attempt, AttemptState.DEPLOYING))
+        self.recorder.on_event(AttemptEntered(attempt, AttemptState.RUNNING))
+        self.recorder.on_event(StatusEntered(JobStatus.RUNNING))
         return self
 
     def epoch(
@@ -82,26 +100,26 @@ class RecordedJob:
                 received = [EdgeCount(edge.id, slot, slot, records) for edge in entering]
                 reports.append(StageReport(self._epoch, stage, sent, received, [report], more and stage == 0))
         summary = summarised(self.plan, self._epoch, sum(busy_ms) + 50, reports)
-        self.recorder.on_epoch(summary)
+        self.recorder.on_event(EpochCounted(summary))
         return summary
 
     def metric(self, name: str, kind: MetricKind, value: Any, operator: str = "count") -> None:
         """The function of an operator has told a metric, in subtask 0."""
         uid = next(node.uid for node in self.plan.nodes if node.name == operator)
-        self.recorder.on_results({}, [MetricReading(operator, uid, 0, name, kind, value)])
+        self.recorder.on_event(SlotsClosed({}, [MetricReading(operator, uid, 0, name, kind, value)]))
 
     def log(self, slot: int, text: str, stream: str = "log") -> None:
-        self.recorder.on_log(slot, LogLine("count (1/2)", stream, 20, "", text))
+        self.recorder.on_event(LinePrinted(slot, LogLine("count (1/2)", stream, 20, "", text)))
 
     def fail(self, record: str | None = "{'id': 7}", restart_in_ms: int | None = 50) -> None:
         """The function `count` fails in subtask 1; the job restarts or not."""
         task = next(chain for chain in self.plan.chains if chain.name.startswith("count"))
         origin = FailureOrigin(f"{task.name} (2/2)", "count", 1, "Traceback\nKeyError: 'id'", "KeyError: 'id'", record)
         error = JobExecutionError("Traceback\nKeyError: 'id'\n\nJob failed.", origin=origin)
-        self.recorder.on_attempt(0, AttemptState.SHUTTING_DOWN)
-        self.recorder.on_attempt(0, AttemptState.FAILED)
-        self.recorder.on_failure(error, restart_in_ms)
-        self.recorder.on_status(JobStatus.RESTARTING if restart_in_ms is not None else JobStatus.FAILING)
+        self.recorder.on_event(AttemptEntered(0, AttemptState.SHUTTING_DOWN))
+        self.recorder.on_event(AttemptEntered(0, AttemptState.FAILED))
+        self.recorder.on_event(AttemptFailed(error, restart_in_ms))
+        self.recorder.on_event(StatusEntered(JobStatus.RESTARTING if restart_in_ms is not None else JobStatus.FAILING))
 
     def later(self, seconds: float) -> None:
         """Let time pass."""
@@ -112,7 +130,7 @@ class RecordedJob:
         now_ms = self.clock.monotonic() * 1000
         self.checkpoints.triggered(number, CheckpointKind.CHECKPOINT, now_ms, self.clock.wall_ms())
         if failure is not None:
-            self.recorder.on_checkpoint(self.checkpoints.failed(number, failure, now_ms + 30))
+            self.recorder.on_event(CheckpointChanged(self.checkpoints.failed(number, failure, now_ms + 30)))
             return
         for chain in self.plan.chains:
             uid = self.plan.nodes[chain.head].uid
@@ -120,11 +138,13 @@ class RecordedJob:
                 operators = (OperatorSnapshot(self.plan.nodes[chain.head].name, 7, 70),)
                 snapshot = SubtaskSnapshot(subtask, 3, 2, 5, 7, 70, operators=operators)
                 self.checkpoints.acknowledged(number, uid, snapshot, now_ms + 30)
-        self.recorder.on_checkpoint(self.checkpoints.completed(number, f"file:///checkpoints/chk-{number}"))
+        self.recorder.on_event(
+            CheckpointChanged(self.checkpoints.completed(number, f"file:///checkpoints/chk-{number}"))
+        )
 
     def end(self, status: JobStatus) -> None:
-        self.recorder.on_status(status)
-        self.recorder.on_over()
+        self.recorder.on_event(StatusEntered(status))
+        self.recorder.on_event(JobOver())
 
 
 class FakeHandle:

@@ -18,7 +18,7 @@ from benchmarks.kafka.workload import pairs_decoder, report
 from benchmarks.keyed_count.engine import END_OF_TIME
 from benchmarks.keyed_count.workload import Mark
 from rekindle.common import Configuration, DeserializationSchema, TypeInformation, Types, WatermarkStrategy
-from rekindle.coordinator.epoch_rules import EpochSummary
+from rekindle.coordinator.job_events import EpochCounted, FunctionsOpened, JobEnded, JobEvent
 from rekindle.coordinator.observer import JobObserver
 from rekindle.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import DeliveryGuarantee
@@ -84,15 +84,14 @@ class EpochMarks(JobObserver):
     def __init__(self) -> None:
         self.marks: list[Mark] = []
 
-    def on_started(self) -> None:
-        self.marks.append(Mark(time.time(), 0))
-
-    def on_epoch(self, summary: EpochSummary) -> None:
-        self.marks.append(Mark(time.time(), self.marks[-1].records + summary.records_in))
-
-    def on_ended(self) -> None:
-        """Note the end: the sink has committed everything."""
-        self.marks.append(Mark(time.time(), self.marks[-1].records))
+    def on_event(self, event: JobEvent) -> None:
+        match event:
+            case FunctionsOpened():
+                self.marks.append(Mark(time.time(), 0))
+            case EpochCounted(summary):
+                self.marks.append(Mark(time.time(), self.marks[-1].records + summary.records_in))
+            case JobEnded():  # the sink has committed everything
+                self.marks.append(Mark(time.time(), self.marks[-1].records))
 
 
 class Decode(DeserializationSchema):

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.keyed_count.workload import BLOCK_RECORDS, Mark, block, report, steady
 from rekindle.common import Configuration, Types, WatermarkStrategy
-from rekindle.coordinator.epoch_rules import EpochSummary
+from rekindle.coordinator.job_events import EpochCounted, FunctionsOpened, JobEvent
 from rekindle.coordinator.observer import JobObserver
 from rekindle.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import (
@@ -98,11 +98,12 @@ class Marks(JobObserver):
     def __init__(self) -> None:
         self.marks: list[Mark] = []
 
-    def on_started(self) -> None:
-        self.marks.append(Mark(time.monotonic(), 0))
-
-    def on_epoch(self, summary: EpochSummary) -> None:
-        self.marks.append(Mark(time.monotonic(), self.marks[-1].records + summary.records_in))
+    def on_event(self, event: JobEvent) -> None:
+        match event:
+            case FunctionsOpened():
+                self.marks.append(Mark(time.monotonic(), 0))
+            case EpochCounted(summary):
+                self.marks.append(Mark(time.monotonic(), self.marks[-1].records + summary.records_in))
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rekindle.common import Configuration, WatermarkStrategy
-from rekindle.coordinator.epoch_rules import EpochSummary
+from rekindle.coordinator.job_events import EpochCounted, JobEvent
 from rekindle.coordinator.observer import JobObserver
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.connectors.datagen import DataGeneratorSource
@@ -50,11 +50,12 @@ class InTurn(JobObserver):
         self.epochs_ms: list[float] = []
         self.plain_ms: list[float] = []
 
-    def on_epoch(self, summary: EpochSummary) -> None:
-        plain_ms = plain_job_ms(self._spark_context, self._stages)
-        if summary.epoch > WARM_UP_EPOCHS:
-            self.epochs_ms.append(summary.duration_ms)
-            self.plain_ms.append(plain_ms)
+    def on_event(self, event: JobEvent) -> None:
+        if isinstance(event, EpochCounted):
+            plain_ms = plain_job_ms(self._spark_context, self._stages)
+            if event.summary.epoch > WARM_UP_EPOCHS:
+                self.epochs_ms.append(event.summary.duration_ms)
+                self.plain_ms.append(plain_ms)
 
 
 def measure(stages: int, epochs: int) -> InTurn:

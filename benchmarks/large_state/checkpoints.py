@@ -28,8 +28,8 @@ from rich.table import Table
 from benchmarks.keyed_count.display import wide_console
 from rekindle.common import Configuration, Types, WatermarkStrategy
 from rekindle.common.checkpoint_statistics import CheckpointStatistics, CheckpointStatus
-from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.coordinator.job import JobMaster
+from rekindle.coordinator.job_events import EpochCounted, FunctionsOpened, JobEvent
 from rekindle.coordinator.observer import JobObserver
 from rekindle.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import (
@@ -141,11 +141,12 @@ class Progress(JobObserver):
         self.started = threading.Event()
         self.records = 0
 
-    def on_started(self) -> None:
-        self.started.set()
-
-    def on_epoch(self, summary: EpochSummary) -> None:
-        self.records += summary.records_in
+    def on_event(self, event: JobEvent) -> None:
+        match event:
+            case FunctionsOpened():
+                self.started.set()
+            case EpochCounted(summary):
+                self.records += summary.records_in
 
 
 @dataclass

@@ -1,8 +1,13 @@
-"""The port for time: the engine reads time only through a `Clock`, so that tests and simulations can set it."""
+"""The port for time: coordinator, checkpoint, runtime, Spark and wire read time only through a `Clock` (ruff: TID251).
+
+Tests and simulations set the time so: `rekindle.testing.ManualClock`.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from threading import Condition, Event
 from typing import Protocol
 
 
@@ -15,6 +20,18 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Seconds since an arbitrary fixed point, never going back: for timeouts and durations."""
+        ...
+
+
+class WaitingClock(Clock, Protocol):
+    """A clock by whose time threads also wait."""
+
+    def wait(self, event: Event, timeout_s: float | None) -> bool:
+        """Wait until the event is set, at most `timeout_s`. Returns whether it is set."""
+        ...
+
+    def wait_for(self, condition: Condition, predicate: Callable[[], bool], timeout_s: float | None) -> bool:
+        """Wait on a locked condition until the predicate is true, at most `timeout_s`. Returns its value."""
         ...
 
 
@@ -32,3 +49,11 @@ class SystemClock:
     def monotonic(self) -> float:
         """Seconds since an arbitrary fixed point, never going back."""
         return time.monotonic()
+
+    def wait(self, event: Event, timeout_s: float | None) -> bool:
+        """Wait until the event is set, at most `timeout_s`. Returns whether it is set."""
+        return event.wait(timeout_s)
+
+    def wait_for(self, condition: Condition, predicate: Callable[[], bool], timeout_s: float | None) -> bool:
+        """Wait on a locked condition until the predicate is true, at most `timeout_s`. Returns its value."""
+        return condition.wait_for(predicate, timeout_s)

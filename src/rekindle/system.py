@@ -1,4 +1,4 @@
-"""The operating system: how a process ended and why a call was refused, as text; memory in use; a process's name."""
+"""The operating system: how a process ended, why a call was refused; memory and processor time; a process's name."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import resource
 import signal
 from collections.abc import Mapping, Sequence
 
@@ -40,6 +41,16 @@ def resident_bytes() -> int:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def processor_s() -> float:
+    """The processor time that all threads of this process have used, in seconds.
+
+    >>> processor_s() > 0
+    True
+    """
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
 def keep_heap_small() -> None:

@@ -13,11 +13,11 @@ import select
 import socket
 import struct
 import threading
-from time import monotonic
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from rekindle.clock import SystemClock
 from rekindle.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ _HANDSHAKE_BYTES = 64
 #: For the whole handshake: a stranger who sends a byte now and then must not hold a connection for ever.
 _HANDSHAKE_TIMEOUT_S = 10.0
 _MAX_FRAME_BYTES = 1 << 31
+#: The kernel waits on sockets in the machine's time, whatever the clock of the job.
+_CLOCK = SystemClock()
 
 
 class TlsFiles(msgspec.Struct, frozen=True):
@@ -107,7 +109,7 @@ class Connection:
 
     def _apply_deadline(self) -> None:
         if self._deadline is not None:
-            left_s = self._deadline - monotonic()
+            left_s = self._deadline - _CLOCK.monotonic()
             if left_s <= 0:
                 raise TimeoutError("the other side took too long to prove itself")
             self._socket.settimeout(left_s)
@@ -136,7 +138,7 @@ class Connection:
 
     def set_deadline(self, seconds: float | None) -> None:
         """Set how long everything sent and received from now on may take in all; None removes the limit."""
-        self._deadline = None if seconds is None else monotonic() + seconds
+        self._deadline = None if seconds is None else _CLOCK.monotonic() + seconds
         self._socket.settimeout(seconds)
 
     def close(self) -> None:

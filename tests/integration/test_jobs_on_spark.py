@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from rekindle.common import JobStatus, Row, Types, WatermarkStrategy
+from rekindle.coordinator.job_events import EpochCounted
 from rekindle.coordinator.observer import JobObserver
 from rekindle.datastream import (
     KeyedProcessFunction,
@@ -541,9 +542,10 @@ def test_epochs_leave_no_shuffle_files_threads_or_connections(spark):
     summaries = []
 
     class Watch(JobObserver):
-        def on_epoch(self, summary):
-            process = psutil.Process()
-            summaries.append((threading.active_count(), process.num_fds(), shuffle_files(folder)))
+        def on_event(self, event):
+            if isinstance(event, EpochCounted):
+                process = psutil.Process()
+                summaries.append((threading.active_count(), process.num_fds(), shuffle_files(folder)))
 
     env = environment(2, **{"execution.buffer-timeout.interval": "1 ms", "rekindle.epoch.max-records": "10"})
     stream = env.from_sequence(1, 1500).key_by(lambda n: n % 5).map(lambda n: n).filter(lambda n: False)

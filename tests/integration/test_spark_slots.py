@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from rekindle import protocol, wire
+from rekindle.clock import SystemClock
 from rekindle.coordinator.cluster import EpochRun, SlotAddress
 from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.runtime.directories import make_directory, remove_abandoned
@@ -76,7 +77,7 @@ def launches(port: int, count: int) -> list[protocol.SlotLaunch]:
 
 
 def test_slots_run_where_spark_puts_them_and_go_with_the_driver(spark: Any, driver: Driver) -> None:
-    placement = spawn_slots(spark.sparkContext, launches(driver.port, 3))
+    placement = spawn_slots(spark.sparkContext, launches(driver.port, 3), SystemClock())
     assert [each.slot for each in placement.slots] == [0, 1, 2]
     lifelines = driver.wait_for(protocol.Lifeline, 3)
     hellos = sorted(driver.wait_for(protocol.SlotHello, 3), key=lambda hello: hello.slot)
@@ -97,7 +98,7 @@ def test_slots_run_where_spark_puts_them_and_go_with_the_driver(spark: Any, driv
 
 
 def test_the_spawning_job_says_what_it_does(spark: Any, driver: Driver) -> None:
-    spawn_slots(spark.sparkContext, launches(driver.port, 1))
+    spawn_slots(spark.sparkContext, launches(driver.port, 1), SystemClock())
     tracker = spark.sparkContext.statusTracker()
     (job,) = tracker.getJobIdsForGroup("job")[-1:]
     (stage,) = tracker.getJobInfo(job).stageIds
@@ -107,7 +108,7 @@ def test_the_spawning_job_says_what_it_does(spark: Any, driver: Driver) -> None:
 def test_a_slot_that_does_not_start_says_why(spark: Any) -> None:
     (port,) = free_ports(1)
     with pytest.raises(ClusterError) as caught:
-        spawn_slots(spark.sparkContext, launches(port, 2))
+        spawn_slots(spark.sparkContext, launches(port, 2), SystemClock())
     said = str(caught.value)
     assert "\n" not in said
     assert f"ended while it started: Slot {said[5]} cannot reach the driver at 127.0.0.1:{port}" in said
@@ -145,7 +146,7 @@ def test_waiting_for_executors_can_be_cancelled() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placing.internals, "registered_executors", lambda sc: 0)
         with pytest.raises(JobCancelledError):
-            placing.wait_for_executors(NoExecutors(), 2, cancelled)  # type: ignore[arg-type]
+            placing.wait_for_executors(NoExecutors(), 2, SystemClock(), cancelled)  # type: ignore[arg-type]
 
 
 def test_the_cluster_starts_slots_and_runs_epochs(spark: Any, driver: Driver) -> None:
@@ -196,7 +197,7 @@ def borrowing_cluster(spark: Any, **settings: str) -> Any:
     from rekindle.spark.spark_cluster import SparkCluster
 
     configuration = Configuration.from_dict({key.replace("_", "."): value for key, value in settings.items()})
-    return SparkCluster(SessionLease(spark.sparkContext, owned=False), configuration)
+    return SparkCluster(SessionLease(spark.sparkContext, owned=False), configuration, SystemClock())
 
 
 def test_slots_for_which_there_is_no_room_are_given_up_at_the_deadline(

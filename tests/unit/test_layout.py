@@ -24,17 +24,6 @@ LISTS = {"config.py"}
 
 #: A docstring begins with a noun that one can search for, or with a verb.
 NO_NOUN = re.compile(r"(what|whatever|who|whose|whoever|nobody|no one|how (many|much))\b", re.IGNORECASE)
-#: Modules whose docstrings do not follow the rule yet.
-NOT_YET = {
-    "coordinator/job.py",
-    "graph/settings.py",
-    "runtime/operators/sources.py",
-    "runtime/state/keyed_backends.py",
-    "runtime/state/rocksdb/far_timers.py",
-    "runtime/state/rocksdb/part_loading.py",
-    "runtime/state/rocksdb/timer_shares.py",
-    "runtime/task.py",
-}
 
 
 @cache
@@ -70,4 +59,4 @@ def test_docstrings_begin_with_a_noun_or_a_verb(path: Path) -> None:
     with_docstring = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     nodes = [node for node in nodes_of(path) if isinstance(node, with_docstring)]
     found = [text for text in map(ast.get_docstring, nodes) if text is not None and NO_NOUN.match(text)]
-    assert found == [] or name_of(path) in NOT_YET
+    assert found == []

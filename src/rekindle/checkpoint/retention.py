@@ -1,4 +1,4 @@
-"""Which files may be deleted, as pure functions; and `remove`, which deletes them for the job's owner only (I14).
+"""Which files may be deleted, as pure functions; and `delete_files`, which deletes them for the job's owner only (I14).
 
 These are files of the owner's timeline that no kept checkpoint needs, and half-written files of older timelines.
 Savepoints belong to the user and stay.
@@ -32,7 +32,7 @@ from rekindle.checkpoint.store.port import Store
 
 
 @dataclass(frozen=True)
-class Removal:
+class Deletion:
     """Paths of the store to delete, the manifests before the files."""
 
     manifests: list[str] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Removal:
         return bool(self.manifests or self.files)
 
 
-def outdated(manifests: Sequence[Manifest], timeline: str, kept_ids: Collection[int]) -> Removal:
+def discarded_files(manifests: Sequence[Manifest], timeline: str, kept_ids: Collection[int]) -> Deletion:
     """The manifests and files to delete if only the checkpoints `kept_ids` of a timeline are kept.
 
     `manifests` are all that exist, oldest first.
@@ -52,14 +52,14 @@ def outdated(manifests: Sequence[Manifest], timeline: str, kept_ids: Collection[
     own = [m for m in manifests if m.kind is ManifestKind.CHECKPOINT and m.timeline == timeline]
     kept = [m for m in own if m.checkpoint_id in kept_ids]
     dropped = [m for m in own if m.checkpoint_id not in kept_ids]
-    return Removal(
+    return Deletion(
         manifests=[metadata_path(checkpoint_folder(m.job_name, timeline, m.checkpoint_id)) for m in dropped],
         files=sorted(_needed(dropped) - _needed(kept)),
         checkpoint_ids=[m.checkpoint_id for m in dropped],
     )
 
 
-def orphans(files: Iterable[str], kept: Iterable[Manifest], job_name: str, timeline: str, attempt: int) -> Removal:
+def swept_files(files: Iterable[str], kept: Iterable[Manifest], job_name: str, timeline: str, attempt: int) -> Deletion:
     """Leftover files of a timeline: state files of attempts before `attempt`, half-written manifests and notes.
 
     Call only while no manifest and no note is being written. Files of other kinds stay. `kept` are the timeline's
@@ -74,13 +74,13 @@ def orphans(files: Iterable[str], kept: Iterable[Manifest], job_name: str, timel
         name = StateFileName.parse(path)
         if name.attempt < attempt if name is not None else is_partial(path):
             leftover.append(path)
-    return Removal(files=sorted(leftover))
+    return Deletion(files=sorted(leftover))
 
 
-def abandoned(files: Iterable[str], job_name: str, timeline: str, attempt: int) -> Removal:
+def half_written_files(files: Iterable[str], job_name: str, timeline: str, attempt: int) -> Deletion:
     """Half-written claims and files of timelines that older drivers left: these drivers no longer own the job."""
     half_written = (path for path in files if is_partial(path))
-    return Removal(files=sorted(path for path in half_written if _is_older(path, job_name, timeline, attempt)))
+    return Deletion(files=sorted(path for path in half_written if _is_older(path, job_name, timeline, attempt)))
 
 
 def _is_older(path: str, job_name: str, timeline: str, attempt: int) -> bool:
@@ -92,7 +92,7 @@ def _is_older(path: str, job_name: str, timeline: str, attempt: int) -> bool:
     return path.startswith(job) and is_timeline(other) and timeline_order(other) < timeline_order(timeline)
 
 
-def unreferenced(
+def swept_manifests(
     files: Iterable[str], kept: Iterable[Manifest], job_name: str, timeline: str, stop: str | None = None
 ) -> list[str]:
     """`_metadata` files without a retained checkpoint (failed publishes, damaged checkpoints), and notes of stops other
@@ -118,12 +118,12 @@ def _needed(manifests: Iterable[Manifest]) -> set[str]:
     }
 
 
-def remove(store: Store, claim: Claim, removal: Removal) -> None:
-    """Delete the files of a removal, manifests first: a checkpoint without its files must not look complete."""
-    if not removal:
+def delete_files(store: Store, claim: Claim, deletion: Deletion) -> None:
+    """Delete the files of a deletion, manifests first: a checkpoint without its files must not look complete."""
+    if not deletion:
         return
     check_owner(store, claim)
-    if removal.manifests:
-        store.delete(*removal.manifests)
-    if removal.files:
-        store.delete(*removal.files)
+    if deletion.manifests:
+        store.delete(*deletion.manifests)
+    if deletion.files:
+        store.delete(*deletion.files)

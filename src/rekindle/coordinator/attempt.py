@@ -18,6 +18,7 @@ from rekindle.coordinator.checkpoints.driver import AttemptBasis
 from rekindle.coordinator.cluster import SlotAddress
 from rekindle.coordinator.control import ControlIdentity, ControlServer
 from rekindle.coordinator.epoch_loop import ConnectedSlots, EpochLoop
+from rekindle.coordinator.job_events import AttemptEntered, FunctionsOpened, SlotsConnected
 from rekindle.coordinator.lifecycle import ATTEMPT_TRANSITIONS, AttemptState
 from rekindle.coordinator.slot_inbox import SlotInbox
 from rekindle.coordinator.source_splits import SplitDiscovery, close_sources
@@ -40,7 +41,7 @@ class Attempt:
         self.state = AttemptState.CREATED
         self._number = 0  # until the attempt is claimed
         self._spec = spec
-        self._inbox = SlotInbox(spec.plan.job_name, self._cancel_epoch, spec.observer)
+        self._inbox = SlotInbox(spec.plan.job_name, spec.clock, self._cancel_epoch, spec.events.emit)
         self._server: ControlServer | None = None
         self._canceller: threading.Thread | None = None
         self.accumulators: dict[str, Any] = {}
@@ -60,7 +61,7 @@ class Attempt:
     def _enter(self, state: AttemptState) -> None:
         assert state in ATTEMPT_TRANSITIONS[self.state], f"attempt: {self.state} -> {state}"
         self.state = state
-        self._spec.observer.on_attempt(self._number, state)
+        self._spec.events.emit(AttemptEntered(self._number, state))
 
     def _acquire_and_run(self, dataframes: list[PartitionedInput]) -> None:
         basis = self._spec.checkpointing.begin_attempt()
@@ -73,7 +74,8 @@ class Attempt:
             server = self._server = acquired.enter_context(closing(self._open_server(identity)))
             epoch_thread = acquired.enter_context(ThreadPoolExecutor(1, "rekindle-epoch"))
             acquired.callback(close_sources, self._spec.plan)
-            discovery = acquired.enter_context(closing(SplitDiscovery(self._spec.plan, self._announce_splits)))
+            splits = SplitDiscovery(self._spec.plan, self._announce_splits, self._spec.clock)
+            discovery = acquired.enter_context(closing(splits))
             self._enter(AttemptState.STARTING_SLOTS)
             try:
                 self._skip_read_partitions(dataframes)
@@ -84,7 +86,7 @@ class Attempt:
                 _LOG.info("Attempt %d: state is restored, functions are open.", basis.attempt)
                 self._enter(AttemptState.RUNNING)
                 self._spec.checkpointing.started(server.broadcast)
-                self._spec.observer.on_started()
+                self._spec.events.emit(FunctionsOpened())
                 discovery.start()
                 slots = ConnectedSlots(identity, addresses, self._inbox, server.alive)
                 EpochLoop(self._spec, slots, epoch_thread, dataframes).run()
@@ -130,6 +132,7 @@ class Attempt:
             self._inbox.on_message,
             self._inbox.on_gone,
             self._spec.plan.settings.heartbeat,
+            self._spec.clock,
         )
 
     def _skip_read_partitions(self, dataframes: list[PartitionedInput]) -> None:
@@ -147,7 +150,7 @@ class Attempt:
         hellos = self._inbox.await_hellos(
             identity.slots, self._spec.plan.settings.slot_timeouts.start_ms / 1000, lambda: server.trouble
         )
-        self._spec.observer.on_slots(hellos)
+        self._spec.events.emit(SlotsConnected(hellos))
         return tuple(SlotAddress(each.host, each.boot_id, each.unix_path, each.tcp_port) for each in hellos)
 
     def _launch(self, server: ControlServer, identity: ControlIdentity, slot: int) -> SlotLaunch:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from rekindle.clock import WaitingClock
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.job_lifelines import JobLifelines
-from rekindle.coordinator.observer import JobObserver
+from rekindle.coordinator.observer import JobEvents
 from rekindle.coordinator.source_splits import StartingSplits
 from rekindle.graph.nodes import JobPlan
 from rekindle.wire import TlsFiles
@@ -55,10 +56,19 @@ class AttemptSpec:
     environment: SlotEnvironment
     checkpointing: CheckpointDriver
     cluster: Cluster
-    observer: JobObserver
     receiver: Receiver
     starting_splits: StartingSplits
     #: The number of attempts before this one.
     restarts: int = 0
     #: With local copies of state: connections that live as long as the job.
     lifelines: JobLifelines | None = None
+
+    @property
+    def clock(self) -> WaitingClock:
+        """The job's clock."""
+        return self.checkpointing.clock
+
+    @property
+    def events(self) -> JobEvents:
+        """The events of the job."""
+        return self.checkpointing.events

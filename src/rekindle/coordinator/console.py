@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
-from time import monotonic
 from typing import TextIO
 
 from rekindle.clock import Clock
 from rekindle.coordinator import closed_output
 from rekindle.coordinator.driver_log import driver_log
 from rekindle.coordinator.epoch_rules import EpochSummary
-from rekindle.coordinator.observer import JobObserver
+from rekindle.coordinator.job_events import EpochCounted, FunctionsOpened, JobEnded, JobEvent, JobShown
 from rekindle.protocol import LogLine
 
 
@@ -39,52 +38,60 @@ _SANE_MS = 2**62
 _DAY_S = 86_400
 
 
-class Progress(JobObserver):
+class Progress:
     """Shows records in and out per second, the epoch, and the lag of the watermark."""
 
     def __init__(self, job_name: str, mode: str, clock: Clock, stream: TextIO | None = None) -> None:
-        self._job_name = job_name
+        self._job_name, self._clock = job_name, clock
         self._stream = stream or sys.stderr
         live = mode == "live" or (mode == "auto" and self._stream.isatty())
         self._mode = "off" if mode == "off" else "live" if live else "plain"
-        self._clock = clock
-        #: Where the job is shown.
-        self.link: str | None = None
+        self._link: str | None = None
         self._started: float | None = None
-        self._since = monotonic()
+        self._since = self._clock.monotonic()
         self._epochs = 0
         self._records_in = self._records_out = 0  # since the last line
         self._total_in = self._total_out = 0
 
-    def on_started(self) -> None:
-        """Begin to measure: functions are open, the first epoch follows."""
-        first, self._started = self._started is None, monotonic()
+    def on_event(self, event: JobEvent) -> None:
+        """Measure from the start of the functions on, count the records of epochs, and show the totals at the end."""
+        match event:
+            case JobShown(link):
+                self._link = link
+            case FunctionsOpened():
+                self._begin()
+            case EpochCounted(summary):
+                self._count(summary)
+            case JobEnded():
+                self._end()
+
+    def _begin(self) -> None:
+        first, self._started = self._started is None, self._clock.monotonic()
         self._since = self._started
-        link = f", {self.link}" if self.link is not None and first else ""
+        link = f", {self._link}" if self._link is not None and first else ""
         if self._mode == "plain" or (self._mode == "live" and link):
             self._write(f"{self._job_name}: running{link}\n")
 
-    def on_epoch(self, summary: EpochSummary) -> None:
-        """Count an epoch's records, and show the progress line when it is due."""
+    def _count(self, summary: EpochSummary) -> None:
         self._epochs = summary.epoch
         self._records_in += summary.records_in
         self._records_out += summary.records_out
         self._total_in += summary.records_in
         self._total_out += summary.records_out
-        elapsed = monotonic() - self._since
+        elapsed = self._clock.monotonic() - self._since
         # A job with nothing to do has epochs all the same, for its checkpoints: they are no news for a log.
         is_news = self._mode == "live" or self._records_in or self._records_out
         if self._mode != "off" and is_news and elapsed >= (_LIVE_EVERY_S if self._mode == "live" else _PLAIN_EVERY_S):
             self._show(summary, elapsed)
 
-    def on_ended(self) -> None:
+    def _end(self) -> None:
         """Show the totals in place of the live line."""
         if self._mode == "off" or self._started is None:
             return
         before = "\r\x1b[K" if self._mode == "live" else ""
         self._write(
             f"{before}{self._job_name}: {self._total_in:,} records in, {self._total_out:,} out, "
-            f"{self._epochs:,} epochs, {monotonic() - self._started:.1f} s\n"
+            f"{self._epochs:,} epochs, {self._clock.monotonic() - self._started:.1f} s\n"
         )
 
     def _show(self, summary: EpochSummary, elapsed: float) -> None:
@@ -94,7 +101,7 @@ class Progress(JobObserver):
         )
         self._write(f"\r\x1b[K{text}" if self._mode == "live" else f"{text}\n")
         self._records_in = self._records_out = 0
-        self._since = monotonic()
+        self._since = self._clock.monotonic()
 
     def _lag(self, watermark: int | None) -> str:
         if watermark is None or not -_SANE_MS < watermark < _SANE_MS:

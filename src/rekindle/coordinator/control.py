@@ -8,9 +8,9 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import monotonic
 
 from rekindle import wire
+from rekindle.clock import WaitingClock
 from rekindle.errors import ClusterError, ProtocolError
 from rekindle.protocol import (
     DriverHeartbeat,
@@ -52,8 +52,9 @@ class ControlServer:
         on_message: Callable[[int, SlotMessage], None],
         on_gone: Callable[[int, str], None],
         heartbeat: Heartbeat,
+        clock: WaitingClock,
     ) -> None:
-        self._identity = identity
+        self._identity, self._clock = identity, clock
         self._on_message = on_message
         self._on_gone = on_gone
         self._interval_s, self._timeout_s = heartbeat.interval_s, heartbeat.timeout_s
@@ -117,7 +118,7 @@ class ControlServer:
         if isinstance(first, Lifeline):
             self._lifelines[first.slot] = connection
         elif isinstance(first, SlotHello):
-            self._last_seen[first.slot] = monotonic()
+            self._last_seen[first.slot] = self._clock.monotonic()
             self._connections[first.slot] = connection
         if self._closed.is_set():
             connection.close()  # it came while the others were closed
@@ -143,7 +144,7 @@ class ControlServer:
         try:
             while True:
                 message = decode_from_slot(connection.receive())
-                self._last_seen[slot] = monotonic()
+                self._last_seen[slot] = self._clock.monotonic()
                 self._on_message(slot, message)
         except Exception as error:  # a reader that ended silently would leave the job waiting for ever
             if not isinstance(error, wire.ConnectionClosedError):
@@ -165,13 +166,13 @@ class ControlServer:
     def _how_it_ended(self, slot: int) -> str:
         """Wait for the guardian's message how the slot ended, which may come after the slot's connection closed."""
         with self._guardians_changed:
-            self._guardians_changed.wait_for(lambda: slot in self._slots_ended, _GUARDIAN_S)
+            self._clock.wait_for(self._guardians_changed, lambda: slot in self._slots_ended, _GUARDIAN_S)
             return self._slots_ended.get(slot, "its control connection closed")
 
     def _beat(self) -> None:
-        while not self._closed.wait(self._interval_s):
+        while not self._clock.wait(self._closed, self._interval_s):
             self.broadcast(DriverHeartbeat())
-            now = monotonic()
+            now = self._clock.monotonic()
             for slot, connection in list(self._connections.items()):
                 if now - self._last_seen[slot] > self._timeout_s:
                     self._on_gone(slot, f"it sent no heartbeat for {self._timeout_s:.0f} s")

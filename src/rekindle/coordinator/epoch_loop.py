@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from time import monotonic
 
 from rekindle.coordinator.attempt_spec import AttemptSpec, PartitionedInput
 from rekindle.coordinator.cluster import EpochRun, SlotAddress
 from rekindle.coordinator.control import ControlIdentity
 from rekindle.coordinator.epoch_rules import EpochSummary, Pace, finished_tasks, summarised
+from rekindle.coordinator.job_events import EpochCounted
 from rekindle.coordinator.slot_inbox import SlotInbox
 from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.protocol import CheckpointOrder, EpochTime
@@ -64,6 +64,7 @@ class EpochLoop:
     ) -> None:
         self._spec = spec
         self._plan = spec.plan
+        self._clock = spec.clock
         self._checkpointing = spec.checkpointing
         self._slots = slots
         self._inbox = slots.inbox
@@ -84,16 +85,16 @@ class EpochLoop:
         """Run epochs until the job has ended. Raises the cause of a failure, or JobCancelledError."""
         pace = Pace.start(self._plan.settings.epochs)
         backlog = True
-        last = LastEpoch(monotonic() - 3600, 0.0)
+        last = LastEpoch(self._clock.monotonic() - 3600, 0.0)
         while (work := self.await_work(pace, backlog, last)) is not None:
-            started = monotonic()
+            started = self._clock.monotonic()
             run = self._next_run(work, pace)
             rows = self._run_epoch(run)
-            last = LastEpoch(started, (monotonic() - started) * 1000)
+            last = LastEpoch(started, (self._clock.monotonic() - started) * 1000)
             summary = self._conclude(run, last.duration_ms)
             if rows:
                 self._spec.receiver.deliver(rows)
-            self._spec.observer.on_epoch(summary)
+            self._spec.events.emit(EpochCounted(summary))
             self._update_checkpoints(work)
             # Sources that wait for others may go on.
             caught_up = summary.aligned != self._aligned or summary.source_stages != self._source_stages
@@ -139,7 +140,7 @@ class EpochLoop:
         When epochs are long because functions are slow, the next one would begin before the pending checkpoint is
         complete, and the next barrier would be another epoch away: a short wait saves that (I22).
         """
-        since_start_ms = (monotonic() - last.started) * 1000
+        since_start_ms = (self._clock.monotonic() - last.started) * 1000
         pause_ms = pace.pause_ms(since_start_ms, backlog)
         interval_ms = self._checkpointing.interval_ms
         if last.duration_ms > _LONG_EPOCH * interval_ms and self._checkpointing.waits_for_completion():
@@ -177,7 +178,7 @@ class EpochLoop:
         leave_after_ms = self._plan.settings.epochs.leave_after_ms
         if leave_after_ms is None or (work.order is not None and work.order.savepoint):
             return None
-        return EpochTime(self._checkpointing.clock.wall_ms(), leave_after_ms)
+        return EpochTime(self._clock.wall_ms(), leave_after_ms)
 
     # -- during an epoch ----------------------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from time import monotonic
 from typing import Any
 
 from rekindle.common.checkpoint_statistics import CheckpointOverview
@@ -24,11 +23,21 @@ from rekindle.coordinator.checkpoints.types import CheckpointKind
 from rekindle.coordinator.closed_output import heard_by
 from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.driver_log import JOB_OF_THREAD
-from rekindle.coordinator.epoch_rules import EpochSummary
 from rekindle.coordinator.failure_messages import headline, output_closed
+from rekindle.coordinator.job_events import (
+    AttemptFailed,
+    CheckpointRequested,
+    EpochCounted,
+    FunctionsOpened,
+    JobEnded,
+    JobEvent,
+    JobOver,
+    JobShown,
+    SlotsClosed,
+    StatusEntered,
+)
 from rekindle.coordinator.job_lifelines import JobLifelines
 from rekindle.coordinator.lifecycle import may_follow
-from rekindle.coordinator.observer import JobObserver, Observers
 from rekindle.coordinator.restart import FailureHistory, GiveUp, RestartStrategy
 from rekindle.coordinator.results import ResultReceiver
 from rekindle.coordinator.source_splits import StartingSplits
@@ -107,28 +116,15 @@ class LatestMetrics:
         return list(self._readings.values())
 
 
-class _AttemptWatch(JobObserver):
-    """What the job master itself has to know of its attempts."""
-
-    def __init__(self, on_started: Callable[[], None], metrics: LatestMetrics) -> None:
-        self._on_started = on_started
-        self._metrics = metrics
-
-    def on_started(self) -> None:
-        self._on_started()
-
-    def on_epoch(self, summary: EpochSummary) -> None:
-        self._metrics.update(summary.metrics)
-
-
 class JobMaster:
-    """Runs a job on its own thread. Implements `common.job_client.JobHandle`."""
+    """Runs a job on its own thread. Implements `common.job_client.JobHandle`; hears the job's events before others."""
 
-    def __init__(self, spec: JobSpec, cluster: Cluster, observer: JobObserver) -> None:
+    def __init__(self, spec: JobSpec, cluster: Cluster) -> None:
         self._spec = spec
         self._checkpointing = spec.checkpointing
+        self._clock = spec.checkpointing.clock
         self._cluster = cluster
-        self._observer = observer
+        self._events = spec.checkpointing.events
         self._status = JobStatus.CREATED
         self._lock = threading.Lock()
         self._cancelled = threading.Event()
@@ -141,14 +137,10 @@ class JobMaster:
         self._future: Future[JobExecutionResult] = Future()
         self._accumulators: dict[str, Any] = {}
         self._metrics = LatestMetrics()
-        #: Where the job is shown.
-        self.link: str | None = None
-        self._receiver = ResultReceiver(spec.decode_rows, hold_back=spec.checkpointing.enabled)
-        self._receiver.queue.on_room = self._wake
-        spec.checkpointing.on_cut = self._receiver.on_cut
-        spec.checkpointing.on_completed = self._receiver.on_completed
-        spec.checkpointing.requests.on_request = self._wake
-        spec.checkpointing.tracker.on_change = observer.on_checkpoint
+        self._link: str | None = None
+        self._receiver = ResultReceiver(spec.decode_rows, hold_back=spec.checkpointing.enabled, on_room=self._wake)
+        for own in (self._receiver, self):
+            self._events.subscribe(own, trusted=True)
         self._logged_traceback = ""
         self._lost_output: RekindleError | None = None
         self._stop: Future[str] | None = None
@@ -209,7 +201,7 @@ class JobMaster:
 
     def web_url(self) -> str | None:
         """Where the job is shown; None: nowhere."""
-        return self.link
+        return self._link
 
     # -- requested checkpoints ----------------------------------------------------------------------------------------
 
@@ -252,6 +244,18 @@ class JobMaster:
         savepoint.add_done_callback(made)
         return path
 
+    def on_event(self, event: JobEvent) -> None:
+        """Take those of the job's events that concern its master."""
+        match event:
+            case FunctionsOpened():
+                self._move(JobStatus.RUNNING)
+            case EpochCounted(summary):
+                self._metrics.update(summary.metrics)
+            case CheckpointRequested():
+                self._wake()
+            case JobShown(link):
+                self._link = link
+
     def _wake(self) -> None:
         with self._lock:
             attempt = self._attempt
@@ -261,7 +265,7 @@ class JobMaster:
     # -- the job's thread ---------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        started = monotonic()
+        started = self._clock.monotonic()
         JOB_OF_THREAD.set(self._spec.plan.job_name)
         try:
             with heard_by(self._on_closed_output):
@@ -277,7 +281,7 @@ class JobMaster:
         else:
             self._move(JobStatus.FAILING)
             self._move(JobStatus.FAILED)
-        self._observer.on_ended()
+        self._events.emit(JobEnded())
         try:
             suspended = self._suspended and self._status is JobStatus.CANCELED
             job_ended = partial(self._checkpointing.job_ended, JobStatus.SUSPENDED if suspended else self._status)
@@ -286,14 +290,14 @@ class JobMaster:
                     clean_up()
                 except Exception as late:
                     _LOG.warning("Job '%s': cleaning up failed: %s", self._spec.plan.job_name, late)
-            self._observer.on_over()
+            self._events.emit(JobOver())
         finally:
             error = None if error is None else self._spec.as_raised(error)
             self._receiver.queue.end(error)
             if error is not None:
                 self._future.set_exception(error)
             else:
-                runtime_ms = round((monotonic() - started) * 1000)
+                runtime_ms = round((self._clock.monotonic() - started) * 1000)
                 self._future.set_result(JobExecutionResult(self.job_id, runtime_ms, self._accumulators))
 
     def _run_attempts(self) -> BaseException | None:
@@ -317,18 +321,18 @@ class JobMaster:
                     return error
                 self._receiver.drop_held()
                 self._checkpointing.failed(headline(error))
-                decision = self._spec.restart.on_failure(history, monotonic() * 1000, self._random)
+                decision = self._spec.restart.on_failure(history, self._clock.monotonic() * 1000, self._random)
                 if isinstance(decision, GiveUp):
                     if history.restarts:
                         error.add_note(decision.reason)
                     self._tell_failure(error)
                     return error
                 history = decision.history
-                self._observer.on_failure(error, decision.delay_ms)
+                self._events.emit(AttemptFailed(error, decision.delay_ms))
                 name = self._spec.plan.job_name
                 _LOG.warning("Job '%s' failed, restart in %d ms: %s", name, decision.delay_ms, self._told(error))
                 self._move(JobStatus.RESTARTING)
-                if self._cancelled.wait(decision.delay_ms / 1000):
+                if self._clock.wait(self._cancelled, decision.delay_ms / 1000):
                     return self._cancellation()
             except BaseException as error:
                 return error
@@ -342,7 +346,7 @@ class JobMaster:
     def _tell_failure(self, error: BaseException) -> None:
         """Tell of a failure after which the job ends; a cancellation is none."""
         if not isinstance(error, JobCancelledError):
-            self._observer.on_failure(error, None)
+            self._events.emit(AttemptFailed(error, None))
 
     def _cancellation(self) -> RekindleError:
         return self._lost_output or JobCancelledError(f"Job '{self._spec.plan.job_name}' was cancelled.")
@@ -367,7 +371,7 @@ class JobMaster:
         except RekindleError as refusal:
             self._tell_failure(refusal)
             return refusal
-        self._observer.on_failure(damage, 0)
+        self._events.emit(AttemptFailed(damage, 0))
         self._move(JobStatus.RESTARTING)
         return None
 
@@ -384,7 +388,7 @@ class JobMaster:
         finally:
             self._accumulators = attempt.accumulators
             self._metrics.update(attempt.last_metrics)
-            self._observer.on_results(self._accumulators, attempt.last_metrics)
+            self._events.emit(SlotsClosed(self._accumulators, attempt.last_metrics))
 
     def _end_lifelines(self) -> None:
         if self._lifelines is not None:
@@ -396,14 +400,12 @@ class JobMaster:
             self._lifelines = JobLifelines(self._cluster.driver_host(), spec.environment.tls)
         restarts = self._restarts
         self._restarts += 1
-        own = _AttemptWatch(partial(self._move, JobStatus.RUNNING), self._metrics)
         return AttemptSpec(
             spec.plan,
             spec.program,
             spec.environment,
             spec.checkpointing,
             self._cluster,
-            observer=Observers(own, self._observer),
             receiver=self._receiver,
             starting_splits=self._starting_splits,
             restarts=restarts,
@@ -414,4 +416,4 @@ class JobMaster:
         assert may_follow(self._status, status), f"{self._status} -> {status}"
         _LOG.info("Job '%s' (%s): %s", self._spec.plan.job_name, self.job_id, status.name)
         self._status = status
-        self._observer.on_status(status)
+        self._events.emit(StatusEntered(status))

@@ -11,20 +11,22 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from rekindle.coordinator.job_events import CutCovered, CutMade, JobEvent
+
 _WAITING_BATCHES = 64
 
 
 class ResultQueue:
     """Passes batches of records from the job's thread to the user's."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_room: Callable[[], None] = lambda: None) -> None:
         self._changed = threading.Condition()
         self._batches: deque[list[Any]] = deque()
         self._ended = False
         self._abandoned = False
         self._error: BaseException | None = None
         #: Called from the reader's thread when there is room again.
-        self.on_room: Callable[[], None] = lambda: None
+        self._on_room = on_room
 
     def has_room(self) -> bool:
         """Whether the reader keeps up; if not, no epoch that brings more results is to begin."""
@@ -63,7 +65,7 @@ class ResultQueue:
                 batch = self._batches.popleft()
                 made_room = len(self._batches) == _WAITING_BATCHES - 1
             if made_room:
-                self.on_room()
+                self._on_room()
             yield batch
 
 
@@ -73,8 +75,14 @@ class ResultReceiver:
     With `hold_back` records wait for the checkpoint that contains them, so that the reader gets each record once.
     """
 
-    def __init__(self, decode_rows: Callable[[list[bytes]], list[Any]], *, hold_back: bool) -> None:
-        self.queue = ResultQueue()
+    def __init__(
+        self,
+        decode_rows: Callable[[list[bytes]], list[Any]],
+        *,
+        hold_back: bool,
+        on_room: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.queue = ResultQueue(on_room)
         self._decode_rows = decode_rows
         self._hold_back = hold_back
         self._since_cut: list[list[Any]] = []
@@ -92,12 +100,18 @@ class ResultReceiver:
         else:
             self.queue.put(records)
 
-    def on_cut(self, checkpoint_id: int) -> None:
-        """Hold the records since the last cut back until this checkpoint is complete."""
+    def on_event(self, event: JobEvent) -> None:
+        """Hold the records since the last cut back until the cut's checkpoint is complete, and release them then."""
+        match event:
+            case CutMade(checkpoint_id):
+                self._hold(checkpoint_id)
+            case CutCovered(checkpoint_id):
+                self._release(checkpoint_id)
+
+    def _hold(self, checkpoint_id: int) -> None:
         self._held[checkpoint_id], self._since_cut = self._since_cut, []
 
-    def on_completed(self, checkpoint_id: int) -> None:
-        """Release the records up to this checkpoint's cut."""
+    def _release(self, checkpoint_id: int) -> None:
         for covered in sorted(each for each in self._held if each <= checkpoint_id):
             for records in self._held.pop(covered):
                 self.queue.put(records)

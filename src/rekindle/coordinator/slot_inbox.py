@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from time import monotonic
 
+from rekindle.clock import WaitingClock
 from rekindle.coordinator.checkpoints.types import CheckpointMessage
 from rekindle.coordinator.console import write_log_line
 from rekindle.coordinator.failure_messages import close_failed, output_closed, slot_lost, task_failed
-from rekindle.coordinator.observer import JobObserver
+from rekindle.coordinator.job_events import JobEvent, LinePrinted, SlotAlive
 from rekindle.errors import ClusterError, JobCancelledError, RekindleError
 from rekindle.protocol import (
     CheckpointAcknowledged,
@@ -37,9 +37,15 @@ class SlotInbox:
     `on_failure` is called once, on a reader's thread, as soon as there is a failure; it must not block.
     """
 
-    def __init__(self, job_name: str, on_failure: Callable[[], None], observer: JobObserver | None = None) -> None:
-        self._job_name = job_name
-        self._observer = observer or JobObserver()
+    def __init__(
+        self,
+        job_name: str,
+        clock: WaitingClock,
+        on_failure: Callable[[], None],
+        emit: Callable[[JobEvent], None] = lambda event: None,
+    ) -> None:
+        self._job_name, self._clock = job_name, clock
+        self._emit = emit
         self._on_failure = on_failure
         self._changed = threading.Condition()  # guards everything below
         self._changes = 0
@@ -59,11 +65,11 @@ class SlotInbox:
     def on_message(self, slot: int, message: SlotMessage) -> None:
         """Put in a slot's message."""
         if isinstance(message, LogLine):
-            self._observer.on_log(slot, message)
+            self._emit(LinePrinted(slot, message))
             self._write(message)
             return
         if isinstance(message, SlotHeartbeat):
-            self._observer.on_heartbeat(slot, message)
+            self._emit(SlotAlive(slot, message))
             return
         with self._changed:
             match message:
@@ -177,12 +183,12 @@ class SlotInbox:
     def wait_for_change(self, seen: int, timeout_s: float | None) -> None:
         """Wait until there are other changes than the `seen` ones, at most `timeout_s`."""
         with self._changed:
-            self._changed.wait_for(lambda: self._changes != seen, timeout_s)
+            self._clock.wait_for(self._changed, lambda: self._changes != seen, timeout_s)
 
     def await_failure(self, timeout_s: float) -> RekindleError | None:
         """Wait a while for a failure that a slot reports. Raises JobCancelledError if the attempt is cancelled."""
         with self._changed:
-            self._changed.wait_for(lambda: self._failure is not None or self._cancelled, timeout_s)
+            self._clock.wait_for(self._changed, self._has_stopped, timeout_s)
             if self._failure is None:
                 self.check()
             return self._failure
@@ -196,14 +202,14 @@ class SlotInbox:
 
     def _wait(self, done: Callable[[], bool], timeout_s: float | None, complaint: Callable[[], str]) -> None:
         """Wait until `done`. Raises as `check` does, or ClusterError with the complaint after `timeout_s`."""
-        deadline = None if timeout_s is None else monotonic() + timeout_s
         with self._changed:
-            while not done():
+            self._clock.wait_for(self._changed, lambda: done() or self._has_stopped(), timeout_s)
+            if not done():
                 self.check()
-                left = None if deadline is None else deadline - monotonic()
-                if left is not None and left <= 0:
-                    raise ClusterError(f"After {timeout_s:.0f} s {complaint()}.")
-                self._changed.wait(left)
+                raise ClusterError(f"After {timeout_s:.0f} s {complaint()}.")
+
+    def _has_stopped(self) -> bool:
+        return self._failure is not None or self._cancelled
 
     # -- end ----------------------------------------------------------------------------------------------------------
 
@@ -220,13 +226,13 @@ class SlotInbox:
         """Wait until every slot has closed its functions; also ends when no other slot is connected, after a failure
         or, unless `even_if_cancelled`, a cancellation, and after `timeout_s`. Returns the messages of closed slots.
         """
-        deadline = monotonic() + timeout_s
+        deadline = self._clock.monotonic() + timeout_s
         with self._changed:
             while len(self._closed) < len(self._hellos) and self._failure is None:
-                left = deadline - monotonic()
+                left = deadline - self._clock.monotonic()
                 if left <= 0 or not (connected() - set(self._closed)) or (self._cancelled and not even_if_cancelled):
                     break
-                self._changed.wait(min(left, _LOOK_EVERY_S))
+                self.wait_for_change(self._changes, min(left, _LOOK_EVERY_S))
             return dict(self._closed)
 
     def check_closed(self) -> None:

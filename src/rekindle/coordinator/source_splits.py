@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 
-from rekindle.clock import Clock, SystemClock
+from rekindle.clock import WaitingClock
 from rekindle.datastream.connectors.base import SourceSplit, assign_splits
 from rekindle.datastream.connectors.split_codec import encode_splits
 from rekindle.errors import ConnectorError, JobExecutionError, RekindleError
@@ -98,10 +98,10 @@ def close_sources(plan: JobPlan) -> None:
 class SplitDiscovery:
     """Asks sources for new splits, on a thread of its own, while an attempt runs."""
 
-    def __init__(self, plan: JobPlan, announce: Callable[[AssignedSplits], None], clock: Clock | None = None) -> None:
+    def __init__(self, plan: JobPlan, announce: Callable[[AssignedSplits], None], clock: WaitingClock) -> None:
         self._nodes = [node for node in reader_sources(plan) if node.function.discovery_interval_ms is not None]
         self._announce = announce
-        self._clock = clock or SystemClock()
+        self._clock = clock
         self._announced: dict[str, set[str]] = {node.uid: set() for node in self._nodes}
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -122,7 +122,7 @@ class SplitDiscovery:
         due = dict.fromkeys(range(len(self._nodes)), 0.0)
         while True:
             place = min(due, key=due.__getitem__)
-            if self._ended.wait(max(0.0, due[place] - self._clock.monotonic())):
+            if self._clock.wait(self._ended, max(0.0, due[place] - self._clock.monotonic())):
                 return
             node = self._nodes[place]
             self.discover(node)

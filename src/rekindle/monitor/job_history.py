@@ -15,9 +15,8 @@ from rekindle.checkpoint.paths import history_folder, history_path, is_history
 from rekindle.checkpoint.store.options import StoreOptions, options_for
 from rekindle.checkpoint.store.port import Store
 from rekindle.checkpoint.stored_places import open_stored
-from rekindle.common.checkpoint_statistics import CheckpointStatistics
 from rekindle.common.job_status import JobStatus
-from rekindle.coordinator.observer import JobObserver
+from rekindle.coordinator.job_events import AttemptFailed, CheckpointChanged, JobEvent, JobOver, StatusEntered
 from rekindle.errors import CheckpointError
 from rekindle.monitor.job_recorder import JobRecorder
 from rekindle.monitor.job_view import JobView
@@ -35,7 +34,7 @@ DEAD_AFTER_MS = 90_000
 _LAST_WRITE_S = 10.0
 
 
-class HistoryWriter(JobObserver):
+class HistoryWriter:
     """Writes the views of a recorder into a store."""
 
     def __init__(self, recorder: JobRecorder, store: Store, job_name: str, runs: int) -> None:
@@ -44,18 +43,19 @@ class HistoryWriter(JobObserver):
         self._urgent = self._over = False
         self._thread = threading.Thread(target=self._run, name="rekindle-history", daemon=True)
 
-    def on_status(self, status: JobStatus) -> None:
-        if status is JobStatus.RUNNING and not self._thread.ident:
-            self._thread.start()
+    def on_event(self, event: JobEvent) -> None:
+        """Begin to write when the job runs, write soon after failures and savepoints, and a last time at the end."""
+        match event:
+            case StatusEntered(JobStatus.RUNNING) if not self._thread.ident:
+                self._thread.start()
+            case AttemptFailed():
+                self._hurry()
+            case CheckpointChanged(checkpoint) if checkpoint.is_savepoint:
+                self._hurry()
+            case JobOver():
+                self._finish()
 
-    def on_failure(self, error: BaseException, restart_in_ms: int | None) -> None:
-        self._hurry()
-
-    def on_checkpoint(self, checkpoint: CheckpointStatistics) -> None:
-        if checkpoint.is_savepoint:
-            self._hurry()
-
-    def on_over(self) -> None:
+    def _finish(self) -> None:
         """Write the last view; a store that does not answer does not hold the job's end for ever."""
         with self._changed:
             self._over = True

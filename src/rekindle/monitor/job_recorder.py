@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rekindle.clock import Clock
@@ -12,8 +12,19 @@ from rekindle.common.checkpoint_statistics import CheckpointOverview, Checkpoint
 from rekindle.common.job_status import JobStatus
 from rekindle.common.secret_settings import shown
 from rekindle.coordinator.epoch_rules import EpochSummary
+from rekindle.coordinator.job_events import (
+    AttemptEntered,
+    AttemptFailed,
+    CheckpointChanged,
+    EpochCounted,
+    JobEvent,
+    LinePrinted,
+    SlotAlive,
+    SlotsClosed,
+    SlotsConnected,
+    StatusEntered,
+)
 from rekindle.coordinator.lifecycle import AttemptState
-from rekindle.coordinator.observer import JobObserver
 from rekindle.graph.nodes import JobPlan
 from rekindle.metrics import MetricReading
 from rekindle.monitor.failure_book import FailureBook
@@ -30,19 +41,27 @@ _POINTS = 300
 _FIRST = "INITIALIZING"
 
 
-class JobRecorder(JobObserver):
+class JobRecorder:
     """Records what happens to a job; bounded. `version` changes with every change that a page shows.
 
     The job's threads never wait for a reader longer than it takes to copy a few lists.
     """
 
     def __init__(
-        self, job_id: str, plan: JobPlan, clock: Clock, restart_strategy: str = "", failures: int = 16
+        self,
+        job_id: str,
+        plan: JobPlan,
+        clock: Clock,
+        restart_strategy: str = "",
+        failures: int = 16,
+        *,
+        checkpoints: Callable[[], CheckpointOverview] = lambda: NO_CHECKPOINTS,
+        spark_url: str | None = None,
     ) -> None:
         self.version = 0
         #: Gives the statistics of the checkpoints.
-        self.checkpoints: Callable[[], CheckpointOverview] = lambda: NO_CHECKPOINTS
-        self.spark_url: str | None = None
+        self._checkpoints = checkpoints
+        self._spark_url = spark_url
         self._lock = threading.Lock()
         self._job_id, self._plan, self._clock = job_id, plan, clock
         self._restart_strategy = restart_strategy
@@ -67,7 +86,29 @@ class JobRecorder(JobObserver):
 
     # -- the job's life -----------------------------------------------------------------------------------------------
 
-    def on_status(self, status: JobStatus) -> None:
+    def on_event(self, event: JobEvent) -> None:
+        """Record an event."""
+        match event:
+            case StatusEntered(status):
+                self._enter_status(status)
+            case AttemptEntered(number, state):
+                self._enter_attempt(number, state)
+            case SlotsConnected(slots):
+                self._connect(slots)
+            case EpochCounted(summary):
+                self._count(summary)
+            case LinePrinted(slot, line):
+                self._line(slot, line)
+            case SlotAlive(slot, heartbeat):
+                self._heartbeat(slot, heartbeat)
+            case CheckpointChanged(checkpoint):
+                self._checkpoint(checkpoint)
+            case AttemptFailed(error, restart_in_ms):
+                self._fail(error, restart_in_ms)
+            case SlotsClosed(accumulators, metrics):
+                self._close(accumulators, metrics)
+
+    def _enter_status(self, status: JobStatus) -> None:
         now_ms = self._clock.wall_ms()
         with self._lock:
             spent = now_ms - self._entered_ms.get(self._status, now_ms)
@@ -78,7 +119,7 @@ class JobRecorder(JobObserver):
                 self._ended_ms = now_ms
             self.version += 1
 
-    def on_attempt(self, number: int, state: AttemptState) -> None:
+    def _enter_attempt(self, number: int, state: AttemptState) -> None:
         with self._lock:
             self._attempt = number or self._attempt
             if state is AttemptState.ACQUIRING:
@@ -87,12 +128,12 @@ class JobRecorder(JobObserver):
             self._tasks.attempt_entered(state)
             self.version += 1
 
-    def on_slots(self, slots: Sequence[SlotHello]) -> None:
+    def _connect(self, slots: Sequence[SlotHello]) -> None:
         with self._lock:
             self._slots.connected(slots, self._clock.wall_ms())
             self.version += 1
 
-    def on_epoch(self, summary: EpochSummary) -> None:
+    def _count(self, summary: EpochSummary) -> None:
         with self._lock:
             self._tasks.epoch(summary)
             self._records_in += summary.records_in
@@ -101,21 +142,21 @@ class JobRecorder(JobObserver):
             self._epochs.append(_epoch(summary, self._clock.wall_ms()))
             self.version += 1
 
-    def on_log(self, slot: int, line: LogLine) -> None:
+    def _line(self, slot: int, line: LogLine) -> None:
         with self._lock:
             self._slots.line(slot, line, self._clock.wall_ms())
 
-    def on_heartbeat(self, slot: int, heartbeat: SlotHeartbeat) -> None:
+    def _heartbeat(self, slot: int, heartbeat: SlotHeartbeat) -> None:
         with self._lock:
             self._slots.heartbeat(slot, heartbeat, self._clock.wall_ms())
 
-    def on_checkpoint(self, checkpoint: CheckpointStatistics) -> None:
+    def _checkpoint(self, checkpoint: CheckpointStatistics) -> None:
         with self._lock:
             if checkpoint.status is not CheckpointStatus.IN_PROGRESS:
                 self._points.append(_point(checkpoint))
             self.version += 1
 
-    def on_failure(self, error: BaseException, restart_in_ms: int | None) -> None:
+    def _fail(self, error: BaseException, restart_in_ms: int | None) -> None:
         now_ms = self._clock.wall_ms()
         with self._lock:
             self._failures.add(error, now_ms, self._attempt, self._restarts, restart_in_ms)
@@ -123,7 +164,7 @@ class JobRecorder(JobObserver):
             self._restarts += restart_in_ms is not None
             self.version += 1
 
-    def on_results(self, accumulators: dict[str, Any], metrics: Sequence[MetricReading]) -> None:
+    def _close(self, accumulators: Mapping[str, Any], metrics: Sequence[MetricReading]) -> None:
         with self._lock:
             self._readings.update(((each.uid, each.subtask, each.name), each) for each in metrics)
             self._accumulators = [_accumulator(name, value) for name, value in accumulators.items()]
@@ -143,7 +184,7 @@ class JobRecorder(JobObserver):
 
     def view(self, *, log_lines: int = 0) -> JobView:
         """The job as of now, with the last lines of each slot; safe from any thread."""
-        checkpoints = self.checkpoints()
+        checkpoints = self._checkpoints()
         with self._lock:
             return JobView(
                 job_id=self._job_id,
@@ -174,7 +215,7 @@ class JobRecorder(JobObserver):
                 records_out=self._records_out,
                 metrics=list(self._readings.values()),
                 accumulators=self._accumulators,
-                spark_url=self.spark_url,
+                spark_url=self._spark_url,
             )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 
@@ -33,7 +33,7 @@ class Attached:
     """A server or reporter that shows a job: its link, if that is worth a line, and its observer of the job."""
 
     link: str | None = None
-    observer: JobObserver | None = None
+    observers: Sequence[JobObserver] = ()
 
 
 #: The form of the functions behind the entry points.

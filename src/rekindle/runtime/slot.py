@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from time import monotonic, process_time
 from typing import Any
 
 from rekindle import wire
 from rekindle.checkpoint.paths import timeline_of
-from rekindle.clock import SystemClock
+from rekindle.clock import SystemClock, WaitingClock
 from rekindle.crash_points import CrashPoint, reach, this_is_slot
 from rekindle.datastream.connectors.split_codec import decode_splits
 from rekindle.errors import JobCancelledError
@@ -72,7 +71,7 @@ from rekindle.runtime.task import EpochOutcome, Task
 from rekindle.runtime.task_head import EpochBudget
 from rekindle.runtime.task_thread import TaskThread
 from rekindle.runtime.unpack_files import place_files
-from rekindle.system import resident_bytes
+from rekindle.system import processor_s, resident_bytes
 
 _LOG = logging.getLogger("rekindle.slot")
 _CANCELLED_CLOSE_S = 10.0
@@ -84,10 +83,10 @@ _GC_THRESHOLDS = (50_000, 20, 10)
 class Slot:
     """Hosts tasks by (chain, subtask) and their threads; the control connection and the pumps lead to them."""
 
-    def __init__(self, launch: SlotLaunch, directory: str) -> None:
+    def __init__(self, launch: SlotLaunch, directory: str, clock: WaitingClock) -> None:
         self._launch = launch
         self._directory = directory
-        self._clock = SystemClock()
+        self._clock = clock
         self._accumulators = Accumulators()
         self._threads: list[TaskThread] = []
         self._tasks_by_edge: dict[int, Task] = {}
@@ -153,9 +152,9 @@ class Slot:
 
     def _send_heartbeats(self) -> None:
         pause = threading.Event()
-        self.send(SlotHeartbeat(resident_bytes(), process_time()))
-        while not pause.wait(self._launch.heartbeat.interval_s):
-            self.send(SlotHeartbeat(resident_bytes(), process_time()))
+        self.send(SlotHeartbeat(resident_bytes(), processor_s()))
+        while not self._clock.wait(pause, self._launch.heartbeat.interval_s):
+            self.send(SlotHeartbeat(resident_bytes(), processor_s()))
 
     # -- life of the tasks --------------------------------------------------------------------------------------------
 
@@ -164,7 +163,7 @@ class Slot:
             job = install(deploy.program, self._directory)
             if deploy.storage is not None:
                 self._uploader = Uploader(
-                    deploy.storage, self._launch.attempt, self.send, deploy.store_options, self._copies
+                    deploy.storage, self._launch.attempt, self.send, deploy.store_options, self._clock, self._copies
                 )
             self._build(job, deploy)
         except BaseException as error:
@@ -259,7 +258,7 @@ class Slot:
         assert self._uploader is not None, "a checkpoint without a place for it"
         if task.skip_if_aborted(order):
             return
-        started = monotonic()
+        started = self._clock.monotonic()
         start_delay_ms = self._clock.wall_ms() - order.timestamp_ms
         try:
             snapshot = task.snapshot(order)
@@ -267,7 +266,7 @@ class Slot:
             answer = error.full_message(), False, own_traceback(error.__cause__ or error)
             self.send(CheckpointDeclined(order.id, task.chain.id, task.subtask, *answer))
             return
-        self._uploader.put(snapshot, float(start_delay_ms), (monotonic() - started) * 1000)
+        self._uploader.put(snapshot, float(start_delay_ms), (self._clock.monotonic() - started) * 1000)
 
     def _notify_completed(self, completed: CheckpointCompleted) -> None:
         if self._copies is not None:
@@ -417,7 +416,7 @@ def main() -> None:
     directory = launch.directory
     start_guardian(launch, directory).watch()
     sys.setswitchinterval(0.001)
-    slot = Slot(launch, directory)
+    slot = Slot(launch, directory, SystemClock())
     try:
         slot.run()
     except (OSError, ConnectionError):

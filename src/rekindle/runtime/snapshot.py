@@ -11,7 +11,6 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from time import monotonic
 
 import msgspec
 
@@ -21,6 +20,7 @@ from rekindle.checkpoint.manifest import PartKind
 from rekindle.checkpoint.part_formats import SourceState, TaskState, holds_union
 from rekindle.checkpoint.parts import CapturedOperator, write_subtask
 from rekindle.checkpoint.statefile import Part, PartWriter
+from rekindle.clock import Clock
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.datastream.functions import KeyedStateStore
 from rekindle.datastream.functions.checkpointed import StateInitializationContext, StateSnapshotContext
@@ -297,12 +297,12 @@ class CapturedTask:
         for operator in self.operators:
             operator.cancel()
 
-    def write(self, writer_for: Callable[[CapturedOperator], PartWriter]) -> list[WrittenOperator]:
+    def write(self, writer_for: Callable[[CapturedOperator], PartWriter], clock: Clock) -> list[WrittenOperator]:
         """The asynchronous part: encode and store the state of each operator, with the writer that is made for it."""
         written = []
         for operator in self.operators:
-            started = monotonic()
+            started = clock.monotonic()
             state = write_subtask(writer_for(operator), operator, finished=self.finished)
-            async_ms = (monotonic() - started) * 1000
+            async_ms = (clock.monotonic() - started) * 1000
             written.append(WrittenOperator(operator.uid, _encode(state), operator.sync_ms, async_ms))
         return written

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from time import monotonic
 from typing import NamedTuple
 
 from rekindle.checkpoint.parts import CapturedOperator
@@ -14,6 +13,7 @@ from rekindle.checkpoint.paths import StateFileName, savepoint_reference, shared
 from rekindle.checkpoint.statefile import InlineWriter, PartWriter, StateFileWriter
 from rekindle.checkpoint.store.options import StoreOptions, open_configured
 from rekindle.checkpoint.store.port import Store
+from rekindle.clock import Clock
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.protocol import CheckpointAcknowledged, CheckpointDeclined, CheckpointOrder, Message, Storage
 from rekindle.runtime.failure_report import own_traceback
@@ -40,12 +40,14 @@ class Uploader:
         attempt: int,
         send: Callable[[Message], None],
         store_options: StoreOptions,
+        clock: Clock,
         copies: LocalCopies | None = None,
     ) -> None:
         self._storage = storage
         self._attempt = attempt
         self._send = send
         self._store_options = store_options
+        self._clock = clock
         self._copies = copies
         self.store: Store | None = open_configured(storage.url, store_options) if storage.url is not None else None
         if self.store is not None and copies is not None:
@@ -107,9 +109,9 @@ class Uploader:
             return None if self._closed else self._waiting.popleft()
 
     def _write(self, snapshot: CapturedTask, start_delay_ms: float, sync_ms: float) -> CheckpointAcknowledged:
-        started = monotonic()
+        started = self._clock.monotonic()
         reach(CrashPoint.BEFORE_UPLOAD)
-        written = snapshot.write(lambda operator: self._writer(snapshot.order, operator))
+        written = snapshot.write(lambda operator: self._writer(snapshot.order, operator), self._clock)
         if self._copies is not None and snapshot.order.storage is None:
             for operator in snapshot.operators:
                 self._copies.written(snapshot.order.id, operator.uid, operator.subtask, operator.files)
@@ -121,7 +123,7 @@ class Uploader:
             operators=written,
             start_delay_ms=start_delay_ms,
             sync_ms=sync_ms,
-            async_ms=(monotonic() - started) * 1000,
+            async_ms=(self._clock.monotonic() - started) * 1000,
         )
         reach(CrashPoint.BEFORE_ACKNOWLEDGEMENT)
         return answer

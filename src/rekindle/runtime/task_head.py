@@ -19,7 +19,7 @@ from rekindle.runtime.task_input import Cancellation, Slices, TaskInput
 
 @dataclass(frozen=True)
 class EpochBudget:
-    """How much a source may bring into an epoch, and whether a checkpoint's barrier stands at its end."""
+    """The limits of a source in an epoch, and the checkpoint whose barrier stands at its end."""
 
     max_records: int
     target_ms: float

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from operator import index
-from time import monotonic
 from typing import Any, Final, Protocol
 
 from rekindle.clock import Clock
@@ -154,12 +153,14 @@ class TaskMetricGroup(MetricGroup):
 
 
 class MeteredOperator(Protocol):
-    """An operator's node and subtask, and the metrics of its functions."""
+    """An operator's node, subtask and clock, and the metrics of its functions."""
 
     @property
     def node(self) -> OperatorNode: ...
     @property
     def subtask(self) -> int: ...
+    @property
+    def clock(self) -> Clock: ...
     @property
     def metrics(self) -> TaskMetricGroup: ...
 
@@ -181,7 +182,7 @@ class TaskMetrics:
 
     def read_if_due(self, *, last: bool) -> list[MetricReading]:
         """Return the current values, or nothing if the last ones are young; the `last` values are always due."""
-        now = monotonic()
+        now = self._operators[0].clock.monotonic()
         if now < self._due and not last:
             return []
         self._due = now + _REPORT_EVERY_S

@@ -19,7 +19,8 @@ from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.cluster import Cluster
 from rekindle.coordinator.console import Progress
 from rekindle.coordinator.job import JobMaster, JobSpec
-from rekindle.coordinator.observer import JobObserver, Observers
+from rekindle.coordinator.job_events import JobShown
+from rekindle.coordinator.observer import JobObserver
 from rekindle.coordinator.restart import restart_strategy
 from rekindle.datastream.operator_details import DataFrameDetails
 from rekindle.datastream.transformations import Program, Transformation, with_inputs
@@ -134,7 +135,8 @@ def _launch(program: Program, observer: JobObserver | None, keep_rows: bool) -> 
     plan = build_plan(program, cores, stored_max)
     inputs = {node.id: frames[node.details.handle] for node in plan.nodes if isinstance(node.details, DataFrameDetails)}
     feeds = {node: DataFrameFeed(source, DataFrameChunks.of(plan, node)) for node, source in inputs.items()}
-    cluster = SparkCluster(lease, program.configuration, feeds, partial(lease_session, program.configuration))
+    renew = partial(lease_session, program.configuration)
+    cluster = SparkCluster(lease, program.configuration, SystemClock(), feeds, renew)
     partitions = {node: source.partitions for node, source in inputs.items()}
     environment = SlotEnvironment(cluster.is_on_this_machine, tuple(sys.path[1:]), tls)
     spec = job_spec(program, plan, storage, environment, partitions, keep_rows=keep_rows, dependencies=dependencies)
@@ -175,21 +177,26 @@ def watched(
     spark_url: str | None = None,
 ) -> JobMaster:
     """The job master with its observers: the progress line or another one, the read model, the history, the page."""
-    plan, clock = spec.plan, SystemClock()
+    plan, clock = spec.plan, spec.checkpointing.clock
     recorder = JobRecorder(
-        str(spec.job_id), plan, clock, describe_restart(spec.restart), configuration.get(config.EXCEPTION_HISTORY)
+        str(spec.job_id),
+        plan,
+        clock,
+        describe_restart(spec.restart),
+        configuration.get(config.EXCEPTION_HISTORY),
+        checkpoints=spec.checkpointing.tracker.overview,
+        spark_url=spark_url,
     )
-    recorder.checkpoints, recorder.spark_url = spec.checkpointing.tracker.overview, spark_url
-    progress = Progress(plan.job_name, configuration.get(config.PROGRESS), clock)
-    observers = Observers(other or progress)
-    observers.add(recorder)
+    master, events = JobMaster(spec, cluster), spec.checkpointing.events
+    events.subscribe(other or Progress(plan.job_name, configuration.get(config.PROGRESS), clock), trusted=True)
+    events.subscribe(recorder)
     if configuration.get(config.HISTORY_ENABLED) and not storage.in_memory:
-        observers.add(HistoryWriter(recorder, storage.store, plan.job_name, configuration.get(config.HISTORY_RUNS)))
-    master = JobMaster(spec, cluster, observers)
+        events.subscribe(HistoryWriter(recorder, storage.store, plan.job_name, configuration.get(config.HISTORY_RUNS)))
     for attached in attach_all(MonitoredJob(recorder, master, configuration, storage.options)):
-        master.link = progress.link = attached.link or master.link
-        if attached.observer is not None:
-            observers.add(attached.observer)
+        for observer in attached.observers:
+            events.subscribe(observer)
+        if attached.link is not None:
+            events.emit(JobShown(attached.link))
     return master
 
 

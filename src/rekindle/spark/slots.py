@@ -15,13 +15,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 from pyspark import SparkContext, SparkFiles
 
+from rekindle.clock import WaitingClock
 from rekindle.errors import ClusterError, JobCancelledError
 from rekindle.protocol import SlotLaunch, decode_launch, encode_launch
 from rekindle.runtime.directories import make_directory, share_directory
@@ -73,14 +73,16 @@ class Placement(msgspec.Struct, frozen=True):
     release: Callable[[], None]
 
 
-def spawn_slots(sc: SparkContext, launches: Sequence[SlotLaunch], stop: threading.Event | None = None) -> Placement:
+def spawn_slots(
+    sc: SparkContext, launches: Sequence[SlotLaunch], clock: WaitingClock, stop: threading.Event | None = None
+) -> Placement:
     """Start one slot process per launch, wherever Spark places its task; returns when all are up.
 
     Spark waits for executors without end: `stop` ends the wait for the first ones, and who sets it also cancels the
     jobs of the group that is named after the job's id.
     """
     first, stop = launches[0], stop or threading.Event()
-    wait_for_executors(sc, len(launches), stop)
+    wait_for_executors(sc, len(launches), clock, stop)
     task = SpawnTask(tuple(map(encode_launch, launches)), package_path())
     with internals.own_local_properties(sc):
         if stop.is_set():
@@ -100,19 +102,19 @@ def spawn_slots(sc: SparkContext, launches: Sequence[SlotLaunch], stop: threadin
     return Placement(sorted(slots, key=lambda each: each.slot), release)
 
 
-def wait_for_executors(sc: SparkContext, slots: int, stop: threading.Event) -> None:
+def wait_for_executors(sc: SparkContext, slots: int, clock: WaitingClock, stop: threading.Event) -> None:
     """On a cluster, wait until enough executors have registered, or some have and no new one for a moment."""
     if is_local_master(master_of(sc)):
         return
     cores = int(sc.getConf().get("spark.executor.cores", "1") or 1)
-    known, since = 0, time.monotonic()
+    known, since = 0, clock.monotonic()
     while True:
         registered = internals.registered_executors(sc)
         if registered != known:
-            known, since = registered, time.monotonic()
-        if known and (known * cores >= slots or time.monotonic() - since > _SETTLED_S):
+            known, since = registered, clock.monotonic()
+        if known and (known * cores >= slots or clock.monotonic() - since > _SETTLED_S):
             return
-        if stop.wait(_ASK_AGAIN_S):
+        if clock.wait(stop, _ASK_AGAIN_S):
             raise JobCancelledError("The job was cancelled before its slots started.")
 
 

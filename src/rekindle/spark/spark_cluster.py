@@ -12,7 +12,7 @@ import msgspec
 from pyspark import SparkContext
 
 from rekindle import config
-from rekindle.clock import SystemClock
+from rekindle.clock import WaitingClock
 from rekindle.common.configuration import Configuration
 from rekindle.coordinator.cluster import EpochRun
 from rekindle.datastream.python_dependencies import PythonArchive, PythonDependencies
@@ -91,10 +91,11 @@ class SparkCluster:
         self,
         lease: SessionLease,
         configuration: Configuration,
+        clock: WaitingClock,
         feeds: Mapping[int, DataFrameFeed] | None = None,
         renew: Callable[[], SessionLease] | None = None,
     ) -> None:
-        self._configuration = configuration
+        self._configuration, self._clock = configuration, clock
         self._feeds = dict(feeds or {})
         self._renew = renew
         self._failed_starts = 0
@@ -186,7 +187,7 @@ class SparkCluster:
         first = launches[0]
         timeout_s = self._configuration.get(config.SLOT_REQUEST_TIMEOUT).total_seconds()
         wanted = WantedSlots(first.job_name, len(launches), master_of(self._sc), timeout_s)
-        return SlotStartWatch(wanted, _SlotsJob(self._sc, first.job_id), SystemClock(), self._stop_spawning)
+        return SlotStartWatch(wanted, _SlotsJob(self._sc, first.job_id), self._clock, self._stop_spawning)
 
     def run_epoch(self, run: EpochRun) -> list[bytes]:
         """Run one epoch to its end; returns the rows for the driver."""
@@ -216,7 +217,7 @@ class SparkCluster:
         if python is not None:
             launches = [msgspec.structs.replace(launch, python=python) for launch in launches]
         with self._in_pool():
-            return spawn_slots(self._sc, launches, self._stop_spawning)
+            return spawn_slots(self._sc, launches, self._clock, self._stop_spawning)
 
     def _interpreter(self) -> str | None:
         """The interpreter of the slots, if the job names one. One in an archive goes to the hosts by Spark."""

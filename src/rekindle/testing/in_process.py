@@ -15,7 +15,7 @@ from rekindle.checkpoint.paths import timeline_folder
 from rekindle.checkpoint.recordings import Recording
 from rekindle.checkpoint.rescale import stored_max_parallelism
 from rekindle.checkpoint.store.port import Store
-from rekindle.clock import Clock
+from rekindle.clock import Clock, SystemClock
 from rekindle.coordinator.epoch_rules import lowest_of_each, lowest_source_stages
 from rekindle.coordinator.source_splits import SplitDiscovery, StartingSplits, reader_sources
 from rekindle.datastream.connectors.base import SourceSplit
@@ -144,7 +144,7 @@ class InProcessJob:
 
     def discover_splits(self) -> None:
         """Let every source that discovers splits do so now, as the driver does from time to time."""
-        discovery = SplitDiscovery(self.plan, self._add_splits)
+        discovery = SplitDiscovery(self.plan, self._add_splits, SystemClock())
         for node in reader_sources(self.plan):
             if node.function.discovery_interval_ms is not None:
                 discovery.discover(node)

@@ -138,7 +138,7 @@ class InProcessCheckpoint:
             file = StateFileName.of(self.id, self.attempt, operator.uid, operator.subtask)
             return StateFileWriter(self.store, root_of(self.path), refer(file), inline_bytes=_INLINE_BYTES)
 
-        return [(each.uid, _decode_state(each.state)) for each in snapshot.write(writer)]
+        return [(each.uid, _decode_state(each.state)) for each in snapshot.write(writer, SystemClock())]
 
 
 @dataclass(eq=False)

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 from rekindle import config
 from rekindle.config_parsers import in_millis
-from rekindle.coordinator.observer import JobObserver, Observers
+from rekindle.coordinator.observer import JobObserver
 from rekindle.errors import ConfigurationError
 from rekindle.monitor.monitored_job import Attached, MonitoredJob
 from rekindle.web.rest_server import RestServer
@@ -42,7 +42,7 @@ def attach(job: MonitoredJob) -> Attached:
         _LOG.info("Job '%s' is shown at %s", job.handle.job_id, server.url)
     spans = span_observer(job.configuration, str(job.handle.job_id), job.recorder)
     observers += [spans] if spans is not None else []
-    return Attached(link, Observers(*observers))
+    return Attached(link, observers)
 
 
 def server_for(settings: RestSettings) -> RestServer:

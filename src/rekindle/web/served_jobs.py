@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rekindle.common.job_client import JobHandle
+from rekindle.coordinator.job_events import JobEvent, JobOver
 from rekindle.coordinator.observer import JobObserver
 from rekindle.monitor.job_recorder import JobRecorder
 from rekindle.monitor.job_view import JobView
@@ -93,9 +94,10 @@ class ServedJobs:
         return {"": changes} | {job_id: job.recorder.version for job_id, job in running.items()}
 
 
-class _UntilItsEnd(JobObserver):
+class _UntilItsEnd:
     def __init__(self, jobs: ServedJobs, job: RunningJob) -> None:
         self._jobs, self._job = jobs, job
 
-    def on_over(self) -> None:
-        self._jobs.ended(self._job)
+    def on_event(self, event: JobEvent) -> None:
+        if isinstance(event, JobOver):
+            self._jobs.ended(self._job)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rekindle.common.checkpoint_statistics import CheckpointStatistics, CheckpointStatus
 from rekindle.common.job_status import JobStatus
+from rekindle.coordinator.job_events import AttemptEntered, AttemptFailed, CheckpointChanged, JobEvent, StatusEntered
 from rekindle.coordinator.lifecycle import AttemptState
-from rekindle.coordinator.observer import JobObserver
 from rekindle.monitor.job_recorder import JobRecorder
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def tracer_for(endpoint: str | None) -> Tracer:
     return _tracers[endpoint]
 
 
-class SpanReporter(JobObserver):
+class SpanReporter:
     """Makes a span of every checkpoint that is over, and of every attempt from its start or failure to RUNNING."""
 
     def __init__(self, tracer: Tracer, job_id: str, recorder: JobRecorder) -> None:
@@ -47,7 +47,20 @@ class SpanReporter(JobObserver):
         self._began_ms: int | None = None
         self._cause = ""
 
-    def on_checkpoint(self, checkpoint: CheckpointStatistics) -> None:
+    def on_event(self, event: JobEvent) -> None:
+        """Make the span that ends with an event, or note the beginning of one."""
+        match event:
+            case CheckpointChanged(checkpoint):
+                self._checkpoint(checkpoint)
+            case AttemptEntered(_, AttemptState.ACQUIRING) if self._began_ms is None:
+                self._began_ms = self._recorder.view().taken_ms
+            case AttemptFailed(error):
+                self._began_ms = self._recorder.view().taken_ms
+                self._cause = f"{type(error).__name__}: {error}"
+            case StatusEntered(JobStatus.RUNNING) if self._began_ms is not None:
+                self._running(self._began_ms)
+
+    def _checkpoint(self, checkpoint: CheckpointStatistics) -> None:
         if checkpoint.status is CheckpointStatus.IN_PROGRESS:
             return
         ended_ms = checkpoint.trigger_timestamp_ms + max(0, checkpoint.end_to_end_duration_ms)
@@ -62,27 +75,18 @@ class SpanReporter(JobObserver):
             attributes["failureMessage"] = checkpoint.failure_message
         self._span("Checkpoint", checkpoint.trigger_timestamp_ms, ended_ms, attributes)
 
-    def on_attempt(self, number: int, state: AttemptState) -> None:
-        if state is AttemptState.ACQUIRING and self._began_ms is None:
-            self._began_ms = self._recorder.view().taken_ms
-
-    def on_failure(self, error: BaseException, restart_in_ms: int | None) -> None:
-        self._began_ms = self._recorder.view().taken_ms
-        self._cause = f"{type(error).__name__}: {error}"
-
-    def on_status(self, status: JobStatus) -> None:
-        if status is JobStatus.RUNNING and self._began_ms is not None:
-            view = self._recorder.view()
-            restored = view.checkpoints.latest_restored
-            attributes: dict[str, str | int] = {
-                "attempt": view.attempt,
-                "restarts": view.restarts,
-                "checkpointId": restored.id if restored is not None else -1,
-            }
-            if self._cause:
-                attributes["failureCause"] = self._cause
-            self._span("JobInitialization", self._began_ms, view.taken_ms, attributes)
-            self._began_ms, self._cause = None, ""
+    def _running(self, began_ms: int) -> None:
+        view = self._recorder.view()
+        restored = view.checkpoints.latest_restored
+        attributes: dict[str, str | int] = {
+            "attempt": view.attempt,
+            "restarts": view.restarts,
+            "checkpointId": restored.id if restored is not None else -1,
+        }
+        if self._cause:
+            attributes["failureCause"] = self._cause
+        self._span("JobInitialization", began_ms, view.taken_ms, attributes)
+        self._began_ms, self._cause = None, ""
 
     def _span(self, name: str, began_ms: int, ended_ms: int, attributes: dict[str, str | int]) -> None:
         named = {"jobId": self._job_id, "jobName": self._recorder.job_name, **attributes}

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from rekindle.common import Configuration
+from rekindle.coordinator.job_events import JobOver
 from rekindle.web.rest_server import RestServer
 from rekindle.web.rest_settings import RestSettings
 from rekindle.web.served_jobs import RunningJob, ServedJobs
@@ -31,7 +32,7 @@ class Site:
         running = RunningJob(job.recorder, self.handles[name], ("/tmp/shop",))
         observer = self.server.jobs.add(running)
         if job.recorder.ended:
-            observer.on_over()
+            observer.on_event(JobOver())
         return job
 
     def path(self, name: str, tab: str = "") -> str:

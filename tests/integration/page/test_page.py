@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.common import Configuration
 from rekindle.common.job_status import JobStatus
+from rekindle.coordinator.job_events import JobOver
 from rekindle.errors import CheckpointError
 from rekindle.monitor.job_history import HistoryWriter
 from rekindle.web.history_server import HistoryServer
@@ -340,7 +341,7 @@ def test_the_printed_link_opens_the_page_of_a_guarded_server(browser: Browser) -
 
 def test_the_history_of_a_dead_job_has_the_same_page_without_buttons(browser: Browser, tmp_path: Path) -> None:
     job = failing_job()
-    HistoryWriter(job.recorder, LocalStore(tmp_path), "payments", 20).on_over()
+    HistoryWriter(job.recorder, LocalStore(tmp_path), "payments", 20).on_event(JobOver())
     with (
         HistoryServer(str(tmp_path), Configuration.from_dict({"rest.port": "0"})) as history,
         window(browser) as shown,

@@ -14,7 +14,7 @@ from rekindle.checkpoint.latest_checkpoint import latest
 from rekindle.checkpoint.ownership import Claim, check_owner, claim_first, claim_next, newest_attempt
 from rekindle.checkpoint.paths import owners_folder
 from rekindle.checkpoint.publish import publish
-from rekindle.checkpoint.retention import Removal, remove
+from rekindle.checkpoint.retention import Deletion, delete_files
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.checkpoint.store.port import Data, FileEntry, Store
 from rekindle.errors import CheckpointError, OwnershipLostError, StoreError
@@ -39,7 +39,7 @@ def test_the_older_driver_is_stopped_with_a_sentence() -> None:
     before = contents(store)
     for act in (
         lambda: publish(store, old, manifest_of(old, 2)),
-        lambda: remove(store, old, Removal(files=[next(iter(before))])),
+        lambda: delete_files(store, old, Deletion(files=[next(iter(before))])),
         lambda: claim_next(store, old, NOW_MS),
         lambda: check_owner(store, old),
     ):
@@ -147,9 +147,9 @@ def test_manifests_are_deleted_before_their_files() -> None:
             self.deleted.append(paths)
 
     store = Recording()
-    remove(store, take_over(store), Removal(manifests=["m"], files=["f", "g"]))
+    delete_files(store, take_over(store), Deletion(manifests=["m"], files=["f", "g"]))
     assert store.deleted == [("m",), ("f", "g")]
-    remove(store, take_over(store), Removal())
+    delete_files(store, take_over(store), Deletion())
     assert len(store.deleted) == 2
 
 

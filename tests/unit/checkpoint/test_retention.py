@@ -18,7 +18,7 @@ from rekindle.checkpoint.manifest import (
 )
 from rekindle.checkpoint.ownership import claim_next
 from rekindle.checkpoint.paths import StateFileName, checkpoint_folder, metadata_path, shared_reference
-from rekindle.checkpoint.retention import abandoned, orphans, outdated, remove
+from rekindle.checkpoint.retention import delete_files, discarded_files, half_written_files, swept_files
 from rekindle.checkpoint.store.memory import MemoryStore
 from tests.listed_checkpoints import list_checkpoints
 from tests.unit.checkpoint.samples import NOW_MS, captured_groups, contents, manifest_of, published, take_over, written
@@ -62,15 +62,17 @@ def histories(draw: st.DrawFn) -> list[Manifest]:
 
 @given(histories(), st.sets(st.integers(1, 8)))
 def test_never_what_a_kept_checkpoint_needs(history: list[Manifest], kept_ids: set[int]) -> None:
-    removal = outdated(history, TIMELINE, kept_ids)
+    deletion = discarded_files(history, TIMELINE, kept_ids)
     own = [m for m in history if m.kind is ManifestKind.CHECKPOINT and m.timeline == TIMELINE]
-    dropped = [m for m in own if m.checkpoint_id in removal.checkpoint_ids]
+    dropped = [m for m in own if m.checkpoint_id in deletion.checkpoint_ids]
     kept = [m for m in own if m not in dropped]
     assert {m.checkpoint_id for m in kept} == kept_ids & {m.checkpoint_id for m in own}
-    assert removal.manifests == [metadata_path(checkpoint_folder("orders", TIMELINE, m.checkpoint_id)) for m in dropped]
+    assert deletion.manifests == [
+        metadata_path(checkpoint_folder("orders", TIMELINE, m.checkpoint_id)) for m in dropped
+    ]
     # Exactly the files that only dropped checkpoints needed are deleted.
     needed = {f"orders/{TIMELINE}/{file}" for m in kept for file in m.files()}
-    gone = set(removal.files)
+    gone = set(deletion.files)
     assert not gone & needed
     assert gone | needed >= {f"orders/{TIMELINE}/{file}" for m in dropped for file in m.files()}
     assert all(path.startswith(f"orders/{TIMELINE}/shared/") for path in gone)
@@ -78,7 +80,7 @@ def test_never_what_a_kept_checkpoint_needs(history: list[Manifest], kept_ids: s
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 3)), min_size=1, max_size=12), st.integers(1, 3))
 def test_after_any_life_every_kept_checkpoint_still_loads(steps: list[tuple[bool, int]], retained: int) -> None:
-    """Checkpoints full or on top of the last, with removal after each, on a real store."""
+    """Checkpoints full or on top of the last, with deletion after each, on a real store."""
     store = MemoryStore()
     claim = take_over(store)
     completed: list[Manifest] = []
@@ -86,9 +88,9 @@ def test_after_any_life_every_kept_checkpoint_still_loads(steps: list[tuple[bool
         base = completed[-1] if delta and completed else None
         keyed = [(group, b"%d" % number)] if base else [(n, b"%d" % number) for n in range(4)]
         completed.append(published(store, claim, number, keyed, base))
-        removal = outdated(completed, claim.timeline, {m.checkpoint_id for m in completed[-retained:]})
-        remove(store, claim, removal)
-        completed = [m for m in completed if m.checkpoint_id not in removal.checkpoint_ids]
+        deletion = discarded_files(completed, claim.timeline, {m.checkpoint_id for m in completed[-retained:]})
+        delete_files(store, claim, deletion)
+        completed = [m for m in completed if m.checkpoint_id not in deletion.checkpoint_ids]
         assert len(completed) == min(number, retained)
         for path in list_checkpoints(store, "orders"):
             load(store, path, deep=True)
@@ -98,23 +100,23 @@ def test_after_any_life_every_kept_checkpoint_still_loads(steps: list[tuple[bool
 
 def test_shared_files_go_with_the_last_that_needs_them() -> None:
     history = [manifest(1, [1]), manifest(2, [1, 2]), manifest(3, [1, 3]), manifest(4, [4])]
-    assert outdated(history[:2], TIMELINE, {2}).files == []
-    assert outdated(history[1:3], TIMELINE, {3}).files == [path_of(2)]
-    assert outdated(history[2:], TIMELINE, {4}).files == [path_of(1), path_of(3)]
+    assert discarded_files(history[:2], TIMELINE, {2}).files == []
+    assert discarded_files(history[1:3], TIMELINE, {3}).files == [path_of(2)]
+    assert discarded_files(history[2:], TIMELINE, {4}).files == [path_of(1), path_of(3)]
 
 
 def test_savepoints_are_the_users() -> None:
     history = [manifest(1, [1], savepoint=True), manifest(2, [2]), manifest(3, [3], savepoint=True), manifest(4, [4])]
-    removal = outdated(history, TIMELINE, {4})
-    assert removal.checkpoint_ids == [2]
-    assert removal.files == [path_of(2)]
+    deletion = discarded_files(history, TIMELINE, {4})
+    assert deletion.checkpoint_ids == [2]
+    assert deletion.files == [path_of(2)]
 
 
 def test_none_retained_removes_all_of_the_own_timeline() -> None:
     history = [manifest(1, [1], OTHER), manifest(2, [2]), manifest(3, [2, 3])]
-    removal = outdated(history, TIMELINE, set())
-    assert removal.checkpoint_ids == [2, 3]
-    assert removal.files == [path_of(2), path_of(3)]
+    deletion = discarded_files(history, TIMELINE, set())
+    assert deletion.checkpoint_ids == [2, 3]
+    assert deletion.files == [path_of(2), path_of(3)]
 
 
 # -- orphans -----------------------------------------------------------------------------------------------------------
@@ -145,7 +147,7 @@ def test_orphans_are_of_the_past_and_of_nobody() -> None:
         "orders/owners/00000001",
         "another/shared/1-1-op-0.state",
     ]
-    assert sorted(orphans([*stays, *gone], kept, "orders", TIMELINE, attempt=3).files) == sorted(gone)
+    assert sorted(swept_files([*stays, *gone], kept, "orders", TIMELINE, attempt=3).files) == sorted(gone)
 
 
 @given(
@@ -155,7 +157,7 @@ def test_orphans_are_of_the_past_and_of_nobody() -> None:
 )
 def test_orphans_are_never_needed(files: list[tuple[int, int]], kept: list[Manifest], attempt: int) -> None:
     paths = [name(checkpoint_id, of_attempt) for checkpoint_id, of_attempt in files]
-    gone = set(orphans(paths, kept, "orders", TIMELINE, attempt).files)
+    gone = set(swept_files(paths, kept, "orders", TIMELINE, attempt).files)
     needed = {f"orders/{m.timeline}/{file}" for m in kept if m.kind is ManifestKind.CHECKPOINT for file in m.files()}
     assert not gone & needed
     for path, (_, of_attempt) in zip(paths, files, strict=True):
@@ -183,7 +185,7 @@ def test_of_older_timelines_only_what_is_half_written_is_abandoned() -> None:
         f"orders/notes{half}",
         f"another/{older}/chk-7/_metadata{half}",
     ]
-    assert sorted(abandoned([*stays, *gone], "orders", own, attempt=3).files) == sorted(gone)
+    assert sorted(half_written_files([*stays, *gone], "orders", own, attempt=3).files) == sorted(gone)
 
 
 def test_a_crashed_attempt_leaves_nothing_behind_after_the_next_one_swept() -> None:
@@ -193,8 +195,8 @@ def test_a_crashed_attempt_leaves_nothing_behind_after_the_next_one_swept() -> N
     written(store, first, captured_groups(0, 2, [(0, b"lost")]))
     second = claim_next(store, first, NOW_MS)
     current = written(store, second, captured_groups(0, 3, [(0, b"under way")]))
-    swept = orphans([e.path for e in store.list()], [done], "orders", second.timeline, second.attempt)
-    remove(store, second, swept)
+    swept = swept_files([e.path for e in store.list()], [done], "orders", second.timeline, second.attempt)
+    delete_files(store, second, swept)
     assert [path.rpartition("/")[2] for path in swept.files] == ["2-1-op-0.state"]
     operators = [msgspec.structs.replace(done.operators[0], subtasks=[current])]
     assert manifest_of(second, 3, operators).files().keys() <= {

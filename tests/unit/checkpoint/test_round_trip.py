@@ -14,7 +14,7 @@ from rekindle.checkpoint.parts import CapturedOperator, write_subtask
 from rekindle.checkpoint.publish import publish
 from rekindle.checkpoint.read_state import read_parts, read_subtask
 from rekindle.checkpoint.rescale import OperatorTarget, assign
-from rekindle.checkpoint.retention import outdated, remove
+from rekindle.checkpoint.retention import delete_files, discarded_files
 from rekindle.checkpoint.statefile import InlineWriter
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.port import Store
@@ -113,8 +113,8 @@ class Job:
         for subtask in self.subtasks:
             subtask.keyed.snapshot_completed(checkpoint_id)
         self.completed.append(manifest)
-        removal = outdated(self.completed, self.claim.timeline, {self.completed[-1].checkpoint_id})
-        remove(self.store, self.claim, removal)
+        deletion = discarded_files(self.completed, self.claim.timeline, {self.completed[-1].checkpoint_id})
+        delete_files(self.store, self.claim, deletion)
         self.completed = self.completed[-1:]
         return manifest
 

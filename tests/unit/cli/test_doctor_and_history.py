@@ -13,6 +13,7 @@ from rekindle.checkpoint.store.local import LocalStore
 from rekindle.cli import health_checks, history_command
 from rekindle.cli.health_checks import EXTRAS
 from rekindle.common.job_status import JobStatus
+from rekindle.coordinator.job_events import JobOver, StatusEntered
 from rekindle.monitor.job_history import HistoryWriter
 from tests.recorded_jobs import JOB_ID, RecordedJob
 from tests.rest_client import RestClient
@@ -70,8 +71,8 @@ def test_every_extra_is_checked():
 
 def test_the_history_is_served_until_ctrl_c(tmp_path, monkeypatch):
     job = RecordedJob().run()
-    job.recorder.on_status(JobStatus.FINISHED)
-    HistoryWriter(job.recorder, LocalStore(tmp_path), "orders", 20).on_over()
+    job.recorder.on_event(StatusEntered(JobStatus.FINISHED))
+    HistoryWriter(job.recorder, LocalStore(tmp_path), "orders", 20).on_event(JobOver())
     answers = []
 
     def asked_and_interrupted():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from rekindle.common.job_status import JobStatus
+from rekindle.coordinator.job_events import StatusEntered
 from rekindle.errors import CheckpointError
 from tests.recorded_jobs import JOB_ID
 from tests.unit.cli.conftest import rekindle
@@ -63,7 +64,7 @@ def test_cancel_waits_for_the_end(served):
     cancel = served.handle.cancel
 
     def cancelled():
-        served.job.recorder.on_status(JobStatus.CANCELED)
+        served.job.recorder.on_event(StatusEntered(JobStatus.CANCELED))
         return cancel()
 
     served.handle.cancel = cancelled

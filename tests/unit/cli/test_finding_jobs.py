@@ -5,6 +5,7 @@ from __future__ import annotations
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.cli import printed
 from rekindle.common.job_status import JobStatus
+from rekindle.coordinator.job_events import StatusEntered
 from rekindle.monitor.job_history import HistoryWriter
 from rekindle.web.served_jobs import RunningJob
 from tests.recorded_jobs import JOB_ID, FakeHandle, RecordedJob
@@ -32,7 +33,7 @@ def test_the_jobs_of_this_users_drivers_are_listed(served):
 
 
 def test_jobs_that_are_over_are_listed_with_all_only(served):
-    served.job.recorder.on_status(JobStatus.FINISHED)
+    served.job.recorder.on_event(StatusEntered(JobStatus.FINISHED))
     assert rekindle("list", "--json").document == {"jobs": []}
     assert rekindle("list").out == "No job runs.\n"
     assert [job["state"] for job in rekindle("list", "-a", "--json").document["jobs"]] == ["FINISHED"]
@@ -79,7 +80,7 @@ def test_an_unknown_name_lists_what_there_is(served):
 
 
 def test_a_job_that_is_over_is_not_stopped(served):
-    served.job.recorder.on_status(JobStatus.FAILED)
+    served.job.recorder.on_event(StatusEntered(JobStatus.FAILED))
     ended = rekindle("stop", "orders")
     assert ended.code == 3
     assert "does not run any more: it is FAILED." in ended.errors

@@ -12,6 +12,7 @@ from rekindle.cli import watch_command
 from rekindle.cli.exit_codes import ExitCode
 from rekindle.cli.watch_screen import Room, fitted, merged, screen
 from rekindle.common.job_status import JobStatus
+from rekindle.coordinator.job_events import StatusEntered
 from rekindle.monitor.job_view import JobView
 from rekindle.web.live_answers import live
 from tests.recorded_jobs import JOB_ID, RecordedJob
@@ -121,7 +122,7 @@ def test_once(served):
 
 @pytest.mark.parametrize(("status", "code"), [(JobStatus.FINISHED, 0), (JobStatus.FAILED, 1)])
 def test_it_ends_with_the_job_and_tells_how(served, monkeypatch, status, code):
-    after_showing(monkeypatch, "print_json_line", lambda: served.job.recorder.on_status(status))
+    after_showing(monkeypatch, "print_json_line", lambda: served.job.recorder.on_event(StatusEntered(status)))
     ended = rekindle("watch", "orders", "--json")
     documents = [json.loads(line) for line in ended.out.splitlines()]
     assert ended.code == code
@@ -147,7 +148,7 @@ def test_a_driver_that_ends_with_its_job_tells_how_first(tmp_path, announce, mon
     announce(found.server)
 
     def end():
-        found.job.recorder.on_status(status)
+        found.job.recorder.on_event(StatusEntered(status))
         found.server.close()
 
     after_showing(monkeypatch, "print_json_line", end, times=2)  # the second one is an event

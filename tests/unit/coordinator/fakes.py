@@ -1,8 +1,7 @@
-"""A cluster without slots and an observer that does nothing."""
+"""A cluster without slots."""
 
 from __future__ import annotations
 
-from rekindle.coordinator.observer import JobObserver
 from rekindle.errors import ClusterError
 
 #: Settings with which an attempt waits a moment only.
@@ -34,7 +33,3 @@ class Nowhere:
 
     def close(self):
         """Nothing was taken."""
-
-
-class Silent(JobObserver):
-    """Watches a job and does nothing."""

@@ -9,6 +9,7 @@ from time import monotonic, sleep
 import pytest
 
 from rekindle.checkpoint.store.local import LocalStore
+from rekindle.clock import SystemClock
 from rekindle.coordinator import control
 from rekindle.coordinator.attempt import Attempt
 from rekindle.coordinator.attempt_spec import AttemptSpec, SlotEnvironment
@@ -17,9 +18,8 @@ from rekindle.coordinator.lifecycle import AttemptState
 from rekindle.coordinator.results import ResultReceiver
 from rekindle.coordinator.source_splits import StartingSplits
 from rekindle.errors import ClusterError, JobCancelledError, StoreError
-from rekindle.testing import ManualClock
 from tests.unit.coordinator.checkpoints.driver_harness import plan_of
-from tests.unit.coordinator.fakes import SHORT_WAITS, Nowhere, Silent
+from tests.unit.coordinator.fakes import SHORT_WAITS, Nowhere
 
 DEADLINE_S = 20
 
@@ -74,13 +74,13 @@ class Watched(Nowhere):
 
 def attempt_in(directory, cluster) -> Attempt:
     checkpointing = CheckpointDriver(
-        plan_of(**SHORT_WAITS), "0" * 32, LocalStore(directory), ManualClock(1), in_memory=False
+        plan_of(**SHORT_WAITS), "0" * 32, LocalStore(directory), SystemClock(), in_memory=False
     )
     environment = SlotEnvironment(True, ())
     receiver = ResultReceiver(list, hold_back=True)
     plan = checkpointing.plan
     starting = StartingSplits(plan)
-    return Attempt(AttemptSpec(plan, b"", environment, checkpointing, cluster, Silent(), receiver, starting))
+    return Attempt(AttemptSpec(plan, b"", environment, checkpointing, cluster, receiver, starting))
 
 
 def claims(directory) -> list:

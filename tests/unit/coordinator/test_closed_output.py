@@ -17,10 +17,11 @@ from rekindle.coordinator.console import Progress
 from rekindle.coordinator.driver_log import DriverLog
 from rekindle.coordinator.failure_messages import output_closed
 from rekindle.coordinator.job import JobMaster
+from rekindle.coordinator.job_events import FunctionsOpened, JobEnded
 from rekindle.coordinator.restart import FixedDelay
 from rekindle.errors import OutputClosedError
 from rekindle.testing import ManualClock
-from tests.unit.coordinator.fakes import Nowhere, Silent
+from tests.unit.coordinator.fakes import Nowhere
 from tests.unit.coordinator.test_job import checkpointing_in, spec_of
 from tests.waiting import becomes_true
 
@@ -48,14 +49,14 @@ def heard() -> Iterator[list[str]]:
 
 def test_a_line_of_progress_that_nobody_reads_is_told_and_raises_nothing(heard: list[str]) -> None:
     progress = Progress("count", "plain", ManualClock(), Broken(BrokenPipeError()))
-    progress.on_started()
-    progress.on_ended()
+    progress.on_event(FunctionsOpened())
+    progress.on_event(JobEnded())
     assert heard == ["stderr", "stderr"]
 
 
 def test_a_full_disk_is_no_closed_output(heard: list[str]) -> None:
     full = OSError(errno.ENOSPC, "No space left on device")
-    Progress("count", "plain", ManualClock(), Broken(full)).on_started()
+    Progress("count", "plain", ManualClock(), Broken(full)).on_event(FunctionsOpened())
     assert heard == []
     assert not isinstance(output_closed("count", "stdout", full), OutputClosedError)
     assert isinstance(output_closed("count", "stdout", BrokenPipeError()), OutputClosedError)
@@ -69,7 +70,7 @@ def test_a_line_of_the_log_that_nobody_reads_is_told(heard: list[str]) -> None:
 
 def test_a_job_that_waits_for_its_restart_ends_with_the_output(tmp_path) -> None:
     spec = replace(spec_of(checkpointing_in(tmp_path), 1), restart=FixedDelay(1, A_DAY_MS))
-    job = JobMaster(spec, Nowhere(), Silent()).start()
+    job = JobMaster(spec, Nowhere()).start()
     assert becomes_true(lambda: job.status() is JobStatus.RESTARTING, DEADLINE_S)
     tell("stdout", BrokenPipeError(32, "Broken pipe"))
     error = job.result().exception(timeout=DEADLINE_S)

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from rekindle.coordinator import console
 from rekindle.coordinator.console import Progress, write_log_line
 from rekindle.coordinator.epoch_rules import EpochSummary
+from rekindle.coordinator.job_events import EpochCounted, FunctionsOpened, JobEnded, JobShown
 from rekindle.protocol import LogLine
 from rekindle.testing import ManualClock
 
@@ -29,67 +29,63 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    now = [0.0]
-    monkeypatch.setattr(console, "monotonic", lambda: now[0])
-    return now
-
-
-def run(mode: str, stream: io.StringIO, seconds: list[float]) -> str:
-    line = Progress("orders", mode, ManualClock(10_000), stream)
-    line.on_started()
+def run(mode: str, stream: io.StringIO) -> str:
+    clock = ManualClock(2_000)
+    line = Progress("orders", mode, clock, stream)
+    line.on_event(FunctionsOpened())
     for epoch in (1, 2, 3):
-        seconds[0] += 4.0
-        line.on_epoch(EpochSummary(epoch, 4000.0, 40_000, 400, 7_500, False))
-    line.on_ended()
+        clock.advance(4000)
+        line.on_event(EpochCounted(EpochSummary(epoch, 4000.0, 40_000, 400, 7_500, False)))
+    line.on_event(JobEnded())
     return stream.getvalue()
 
 
-def test_plain_lines_where_there_is_no_terminal(seconds):
-    assert run("auto", io.StringIO(), seconds).splitlines() == [
+def test_plain_lines_where_there_is_no_terminal():
+    assert run("auto", io.StringIO()).splitlines() == [
         "orders: running",
         "orders: epoch 2 · in 10,000/s (80,000) · out 100/s (800) · watermark lag 2.5 s",
         "orders: 120,000 records in, 1,200 out, 3 epochs, 12.0 s",
     ]
 
 
-def test_one_line_that_is_written_again_on_a_terminal(seconds):
-    text = run("auto", Terminal(), seconds)
+def test_one_line_that_is_written_again_on_a_terminal():
+    text = run("auto", Terminal())
     assert text.count("\n") == 1
     assert text.count("\r\x1b[K") == 4
     assert text.endswith("orders: 120,000 records in, 1,200 out, 3 epochs, 12.0 s\n")
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()], ids=["file", "terminal"])
-def test_the_link_to_the_job_is_printed_once(seconds, stream):
+def test_the_link_to_the_job_is_printed_once(stream):
     line = Progress("orders", "auto", ManualClock(10_000), stream)
-    line.link = "http://127.0.0.1:8081/?token=abc"
-    line.on_started()
-    line.on_started()
+    line.on_event(JobShown("http://127.0.0.1:8081/?token=abc"))
+    line.on_event(FunctionsOpened())
+    line.on_event(FunctionsOpened())
     assert stream.getvalue().count("orders: running, http://127.0.0.1:8081/?token=abc\n") == 1
     assert stream.getvalue().count("token") == 1
 
 
-def test_progress_that_is_off_writes_nothing(seconds):
-    assert run("off", Terminal(), seconds) == ""
+def test_progress_that_is_off_writes_nothing():
+    assert run("off", Terminal()) == ""
 
 
-def test_an_idle_job_says_nothing(seconds):
+def test_an_idle_job_says_nothing():
     stream = io.StringIO()
-    line = Progress("orders", "plain", ManualClock(0), stream)
-    line.on_started()
+    clock = ManualClock(0)
+    line = Progress("orders", "plain", clock, stream)
+    line.on_event(FunctionsOpened())
     for epoch in range(1, 10):
-        seconds[0] += 6.0
-        line.on_epoch(EpochSummary(epoch, 1.0, 1 if epoch == 2 else 0, 0, None, False))
+        clock.advance(6000)
+        line.on_event(EpochCounted(EpochSummary(epoch, 1.0, 1 if epoch == 2 else 0, 0, None, False)))
     assert stream.getvalue().splitlines() == ["orders: running", "orders: epoch 2 · in 0/s (1) · out 0/s (0)"]
 
 
-def test_no_lag_before_the_first_and_after_the_last_watermark(seconds):
+def test_no_lag_before_the_first_and_after_the_last_watermark():
     stream = io.StringIO()
-    line = Progress("orders", "plain", ManualClock(0), stream)
-    line.on_started()
+    clock = ManualClock(0)
+    line = Progress("orders", "plain", clock, stream)
+    line.on_event(FunctionsOpened())
     for watermark in (-(2**63), 2**63 - 1, None):
-        seconds[0] += 6.0
-        line.on_epoch(EpochSummary(1, 1.0, 1, 1, watermark, False))
+        clock.advance(6000)
+        line.on_event(EpochCounted(EpochSummary(1, 1.0, 1, 1, watermark, False)))
     assert "lag" not in stream.getvalue()

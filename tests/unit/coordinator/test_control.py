@@ -10,6 +10,7 @@ from queue import Queue
 import pytest
 
 from rekindle import wire
+from rekindle.clock import SystemClock
 from rekindle.coordinator import control
 from rekindle.coordinator.control import ControlIdentity, ControlServer
 from rekindle.errors import ClusterError
@@ -31,6 +32,7 @@ class Listening:
             lambda slot, message: self.said.put(message),
             lambda slot, why: self.gone.put((slot, why)),
             Heartbeat(10_000, 50_000),
+            SystemClock(),
         )
 
     def connect(self, first: Message) -> wire.Connection:

@@ -9,20 +9,21 @@ from types import SimpleNamespace
 import pytest
 
 from rekindle.checkpoint.store.local import LocalStore
+from rekindle.clock import SystemClock
 from rekindle.coordinator.attempt_spec import AttemptSpec, SlotEnvironment
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.checkpoints.types import CheckpointKind
 from rekindle.coordinator.control import ControlIdentity
 from rekindle.coordinator.epoch_loop import ConnectedSlots, EpochLoop, LastEpoch
 from rekindle.coordinator.epoch_rules import Pace
+from rekindle.coordinator.job_events import CheckpointRequested
 from rekindle.coordinator.results import _WAITING_BATCHES, ResultReceiver
 from rekindle.coordinator.slot_inbox import SlotInbox
 from rekindle.coordinator.source_splits import StartingSplits
 from rekindle.errors import JobCancelledError
 from rekindle.graph.settings import EpochLimits
-from rekindle.testing import ManualClock
 from tests.unit.coordinator.checkpoints.driver_harness import plan_of
-from tests.unit.coordinator.fakes import SHORT_WAITS, Nowhere, Silent
+from tests.unit.coordinator.fakes import SHORT_WAITS, Nowhere
 
 LIMITS = EpochLimits(1, 1, 1, 1)
 
@@ -31,23 +32,31 @@ class Waiting:
     """An epoch loop that has a backlog, and a thread in which it waits for work."""
 
     def __init__(self, directory) -> None:
-        self.receiver = ResultReceiver(list, hold_back=True)
+        self.receiver = ResultReceiver(list, hold_back=True, on_room=self.wake)
         self.results = self.receiver.queue
         self.checkpointing = CheckpointDriver(
-            plan_of(**SHORT_WAITS), "0" * 32, LocalStore(directory / "own"), ManualClock(1), in_memory=False
+            plan_of(**SHORT_WAITS), "0" * 32, LocalStore(directory / "own"), SystemClock(), in_memory=False
         )
         environment = SlotEnvironment(True, ())
         plan = self.checkpointing.plan
         starting = StartingSplits(plan)
-        spec = AttemptSpec(plan, b"", environment, self.checkpointing, Nowhere(), Silent(), self.receiver, starting)
-        inbox = SlotInbox(plan.job_name, on_failure=lambda: None)
+        spec = AttemptSpec(plan, b"", environment, self.checkpointing, Nowhere(), self.receiver, starting)
+        inbox = SlotInbox(plan.job_name, SystemClock(), on_failure=lambda: None)
         slots = ConnectedSlots(ControlIdentity("0" * 32, 1, plan.slots, b""), (), inbox, alive=set)
         self.loop = EpochLoop(spec, slots, epoch_thread=None)  # no epoch runs here
         self.checkpointing.begin_attempt()
         self.checkpointing.started(lambda message: None)
-        self.results.on_room = self.checkpointing.requests.on_request = inbox.wake
+        self.checkpointing.events.subscribe(self)
+        self.inbox = inbox
         self.found = threading.Event()
         self.work = None
+
+    def wake(self):
+        self.inbox.wake()
+
+    def on_event(self, event):
+        if isinstance(event, CheckpointRequested):
+            self.wake()
 
     def begin(self):
         for number in range(_WAITING_BATCHES):

@@ -30,7 +30,7 @@ from rekindle.errors import (
 from rekindle.protocol import TaskFailed, Verdict
 from rekindle.testing import ManualClock
 from tests.unit.coordinator.checkpoints.driver_harness import plan_of
-from tests.unit.coordinator.fakes import SHORT_WAITS, Nowhere, Silent
+from tests.unit.coordinator.fakes import SHORT_WAITS, Nowhere
 
 RESTARTS = 3
 
@@ -50,7 +50,7 @@ def spec_of(checkpointing: CheckpointDriver, restarts: int) -> JobSpec:
 
 def end_of(checkpointing: CheckpointDriver) -> BaseException | None:
     """The error with which a job ends that has restarts left."""
-    return JobMaster(spec_of(checkpointing, RESTARTS), Nowhere(), Silent()).start().result().exception(timeout=20)
+    return JobMaster(spec_of(checkpointing, RESTARTS), Nowhere()).start().result().exception(timeout=20)
 
 
 def checkpointing_in(directory, recover=lambda: None) -> CheckpointDriver:
@@ -126,7 +126,7 @@ class Waits(Nowhere):
 
 def test_a_job_whose_cluster_is_made_ready_can_be_cancelled(tmp_path):
     cluster = Waits()
-    job = JobMaster(spec_of(checkpointing_in(tmp_path), RESTARTS), cluster, Silent()).start()
+    job = JobMaster(spec_of(checkpointing_in(tmp_path), RESTARTS), cluster).start()
     assert cluster.asked.wait(20)
     job.cancel().result(timeout=20)
     assert job.status() is JobStatus.CANCELED
@@ -145,7 +145,7 @@ class Gone(Nowhere):
 
 def test_a_cluster_that_is_gone_for_good_is_prepared_once(tmp_path):
     cluster = Gone()
-    job = JobMaster(spec_of(checkpointing_in(tmp_path), RESTARTS), cluster, Silent()).start()
+    job = JobMaster(spec_of(checkpointing_in(tmp_path), RESTARTS), cluster).start()
     assert isinstance(job.result().exception(timeout=20), ClusterGoneError)
     assert cluster.asked == 1
 
@@ -170,7 +170,7 @@ class FailsWhenCancelled(Nowhere):
 def test_a_cancelled_job_is_cancelled_even_if_it_fails_on_the_way(tmp_path, restarts):
     """As in Flink; also without restarts, where the failure would be the job's end."""
     cluster = FailsWhenCancelled()
-    job = JobMaster(spec_of(checkpointing_in(tmp_path), restarts), cluster, Silent()).start()
+    job = JobMaster(spec_of(checkpointing_in(tmp_path), restarts), cluster).start()
     assert cluster.started.wait(20)
     job.cancel().result(20)
     assert isinstance(job.result().exception(20), JobCancelledError)
@@ -200,7 +200,7 @@ def test_a_failures_traceback_is_logged_once(tmp_path, caplog):
         def start_slots(self, launches):
             raise error
 
-    job = JobMaster(spec_of(checkpointing_in(tmp_path), RESTARTS), Fails(), Silent()).start()
+    job = JobMaster(spec_of(checkpointing_in(tmp_path), RESTARTS), Fails()).start()
     assert job.result().exception(20) is error
     told = [record.getMessage() for record in caplog.records if "restart in" in record.getMessage()]
     assert len(told) == RESTARTS

@@ -3,51 +3,48 @@
 from __future__ import annotations
 
 from rekindle.common.job_status import JobStatus
-from rekindle.coordinator.lifecycle import AttemptState
-from rekindle.coordinator.observer import JobObserver, Observers
+from rekindle.coordinator.job_events import JobOver, StatusEntered
+from rekindle.coordinator.observer import JobEvents
 
 
-class Notes(JobObserver):
+class Notes:
     def __init__(self) -> None:
         self.heard: list[object] = []
 
-    def on_status(self, status: JobStatus) -> None:
-        self.heard.append(status)
+    def on_event(self, event) -> None:
+        self.heard.append(event)
 
 
 class Broken(Notes):
-    def on_status(self, status: JobStatus) -> None:
-        super().on_status(status)
+    def on_event(self, event) -> None:
+        super().on_event(event)
         raise KeyError("a bug")
 
 
 def test_an_observer_with_a_bug_is_told_no_more_and_the_others_are(caplog):
     broken, after = Broken(), Notes()
-    observers = Observers()
-    observers.add(broken)
-    observers.add(after)
-    for status in (JobStatus.RUNNING, JobStatus.FINISHED):
-        observers.on_status(status)
-    assert (broken.heard, after.heard) == ([JobStatus.RUNNING], [JobStatus.RUNNING, JobStatus.FINISHED])
+    events = JobEvents()
+    events.subscribe(broken)
+    events.subscribe(after)
+    said = [StatusEntered(JobStatus.RUNNING), StatusEntered(JobStatus.FINISHED)]
+    for event in said:
+        events.emit(event)
+    assert (broken.heard, after.heard) == (said[:1], said)
     assert "Broken failed and watches the job no more." in caplog.text
 
 
-def test_every_event_reaches_every_observer():
-    """The methods of the port: a new one must be passed on, too."""
-    names = [name for name in vars(JobObserver) if name.startswith("on_")]
-    assert len(names) >= 12
-    told: list[str] = []
+def test_trusted_observers_hear_first():
+    order: list[str] = []
 
-    class All(JobObserver):
-        def __getattribute__(self, name: str):
-            if name in names:
-                return lambda *arguments: told.append(name)
-            return super().__getattribute__(name)
+    class Named:
+        def __init__(self, name: str) -> None:
+            self.name = name
 
-    observers = Observers(All())
-    arguments = {"on_attempt": (1, AttemptState.RUNNING), "on_log": (0, None), "on_heartbeat": (0, None)}
-    two = ("on_failure", "on_results")
-    for name in names:
-        none = () if name in ("on_started", "on_ended", "on_over") else (None, None) if name in two else (None,)
-        getattr(observers, name)(*arguments.get(name, none))
-    assert told == names
+        def on_event(self, event) -> None:
+            order.append(self.name)
+
+    events = JobEvents()
+    for name, trusted in (("page", False), ("master", True), ("progress", True)):
+        events.subscribe(Named(name), trusted=trusted)
+    events.emit(JobOver())
+    assert order == ["master", "progress", "page"]

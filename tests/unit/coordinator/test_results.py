@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rekindle.coordinator.job_events import CutCovered, CutMade
 from rekindle.coordinator.results import _WAITING_BATCHES, ResultQueue, ResultReceiver
 
 
@@ -27,8 +28,8 @@ def test_the_error_comes_after_the_batches():
 
 def test_put_never_blocks_and_the_reader_reports_when_there_is_room():
     """A job's thread that blocked here could not answer a savepoint, nor notice a slot's death."""
-    queue, calls = ResultQueue(), []
-    queue.on_room = lambda: calls.append(queue.has_room())
+    calls = []
+    queue = ResultQueue(lambda: calls.append(queue.has_room()))
     for number in range(_WAITING_BATCHES + 2):
         assert queue.has_room() == (number < _WAITING_BATCHES)
         queue.put([number])
@@ -63,23 +64,23 @@ def released(receiver: ResultReceiver) -> list:
 def test_a_record_is_released_with_the_checkpoint_that_contains_it():
     receiver = ResultReceiver(list, hold_back=True)
     receiver.deliver([b"1"])
-    receiver.on_cut(7)
+    receiver.on_event(CutMade(7))
     receiver.deliver([b"2"])
-    receiver.on_cut(8)
+    receiver.on_event(CutMade(8))
     receiver.deliver([b"3"])
-    receiver.on_completed(8)  # 7 was subsumed
+    receiver.on_event(CutCovered(8))  # 7 was subsumed
     assert released(receiver) == [b"1", b"2"]
 
 
 def test_records_that_no_completed_checkpoint_contains_are_dropped_with_their_attempt():
     receiver = ResultReceiver(list, hold_back=True)
     receiver.deliver([b"1"])
-    receiver.on_cut(7)
+    receiver.on_event(CutMade(7))
     receiver.deliver([b"2"])
     receiver.drop_held()
-    receiver.on_completed(7)
-    receiver.on_cut(8)
-    receiver.on_completed(8)
+    receiver.on_event(CutCovered(7))
+    receiver.on_event(CutMade(8))
+    receiver.on_event(CutCovered(8))
     assert released(receiver) == []
 
 

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from rekindle.clock import SystemClock
 from rekindle.coordinator.slot_inbox import SlotInbox
 from rekindle.errors import ClusterError, JobCancelledError, JobExecutionError, SlotLostError
 from rekindle.protocol import Closed, Committed, Ready, SlotHello, StageReport, TaskFailed
@@ -25,7 +26,7 @@ def report(epoch: int, stage: int) -> StageReport:
 
 @pytest.fixture
 def inbox() -> SlotInbox:
-    return SlotInbox("orders", on_failure=lambda: None)
+    return SlotInbox("orders", SystemClock(), on_failure=lambda: None)
 
 
 def in_a_moment(call, *arguments) -> None:
@@ -48,7 +49,7 @@ def test_slots_that_do_not_connect_are_named_with_the_servers_trouble(inbox):
 
 def test_a_failure_ends_every_wait_and_the_first_one_counts():
     calls = []
-    inbox = SlotInbox("orders", on_failure=lambda: calls.append("failure"))
+    inbox = SlotInbox("orders", SystemClock(), on_failure=lambda: calls.append("failure"))
     inbox.on_message(0, hello(0))
     in_a_moment(inbox.on_message, 0, FAILED)
     with pytest.raises(JobExecutionError):

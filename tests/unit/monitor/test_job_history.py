@@ -11,6 +11,7 @@ import pytest
 
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.common.job_status import JobStatus
+from rekindle.coordinator.job_events import AttemptFailed, JobOver, StatusEntered
 from rekindle.errors import CheckpointError, StoreError
 from rekindle.monitor.job_history import DEAD_AFTER_MS, HistoryWriter, read_histories
 from rekindle.monitor.view_codec import decode_view, encode_view
@@ -49,7 +50,7 @@ def test_a_damaged_file_is_refused_by_name(data):
 
 def written(directory: Path, job: RecordedJob, runs: int = 20) -> HistoryWriter:
     writer = HistoryWriter(job.recorder, LocalStore(directory), "orders", runs)
-    writer.on_status(JobStatus.RUNNING)
+    writer.on_event(StatusEntered(JobStatus.RUNNING))
     return writer
 
 
@@ -57,7 +58,7 @@ def test_the_end_of_a_job_is_in_its_history(tmp_path):
     job = eventful()
     writer = written(tmp_path, job)
     job.end(JobStatus.FAILED)
-    writer.on_over()
+    writer.on_event(JobOver())
     (view,) = read_histories(str(tmp_path), job.clock.wall_ms())
     assert (view.status, view.name, len(view.failures)) == ("FAILED", "orders", 1)
     assert view.failures[0].record == "{'id': 7}"
@@ -66,14 +67,14 @@ def test_the_end_of_a_job_is_in_its_history(tmp_path):
 def test_a_failure_is_written_at_once(tmp_path):
     job = eventful()
     writer = written(tmp_path, job)
-    writer.on_failure(ValueError(), 50)
+    writer.on_event(AttemptFailed(ValueError(), 50))
     wait_until(lambda: read_histories(str(tmp_path), job.clock.wall_ms()), "the history", 20)
-    writer.on_over()
+    writer.on_event(JobOver())
 
 
 def test_a_run_whose_driver_died_is_suspended_since_its_last_word(tmp_path):
     job = eventful()
-    written(tmp_path, job).on_over()
+    written(tmp_path, job).on_event(JobOver())
     (alive,) = read_histories(str(tmp_path), job.clock.wall_ms() + DEAD_AFTER_MS)
     assert alive.status == "RESTARTING"
     (dead,) = read_histories(str(tmp_path), job.clock.wall_ms() + DEAD_AFTER_MS + 1)
@@ -84,12 +85,12 @@ def test_old_runs_are_deleted(tmp_path):
     for number in range(5):
         job = RecordedJob()
         job.recorder._started_ms = START_MS + number
-        written(tmp_path, job, runs=3).on_over()
+        written(tmp_path, job, runs=3).on_event(JobOver())
     assert [view.started_ms for view in read_histories(str(tmp_path), START_MS)] == [START_MS + n for n in (4, 3, 2)]
 
 
 def test_a_damaged_history_does_not_hide_the_others(tmp_path):
-    written(tmp_path, eventful()).on_over()
+    written(tmp_path, eventful()).on_event(JobOver())
     (tmp_path / "orders" / "_history" / "0-broken.json").write_text("{")
     told: list[str] = []
     assert len(read_histories(str(tmp_path), START_MS, on_damage=told.append)) == 1
@@ -112,10 +113,10 @@ class Stuck(LocalStore):
 def test_a_store_that_hangs_or_fails_does_not_hold_the_job(tmp_path, caplog):
     store = Stuck(tmp_path)
     writer = HistoryWriter(eventful().recorder, store, "orders", 20)
-    writer.on_status(JobStatus.RUNNING)
-    writer.on_failure(ValueError(), 50)
+    writer.on_event(StatusEntered(JobStatus.RUNNING))
+    writer.on_event(AttemptFailed(ValueError(), 50))
     assert store.asked.wait(20)
-    writer.on_failure(ValueError(), 50)  # returns at once although the store hangs
+    writer.on_event(AttemptFailed(ValueError(), 50))  # returns at once although the store hangs
     store.released.set()
-    writer.on_over()
+    writer.on_event(JobOver())
     assert "The history of job 'orders' cannot be written: The bucket is gone." in caplog.text

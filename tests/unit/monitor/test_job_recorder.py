@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rekindle.common.job_status import JobStatus
+from rekindle.coordinator.job_events import AttemptEntered, AttemptFailed
 from rekindle.coordinator.lifecycle import AttemptState
 from rekindle.monitor.job_view import JobView, SubtaskView
 from tests.recorded_jobs import START_MS, RecordedJob, plan_of_three_tasks
@@ -126,7 +127,7 @@ def test_everything_is_bounded():
     assert (len(view.failures), view.failure_count) == (16, 699)
     assert len(view.checkpoint_trend) == 300
     assert len(view.checkpoints.history) == 10
-    job.recorder.on_failure(ValueError("x" * 1_000_000), None)
+    job.recorder.on_event(AttemptFailed(ValueError("x" * 1_000_000), None))
     assert len(job.recorder.view().failures[0].message) <= 20_000
 
 
@@ -159,8 +160,8 @@ def test_secret_parameters_are_hidden():
 def test_an_attempt_that_ended_stands_still():
     job = RecordedJob().run()
     job.later(10)
-    job.recorder.on_attempt(1, AttemptState.CLOSING)
-    job.recorder.on_attempt(1, AttemptState.FINISHED)
+    job.recorder.on_event(AttemptEntered(1, AttemptState.CLOSING))
+    job.recorder.on_event(AttemptEntered(1, AttemptState.FINISHED))
     idle_ms = subtask(job.recorder.view(), "count").figures.idle_ms
     job.later(100)
     assert subtask(job.recorder.view(), "count").figures.idle_ms == idle_ms == pytest.approx(10_000)

@@ -7,6 +7,7 @@ import json
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.common import Configuration
 from rekindle.common.job_status import JobStatus
+from rekindle.coordinator.job_events import JobOver, StatusEntered
 from rekindle.monitor.job_history import HistoryWriter
 from rekindle.web.endpoints import ENDPOINTS
 from rekindle.web.history_server import HistoryServer
@@ -17,8 +18,8 @@ from tests.unit.web.conftest import serve
 
 def test_the_same_answers_as_from_the_driver(tmp_path):
     served = serve(tmp_path)
-    served.job.recorder.on_status(JobStatus.FAILED)
-    HistoryWriter(served.job.recorder, LocalStore(tmp_path), "orders", 20).on_over()
+    served.job.recorder.on_event(StatusEntered(JobStatus.FAILED))
+    HistoryWriter(served.job.recorder, LocalStore(tmp_path), "orders", 20).on_event(JobOver())
     vertex = served.client.get(served.path)["vertices"][1]["id"]
     ids = {"jobid": served.handle.job_id, "vertexid": vertex, "checkpointid": 2, "subtaskindex": 1}
     with HistoryServer(str(tmp_path), Configuration.from_dict({"rest.port": "0"})) as history:
@@ -51,7 +52,7 @@ def test_a_run_that_comes_later_is_found(tmp_path):
         client = RestClient(history.server.url)
         assert client.get("/jobs") == {"jobs": []}
         job = RecordedJob().run()
-        job.recorder.on_status(JobStatus.FINISHED)
-        HistoryWriter(job.recorder, LocalStore(tmp_path), "orders", 20).on_over()
+        job.recorder.on_event(StatusEntered(JobStatus.FINISHED))
+        HistoryWriter(job.recorder, LocalStore(tmp_path), "orders", 20).on_event(JobOver())
         history.look()
         assert [each["status"] for each in client.get("/jobs")["jobs"]] == ["FINISHED"]

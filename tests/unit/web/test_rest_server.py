@@ -13,6 +13,7 @@ import pytest
 
 from rekindle.common import Configuration
 from rekindle.common.job_status import JobStatus
+from rekindle.coordinator.job_events import JobOver, StatusEntered
 from rekindle.errors import ConfigurationError
 from rekindle.web import application, listener
 from rekindle.web.endpoints import ENDPOINTS
@@ -400,8 +401,8 @@ def test_the_number_of_listeners_is_bounded(tmp_path):
 def test_a_job_that_is_over_is_still_shown_and_its_handle_forgotten(tmp_path):
     served = serve(tmp_path)
     observer = served.server.jobs.add(served.server.jobs.running(str(served.handle.job_id)))  # type: ignore[arg-type]
-    served.job.recorder.on_status(JobStatus.FINISHED)
-    observer.on_over()
+    served.job.recorder.on_event(StatusEntered(JobStatus.FINISHED))
+    observer.on_event(JobOver())
     assert served.server.jobs.running(str(served.handle.job_id)) is None
     assert served.client.get(f"{served.path}/status") == {"status": "FINISHED"}
     refused = served.client.ask("PATCH", served.path)
@@ -416,5 +417,5 @@ def test_of_many_jobs_that_are_over_the_newest_are_kept():
         job = RecordedJob(plan, f"{number:032x}").run()
         observer = jobs.add(RunningJob(job.recorder, FakeHandle(job.job_id)))
         job.end(JobStatus.FINISHED)
-        observer.on_over()
+        observer.on_event(JobOver())
     assert [int(view.job_id, 16) for view in jobs.views()] == list(range(5, 25))

@@ -9,6 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from rekindle.common import Configuration
 from rekindle.common.job_status import JobStatus
+from rekindle.coordinator.job_events import AttemptEntered, AttemptFailed, CheckpointChanged, StatusEntered
 from rekindle.coordinator.lifecycle import AttemptState
 from rekindle.web.span_settings import span_observer
 from rekindle.web.spans import SpanReporter
@@ -39,7 +40,7 @@ def test_a_checkpoint_is_a_span_from_its_trigger_to_its_end(exporter):
     job = RecordedJob().run()
     reporter = reported(exporter, job)
     job.checkpoint(1)
-    reporter.on_checkpoint(job.checkpoints.overview().history[0])
+    reporter.on_event(CheckpointChanged(job.checkpoints.overview().history[0]))
     span = only(exporter)
     assert (span.name, span.start_time, span.end_time) == ("Checkpoint", START_MS * NANOS, (START_MS + 30) * NANOS)
     assert dict(span.attributes or {}) == {
@@ -52,25 +53,25 @@ def test_a_checkpoint_is_a_span_from_its_trigger_to_its_end(exporter):
         "fullSize": 420,
     }
     job.checkpoint(2, failure="Checkpoint was declined.")
-    reporter.on_checkpoint(job.checkpoints.overview().history[0])
+    reporter.on_event(CheckpointChanged(job.checkpoints.overview().history[0]))
     assert (only(exporter).attributes or {})["failureMessage"] == "Checkpoint was declined."
 
 
 def test_a_restart_is_a_span_from_the_failure_until_the_job_runs_again(exporter):
     job = RecordedJob()
     reporter = reported(exporter, job)
-    reporter.on_attempt(1, AttemptState.ACQUIRING)
+    reporter.on_event(AttemptEntered(1, AttemptState.ACQUIRING))
     job.later(2)
     job.run()
-    reporter.on_status(JobStatus.RUNNING)
+    reporter.on_event(StatusEntered(JobStatus.RUNNING))
     first = only(exporter)
     assert (first.name, (first.end_time or 0) - (first.start_time or 0)) == ("JobInitialization", 2000 * NANOS)
     job.fail()
-    reporter.on_failure(ValueError("no amount"), 50)
+    reporter.on_event(AttemptFailed(ValueError("no amount"), 50))
     job.later(3)
-    reporter.on_attempt(2, AttemptState.ACQUIRING)
+    reporter.on_event(AttemptEntered(2, AttemptState.ACQUIRING))
     job.run(attempt=2)
-    reporter.on_status(JobStatus.RUNNING)
+    reporter.on_event(StatusEntered(JobStatus.RUNNING))
     again = only(exporter)
     assert (again.end_time or 0) - (again.start_time or 0) == 3000 * NANOS
     assert (again.attributes or {})["failureCause"] == "ValueError: no amount"

@@ -29,13 +29,20 @@ from rekindle.checkpoint.paths import (
     url_of,
 )
 from rekindle.checkpoint.publish import publish, put_metadata
-from rekindle.checkpoint.retention import Removal, abandoned, orphans, outdated, remove, unreferenced
+from rekindle.checkpoint.retention import (
+    Deletion,
+    delete_files,
+    discarded_files,
+    half_written_files,
+    swept_files,
+    swept_manifests,
+)
 from rekindle.checkpoint.statefile import read_blob
 from rekindle.checkpoint.store.open_store import check_usable
 from rekindle.checkpoint.store.options import open_configured
 from rekindle.checkpoint.store.port import Store
 from rekindle.checkpoint.timeline_notes import Beginning, note_beginning, note_completion, note_stop, stop_note_path
-from rekindle.coordinator.checkpoints.types import CheckpointKind, CompletedCheckpoint, PendingCheckpoint
+from rekindle.coordinator.checkpoints.types import CheckpointKind, CompletedCheckpoint, PendingCheckpoint, Subtask
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, OwnershipLostError
 from rekindle.graph.nodes import JobPlan
@@ -62,8 +69,27 @@ class SavepointPlace:
 
 
 @dataclass
+class CheckpointUnderWay:
+    """A checkpoint from its trigger to its publication. Of an aborted savepoint the place is kept until its attempt has
+    ended: slots may write there until then.
+    """
+
+    #: The completed checkpoint that its deltas are based on (I12).
+    base_id: int | None = None
+    #: Where it is written, if it is a savepoint.
+    savepoint: SavepointPlace | None = None
+    acknowledged: dict[Subtask, AcknowledgedSubtask] = field(default_factory=dict)
+    #: The partitions left of each DataFrame source (I10); from its cut on.
+    unread: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+    def files(self, checkpoint_id: int) -> set[str]:
+        """The files that its subtasks wrote, as far as they have acknowledged."""
+        return {path for each in self.acknowledged.values() for path in each.files_of(checkpoint_id)}
+
+
+@dataclass
 class CheckpointCatalogue:
-    """The checkpoints that this driver has published and not deleted, and its savepoints that are being written."""
+    """The checkpoints that this driver has published and not deleted."""
 
     store: Store
     in_memory: bool
@@ -71,8 +97,7 @@ class CheckpointCatalogue:
     claim: Claim | None = None
     manifests: dict[int, Manifest] = field(default_factory=dict)
     #: Checkpoints in `manifests` that are to be deleted.
-    given_up: set[int] = field(default_factory=set)
-    savepoints: dict[int, SavepointPlace] = field(default_factory=dict)
+    discarded: set[int] = field(default_factory=set)
     #: Recorded input of a failed task -> the checkpoints that a replay may begin from: they stay as long as it does.
     recordings: dict[str, frozenset[int]] = field(default_factory=dict)
     #: The savepoint with which the job is ending.
@@ -130,34 +155,21 @@ class CheckpointCatalogue:
         """
         self.stopped = None
         if self.claim is None or older.manifest.timeline != self.claim.timeline:
-            self.manifests, self.given_up = {}, set()
+            self.manifests, self.discarded = {}, set()
             return None
         id_, timestamp_ms = older.manifest.checkpoint_id, older.manifest.timestamp_ms
         earlier = {each: manifest for each, manifest in self.manifests.items() if each < id_}
         self.manifests = earlier | {id_: older.manifest}
-        # `older` stays even if it was given up before and the store did not delete it.
-        self.given_up &= earlier.keys()
+        # `older` stays even if it was discarded before and the store did not delete it.
+        self.discarded &= earlier.keys()
         return CompletedCheckpoint(id_, CheckpointKind.CHECKPOINT, older.path, timestamp_ms)
 
     # -- publication --------------------------------------------------------------------------------------------------
 
-    def open_savepoint(
-        self, checkpoint_id: int, job_id: str, directory: str | None, options: Mapping[str, Mapping[str, str]]
-    ) -> SavepointPlace:
-        """A new folder for a savepoint below a directory. Raises CheckpointError if it cannot be written."""
-        if not directory:
-            raise CheckpointError(
-                "There is no directory for the savepoint: name one, or set execution.checkpointing.savepoint-dir."
-            )
-        store = open_configured(directory, options)
-        check_usable(store)
-        self.savepoints[checkpoint_id] = SavepointPlace(store, new_savepoint_folder(job_id))
-        return self.savepoints[checkpoint_id]
-
-    def publish(self, checkpoint: PendingCheckpoint, manifest: Manifest) -> str:
+    def publish(self, checkpoint: PendingCheckpoint, manifest: Manifest, savepoint: SavepointPlace | None) -> str:
         """Complete a checkpoint or savepoint. Returns its location."""
-        if checkpoint.kind.is_savepoint:
-            return self._publish_savepoint(checkpoint, manifest)
+        if savepoint is not None:
+            return self._publish_savepoint(checkpoint, manifest, savepoint)
         location = publish(self.store, self.owner, manifest)
         if not self.has_completed:
             note_completion(self.store, self.owner, checkpoint.id)
@@ -165,104 +177,97 @@ class CheckpointCatalogue:
         self.manifests[checkpoint.id] = manifest
         return location
 
-    def _publish_savepoint(self, checkpoint: PendingCheckpoint, manifest: Manifest) -> str:
+    def _publish_savepoint(self, checkpoint: PendingCheckpoint, manifest: Manifest, place: SavepointPlace) -> str:
         """Publish a savepoint, which is self-contained: every file that it needs is in its folder (I17)."""
-        place = self.savepoints[checkpoint.id]
         check_owner(self.store, self.owner)
         put_metadata(place.store, place.folder, manifest)
         if checkpoint.kind is CheckpointKind.STOP and not self.in_memory:
             place.noted = True
             note_stop(self.store, self.owner, checkpoint.id, place.url)
         check_owner(self.store, self.owner)
-        del self.savepoints[checkpoint.id]
         if checkpoint.kind is CheckpointKind.STOP:
             self.stopped = LoadedCheckpoint(place.store, manifest, place.folder, place.folder)
         return place.url
 
     # -- deletion -----------------------------------------------------------------------------------------------------
 
-    def give_up(self, checkpoint_ids: Iterable[int]) -> None:
+    def discard(self, checkpoint_ids: Iterable[int]) -> None:
         """Mark published checkpoints for deletion."""
-        self.given_up.update(checkpoint_ids)
+        self.discarded.update(checkpoint_ids)
 
-    def delete_given_up(self, bases: Collection[int]) -> list[int]:
-        """Delete the checkpoints that were given up, except `bases` of pending ones and those that recordings need.
+    def delete_discarded(self, bases: Collection[int]) -> list[int]:
+        """Delete the checkpoints that were discarded, except `bases` of pending ones and those that recordings need.
 
         Returns the deleted ids.
         """
-        kept = self.manifests.keys() - self.given_up.difference(bases, *self.recordings.values())
+        kept = self.manifests.keys() - self.discarded.difference(bases, *self.recordings.values())
         ordered = [self.manifests[id_] for id_ in sorted(self.manifests)]
-        removal = outdated(ordered, self.owner.timeline, kept)
+        deletion = discarded_files(ordered, self.owner.timeline, kept)
         try:
-            remove(self.store, self.owner, removal)
+            delete_files(self.store, self.owner, deletion)
         except OwnershipLostError:
             raise
-        except CheckpointError as error:  # they stay given up: the next call deletes them
-            _LOG.warning("The checkpoints %s could not be deleted: %s", removal.checkpoint_ids, error)
+        except CheckpointError as error:  # they stay discarded: the next call deletes them
+            _LOG.warning("The checkpoints %s could not be deleted: %s", deletion.checkpoint_ids, error)
             return []
-        for id_ in removal.checkpoint_ids:
+        for id_ in deletion.checkpoint_ids:
             del self.manifests[id_]
-        self.given_up.difference_update(removal.checkpoint_ids)
-        return removal.checkpoint_ids
+        self.discarded.difference_update(deletion.checkpoint_ids)
+        return deletion.checkpoint_ids
 
     def keep_recordings(self, most: int) -> None:
         """After a failure: keep the newest recordings and the checkpoints that they stand on; delete older ones."""
         found = [each.path for each in self.store.list(recordings_folder(self.owner.job_name))]
         known = sorted(path for path in found if is_recording(path))
-        bases = frozenset(self.manifests.keys() - self.given_up)
+        bases = frozenset(self.manifests.keys() - self.discarded)
         self.recordings = {path: self.recordings.get(path, bases) for path in known[-most:]}
-        remove(self.store, self.owner, _removal_of(known[:-most]))
+        delete_files(self.store, self.owner, _deletion_of(known[:-most]))
 
     def keeps_any(self) -> bool:
-        """Whether a published checkpoint is not given up."""
-        return not self.manifests.keys() <= self.given_up
+        """Whether a published checkpoint is not discarded."""
+        return not self.manifests.keys() <= self.discarded
 
     def delete_recordings(self) -> None:
         """Delete the recordings of this run; nothing needs the checkpoints that they stand on any more."""
         paths, self.recordings = list(self.recordings), {}
-        remove(
-            self.store, self.owner, Removal(files=[each for path in paths for each in (path, shipped_job_path(path))])
-        )
+        delete_files(self.store, self.owner, _deletion_of(paths))
 
-    def forget(self, checkpoint_id: int, files: Iterable[str] = ()) -> None:
-        """Delete the `files` that subtasks wrote for an aborted checkpoint; no other checkpoint needs them (I12)."""
+    def delete_aborted(self, checkpoint_id: int, files: Iterable[str], place: SavepointPlace | None) -> None:
+        """Delete the `files` that subtasks wrote for an aborted checkpoint; no other checkpoint needs them (I12).
+
+        Of a savepoint delete the whole place.
+        """
         if self.claim is None:
             return
         try:
-            if checkpoint_id in self.savepoints:
-                place = self.savepoints[checkpoint_id]
+            if place is not None:
                 if place.noted:
                     # The note must not outlive its savepoint; and a newer driver may have followed it.
-                    remove(self.store, self.claim, Removal(manifests=[stop_note_path(self.claim, checkpoint_id)]))
+                    note = stop_note_path(self.claim, checkpoint_id)
+                    delete_files(self.store, self.claim, Deletion(manifests=[note]))
                 place.store.delete(*(entry.path for entry in place.store.list(place.folder)))
                 return
             # A store that failed after it had written `_metadata` has made a checkpoint that is not in the catalogue.
             leftover = metadata_path(checkpoint_folder(self.claim.job_name, self.claim.timeline, checkpoint_id))
-            removal = Removal(manifests=[leftover], files=[below(self.root, each) for each in sorted(files)])
-            remove(self.store, self.claim, removal)
+            deletion = Deletion(manifests=[leftover], files=[below(self.root, each) for each in sorted(files)])
+            delete_files(self.store, self.claim, deletion)
         except CheckpointError as error:  # including lost ownership, which the next claim finds (I14)
             _LOG.warning("Files of the aborted checkpoint %d could not be deleted: %s", checkpoint_id, error)
-
-    def forget_savepoints(self) -> None:
-        """Delete the savepoints that were being written when their attempt ended."""
-        for checkpoint_id in list(self.savepoints):
-            self.forget(checkpoint_id)
-            del self.savepoints[checkpoint_id]
 
     def sweep(self, before_attempt: int) -> None:
         """Delete the files of earlier attempts that no kept checkpoint references, and leftover `_metadata`."""
         job_name, timeline = self.owner.job_name, self.owner.timeline
         files = [entry.path for entry in self.store.list(self.root)]
-        left_over = orphans(files, self.manifests.values(), job_name, timeline, before_attempt)
-        manifests = unreferenced(files, self.manifests.values(), job_name, timeline, self._stop_note())
-        remove(self.store, self.owner, replace(left_over, manifests=manifests))
+        left_over = swept_files(files, self.manifests.values(), job_name, timeline, before_attempt)
+        manifests = swept_manifests(files, self.manifests.values(), job_name, timeline, self._stop_note())
+        delete_files(self.store, self.owner, replace(left_over, manifests=manifests))
 
-    def sweep_abandoned(self) -> None:
+    def sweep_earlier_runs(self) -> None:
         """Delete the half-written files of earlier drivers; once, after this driver's first claim."""
         owner = self.owner
         files = [entry.path for entry in self.store.list(job_folder(owner.job_name))]
         try:
-            remove(self.store, owner, abandoned(files, owner.job_name, owner.timeline, owner.attempt))
+            delete_files(self.store, owner, half_written_files(files, owner.job_name, owner.timeline, owner.attempt))
         except OwnershipLostError:
             raise
         except CheckpointError as error:  # they do no harm
@@ -271,6 +276,17 @@ class CheckpointCatalogue:
     def _stop_note(self) -> str | None:
         """The note of the stop with which the job is ending."""
         return stop_note_path(self.owner, self.stopped.manifest.checkpoint_id) if self.stopped is not None else None
+
+
+def new_savepoint_place(job_id: str, directory: str | None, options: Mapping[str, Mapping[str, str]]) -> SavepointPlace:
+    """A new folder for a savepoint below a directory. Raises CheckpointError if it cannot be written."""
+    if not directory:
+        raise CheckpointError(
+            "There is no directory for the savepoint: name one, or set execution.checkpointing.savepoint-dir."
+        )
+    store = open_configured(directory, options)
+    check_usable(store)
+    return SavepointPlace(store, new_savepoint_folder(job_id))
 
 
 def completed_checkpoint(restored: LoadedCheckpoint) -> CompletedCheckpoint:
@@ -383,5 +399,5 @@ def _base_of(base: Manifest | None, uid: str, subtask: int) -> SubtaskState | No
     return next((each for each in operator.subtasks if each.subtask == subtask), None) if operator else None
 
 
-def _removal_of(recordings: Iterable[str]) -> Removal:
-    return Removal(files=[each for path in recordings for each in (path, shipped_job_path(path))])
+def _deletion_of(recordings: Iterable[str]) -> Deletion:
+    return Deletion(files=[each for path in recordings for each in (path, shipped_job_path(path))])

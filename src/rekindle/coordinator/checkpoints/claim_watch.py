@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from rekindle.clock import Clock
+from rekindle.clock import WaitingClock
 from rekindle.errors import CheckpointError, OwnershipLostError
 
 _LOG = logging.getLogger("rekindle.checkpoint")
@@ -26,7 +26,7 @@ class ClaimWatch:
         look: Callable[[], None],
         every_s: float,
         on_lost: Callable[[OwnershipLostError], None],
-        clock: Clock,
+        clock: WaitingClock,
     ) -> None:
         self._look = look
         self._every_s = every_s
@@ -66,5 +66,5 @@ class ClaimWatch:
         self.looked()
 
     def _run(self) -> None:
-        while not self._ended.wait(max(0.0, self._due - self._clock.monotonic())):
+        while not self._clock.wait(self._ended, max(0.0, self._due - self._clock.monotonic())):
             self.look_if_due()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from time import monotonic
 
 import msgspec
 
@@ -19,13 +18,16 @@ from rekindle.checkpoint.ownership import Claim, refuse_taken_over
 from rekindle.checkpoint.rescale import SubtaskShare, assign, refuse_rescaled_frames
 from rekindle.checkpoint.store.port import Store
 from rekindle.checkpoint.timeline_notes import Beginning
-from rekindle.clock import Clock
+from rekindle.clock import WaitingClock
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.checkpoints.catalogue import (
     AcknowledgedCheckpoint,
     AcknowledgedSubtask,
     CheckpointCatalogue,
+    CheckpointUnderWay,
+    SavepointPlace,
     completed_checkpoint,
+    new_savepoint_place,
     partitions_left,
 )
 from rekindle.coordinator.checkpoints.claim_watch import ClaimWatch
@@ -53,6 +55,8 @@ from rekindle.coordinator.checkpoints.types import (
     Subtask,
     TriggerCheckpoint,
 )
+from rekindle.coordinator.job_events import CheckpointRequested, CutCovered, CutMade
+from rekindle.coordinator.observer import JobEvents
 from rekindle.crash_points import CrashPoint, reach
 from rekindle.errors import CheckpointError, CorruptCheckpointError, OwnershipLostError
 from rekindle.graph.committing_sinks import awaited_commits
@@ -96,7 +100,7 @@ class CheckpointDriver:
     plan: JobPlan
     job_id: str
     store: Store
-    clock: Clock
+    clock: WaitingClock
     in_memory: bool
     #: Finds the checkpoint that the user wants to start from. Called after the first claim: it then finds what an older
     #: driver published before it saw the claim; later publications of that driver are not committed (I14).
@@ -106,24 +110,22 @@ class CheckpointDriver:
     ledger: CheckpointLedger = field(init=False)
     tracker: CheckpointTracker = field(init=False)
     catalogue: CheckpointCatalogue = field(init=False)
-    requests: CheckpointRequests = field(default_factory=CheckpointRequests)
+    requests: CheckpointRequests = field(init=False)
+    #: The events of the job.
+    events: JobEvents = field(default_factory=JobEvents)
     #: Whether the job has done its last commit, or has nothing to commit, and its functions can be closed.
     ended: bool = False
     _recovery: LoadedCheckpoint | None = None
-    _acknowledged: dict[int, dict[Subtask, AcknowledgedSubtask]] = field(default_factory=dict)
-    _bases: dict[int, int | None] = field(default_factory=dict)
-    _unread: dict[int, dict[int, tuple[int, ...]]] = field(default_factory=dict)
+    _under_way: dict[int, CheckpointUnderWay] = field(default_factory=dict)
     _commit_order: CommitOrder = field(default_factory=CommitOrder)
     _claim_watch: ClaimWatch | None = None
     _send: Callable[[Message], None] = lambda message: None
-    #: Called when a cut stands and when its checkpoint is complete: results are held back in between.
-    on_cut: Callable[[int], None] = lambda checkpoint_id: None
-    on_completed: Callable[[int], None] = lambda checkpoint_id: None
 
     def __post_init__(self) -> None:
         policy = self.plan.settings.checkpoints
         self.ledger = CheckpointLedger(policy, frozenset(self.plan.subtasks))
-        self.tracker = CheckpointTracker(self.plan)
+        self.tracker = CheckpointTracker(self.plan, self.events.emit)
+        self.requests = CheckpointRequests(lambda: self.events.emit(CheckpointRequested()))
         self.catalogue = CheckpointCatalogue(self.store, self.in_memory)
 
     @property
@@ -153,10 +155,7 @@ class CheckpointDriver:
         claim = self._above_restored(claim)
         self.catalogue.begin(claim, self._beginning())
         if first:
-            self.catalogue.sweep_abandoned()
-        self._acknowledged.clear()
-        self._bases.clear()
-        self._unread.clear()
+            self.catalogue.sweep_earlier_runs()
         self._commit_order = CommitOrder(awaited_commits(self.plan))
         self._sweep(claim.attempt)
         return self._basis(claim)
@@ -226,7 +225,7 @@ class CheckpointDriver:
             restored = completed_checkpoint(self._recovery)
         if restored is not None:
             self.tracker.restored(restored, self.catalogue.external_path(restored), self.clock.wall_ms())
-        self._apply(self.ledger.attempt_started(_now_ms(), restored))
+        self._apply(self.ledger.attempt_started(self._now_ms(), restored))
 
     def watch_claim(self, every_s: float, on_lost: Callable[[OwnershipLostError], None]) -> ClaimWatch:
         """Look at the claim of the attempt that has begun, once per interval, until the watch is closed."""
@@ -256,7 +255,7 @@ class CheckpointDriver:
                 self.catalogue.delete_recordings()
             except CheckpointError as error:
                 _LOG.warning("The recorded input of failed tasks could not be deleted: %s", error)
-            self._delete_given_up()
+            self._delete_discarded()
 
     def go_back(self, damage: CorruptCheckpointError) -> None:
         """Let the next attempt restore an older checkpoint, because the last one's is damaged (I16).
@@ -296,21 +295,21 @@ class CheckpointDriver:
 
     def expire(self, spared: Collection[int] = ()) -> None:
         """Abort the checkpoints that reached their timeout (I22), except `spared` ones."""
-        self._apply(self.ledger.expire(_now_ms(), spared))
+        self._apply(self.ledger.expire(self._now_ms(), spared))
 
     def expires_in_ms(self, spared: Collection[int] = ()) -> float | None:
         """The time until the next pending checkpoint expires, except `spared` ones; None: none does."""
         expires_ms = self.ledger.next_expiry_ms(spared)
-        return None if expires_ms is None else max(0.0, expires_ms - _now_ms())
+        return None if expires_ms is None else max(0.0, expires_ms - self._now_ms())
 
     def waits_for_completion(self) -> bool:
         """Whether a checkpoint is due and waits only for pending ones to complete."""
-        return self.ledger.waits_for_completion(_now_ms())
+        return self.ledger.waits_for_completion(self._now_ms())
 
     def next_order(self, unread: Mapping[int, Sequence[int]]) -> CheckpointOrder | None:
         """The barrier of the next epoch, if one is due. `unread`: the partitions left of each DataFrame source."""
         self.expire()
-        now_ms = _now_ms()  # read once: statistics count from the same moment as the timeout
+        now_ms = self._now_ms()  # read once: statistics count from the same moment as the timeout
         self.ledger, decisions = self.ledger.trigger(now_ms, self.clock.wall_ms())
         for decision in decisions:
             if isinstance(decision, TriggerCheckpoint):
@@ -320,38 +319,42 @@ class CheckpointDriver:
 
     def _order(self, trigger: TriggerCheckpoint, frames_left: bool) -> CheckpointOrder | None:
         drain = trigger.request is not None and trigger.request.drain
-        storage: Storage | None = None
+        savepoint: SavepointPlace | None = None
         if trigger.kind.is_savepoint:
             try:
                 if drain and frames_left:
                     raise CheckpointError(
                         "A job whose DataFrame source is not read to its end cannot be drained: stop it without drain."
                     )
-                storage = self._savepoint_storage(trigger)
+                savepoint = self._savepoint_place(trigger)
             except CheckpointError as error:
                 reason = CheckpointFailureReason.IO_EXCEPTION
-                self._apply(self.ledger.abort(trigger.id, reason, str(error), _now_ms()))
+                self._apply(self.ledger.abort(trigger.id, reason, str(error), self._now_ms()))
                 return None
         full = trigger.kind.is_savepoint or (trigger.request is not None and trigger.request.full)
         incremental = self.enabled and self.plan.settings.checkpoints.incremental and not full
         base_id = trigger.base_id if incremental else None
-        self._bases[trigger.id] = base_id
+        self._under_way[trigger.id] = CheckpointUnderWay(base_id, savepoint)
         kind, at_ms = flink_type(trigger.kind), trigger.timestamp_ms
         _LOG.info("Triggering checkpoint %d (type=%s) @ %d for job %s.", trigger.id, kind, at_ms, self.job_id)
         reach(CrashPoint.BEFORE_CUT)
+        storage = None
+        if savepoint is not None:
+            max_memory_bytes = self.plan.settings.checkpoints.max_memory_bytes
+            storage = Storage(savepoint.store.url, savepoint.folder, max_memory_bytes)
         return CheckpointOrder(trigger.id, at_ms, base_id, trigger.kind.is_savepoint, storage=storage, drain=drain)
 
-    def _savepoint_storage(self, trigger: TriggerCheckpoint) -> Storage:
+    def _savepoint_place(self, trigger: TriggerCheckpoint) -> SavepointPlace:
         requested = trigger.request.location if trigger.request is not None else None
         directory = requested or self.plan.settings.checkpoints.savepoint_directory
-        place = self.catalogue.open_savepoint(trigger.id, self.job_id, directory, self.store_options)
-        return Storage(place.store.url, place.folder, self.plan.settings.checkpoints.max_memory_bytes)
+        return new_savepoint_place(self.job_id, directory, self.store_options)
 
     def cut_stands(self, order: CheckpointOrder, unread: Mapping[int, Sequence[int]]) -> None:
         """The epoch that carried the barrier counted. `unread`: the partitions left of each DataFrame source (I10)."""
-        self._unread[order.id] = {node: tuple(partitions) for node, partitions in unread.items()}
+        if order.id in self._under_way:
+            self._under_way[order.id].unread = {node: tuple(partitions) for node, partitions in unread.items()}
         reach(CrashPoint.AFTER_CUT)
-        self.on_cut(order.id)
+        self.events.emit(CutMade(order.id))
         self._apply(self.ledger.cut_stands(order.id))
 
     def on_message(self, message: CheckpointMessage) -> None:
@@ -360,11 +363,11 @@ class CheckpointDriver:
         subtask = message.chain, message.subtask
         match message:
             case CheckpointAcknowledged():
-                base_id = self._bases.get(message.checkpoint)
-                base = self.catalogue.manifests.get(base_id) if base_id is not None else None
+                under_way = self._under_way.setdefault(message.checkpoint, CheckpointUnderWay())
+                base = None if under_way.base_id is None else self.catalogue.manifests.get(under_way.base_id)
                 acknowledged = AcknowledgedSubtask.based_on(base, message)
-                self._acknowledged.setdefault(message.checkpoint, {})[subtask] = acknowledged
-                self.tracker.acknowledged(acknowledged, _now_ms())
+                under_way.acknowledged[subtask] = acknowledged
+                self.tracker.acknowledged(acknowledged, self._now_ms())
                 self._apply(self.ledger.acknowledge(message.checkpoint, subtask))
             case CheckpointDeclined():
                 self._decline(message, subtask)
@@ -381,7 +384,7 @@ class CheckpointDriver:
         """Abort a checkpoint and show the user's own traceback: in the error if the job fails, else in the log."""
         reasons = CheckpointFailureReason
         reason = reasons.CHECKPOINT_ASYNC_EXCEPTION if declined.asynchronous else reasons.CHECKPOINT_DECLINED
-        step = self.ledger.decline(declined.checkpoint, subtask, declined.message, _now_ms(), reason)
+        step = self.ledger.decline(declined.checkpoint, subtask, declined.message, self._now_ms(), reason)
         traceback, decisions = with_own_paths(declined.traceback.rstrip()), step[1]
         if traceback and decisions and not any(isinstance(decision, FailJob) for decision in decisions):
             _LOG.warning("%s", traceback)
@@ -389,11 +392,11 @@ class CheckpointDriver:
 
     def input_ended(self) -> None:
         """Make the final checkpoint due, or without checkpoints end the job: every task has finished."""
-        self._apply(self.ledger.input_ended(_now_ms()))
+        self._apply(self.ledger.input_ended(self._now_ms()))
 
     def wait_ms(self) -> float | None:
         """How long to wait if no event comes before; None: until an event."""
-        now = _now_ms()
+        now = self._now_ms()
         wake = self.ledger.next_wake_ms(now)
         return None if wake is None else max(0.0, wake - now)
 
@@ -428,11 +431,10 @@ class CheckpointDriver:
             case Aborted():
                 self._abort(decision)
             case Discard(checkpoints=checkpoints):
-                self.catalogue.give_up(each.id for each in checkpoints)
-                self._delete_given_up()
+                self.catalogue.discard(each.id for each in checkpoints)
+                self._delete_discarded()
             case DiscardLate():
-                late = self._acknowledged.pop(decision.id)[decision.subtask]
-                self.catalogue.forget(decision.id, late.files_of(decision.id))
+                self._delete_aborted(decision.id)
             case Answer():
                 self.requests.answer(decision)
             case ResumeInput():
@@ -441,26 +443,25 @@ class CheckpointDriver:
                 self.ended = True
 
     def _publish(self, checkpoint: PendingCheckpoint) -> None:
-        manifest = self._manifest(checkpoint)
+        under_way = self._under_way[checkpoint.id]
+        manifest = self._manifest(checkpoint, under_way)
         reach(CrashPoint.BEFORE_PUBLISH)
         try:
-            location = self.catalogue.publish(checkpoint, manifest)
+            location = self.catalogue.publish(checkpoint, manifest, under_way.savepoint)
         except OwnershipLostError:
             raise
         except CheckpointError as error:
-            self._apply(self.ledger.publish_failed(checkpoint.id, str(error), _now_ms()))
+            self._apply(self.ledger.publish_failed(checkpoint.id, str(error), self._now_ms()))
             return
         if self._claim_watch is not None:
             self._claim_watch.looked()
         reach(CrashPoint.AFTER_PUBLISH)
-        self._acknowledged.pop(checkpoint.id, None)
-        self._apply(self.ledger.published(checkpoint.id, location, _now_ms()))
+        del self._under_way[checkpoint.id]
+        self._apply(self.ledger.published(checkpoint.id, location, self._now_ms()))
 
-    def _manifest(self, checkpoint: PendingCheckpoint) -> Manifest:
-        self._bases.pop(checkpoint.id, None)
-        subtasks = list(self._acknowledged[checkpoint.id].values())
-        acknowledged = AcknowledgedCheckpoint(subtasks, self._unread.pop(checkpoint.id, {}))
-        duration_ms = round(_now_ms() - checkpoint.triggered_ms)
+    def _manifest(self, checkpoint: PendingCheckpoint, under_way: CheckpointUnderWay) -> Manifest:
+        acknowledged = AcknowledgedCheckpoint(list(under_way.acknowledged.values()), under_way.unread)
+        duration_ms = round(self._now_ms() - checkpoint.triggered_ms)
         return acknowledged.manifest(self.plan, self.catalogue.owner, checkpoint, duration_ms)
 
     def _completed(self, done: CompletedCheckpoint) -> None:
@@ -470,7 +471,7 @@ class CheckpointDriver:
         if done.kind.is_savepoint:
             _LOG.info("Savepoint %d is at %s.", done.id, done.location)
         if done.kind.is_in_line:
-            self.on_completed(done.id)
+            self.events.emit(CutCovered(done.id))
 
     def _abort(self, aborted: Aborted) -> None:
         subsumed = aborted.reason is CheckpointFailureReason.CHECKPOINT_SUBSUMED
@@ -482,25 +483,31 @@ class CheckpointDriver:
             aborted.reason.text,
             aborted.message,
         )
-        self.tracker.aborted(aborted, _now_ms())
-        self._bases.pop(aborted.id, None)
-        self._unread.pop(aborted.id, None)
+        self.tracker.aborted(aborted, self._now_ms())
         if aborted.notify:
             self._send(CheckpointAborted(aborted.id))
-        acknowledged = self._acknowledged.pop(aborted.id, {}).values()
-        self.catalogue.forget(aborted.id, {path for each in acknowledged for path in each.files_of(aborted.id)})
-        self._delete_given_up()  # its base may be among them
+        self._delete_aborted(aborted.id)
+        self._delete_discarded()  # its base may be among them
 
-    def _delete_given_up(self) -> None:
+    def _delete_aborted(self, checkpoint_id: int) -> None:
+        """Delete the files of an aborted checkpoint. Of a savepoint the place is kept: slots may still write there."""
+        aborted = self._under_way.pop(checkpoint_id, CheckpointUnderWay())
+        self.catalogue.delete_aborted(checkpoint_id, aborted.files(checkpoint_id), aborted.savepoint)
+        if aborted.savepoint is not None:
+            self._under_way[checkpoint_id] = CheckpointUnderWay(savepoint=aborted.savepoint)
+
+    def _delete_discarded(self) -> None:
         """Delete the checkpoints that the ledger has discarded, except the bases of pending ones."""
-        bases = {base for base in self._bases.values() if base is not None}
-        self.tracker.discarded(self.catalogue.delete_given_up(bases))
+        bases = {each.base_id for each in self._under_way.values() if each.base_id is not None}
+        self.tracker.discarded(self.catalogue.delete_discarded(bases))
 
     def _sweep(self, before_attempt: int) -> None:
-        self.catalogue.forget_savepoints()
-        self._delete_given_up()
+        for checkpoint_id, left in self._under_way.items():
+            if left.savepoint is not None:
+                self.catalogue.delete_aborted(checkpoint_id, (), left.savepoint)
+        self._under_way.clear()
+        self._delete_discarded()
         self.catalogue.sweep(before_attempt)
 
-
-def _now_ms() -> float:
-    return monotonic() * 1000
+    def _now_ms(self) -> float:
+        return self.clock.monotonic() * 1000

@@ -130,7 +130,7 @@ class CheckpointLedger:
         ledger, decisions = ledger._abort_rest(CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN, "")
         if ledger.ending is not None and ledger.ending.awaiting and ledger.ending.request is not None:
             decisions = (*decisions, _half_stopped(ledger.ending.request, ledger.ending.checkpoint))
-        ledger, more = replace(ledger, ending=None)._retire()
+        ledger, more = replace(ledger, ending=None)._discard_old()
         return ledger, (*decisions, *more)
 
     def input_ended(self, now_ms: float) -> Step:
@@ -283,9 +283,9 @@ class CheckpointLedger:
         ledger = replace(self._drop(pending), schedule=self.schedule.after_completion(now_ms))
         ledger, notices = ledger._completed(done, pending.request)
         ledger, subsumed = ledger._subsume(done, now_ms)
-        ledger, retired = ledger._retire()
+        ledger, discarded = ledger._discard_old()
         ledger, ready = ledger._publish_ready()
-        return ledger, (Completed(done), *notices, *subsumed, *retired, *ready)
+        return ledger, (Completed(done), *notices, *subsumed, *discarded, *ready)
 
     def publish_failed(self, checkpoint_id: int, message: str, now_ms: float) -> Step:
         """Abort the checkpoint: its `_metadata` certainly does not exist. If in doubt, ask the store first."""
@@ -333,7 +333,7 @@ class CheckpointLedger:
             lower if done.kind.is_in_line else [], reason, f"Checkpoint {done.id} came first.", now_ms
         )
 
-    def _retire(self) -> Step:
+    def _discard_old(self) -> Step:
         """Keep the newest `num_retained` completed checkpoints; after the job's end all, the last, or none."""
         over = self.ended is not None and self.ended not in RETAINED_AT_END[self.policy.retention]
         final = self.policy.keep_final and self.ended is JobStatus.FINISHED

@@ -17,13 +17,13 @@ T = TypeVar("T")
 class CheckpointRequests:
     """The requests that wait to be taken, also before the job runs, and the futures of their callers."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_request: Callable[[], None] = lambda: None) -> None:
         self._lock = threading.Lock()
         self._waiting: list[CheckpointRequest] = []
         self._futures: dict[str, Future[CompletedCheckpoint]] = {}
         self._closed: str | None = None
         #: Called from the caller's thread when there is a new request.
-        self.on_request: Callable[[], None] = lambda: None
+        self._on_request = on_request
 
     def ask(
         self,
@@ -42,7 +42,7 @@ class CheckpointRequests:
                 return future
             self._waiting.append(request)
             self._futures[request.token] = future
-        self.on_request()
+        self._on_request()
         return future
 
     def take(self) -> list[CheckpointRequest]:

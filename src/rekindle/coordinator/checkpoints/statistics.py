@@ -27,6 +27,7 @@ from rekindle.common.checkpoint_statistics import (
 )
 from rekindle.coordinator.checkpoints.catalogue import AcknowledgedSubtask
 from rekindle.coordinator.checkpoints.types import Aborted, CheckpointKind, CompletedCheckpoint, TriggerCheckpoint
+from rekindle.coordinator.job_events import CheckpointChanged
 from rekindle.graph.nodes import JobPlan
 
 #: Percentiles cover this many of the last completed checkpoints; minimum, maximum and average cover all.
@@ -213,10 +214,9 @@ class CheckpointRecorder:
 class CheckpointTracker:
     """The thread-safe recorder of a plan's checkpoints; names each task by the uid of its chain's head."""
 
-    def __init__(self, plan: JobPlan) -> None:
+    def __init__(self, plan: JobPlan, emit: Callable[[CheckpointChanged], None]) -> None:
         self._lock = threading.Lock()
-        #: Called with a checkpoint that was triggered, has completed or has failed, on the job master's thread.
-        self.on_change: Callable[[CheckpointStatistics], None] = lambda checkpoint: None
+        self._emit = emit
         self._vertices = {chain.id: plan.nodes[chain.head].uid for chain in plan.chains if plan.has_tasks(chain)}
         self._names = {node.uid: node.name for node in plan.nodes}
         parallelism = {chain.id: chain.parallelism for chain in plan.chains}
@@ -235,7 +235,7 @@ class CheckpointTracker:
         format_type = trigger.request.format_type if trigger.request is not None else None
         with self._lock:
             triggered = self._recorder.triggered(trigger.id, trigger.kind, now_ms, trigger.timestamp_ms, format_type)
-        self.on_change(triggered)
+        self._emit(CheckpointChanged(triggered))
 
     def acknowledged(self, subtask: AcknowledgedSubtask, now_ms: float) -> None:
         """A subtask has acknowledged."""
@@ -267,14 +267,14 @@ class CheckpointTracker:
         """A checkpoint is published. `external_path`: the path from which a job restores it."""
         with self._lock:
             completed = self._recorder.completed(checkpoint.id, external_path)
-        self.on_change(completed)
+        self._emit(CheckpointChanged(completed))
         return completed
 
     def aborted(self, aborted: Aborted, now_ms: float) -> None:
         """A checkpoint was aborted."""
         with self._lock:
             failed = self._recorder.failed(aborted.id, aborted.reason.sentence(aborted.message), now_ms)
-        self.on_change(failed)
+        self._emit(CheckpointChanged(failed))
 
     def restored(self, checkpoint: CompletedCheckpoint, external_path: str | None, wall_ms: int) -> None:
         """An attempt has restored this checkpoint."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import repeat
-from time import monotonic
 from typing import Any, NoReturn, TypeAlias
 
 from rekindle.common.watermark_strategy import MAX_WATERMARK, MIN_WATERMARK, NO_TIMESTAMP
@@ -224,7 +223,7 @@ class AsyncWaitOperator(FunctionOperator, Timed, Cancellable):
         return 0 if self._runner.has_ready() else None
 
     def on_processing_time(self, now_ms: int) -> None:
-        self._epoch_started = monotonic()
+        self._epoch_started = self._runner.now()
         self._emit_ready(listening=True)
 
     def _emit_ready(self, listening: bool) -> None:

@@ -10,7 +10,6 @@ import inspect
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from time import monotonic
 from typing import Any
 
 from rekindle.datastream.functions import AsyncFunctionDescriptor, AsyncRetryStrategy
@@ -94,6 +93,10 @@ class AsyncRunner:
         """Whether `take` would return an item, or a call has failed."""
         return bool(self._ready) or self._failed is not None
 
+    def now(self) -> float:
+        """The loop's time in seconds, by which calls time out."""
+        return self._loop.loop.time()
+
     def wait_for_start(self, deadline: float, backlog: int) -> bool:
         """Wait until the calls of all elements have started, or many results are ready; True if some have not started.
 
@@ -101,7 +104,7 @@ class AsyncRunner:
         """
         with self._changed:
             while self._waiting and len(self._ready) < _WAKE_RESULTS and not self._has_stopped():
-                left = deadline - monotonic()
+                left = deadline - self.now()
                 if left <= 0 and len(self._waiting) <= backlog:
                     return False
                 self._changed.wait(max(left, 0.05))
@@ -142,7 +145,7 @@ class AsyncRunner:
         if not starting:
             return
         create_task, running, isolate = self._loop.loop.create_task, self._running, self._isolate_input
-        deadline = monotonic() + self._timeout_s
+        deadline = self.now() + self._timeout_s
         for element in starting:
             element.deadline = deadline
             record = element.record if isolate is None else isolate(element.record)
@@ -202,7 +205,7 @@ class AsyncRunner:
     def _time_out_elements(self) -> None:
         """Time out the elements whose deadline has passed. All have the same timeout, so one timer is enough."""
         self._timeout_handle = None
-        now = monotonic()
+        now = self.now()
         over: list[Element] = []
         for element in self._running:
             if element.deadline > now:

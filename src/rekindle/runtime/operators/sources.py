@@ -42,7 +42,7 @@ SOURCE_BATCH = 4096
 
 @dataclass(frozen=True)
 class Allowance:
-    """How many records a source may emit in an epoch, and until when."""
+    """The number of records that a source may emit in an epoch, and the end of its time."""
 
     max_records: int
     deadline: float

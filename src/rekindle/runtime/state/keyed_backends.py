@@ -26,7 +26,7 @@ from rekindle.system import keep_heap_small
 
 @dataclass(frozen=True)
 class KeyedOperatorShape:
-    """What a backend has to know of its operator."""
+    """The facts about an operator that its backend needs."""
 
     max_parallelism: int
     key_groups: range

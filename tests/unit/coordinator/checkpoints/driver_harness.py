@@ -41,8 +41,9 @@ class Driver:
         keys = Configuration.from_dict({**settings, "execution.checkpointing.dir": str(directory)})
         recover = recover or JobStorage.of(plan_of(**keys.to_dict()), keys).recover
         self.sent: list = []
+        self.clock = ManualClock(1)
         self.checkpointing = CheckpointDriver(
-            self.plan, "0" * 32, self.store, ManualClock(1), in_memory=False, recover=recover
+            self.plan, "0" * 32, self.store, self.clock, in_memory=False, recover=recover
         )
         self.begin()
 
@@ -56,6 +57,8 @@ class Driver:
         while order is None:
             self.checkpointing.take_requests()
             order = self.checkpointing.next_order({})
+            if order is None:
+                self.clock.advance(1)
         self.checkpointing.cut_stands(order, {})
         return order
 

@@ -75,9 +75,9 @@ def test_the_log_names_triggered_and_completed_checkpoints(driver, caplog):
     driver.checkpointing.on_message(driver.snapshot(driver.cut()))
     said = [re.sub(r"in \d+ ms", "in 46 ms", record.getMessage()) for record in caplog.records]
     assert said[:3] == [
-        f"Triggering checkpoint 1 (type=CHECKPOINT) @ 1 for job {'0' * 32}.",
+        f"Triggering checkpoint 1 (type=CHECKPOINT) @ 11 for job {'0' * 32}.",
         f"Completed checkpoint 1 for job {'0' * 32} (15 bytes in 46 ms).",
-        f"Triggering checkpoint 2 (type=SAVEPOINT) @ 1 for job {'0' * 32}.",
+        f"Triggering checkpoint 2 (type=SAVEPOINT) @ 11 for job {'0' * 32}.",
     ]
     assert said[3] == f"Completed checkpoint 2 for job {'0' * 32} (15 bytes in 46 ms)."
     assert re.fullmatch(r"Savepoint 2 is at file://.*/savepoints/savepoint-000000-\w+\.", said[4])

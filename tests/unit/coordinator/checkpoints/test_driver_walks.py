@@ -154,7 +154,7 @@ class Life:
         return [each.id for each in self.checkpointing.ledger.completed]
 
     def check(self) -> None:
-        bases = {base for base in self.checkpointing._bases.values() if base is not None}
+        bases = {each.base_id for each in self.checkpointing._under_way.values() if each.base_id is not None}
         assert set(self.listed()) == {*self.kept(), *bases}
 
     def check_after_the_end(self) -> None:

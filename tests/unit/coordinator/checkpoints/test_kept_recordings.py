@@ -37,10 +37,10 @@ def test_a_checkpoint_stays_as_long_as_a_recording_that_stands_on_it() -> None:
     complete(catalogue, 1)
     fail(catalogue, at_ms=100)
     complete(catalogue, 2)
-    catalogue.give_up([1])
-    assert catalogue.delete_given_up(()) == []
+    catalogue.discard([1])
+    assert catalogue.delete_discarded(()) == []
     newer = [fail(catalogue, at_ms=200), fail(catalogue, at_ms=300)]
-    assert catalogue.delete_given_up(()) == [1]
+    assert catalogue.delete_discarded(()) == [1]
     kept = [entry.path for entry in catalogue.store.list("orders/_replay")]
     assert [path for path in kept if is_recording(path)] == newer
     assert len(kept) == 4
@@ -50,5 +50,5 @@ def test_without_recordings_a_checkpoint_goes_as_before() -> None:
     catalogue = begun()
     complete(catalogue, 1)
     complete(catalogue, 2)
-    catalogue.give_up([1])
-    assert catalogue.delete_given_up(()) == [1]
+    catalogue.discard([1])
+    assert catalogue.delete_discarded(()) == [1]

@@ -85,7 +85,7 @@ def test_a_savepoint_published_after_the_successor_began_is_deleted(tmp_path):
     driver = Driver(tmp_path / "checkpoints", **{"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")})
     asked = driver.checkpointing.requests.ask(CheckpointKind.SAVEPOINT)
     taken = driver.snapshot(driver.cut())
-    place = next(iter(driver.checkpointing.catalogue.savepoints.values()))
+    place = next(iter(driver.checkpointing._under_way.values())).savepoint
     put = place.store.put_if_absent
 
     def put_late(path: str, data: bytes) -> bool:

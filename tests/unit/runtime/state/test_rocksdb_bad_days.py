@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from rekindle.checkpoint.store.local import LocalStore
+from rekindle.clock import SystemClock
 from rekindle.common import Configuration, Types, WatermarkStrategy
 from rekindle.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from rekindle.datastream.connectors.datagen import DataGeneratorSource
@@ -172,7 +173,7 @@ class Answers:
     def __init__(self, folder: Path) -> None:
         self.received: list[Message] = []
         self._came = threading.Event()
-        self.uploader = Uploader(Storage(LocalStore(folder).url, "root", 0), 1, self._take, {})
+        self.uploader = Uploader(Storage(LocalStore(folder).url, "root", 0), 1, self._take, {}, SystemClock())
 
     def _take(self, message: Message) -> None:
         self.received.append(message)

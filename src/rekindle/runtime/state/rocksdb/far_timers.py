@@ -20,7 +20,7 @@ _DECODED_TIMERS: Final = 1024
 
 
 class _Wish(Enum):
-    """What is known of a timer that was set or removed lately."""
+    """A timer that was set or removed lately."""
 
     KNOWN = auto()  # it is in the database
     SET = auto()

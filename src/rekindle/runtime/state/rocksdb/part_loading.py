@@ -155,7 +155,7 @@ class RestoredParts:
 
 @dataclass
 class Loaded:
-    """What was loaded."""
+    """The parts that were loaded."""
 
     #: Key group -> the number of its keys.
     keys: dict[int, int] = field(default_factory=dict)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, starmap
 from operator import itemgetter
 from pathlib import Path
+from threading import Event
 from typing import Any, Final
 from uuid import uuid4
 
@@ -162,7 +162,7 @@ class ScratchDatabase:
             except Exception as error:
                 if not str(error).endswith(_STALLED):
                     raise self._failed("be written", error) from error
-                time.sleep(_STALL_PAUSE_S)  # compaction catches up; the failed batch has been consumed
+                Event().wait(_STALL_PAUSE_S)  # compaction catches up; the failed batch has been consumed
 
     def _batch(self, writes: Sequence[Write]) -> Any:
         batch = self._package.WriteBatch(raw_mode=True)

@@ -1,4 +1,4 @@
-"""How many timers of one domain are in memory, from an operator's share of the slot's memory."""
+"""The number of timers of one domain in memory, from an operator's share of the slot's memory."""
 
 from __future__ import annotations
 
