@@ -28,6 +28,7 @@ from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.snapshot import CaptureInput, capture_operator
 from rekindle.runtime.state import capture
 from rekindle.runtime.state.backend import KeyedStateOptions
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.inventory import Inventories
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from tests.keyed_backends import BACKENDS, TIMERS
@@ -59,8 +60,8 @@ class Subtask:
             self.keyed.restore(read_parts(store, "root", found.keyed))
             self.keyed.inventories.restored(found)
             self.timers.restore(read_parts(store, "root", found.timers))
-        self.value = self.keyed.value_state(ValueStateDescriptor("value", Types.STRING()))
-        self.list = self.keyed.list_state(ListStateDescriptor("list", Types.LONG()))
+        self.value = keyed_state(self.keyed, ValueStateDescriptor("value", Types.STRING()))
+        self.list = keyed_state(self.keyed, ListStateDescriptor("list", Types.LONG()))
         return self
 
     def take(self, order: CheckpointOrder) -> OperatorSnapshotFutures:

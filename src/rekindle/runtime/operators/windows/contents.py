@@ -21,6 +21,7 @@ from rekindle.runtime.copy_on_emit import Isolate
 from rekindle.runtime.operators.stateless import method_or_callable
 from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_KEY, WHOLE, Row
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.handles import AggregateLike
 from rekindle.runtime.state.named_rows import shaped_aggregate, shaped_reduce
 
@@ -99,8 +100,8 @@ class ValueContents(Contents):
 
     def __init__(self, keyed: KeyedStateBackend, type_info: TypeInformation | None) -> None:
         super().__init__(keyed)
-        keyed.value_state(reserved(ValueStateDescriptor("window-contents", type_info)))
-        keyed.value_state(reserved(ValueStateDescriptor("window-contents-is-none", Types.BOOLEAN())))
+        keyed_state(keyed, reserved(ValueStateDescriptor("window-contents", type_info)))
+        keyed_state(keyed, reserved(ValueStateDescriptor("window-contents-is-none", Types.BOOLEAN())))
 
     @abstractmethod
     def first(self, element: Any) -> Any:
@@ -195,7 +196,7 @@ class ElementContents(Contents):
 
     def __init__(self, keyed: KeyedStateBackend, type_info: TypeInformation | None, isolate: Isolate | None) -> None:
         super().__init__(keyed)
-        self._elements = keyed.list_state(reserved(ListStateDescriptor("window-elements", type_info)))
+        self._elements = keyed_state(keyed, reserved(ListStateDescriptor("window-elements", type_info)))
         self._isolate = isolate
 
     def add(self, row: Row, element: Any, timestamp: int) -> None:
@@ -283,7 +284,7 @@ def contents_of(operation: WindowOperation, keyed: KeyedStateBackend, isolate: I
     """Return the contents of an operation. They must be the first state that is registered: their columns are fixed."""
     wanted, type_info = operation.contents, operation.stored_type()
     shape = None if type_info is None else type_info.shaper()
-    on_disk = keyed.prefetch is not None
+    on_disk = not keyed.in_memory
     if operation.evictor is not None:
         return (StoredTimestampedContents if on_disk else TimestampedContents)(keyed, type_info, isolate)
     match wanted.kind:
