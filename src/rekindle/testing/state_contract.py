@@ -18,6 +18,7 @@ from rekindle.common import Time, Types
 from rekindle.datastream.functions import AggregateFunction
 from rekindle.datastream.state import (
     AggregatingStateDescriptor,
+    ListState,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
@@ -31,6 +32,8 @@ from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
 from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.keyed_backends import KeyedOperatorShape
 from rekindle.runtime.state.keyed_state_format import GroupCapture
+from rekindle.runtime.state.row_columns import ValueColumn
+from rekindle.runtime.state.spec import list_spec, value_spec
 from rekindle.serde import value_codec_for
 from rekindle.testing.manual_clock import ManualClock
 
@@ -121,6 +124,36 @@ class _Operator:
     def delta(self, snapshot_id: int, since: int, whole: Iterable[int] = ()) -> Parts:
         delta = self.backend.snapshot_delta(snapshot_id, since, whole)
         return [*_encoded(delta.whole), *delta.encode()]
+
+
+class _Windows:
+    """A backend with a value and a list in any row, as window operators use it."""
+
+    def __init__(self, backend: KeyedStateBackend) -> None:
+        self.backend = backend
+        self._last = ValueColumn(backend, value_spec(ValueStateDescriptor("last", Types.LONG()), False))
+        backend.register(list_spec(ListStateDescriptor("all", Types.LONG()), False), self._handle_at)
+
+    def _handle_at(self, place: int) -> ListState[Any]:
+        self._all = self.backend.list_column(place)
+        return self.backend.list_handle(place)
+
+    def add(self, key: Any, number: int) -> None:
+        self._last.set(self.backend.load_row(key), number)
+        self._all.append(self.backend.load_row(key), number)
+
+    def remove(self, key: Any) -> None:
+        row = self.backend.load_row(key)
+        self._last.remove(row)
+        self._all.remove(row)
+        assert not self._all.present(row)
+
+    def held(self, key: Any) -> tuple[list[int], int]:
+        row = self.backend.load_row(key)
+        return list(self._all.get(row)), self._last.get(row)
+
+    def whole(self, snapshot_id: int) -> Parts:
+        return _encoded(self.backend.snapshot_whole(snapshot_id))
 
 
 def _encoded(groups: Iterable[GroupCapture]) -> Parts:
@@ -312,6 +345,25 @@ class StateBackendContract:
         expected = [(key, window) for key in self.KEYS for window in ((0, 10), (10, 20))]
         assert sorted(restored.content()) == sorted(pair for pair in expected if key_group(pair[0], _GROUPS) in own)
         assert all(held["sum"] == window[0] for (_, window), held in restored.content().items())
+
+    def test_windows_write_any_row(self, new_backend: NewBackend) -> None:
+        """The columns of windows write rows of any key; deltas hold what they write and remove."""
+        maker = _maker(new_backend)
+        operator = _Windows(maker.backend())
+        for number, key in enumerate(self.KEYS):
+            operator.add(key, number)
+        parts = operator.whole(1)
+        operator.backend.snapshot_completed(1)
+        for key in self.KEYS[:10]:
+            operator.add(key, 1)
+        for key in self.KEYS[5:15]:
+            operator.remove(key)
+        delta = operator.backend.snapshot_delta(2, 1)
+        restored = _Windows(maker.backend(parts=[*parts, *delta.encode()]))
+        kept = {key: number for number, key in enumerate(self.KEYS) if number not in range(5, 15)}
+        expected = {key: ([number, 1] if number < 5 else [number]) for key, number in kept.items()}
+        found = {key: restored.held(key) for key in list(restored.backend.keys())}
+        assert found == {key: (elements, elements[-1]) for key, elements in expected.items()}
 
     def test_an_index_is_by_key(self, new_backend: NewBackend) -> None:
         """An index keeps values by key, apart from other indexes and from state."""

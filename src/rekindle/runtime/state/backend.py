@@ -62,6 +62,25 @@ class DeltaCapture(Protocol):
         """Encode (key group, part) pairs; may run on another thread while processing goes on."""
 
 
+class ListColumn(Protocol):
+    """The elements of a list state, of any row."""
+
+    def present(self, row: Row) -> bool:
+        """Whether the row has elements."""
+
+    def get(self, row: Row) -> list[Any]:
+        """The row's elements, which the caller may not change; the row must have some."""
+
+    def append(self, row: Row, element: Any) -> None:
+        """Add an element."""
+
+    def put(self, row: Row, elements: list[Any]) -> None:
+        """Replace the elements by these, of which there is at least one; the list is the row's from now on."""
+
+    def remove(self, row: Row) -> None:
+        """Remove all elements."""
+
+
 class KeyedStateBackend(Protocol):
     """Keyed state of one operator in one subtask, one row per key. Call it on the task's thread only.
 
@@ -143,6 +162,9 @@ class KeyedStateBackend(Protocol):
 
     def list_handle(self, column: int) -> ListState[Any]:
         """The handle of a list state over a column."""
+
+    def list_column(self, column: int) -> ListColumn:
+        """The handle of a list state over a column of any row, for windows."""
 
     def map_handle(self, column: int) -> MapState[Any, Any]:
         """The handle of a map state over a column."""

@@ -18,6 +18,7 @@ from rekindle.runtime.state.handles import RowListState, RowMapState
 from rekindle.runtime.state.inventory import Inventories
 from rekindle.runtime.state.key_index import HeldIndex
 from rekindle.runtime.state.keyed_state_format import CapturedDelta, GroupCapture, StatePart, decode_part
+from rekindle.runtime.state.row_columns import HeldListColumn
 from rekindle.runtime.state.spec import Codec, StateSpec
 from rekindle.runtime.state.ttl.cleanup import CleaningFront
 from rekindle.runtime.state.ttl.expiry import adopts
@@ -187,6 +188,10 @@ class HashMapKeyedBackend(KeyedStateBackend):
     def list_handle(self, column: int) -> RowListState:
         """The handle of a list state over a column."""
         return RowListState(self, column)
+
+    def list_column(self, column: int) -> HeldListColumn:
+        """The handle of a list state over a column of any row, for windows."""
+        return HeldListColumn(self, column)
 
     def map_handle(self, column: int) -> RowMapState:
         """The handle of a map state over a column."""

@@ -23,7 +23,7 @@ from rekindle.runtime.state.keyed_state_format import GroupCapture, StatePart
 from rekindle.runtime.state.rocksdb.delta_log import DeltaLog, Segment
 from rekindle.runtime.state.rocksdb.entry_keys import ungrouped_prefix
 from rekindle.runtime.state.rocksdb.part_loading import PartLoader, RestoredParts
-from rekindle.runtime.state.rocksdb.rocks_lists import RocksListState, StoredLists
+from rekindle.runtime.state.rocksdb.rocks_lists import RocksListColumn, RocksListState, StoredLists
 from rekindle.runtime.state.rocksdb.rocks_maps import RocksMapState, StoredMaps
 from rekindle.runtime.state.rocksdb.row_cache import RowCache
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
@@ -346,6 +346,10 @@ class RocksKeyedBackend(KeyedStateBackend):
     def list_handle(self, column: int) -> RocksListState:
         """The handle of a list state over a column."""
         return RocksListState(self, column)
+
+    def list_column(self, column: int) -> RocksListColumn:
+        """The handle of a list state over a column of any row, for windows."""
+        return RocksListColumn(self, column)
 
     def map_handle(self, column: int) -> RocksMapState:
         """The handle of a map state over a column."""
