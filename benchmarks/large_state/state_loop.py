@@ -30,6 +30,7 @@ from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.graph.settings import StateBackendSettings
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.keyed_backends import KeyedBackends, KeyedOperatorShape
 from rekindle.runtime.state.keyed_state_format import CapturedColumn, CapturedState, encode_group
 from rekindle.runtime.state.spec import value_spec
@@ -105,7 +106,7 @@ def created(loop: Loop, backend: str, folder: str) -> tuple[KeyedBackends, Keyed
 
 def processed(keyed: KeyedStateBackend, state: Any, records: list[str]) -> None:
     """One batch, as `run_keyed` and a function that updates a value do it."""
-    if keyed.prefetch is not None:
+    if not keyed.in_memory:
         keyed.prefetch(dict.fromkeys(records))
     find, load = keyed.front.get, keyed.load_row
     value_of_state, update = state.value, state.update
@@ -151,7 +152,7 @@ class Side:
     def restore(self, path: Path) -> None:
         """Load every key."""
         self.restoring.of(lambda: self.keyed.restore(read_parts(path)))
-        self._state = self.restoring.of(lambda: self.keyed.value_state(DESCRIPTOR))
+        self._state = self.restoring.of(lambda: keyed_state(self.keyed, DESCRIPTOR))
 
     def run(self, records: list[str]) -> None:
         """Process a batch."""

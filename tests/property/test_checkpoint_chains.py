@@ -27,6 +27,7 @@ from rekindle.protocol import CheckpointOrder
 from rekindle.runtime.snapshot import CaptureInput, capture_operator
 from rekindle.runtime.state import capture
 from rekindle.runtime.state.backend import KeyedStateOptions
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.inventory import Inventories
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from tests.keyed_backends import BACKENDS, TIMERS
@@ -55,8 +56,8 @@ class Subtask:
             self.keyed.restore(read_parts(store, "root", stored.keyed))
             self.keyed.inventories.restored(stored)
             self.timers.restore(read_parts(store, "root", stored.timers))
-        self.value = self.keyed.value_state(ValueStateDescriptor("value", Types.STRING()))
-        self.list = self.keyed.list_state(ListStateDescriptor("list", Types.LONG()))
+        self.value = keyed_state(self.keyed, ValueStateDescriptor("value", Types.STRING()))
+        self.list = keyed_state(self.keyed, ListStateDescriptor("list", Types.LONG()))
         return self
 
     def take(self, order: CheckpointOrder) -> CapturedOperator:

@@ -19,6 +19,7 @@ from rekindle.datastream.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from tests.keyed_backends import BACKENDS
 from tests.whole_state import whole_parts
@@ -157,15 +158,15 @@ SUM_CALLS = call("get") | call("add", numbers) | call("clear")
 
 Registered = Callable[[Any], Any]
 KEYED: dict[str, tuple[Registered, Callable[[], Any], st.SearchStrategy[Any]]] = {
-    "value": (lambda b: b.value_state(ValueStateDescriptor("value", None)), ValueModel, VALUE_CALLS),
-    "list": (lambda b: b.list_state(ListStateDescriptor("list", Types.LONG())), ListModel, LIST_CALLS),
-    "map": (lambda b: b.map_state(MapStateDescriptor("map", None, Types.LONG())), MapModel, MAP_CALLS),
+    "value": (lambda b: keyed_state(b, ValueStateDescriptor("value", None)), ValueModel, VALUE_CALLS),
+    "list": (lambda b: keyed_state(b, ListStateDescriptor("list", Types.LONG())), ListModel, LIST_CALLS),
+    "map": (lambda b: keyed_state(b, MapStateDescriptor("map", None, Types.LONG())), MapModel, MAP_CALLS),
     "sum": (
-        lambda b: b.reducing_state(ReducingStateDescriptor("sum", lambda a, b: a + b, Types.LONG())),
+        lambda b: keyed_state(b, ReducingStateDescriptor("sum", lambda a, b: a + b, Types.LONG())),
         SumModel,
         SUM_CALLS,
     ),
-    "mean": (lambda b: b.aggregating_state(AggregatingStateDescriptor("mean", Mean(), PAIR)), MeanModel, SUM_CALLS),
+    "mean": (lambda b: keyed_state(b, AggregatingStateDescriptor("mean", Mean(), PAIR)), MeanModel, SUM_CALLS),
 }
 one_call = st.one_of([st.tuples(st.just(kind), calls) for kind, (_, _, calls) in KEYED.items()])
 steps = st.lists(

@@ -18,6 +18,7 @@ from rekindle.datastream.state import (
     ValueStateDescriptor,
 )
 from rekindle.key_groups import key_group_range
+from rekindle.runtime.state.described_states import keyed_state
 from tests.keyed_backends import BACKENDS
 from tests.property.collect import Collect
 from tests.whole_state import whole_parts
@@ -53,12 +54,12 @@ class Backend:
     def __init__(self, kind: str, parts: Parts, groups: range = range(GROUPS)) -> None:
         self.keyed = BACKENDS[kind](GROUPS, groups)
         self.keyed.restore(parts)
-        self.value = self.keyed.value_state(ValueStateDescriptor("value", Types.LIST(Types.LONG())))
-        self.list = self.keyed.list_state(ListStateDescriptor("list", Types.LONG()))
-        self.map = self.keyed.map_state(MapStateDescriptor("map", Types.STRING(), Types.LONG()))
-        self.sum = self.keyed.reducing_state(ReducingStateDescriptor("sum", lambda a, b: a + b, Types.LONG()))
-        self.collected = self.keyed.aggregating_state(
-            AggregatingStateDescriptor("collected", Collect(), Types.LIST(Types.LONG()))
+        self.value = keyed_state(self.keyed, ValueStateDescriptor("value", Types.LIST(Types.LONG())))
+        self.list = keyed_state(self.keyed, ListStateDescriptor("list", Types.LONG()))
+        self.map = keyed_state(self.keyed, MapStateDescriptor("map", Types.STRING(), Types.LONG()))
+        self.sum = keyed_state(self.keyed, ReducingStateDescriptor("sum", lambda a, b: a + b, Types.LONG()))
+        self.collected = keyed_state(
+            self.keyed, AggregatingStateDescriptor("collected", Collect(), Types.LIST(Types.LONG()))
         )
 
     def content(self, only: list[Any] | None = None) -> Model:

@@ -27,6 +27,7 @@ from rekindle.datastream.state import (
 )
 from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.change_tracking import ROW_COLUMNS
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.testing import ManualClock
 from tests.property.collect import Collect
@@ -97,11 +98,11 @@ class Backend:
         self.keyed = HashMapKeyedBackend(GROUPS, range(GROUPS), KeyedStateOptions(clock=clock))
         self.keyed.restore(parts)
         made: Any = descriptors(config)
-        self.value = self.keyed.value_state(made["value"])
-        self.list: Any = self.keyed.list_state(made["list"])
-        self.map: Any = self.keyed.map_state(made["map"])
-        self.sum = self.keyed.reducing_state(made["sum"])
-        self.collected = self.keyed.aggregating_state(made["collected"])
+        self.value = keyed_state(self.keyed, made["value"])
+        self.list: Any = keyed_state(self.keyed, made["list"])
+        self.map: Any = keyed_state(self.keyed, made["map"])
+        self.sum = keyed_state(self.keyed, made["sum"])
+        self.collected = keyed_state(self.keyed, made["collected"])
 
     def stored(self) -> Model:
         """The stored values, expired or not."""

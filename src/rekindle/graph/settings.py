@@ -141,7 +141,7 @@ class CheckpointPolicy:
 
     @property
     def incomplete(self) -> int:
-        """The number of checkpoints that may be incomplete at a time: those under way, and those that may fail in a row."""
+        """The most checkpoints that are incomplete at a time: those under way, and those that may fail in a row."""
         return self.max_concurrent + self.tolerable_failures
 
     @staticmethod

@@ -12,6 +12,7 @@ from rekindle.graph.nodes import OperatorKind
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.roles import TwoInputs
 from rekindle.runtime.operators.sources import SourceOperator
+from rekindle.runtime.state.described_states import values_of
 
 _CHARACTERS: Final = 300
 
@@ -98,7 +99,7 @@ class Trace:
         for operator in self._operators:
             for label, key in self._places(operator):
                 try:
-                    values = operator.context.keyed.values_of(key) if operator.context.keyed is not None else {}
+                    values = values_of(operator.context.keyed, key) if operator.context.keyed is not None else {}
                 except InvalidKeyError:  # the key belongs to another subtask
                     continue
                 for name, value in values.items():

@@ -24,6 +24,7 @@ from rekindle.runtime.operators.build_operator import Blueprint, build_operator,
 from rekindle.runtime.operators.windows.general_windows import GeneralWindowOperator
 from rekindle.runtime.recording.recorded_task import ALL_BUT_SOURCE, SOURCE
 from rekindle.runtime.snapshot import SnapshotDeclinedError
+from rekindle.runtime.state.described_states import values_of
 from rekindle.runtime.task import Task
 from rekindle.runtime.task_head import EpochBudget
 
@@ -76,7 +77,7 @@ class ReplayedTask(Task):
         """The values of a key in the states of the operator with this name or uid."""
         for each in self._operators.values():
             if operator in (each.name, each.node.uid) and each.context.keyed is not None:
-                return each.context.keyed.values_of(key)
+                return values_of(each.context.keyed, key)
         raise ReplayError(f"Task '{self.name}' has no keyed operator '{operator}'.")
 
     def play(self, event: Event, edges: dict[int, int]) -> None:

@@ -41,6 +41,7 @@ from rekindle.metrics import MetricGroup
 from rekindle.runtime.raw_streams import RawInputs
 from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.change_tracking import ROW_KEY
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.task_metrics import TaskMetricGroup
 from rekindle.runtime.timers import InternalTimers
@@ -218,31 +219,22 @@ class RuntimeContextImpl(RuntimeContext):
 
     def state_of(self, descriptor: StateDescriptor) -> State:
         """Return the keyed state of a descriptor of any kind."""
-        if isinstance(descriptor, ValueStateDescriptor):
-            return self.get_state(descriptor)
-        if isinstance(descriptor, ListStateDescriptor):
-            return self.get_list_state(descriptor)
-        if isinstance(descriptor, MapStateDescriptor):
-            return self.get_map_state(descriptor)
-        if isinstance(descriptor, ReducingStateDescriptor):
-            return self.get_reducing_state(descriptor)
-        assert isinstance(descriptor, AggregatingStateDescriptor), f"{descriptor!r} describes no keyed state"
-        return self.get_aggregating_state(descriptor)
+        return keyed_state(self._keyed(descriptor.name), descriptor)
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        return self._keyed(state_descriptor.name).value_state(state_descriptor)
+        return keyed_state(self._keyed(state_descriptor.name), state_descriptor)
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        return self._keyed(state_descriptor.name).list_state(state_descriptor)
+        return keyed_state(self._keyed(state_descriptor.name), state_descriptor)
 
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        return self._keyed(state_descriptor.name).map_state(state_descriptor)
+        return keyed_state(self._keyed(state_descriptor.name), state_descriptor)
 
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        return self._keyed(state_descriptor.name).reducing_state(state_descriptor)
+        return keyed_state(self._keyed(state_descriptor.name), state_descriptor)
 
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
-        return self._keyed(state_descriptor.name).aggregating_state(state_descriptor)
+        return keyed_state(self._keyed(state_descriptor.name), state_descriptor)
 
 
 class _SlotCache(DistributedCache):

@@ -22,6 +22,7 @@ from rekindle.common.typeinfo import Types
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.key_groups import key_group_range
 from rekindle.runtime.key_hash import key_group
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.timers import InternalTimers
@@ -43,7 +44,7 @@ class Subtask:
         self.operator = OperatorStateBackend(subtask)
 
     def open(self) -> Subtask:
-        self.counts = self.keyed.value_state(COUNT)
+        self.counts = keyed_state(self.keyed, COUNT)
         self.seen = self.operator.get_list_state(SEEN)
         return self
 

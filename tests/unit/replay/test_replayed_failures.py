@@ -20,6 +20,7 @@ from rekindle.datastream import (
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows
 from rekindle.runtime.operators.output import OperatorFailure
+from rekindle.runtime.state.described_states import values_of
 from rekindle.testing import InProcessJob, ManualClock, replay
 
 Build = Callable[[], DataStream]
@@ -121,7 +122,7 @@ def test_a_keyed_function_fails_again_with_the_same_state(backend: str, timers: 
     chain = next(chain for chain in job.plan.chains if job.plan.nodes[chain.head].name == "totals")
     operator = job.tasks[chain.id, 0]._operators[chain.head]
     assert operator.context.keyed is not None
-    left = {user: operator.context.keyed.values_of(user) for user in users}
+    left = {user: values_of(operator.context.keyed, user) for user in users}
     assert any(left.values())
     with replay(job.recording, build(), store=job.store) as outcome:
         assert repr(outcome.cause) == repr(failure.__cause__)

@@ -14,6 +14,7 @@ from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, V
 from rekindle.errors import TypeMismatchError
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.state.backend import KeyedStateOptions
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.keyed_state_format import GroupPieces
 from rekindle.runtime.state.rocksdb import stored_states, whole_capture
@@ -59,9 +60,9 @@ def test_timers_that_a_delta_removed_are_gone():
 
 def test_deltas_change_values_lists_and_maps_and_remove_keys():
     backend = HashMapKeyedBackend(GROUPS, range(GROUPS), key_codec=TEXT)
-    value = backend.value_state(ValueStateDescriptor("value", Types.LONG()))
-    elements = backend.list_state(ListStateDescriptor("elements", Types.LONG()))
-    entries = backend.map_state(MapStateDescriptor("entries", Types.STRING(), Types.LONG()))
+    value = keyed_state(backend, ValueStateDescriptor("value", Types.LONG()))
+    elements = keyed_state(backend, ListStateDescriptor("elements", Types.LONG()))
+    entries = keyed_state(backend, MapStateDescriptor("entries", Types.STRING(), Types.LONG()))
     for key in "abc":
         backend.set_current_key(key)
         value.update(1)
@@ -104,8 +105,8 @@ class Total:  # the next version of the program
 
 def test_every_state_can_be_shown_as_json():
     backend = HashMapKeyedBackend(GROUPS, range(GROUPS), key_codec=TEXT)
-    price = backend.value_state(ValueStateDescriptor("price", Types.BIG_DEC()))
-    seen = backend.map_state(MapStateDescriptor("seen", Types.STRING(), Types.LIST(Types.LONG())))
+    price = keyed_state(backend, ValueStateDescriptor("price", Types.BIG_DEC()))
+    seen = keyed_state(backend, MapStateDescriptor("seen", Types.STRING(), Types.LIST(Types.LONG())))
     backend.set_current_key("a")
     price.update(Decimal("0." + "1" * 40))
     seen.put("x", [1, 2])
@@ -120,14 +121,14 @@ def test_every_state_can_be_shown_as_json():
 def test_parts_before_and_after_a_change_of_the_type_are_one_table():
     """A key that was not touched since has the fields that it was saved with."""
     old = HashMapKeyedBackend(GROUPS, range(GROUPS), key_codec=TEXT)
-    total = old.value_state(ValueStateDescriptor("total", OldTotal))
+    total = keyed_state(old, ValueStateDescriptor("total", OldTotal))
     for key in "ab":
         old.set_current_key(key)
         total.update(OldTotal(1))
     full = [(each.key_group, each.encode()) for each in old.snapshot_whole(1)]
     new = HashMapKeyedBackend(GROUPS, range(GROUPS), key_codec=TEXT)
     new.restore(full)
-    total = new.value_state(ValueStateDescriptor("total", Total))
+    total = keyed_state(new, ValueStateDescriptor("total", Total))
     new.set_current_key("a")
     total.update(Total(2.5, "CHF"))
     delta = list(new.snapshot_delta(2, 1).encode())
@@ -149,7 +150,7 @@ def test_a_large_key_group_of_rocksdb_in_pieces_is_one_table(tmp_path, monkeypat
     database = ScratchDatabase(tmp_path, MemoryShares.of(8 << 20))
     place = RocksPlace(database, 1, 1 << 20, 1 << 20)
     backend = RocksKeyedBackend(GROUPS, range(GROUPS), place, KeyedStateOptions(), key_codec=TEXT)
-    value = backend.value_state(ValueStateDescriptor("value", Types.LONG()))
+    value = keyed_state(backend, ValueStateDescriptor("value", Types.LONG()))
     for number in range(50):
         backend.row = backend.load_row(f"key {number}")
         value.update(number)

@@ -147,7 +147,7 @@ def window_operator_class(operation: WindowOperation, on_disk: bool = False) -> 
 def _window_operator(
     node: OperatorNode, context: OperatorContext, operation: WindowOperation, selectors: list[Selector]
 ) -> WindowOperator:
-    on_disk = context.keyed is not None and context.keyed.prefetch is not None
+    on_disk = context.keyed is not None and not context.keyed.in_memory
     return window_operator_class(operation, on_disk)(node, context, operation, selectors[0])
 
 

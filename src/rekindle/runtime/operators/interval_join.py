@@ -23,6 +23,7 @@ from rekindle.runtime.list_keys import hashable_key
 from rekindle.runtime.operators.keyed import KeyedOperator, Selector
 from rekindle.runtime.operators.output import Stamp, failed_record
 from rekindle.runtime.operators.roles import TwoInputs
+from rekindle.runtime.state.described_states import keyed_state
 
 #: About how many buckets cover an interval: fewer make longer lists, more make more lookups.
 _BUCKETS_PER_INTERVAL = 8
@@ -114,7 +115,7 @@ class IntervalJoinOperator(KeyedOperator, TwoInputs):
 
     def open(self) -> None:
         for side in self._sides:
-            side.buffer = self.keyed.map_state(side.descriptor())
+            side.buffer = keyed_state(self.keyed, side.descriptor())
         if self._bounds_changed:
             self._move_to_current_bounds()
         self._dropped = self.context.metrics.counter("numLateRecordsDropped")

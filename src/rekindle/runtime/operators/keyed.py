@@ -20,6 +20,7 @@ from rekindle.runtime.operators.output import OperatorFailure, Stamp, failed_rec
 from rekindle.runtime.operators.roles import Timed
 from rekindle.runtime.operators.stateless import FunctionOperator, method_or_callable
 from rekindle.runtime.state.backend import KeyedStateBackend
+from rekindle.runtime.state.described_states import keyed_state
 
 Selector = Callable[[Any], Any]
 
@@ -117,8 +118,7 @@ class KeyedOperator(FunctionOperator, Timed):
 
 def prefetch_rows(keyed: KeyedStateBackend, selector: Selector, records: list[Any]) -> None:
     """Let a backend on disk read the rows of a batch in one call."""
-    prefetch = keyed.prefetch
-    if prefetch is None:
+    if keyed.in_memory:
         return
     # An error of the selector or of a key shows again in the loop, which names the record.
     with suppress(InvalidKeyError):
@@ -126,7 +126,7 @@ def prefetch_rows(keyed: KeyedStateBackend, selector: Selector, records: list[An
             keys = dict.fromkeys(map(selector, records))
         except Exception:
             return
-        prefetch(keys)
+        keyed.prefetch(keys)
 
 
 def run_keyed(
@@ -232,9 +232,9 @@ class ReduceOperator(KeyedOperator):
     yields_tagged = False
 
     def open(self) -> None:
-        self._state = self.keyed.value_state(reserved(ValueStateDescriptor("reduce", self.node.output_type)))
+        self._state = keyed_state(self.keyed, reserved(ValueStateDescriptor("reduce", self.node.output_type)))
         # None in a value state means "no value", but a reduce function may return None: this state tells them apart.
-        self._none = self.keyed.value_state(reserved(ValueStateDescriptor("reduce-is-none", Types.BOOLEAN())))
+        self._none = keyed_state(self.keyed, reserved(ValueStateDescriptor("reduce-is-none", Types.BOOLEAN())))
         self._reduce = method_or_callable(self.function, "reduce")
         super().open()
 

@@ -1,10 +1,9 @@
-"""From a state descriptor to its handle: the spec, then the layers that its time to live and its type need."""
+"""From a state descriptor to its handle over a backend: the spec, then the layers of its time to live and its type."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
 
 from rekindle.datastream.state import (
     AggregatingState,
@@ -15,9 +14,12 @@ from rekindle.datastream.state import (
     MapStateDescriptor,
     ReducingState,
     ReducingStateDescriptor,
+    State,
+    StateDescriptor,
     ValueState,
     ValueStateDescriptor,
 )
+from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.handles import RowAggregatingState, RowReducingState, RowValueState
 from rekindle.runtime.state.named_rows import (
     shaped_aggregate,
@@ -36,82 +38,142 @@ from rekindle.runtime.state.spec import (
     reducing_spec,
     value_spec,
 )
-from rekindle.runtime.state.ttl.expiry import ttl_of
-from rekindle.runtime.state.ttl.layer import ExpiringRows, TtlStates
+from rekindle.runtime.state.ttl.cleanup import Expiry, FullSnapshotCleanup, IncrementalCleanup, ListExpiry, MapExpiry
+from rekindle.runtime.state.ttl.expiring_handles import (
+    Access,
+    TtlAggregatingState,
+    TtlListState,
+    TtlMapState,
+    TtlReducingState,
+    TtlValueState,
+)
+from rekindle.runtime.state.ttl.expiry import TtlSettings, timed_spec, ttl_of
+
+DescriptorT = TypeVar("DescriptorT", bound=StateDescriptor)
 
 
-class _Registering(ExpiringRows, Protocol):
-    """The parts of a backend that these methods use."""
+@overload
+def keyed_state(backend: KeyedStateBackend, descriptor: ValueStateDescriptor) -> ValueState[Any]: ...
+@overload
+def keyed_state(backend: KeyedStateBackend, descriptor: ListStateDescriptor) -> ListState[Any]: ...
+@overload
+def keyed_state(backend: KeyedStateBackend, descriptor: MapStateDescriptor) -> MapState[Any, Any]: ...
+@overload
+def keyed_state(backend: KeyedStateBackend, descriptor: ReducingStateDescriptor) -> ReducingState[Any]: ...
+@overload
+def keyed_state(backend: KeyedStateBackend, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]: ...
+@overload
+def keyed_state(backend: KeyedStateBackend, descriptor: StateDescriptor) -> State: ...
+def keyed_state(backend: KeyedStateBackend, descriptor: StateDescriptor) -> State:
+    """The handle of a keyed state, the same for the same name; it holds the values restored under that name."""
+    match descriptor:
+        case ValueStateDescriptor():
+            return _value_state(backend, _spec(backend, descriptor, value_spec))
+        case ListStateDescriptor():
+            return _list_state(backend, _spec(backend, descriptor, list_spec))
+        case MapStateDescriptor():
+            return _map_state(backend, _spec(backend, descriptor, map_spec))
+        case ReducingStateDescriptor():
+            reduce = descriptor.get_reduce_function().reduce
+            return _reducing_state(backend, _spec(backend, descriptor, reducing_spec), reduce)
+        case AggregatingStateDescriptor():
+            aggregate = descriptor.get_agg_function()
+            return _aggregating_state(backend, _spec(backend, descriptor, aggregating_spec), aggregate)
+    raise AssertionError(f"{descriptor!r} describes no keyed state")
 
-    _allow_pickle: bool
-    _ttl_states: TtlStates
 
-    @property
-    def prefetch(self) -> Callable[[Iterable[Any]], None] | None: ...
-    def registered(self) -> Iterable[tuple[StateSpec, int]]: ...
-    def visiting_keys(self) -> AbstractContextManager[None]: ...
-    def set_current_key(self, key: Any) -> None: ...
-    def _value_at(self, kind: StateKind, column: int) -> Any: ...
+def values_of(backend: KeyedStateBackend, key: Any) -> dict[str, Any]:
+    """The values that a key has now, by state, as they are stored; times to live are neither read nor changed."""
+    values: dict[str, Any] = {}
+    with backend.visiting_keys():
+        backend.set_current_key(key)
+        for spec, column in backend.registered():
+            value = _value_at(backend, spec.kind, column)
+            if value is not None:
+                values[spec.name] = value
+    return values
 
 
-class DescribedStates:
-    """The methods of a backend that hand out state by descriptor; the backend's `register` does the rest."""
+def _value_at(backend: KeyedStateBackend, kind: StateKind, column: int) -> Any:
+    match kind:
+        case StateKind.LIST:
+            return list(backend.list_handle(column).get() or ()) or None
+        case StateKind.MAP:
+            return dict(backend.map_handle(column).items()) or None
+        case _:
+            return RowValueState(backend, column).value()
 
-    __slots__ = ()
 
-    def values_of(self: _Registering, key: Any) -> dict[str, Any]:
-        """The values that a key has now, by state, as they are stored; times to live are neither read nor changed."""
-        values: dict[str, Any] = {}
-        with self.visiting_keys():
-            self.set_current_key(key)
-            for spec, column in self.registered():
-                value = self._value_at(spec.kind, column)
-                if value is not None:
-                    values[spec.name] = value
-        return values
+def _spec(
+    backend: KeyedStateBackend, descriptor: DescriptorT, untimed: Callable[[DescriptorT, bool], StateSpec]
+) -> StateSpec:
+    """The spec of a descriptor; with a time to live, of pairs of the last access and the value."""
+    spec, ttl = untimed(descriptor, backend.options.allow_pickle), ttl_of(descriptor, on_disk=not backend.in_memory)
+    return spec if ttl is None else timed_spec(spec, ttl, backend.options.clock.wall_ms)
 
-    def _value_at(self: _Registering, kind: StateKind, column: int) -> Any:
-        match kind:
-            case StateKind.LIST:
-                return list(self.list_handle(column).get() or ()) or None
-            case StateKind.MAP:
-                return dict(self.map_handle(column).items()) or None
-            case _:
-                return RowValueState(self, column).value()
 
-    def value_state(self: _Registering, descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        """The handle of a value state."""
-        spec, ttl = value_spec(descriptor, self._allow_pickle), ttl_of(descriptor, self.prefetch is not None)
-        if ttl is not None:
-            return shaped_value(spec, self._ttl_states.value_state(spec, ttl))
-        return shaped_value(spec, self.register(spec, lambda column: RowValueState(self, column)))
+def _value_state(backend: KeyedStateBackend, spec: StateSpec) -> ValueState[Any]:
+    def over(column: int) -> ValueState[Any]:
+        cell = RowValueState(backend, column)
+        if spec.ttl is None:
+            return cell
+        return TtlValueState(cell, spec.ttl, _access(backend, Expiry(backend, column, cell), spec.ttl))
 
-    def list_state(self: _Registering, descriptor: ListStateDescriptor) -> ListState[Any]:
-        """The handle of a list state."""
-        spec, ttl = list_spec(descriptor, self._allow_pickle), ttl_of(descriptor, self.prefetch is not None)
-        if ttl is not None:
-            return shaped_list(spec, self._ttl_states.list_state(spec, ttl))
-        return shaped_list(spec, self.register(spec, self.list_handle))
+    return shaped_value(spec, backend.register(spec, over))
 
-    def map_state(self: _Registering, descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        """The handle of a map state."""
-        spec, ttl = map_spec(descriptor, self._allow_pickle), ttl_of(descriptor, self.prefetch is not None)
-        if ttl is not None:
-            return shaped_map(spec, self._ttl_states.map_state(spec, ttl))
-        return shaped_map(spec, self.register(spec, self.map_handle))
 
-    def reducing_state(self: _Registering, descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        """The handle of a reducing state."""
-        spec, ttl = reducing_spec(descriptor, self._allow_pickle), ttl_of(descriptor, self.prefetch is not None)
-        reduce = shaped_reduce(spec.shape, descriptor.get_reduce_function().reduce)
-        if ttl is not None:
-            return shaped_reducing(spec, self._ttl_states.reducing_state(spec, ttl, reduce))
-        return shaped_reducing(spec, self.register(spec, lambda column: RowReducingState(self, column, reduce)))
+def _list_state(backend: KeyedStateBackend, spec: StateSpec) -> ListState[Any]:
+    def over(column: int) -> ListState[Any]:
+        elements = backend.list_handle(column)
+        if spec.ttl is None:
+            return elements
+        return TtlListState(elements, spec.ttl, _access(backend, ListExpiry(backend, column, elements), spec.ttl))
 
-    def aggregating_state(self: _Registering, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
-        """The handle of an aggregating state."""
-        spec, ttl = aggregating_spec(descriptor, self._allow_pickle), ttl_of(descriptor, self.prefetch is not None)
-        aggregate = shaped_aggregate(spec.shape, descriptor.get_agg_function())
-        if ttl is not None:
-            return self._ttl_states.aggregating_state(spec, ttl, aggregate)
-        return self.register(spec, lambda column: RowAggregatingState(self, column, aggregate))
+    return shaped_list(spec, backend.register(spec, over))
+
+
+def _map_state(backend: KeyedStateBackend, spec: StateSpec) -> MapState[Any, Any]:
+    def over(column: int) -> MapState[Any, Any]:
+        entries = backend.map_handle(column)
+        if spec.ttl is None:
+            return entries
+        return TtlMapState(entries, spec.ttl, _access(backend, MapExpiry(backend, column, entries), spec.ttl))
+
+    return shaped_map(spec, backend.register(spec, over))
+
+
+def _reducing_state(backend: KeyedStateBackend, spec: StateSpec, function: Callable[[Any, Any], Any]) -> State:
+    reduce = shaped_reduce(spec.shape, function)
+
+    def over(column: int) -> ReducingState[Any]:
+        if spec.ttl is None:
+            return RowReducingState(backend, column, reduce)
+        cell = RowValueState(backend, column)
+        return TtlReducingState(cell, spec.ttl, _access(backend, Expiry(backend, column, cell), spec.ttl), reduce)
+
+    return shaped_reducing(spec, backend.register(spec, over))
+
+
+def _aggregating_state(backend: KeyedStateBackend, spec: StateSpec, function: Any) -> State:
+    aggregate = shaped_aggregate(spec.shape, function)
+
+    def over(column: int) -> AggregatingState[Any, Any]:
+        if spec.ttl is None:
+            return RowAggregatingState(backend, column, aggregate)
+        cell = RowValueState(backend, column)
+        return TtlAggregatingState(cell, spec.ttl, _access(backend, Expiry(backend, column, cell), spec.ttl), aggregate)
+
+    return backend.register(spec, over)
+
+
+def _access(backend: KeyedStateBackend, expiry: Expiry, ttl: TtlSettings) -> Access:
+    """Start the cleanup of a new state; returns the function that its handle calls at each access."""
+    now_ms = backend.options.clock.wall_ms
+    if ttl.cleans_full_snapshots:
+        backend.before_full_snapshots(FullSnapshotCleanup(expiry, ttl.ttl_ms, now_ms))
+    if not ttl.cleanup_size:
+        return now_ms
+    cleanup = IncrementalCleanup(backend, expiry, ttl.cleanup_size, ttl.ttl_ms, now_ms)
+    if ttl.cleans_with_every_key:
+        backend.with_every_key(cleanup.access)
+    return cleanup.access

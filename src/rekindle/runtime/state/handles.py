@@ -1,4 +1,6 @@
-"""The five state handles over the rows of the in-memory backend: the hottest code of the engine.
+"""The state handles over rows: of value-like states for every backend, of lists and maps that lie in the row itself.
+
+This is the hottest code of the engine.
 
 A handle is obtained once, in `open()`, and works on the row of the current key. It touches its two columns only:
 the value, and the mark that says whether the change is already recorded (`change_tracking.py`).
@@ -10,23 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from rekindle.datastream.state import AggregatingState, ListState, MapState, ReducingState, ValueState
-from rekindle.runtime.state.change_tracking import WHOLE, Change, ChangeSet, Row
-
-
-class Rows(Protocol):
-    """The part of a backend that a handle uses."""
-
-    row: Row
-    generation: ChangeSet
-
-    def mark(self, row: Row, column: int) -> None:
-        """Mark a value-like column before its first write in this generation."""
-
-    def mark_change(self, row: Row, column: int, change: Change) -> Change:
-        """Mark a detailed column at its first change in this generation; returns the change to continue with."""
-
-    def note_emptied(self, row: Row) -> None:
-        """Record that a column of the row became empty; the row is dropped once all its columns are."""
+from rekindle.runtime.state.backend import KeyedStateBackend
+from rekindle.runtime.state.change_tracking import WHOLE
 
 
 class RowValueState(ValueState[Any]):
@@ -34,7 +21,7 @@ class RowValueState(ValueState[Any]):
 
     __slots__ = ("_column", "_mark", "_rows")
 
-    def __init__(self, rows: Rows, column: int) -> None:
+    def __init__(self, rows: KeyedStateBackend, column: int) -> None:
         self._rows = rows
         self._column = column
         self._mark = column + 1
@@ -59,7 +46,7 @@ class RowValueState(ValueState[Any]):
         _clear_value(self._rows, self._column)
 
 
-def _clear_value(rows: Rows, column: int) -> None:
+def _clear_value(rows: KeyedStateBackend, column: int) -> None:
     row = rows.row
     if row[column] is not None:
         if row[column + 1] is not rows.generation:
@@ -73,7 +60,7 @@ class RowReducingState(ReducingState[Any]):
 
     __slots__ = ("_column", "_mark", "_reduce", "_rows")
 
-    def __init__(self, rows: Rows, column: int, reduce: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, rows: KeyedStateBackend, column: int, reduce: Callable[[Any, Any], Any]) -> None:
         self._rows = rows
         self._column = column
         self._mark = column + 1
@@ -115,7 +102,7 @@ class RowAggregatingState(AggregatingState[Any, Any]):
 
     __slots__ = ("_aggregate", "_column", "_mark", "_rows")
 
-    def __init__(self, rows: Rows, column: int, aggregate: AggregateLike) -> None:
+    def __init__(self, rows: KeyedStateBackend, column: int, aggregate: AggregateLike) -> None:
         self._rows = rows
         self._column = column
         self._mark = column + 1
@@ -158,7 +145,7 @@ class RowAggregatingState(AggregatingState[Any, Any]):
             rows.mark(row, self._mark)
 
 
-def _replace(rows: Rows, column: int, value: Any) -> None:
+def _replace(rows: KeyedStateBackend, column: int, value: Any) -> None:
     row = rows.row
     row[column] = value
     if row[column + 1] is None:
@@ -174,7 +161,7 @@ class RowListState(ListState[Any]):
 
     __slots__ = ("_column", "_mark", "_rows")
 
-    def __init__(self, rows: Rows, column: int) -> None:
+    def __init__(self, rows: KeyedStateBackend, column: int) -> None:
         self._rows = rows
         self._column = column
         self._mark = column + 1
@@ -228,7 +215,7 @@ class RowMapState(MapState[Any, Any]):
 
     __slots__ = ("_column", "_mark", "_rows")
 
-    def __init__(self, rows: Rows, column: int) -> None:
+    def __init__(self, rows: KeyedStateBackend, column: int) -> None:
         self._rows = rows
         self._column = column
         self._mark = column + 1

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from rekindle.common.types import Row as RowKey
-from rekindle.datastream.state import State
-from rekindle.errors import IncompatibleStateError, InvalidKeyError
+from rekindle.errors import IncompatibleStateError
 from rekindle.runtime.key_bytes import owned_key
 from rekindle.runtime.key_hash import key_group
-from rekindle.runtime.state.backend import KeyedStateOptions
+from rekindle.runtime.state.backend import NO_KEY, KeyedStateBackend, KeyedStateOptions, StateT, foreign_key
 from rekindle.runtime.state.capture import RowCapture
 from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_GROUP, ROW_KEY, WHOLE, Change, ChangeLog, Row
 from rekindle.runtime.state.columns import Column
-from rekindle.runtime.state.current_key import NO_KEY, CurrentKey
-from rekindle.runtime.state.described_states import DescribedStates
 from rekindle.runtime.state.handles import RowListState, RowMapState
 from rekindle.runtime.state.inventory import Inventories
 from rekindle.runtime.state.key_index import HeldIndex
 from rekindle.runtime.state.keyed_state_format import CapturedDelta, GroupCapture, StatePart, decode_part
+from rekindle.runtime.state.row_columns import HeldListColumn
 from rekindle.runtime.state.spec import Codec, StateSpec
 from rekindle.runtime.state.ttl.cleanup import CleaningFront
 from rekindle.runtime.state.ttl.expiry import adopts
-from rekindle.runtime.state.ttl.layer import TtlStates
 from rekindle.serde import value_codec_for
 
 _FRONT_ENTRIES: Final = 1 << 18
@@ -35,38 +32,18 @@ _NOTHING: Final = frozenset({type(None)})
 
 _DEFAULTS: Final = KeyedStateOptions()
 
-StateT = TypeVar("StateT", bound=State)
-
 
 def _is_empty(row: Row) -> bool:
     return _NOTHING.issuperset(map(type, row[ROW_COLUMNS::2]))
 
 
-class HashMapKeyedBackend(DescribedStates, CurrentKey):
-    """The `KeyedStateBackend` that keeps its rows in memory."""
+class HashMapKeyedBackend(KeyedStateBackend):
+    """Keyed state in memory."""
 
-    __slots__ = (
-        "_allow_pickle",
-        "_capture",
-        "_changes",
-        "_columns",
-        "_emptied",
-        "_frozen_keys",
-        "_groups",
-        "_keeps",
-        "_key_codec",
-        "_key_group_of",
-        "_max_parallelism",
-        "_refused",
-        "_tracks",
-        "_ttl_states",
-        "_unclaimed",
-        "front",
-        "generation",
-        "inventories",
-        "key_groups",
-        "row",
-    )
+    # The attributes that are read or written for each record; slots are the fastest.
+    __slots__ = ("front", "generation", "row")
+
+    in_memory = True
 
     def __init__(
         self,
@@ -82,7 +59,7 @@ class HashMapKeyedBackend(DescribedStates, CurrentKey):
         `key_group_of` gives the key group of a row's key where that is a compound, such as (key, window).
         """
         self.key_groups = key_groups
-        #: The stored state of the last snapshots: decides what the next snapshot writes whole.
+        self.options = options
         self.inventories = Inventories()
         self.row: Row = NO_KEY
         #: key -> row of keys seen lately, attached or not; bounded. Cleared in place, and replaced only when a state is
@@ -91,7 +68,6 @@ class HashMapKeyedBackend(DescribedStates, CurrentKey):
         self._groups: dict[int, dict[Any, Row]] = {group: {} for group in key_groups}
         self._max_parallelism = max_parallelism
         self._key_group_of = key_group_of or self._plain_key_group
-        self._allow_pickle = options.allow_pickle
         self._key_codec = key_codec or value_codec_for(None, allow_pickle=options.allow_pickle)
         self._columns: dict[str, Column] = {}
         self._tracks = options.track_changes
@@ -102,7 +78,6 @@ class HashMapKeyedBackend(DescribedStates, CurrentKey):
         self._unclaimed: dict[str, list[tuple[int, StatePart]]] = {}
         # Why some restored state could not be loaded: a snapshot without it must not be taken.
         self._refused: IncompatibleStateError | None = None
-        self._ttl_states = TtlStates(self, options.clock)
         defers = options.defer_reads and options.track_changes
         self._capture = RowCapture(self._groups, self._columns, self._unclaimed, self._key_codec, defers)
         # Whether a snapshot defers reading rows, so that old values are kept before they are overwritten.
@@ -115,10 +90,7 @@ class HashMapKeyedBackend(DescribedStates, CurrentKey):
         group = self._key_group_of(key)
         rows = self._groups.get(group)
         if rows is None:
-            raise InvalidKeyError(
-                f"Key {key!r} belongs to key group {group}, but this subtask owns {self.key_groups.start} to "
-                f"{self.key_groups.stop - 1}: the key selector must give the same key for the same element every time."
-            )
+            raise foreign_key(key, group, self.key_groups)
         row = rows.get(key)
         if row is None:
             key = owned_key(key)
@@ -156,10 +128,6 @@ class HashMapKeyedBackend(DescribedStates, CurrentKey):
         """Key group -> number of its keys, counted as `number_of_keys` does."""
         return {group: len(rows) for group, rows in self._groups.items()}
 
-    @property
-    def prefetch(self) -> None:
-        """All rows are in memory."""
-
     def _plain_key_group(self, key: Any) -> int:
         return key_group(key, self._max_parallelism)
 
@@ -195,9 +163,6 @@ class HashMapKeyedBackend(DescribedStates, CurrentKey):
         """A new list of the rows of a key group."""
         return list(self._groups[key_group].values())
 
-    #: A sweep sees all rows.
-    rows_to_sweep = rows_of
-
     def before_full_snapshots(self, cleanup: Callable[[Iterable[Row]], None]) -> None:
         """Register a cleanup that is called with the rows of a key group before they are captured whole."""
         self._capture.cleanups.append(cleanup)
@@ -226,6 +191,10 @@ class HashMapKeyedBackend(DescribedStates, CurrentKey):
     def list_handle(self, column: int) -> RowListState:
         """The handle of a list state over a column."""
         return RowListState(self, column)
+
+    def list_column(self, column: int) -> HeldListColumn:
+        """The handle of a list state over a column of any row, for windows."""
+        return HeldListColumn(self, column)
 
     def map_handle(self, column: int) -> RowMapState:
         """The handle of a map state over a column."""
@@ -390,11 +359,7 @@ class HashMapKeyedBackend(DescribedStates, CurrentKey):
     # -- restore ------------------------------------------------------------------------------------------------------
 
     def restore(self, parts: Iterable[tuple[int, bytes]]) -> None:
-        """Load (key group, part): for each key group the full part first, then its deltas in order.
-
-        Parts of key groups that this subtask does not own are skipped. Values are decoded when their state is
-        registered; states that are never registered are carried along into full snapshots.
-        """
+        """Take (key group, part); a state's values are decoded when it is registered."""
         assert not self._columns, "restore comes before registration"
         assert self.row is NO_KEY, "restore comes before the first key"
         for group, data in parts:

@@ -7,13 +7,14 @@ from typing import Any
 
 from rekindle.datastream.state import AggregatingState, ListState, ReducingState, State
 from rekindle.errors import StateAccessError
+from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.change_tracking import Row
-from rekindle.runtime.state.handles import RowAggregatingState, Rows
+from rekindle.runtime.state.handles import RowAggregatingState
 from rekindle.runtime.state.named_rows import ShapedListState
 from rekindle.runtime.state.ttl.expiring_handles import TtlAggregatingState, TtlListState
 
 
-def merge_state(rows: Rows, handle: State, target: Row, sources: Iterable[Row]) -> None:
+def merge_state(rows: KeyedStateBackend, handle: State, target: Row, sources: Iterable[Row]) -> None:
     """Move a state's values from the source rows to the target row, which is the current row afterwards."""
     if isinstance(handle, ShapedListState):
         handle = handle.inner

@@ -22,6 +22,7 @@ from rekindle.datastream.state import (
 from rekindle.errors import TypeMismatchError
 from rekindle.runtime.state import capture
 from rekindle.runtime.state.backend import KeyedStateOptions
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.testing import ManualClock
 
@@ -50,9 +51,9 @@ class Job:
     def __init__(self, parts: Parts | None = None) -> None:
         self.backend = HashMapKeyedBackend(GROUPS, range(GROUPS), KeyedStateOptions(defer_reads=True))
         self.backend.restore(parts or [])
-        self.pair = self.backend.value_state(ValueStateDescriptor("pair", PAIR))
-        self.sum = self.backend.reducing_state(ReducingStateDescriptor("sum", lambda a, b: a + b, Types.LONG()))
-        self.mean = self.backend.aggregating_state(AggregatingStateDescriptor("mean", Mean(), PAIR))
+        self.pair = keyed_state(self.backend, ValueStateDescriptor("pair", PAIR))
+        self.sum = keyed_state(self.backend, ReducingStateDescriptor("sum", lambda a, b: a + b, Types.LONG()))
+        self.mean = keyed_state(self.backend, AggregatingStateDescriptor("mean", Mean(), PAIR))
 
     def write(self, key: int, number: int) -> None:
         self.backend.set_current_key(key)
@@ -209,7 +210,7 @@ def test_what_has_expired_at_the_cut_is_not_read_later() -> None:
 
     def backend() -> tuple[HashMapKeyedBackend, Any]:
         made = HashMapKeyedBackend(GROUPS, range(GROUPS), KeyedStateOptions(defer_reads=True, clock=clock))
-        return made, made.value_state(descriptor)
+        return made, keyed_state(made, descriptor)
 
     keyed, state = backend()
     for key in range(20):
@@ -224,7 +225,7 @@ def test_what_has_expired_at_the_cut_is_not_read_later() -> None:
     parts = [(group.key_group, group.encode()) for group in captured]
     restored = HashMapKeyedBackend(GROUPS, range(GROUPS), KeyedStateOptions(clock=clock))
     restored.restore(parts)
-    restored.value_state(descriptor)
+    keyed_state(restored, descriptor)
     assert list(restored.keys()) == [3]
 
 
@@ -236,7 +237,7 @@ def test_small_snapshots_are_taken_at_once() -> None:
 def test_backends_whose_rows_others_write_put_nothing_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capture, "WORTHWHILE_ROWS", 1)
     backend = HashMapKeyedBackend(GROUPS, range(GROUPS))
-    state = backend.value_state(ValueStateDescriptor("pair", PAIR))
+    state = keyed_state(backend, ValueStateDescriptor("pair", PAIR))
     backend.set_current_key(1)
     state.update((1, "x"))
     assert not any(group.deferred for group in backend.snapshot_whole(1))

@@ -21,6 +21,7 @@ from rekindle.key_groups import key_group_range
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.state import hashmap
 from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from tests.whole_state import whole_parts
 
@@ -63,7 +64,7 @@ def test_it_is_a_keyed_backend(backend: HashMapKeyedBackend) -> None:
 
 
 def test_value_state_is_per_key(backend: HashMapKeyedBackend) -> None:
-    count = backend.value_state(COUNT)
+    count = keyed_state(backend, COUNT)
     for key in ("a", "b", "a"):
         backend.set_current_key(key)
         count.update((count.value() or 0) + 1)
@@ -79,7 +80,7 @@ def test_value_state_is_per_key(backend: HashMapKeyedBackend) -> None:
 
 
 def test_list_state(backend: HashMapKeyedBackend) -> None:
-    items = backend.list_state(ITEMS)
+    items = keyed_state(backend, ITEMS)
     backend.set_current_key("a")
     assert list(items.get()) == []
     items.add("x")
@@ -101,7 +102,7 @@ def test_list_state(backend: HashMapKeyedBackend) -> None:
 
 
 def test_a_list_is_iterated_as_what_get_gives(backend: HashMapKeyedBackend) -> None:
-    items = backend.list_state(ITEMS)
+    items = keyed_state(backend, ITEMS)
     backend.set_current_key("a")
     assert list(items) == []
     items.add_all(["x", "y"])
@@ -112,7 +113,7 @@ def test_a_list_is_iterated_as_what_get_gives(backend: HashMapKeyedBackend) -> N
 
 
 def test_map_state(backend: HashMapKeyedBackend) -> None:
-    stock = backend.map_state(STOCK)
+    stock = keyed_state(backend, STOCK)
     backend.set_current_key("a")
     assert stock.is_empty()
     assert list(stock.items()) == []
@@ -136,7 +137,7 @@ def test_map_state(backend: HashMapKeyedBackend) -> None:
 
 
 def test_none_is_a_field_like_any_other(backend: HashMapKeyedBackend) -> None:
-    stock = backend.map_state(STOCK)
+    stock = keyed_state(backend, STOCK)
     backend.set_current_key(None)
     stock.put(None, 7)
     assert stock.contains(None)
@@ -147,7 +148,7 @@ def test_none_is_a_field_like_any_other(backend: HashMapKeyedBackend) -> None:
 
 @pytest.mark.parametrize("view", ["keys", "items", "values"])
 def test_a_map_may_be_changed_while_it_is_iterated(backend: HashMapKeyedBackend, view: str) -> None:
-    stock = backend.map_state(STOCK)
+    stock = keyed_state(backend, STOCK)
     backend.set_current_key("a")
     stock.put_all({str(i): i for i in range(100)})
     for entry in getattr(stock, view)():
@@ -158,7 +159,7 @@ def test_a_map_may_be_changed_while_it_is_iterated(backend: HashMapKeyedBackend,
 
 
 def test_reducing_state(backend: HashMapKeyedBackend) -> None:
-    total = backend.reducing_state(SUM)
+    total = keyed_state(backend, SUM)
     backend.set_current_key("a")
     assert total.get() is None
     total.add(1)
@@ -172,7 +173,7 @@ def test_reducing_state(backend: HashMapKeyedBackend) -> None:
 
 
 def test_aggregating_state(backend: HashMapKeyedBackend) -> None:
-    average = backend.aggregating_state(AVERAGE)
+    average = keyed_state(backend, AVERAGE)
     backend.set_current_key("a")
     assert average.get() is None
     average.add(1)
@@ -183,8 +184,8 @@ def test_aggregating_state(backend: HashMapKeyedBackend) -> None:
 
 
 def test_several_states_of_one_operator_do_not_touch_each_other(backend: HashMapKeyedBackend) -> None:
-    count, items = backend.value_state(COUNT), backend.list_state(ITEMS)
-    stock, total = backend.map_state(STOCK), backend.reducing_state(SUM)
+    count, items = keyed_state(backend, COUNT), keyed_state(backend, ITEMS)
+    stock, total = keyed_state(backend, STOCK), keyed_state(backend, SUM)
     backend.set_current_key(1)
     count.update(5)
     items.add("x")
@@ -195,11 +196,11 @@ def test_several_states_of_one_operator_do_not_touch_each_other(backend: HashMap
 
 
 def test_a_state_registered_late_finds_its_place_in_every_row(backend: HashMapKeyedBackend) -> None:
-    count = backend.value_state(COUNT)
+    count = keyed_state(backend, COUNT)
     backend.set_current_key("a")
     count.update(1)
     backend.set_current_key("b")
-    items = backend.list_state(ITEMS)
+    items = keyed_state(backend, ITEMS)
     items.add("x")
     backend.set_current_key("a")
     assert list(items.get()) == []
@@ -211,20 +212,19 @@ def test_a_state_registered_late_finds_its_place_in_every_row(backend: HashMapKe
 
 
 def test_the_same_name_gives_the_same_handle(backend: HashMapKeyedBackend) -> None:
-    assert backend.value_state(COUNT) is backend.value_state(ValueStateDescriptor("count", Types.LONG()))
+    assert keyed_state(backend, COUNT) is keyed_state(backend, ValueStateDescriptor("count", Types.LONG()))
 
 
 @pytest.mark.parametrize("other", [ListStateDescriptor("count", Types.LONG()), ValueStateDescriptor("count", str)])
 def test_the_same_name_for_another_kind_or_type_is_refused(backend: HashMapKeyedBackend, other: Any) -> None:
-    backend.value_state(COUNT)
-    register = backend.list_state if isinstance(other, ListStateDescriptor) else backend.value_state
+    keyed_state(backend, COUNT)
     with pytest.raises(StateAccessError, match="'count' is already registered as value state"):
-        register(other)
+        keyed_state(backend, other)
 
 
 def test_state_without_a_key_is_refused(backend: HashMapKeyedBackend) -> None:
-    count, items = backend.value_state(COUNT), backend.list_state(ITEMS)
-    stock, total, average = backend.map_state(STOCK), backend.reducing_state(SUM), backend.aggregating_state(AVERAGE)
+    count, items = keyed_state(backend, COUNT), keyed_state(backend, ITEMS)
+    stock, total, average = keyed_state(backend, STOCK), keyed_state(backend, SUM), keyed_state(backend, AVERAGE)
     uses: list[Any] = [
         count.value,
         lambda: count.update(1),
@@ -254,7 +254,7 @@ def test_state_without_a_key_is_refused(backend: HashMapKeyedBackend) -> None:
 
 
 def test_equal_keys_share_state(backend: HashMapKeyedBackend) -> None:
-    count = backend.value_state(COUNT)
+    count = keyed_state(backend, COUNT)
     backend.set_current_key(1)
     count.update(7)
     for key in (1.0, True):
@@ -263,7 +263,7 @@ def test_equal_keys_share_state(backend: HashMapKeyedBackend) -> None:
 
 
 def test_a_row_as_key_may_be_changed_by_its_owner(backend: HashMapKeyedBackend) -> None:
-    count = backend.value_state(COUNT)
+    count = keyed_state(backend, COUNT)
     key = Row(user="a")
     backend.set_current_key(key)
     count.update(1)
@@ -274,7 +274,7 @@ def test_a_row_as_key_may_be_changed_by_its_owner(backend: HashMapKeyedBackend) 
 
 
 def test_reading_leaves_nothing_behind(backend: HashMapKeyedBackend) -> None:
-    count, items, stock = backend.value_state(COUNT), backend.list_state(ITEMS), backend.map_state(STOCK)
+    count, items, stock = keyed_state(backend, COUNT), keyed_state(backend, ITEMS), keyed_state(backend, STOCK)
     for key in range(1000):
         backend.set_current_key(key)
         assert count.value() is None
@@ -288,7 +288,7 @@ def test_reading_leaves_nothing_behind(backend: HashMapKeyedBackend) -> None:
 
 
 def test_cleared_keys_are_purged_and_can_come_back(backend: HashMapKeyedBackend) -> None:
-    count, stock = backend.value_state(COUNT), backend.map_state(STOCK)
+    count, stock = keyed_state(backend, COUNT), keyed_state(backend, STOCK)
     for key in range(100):
         backend.set_current_key(key)
         count.update(key)
@@ -316,7 +316,7 @@ def test_cleared_keys_are_purged_and_can_come_back(backend: HashMapKeyedBackend)
 
 
 def test_keys_are_those_that_have_state_and_may_be_changed_on_the_way(backend: HashMapKeyedBackend) -> None:
-    count = backend.value_state(COUNT)
+    count = keyed_state(backend, COUNT)
     for key in range(20):
         backend.set_current_key(key)
         count.update(key)
@@ -338,7 +338,7 @@ def test_keys_are_those_that_have_state_and_may_be_changed_on_the_way(backend: H
 def test_the_front_is_bounded_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hashmap, "_FRONT_ENTRIES", 10)
     backend = HashMapKeyedBackend(128, range(128))
-    count = backend.value_state(COUNT)
+    count = keyed_state(backend, COUNT)
     for round_ in range(3):
         for key in range(100):
             backend.set_current_key(key)
@@ -358,7 +358,7 @@ def test_a_key_of_another_subtask_is_refused() -> None:
 
 def test_compound_keys_belong_to_the_key_group_of_their_key() -> None:
     windows = HashMapKeyedBackend(128, range(128), key_group_of=lambda pair: key_group(pair[0], 128))
-    total = windows.reducing_state(SUM)
+    total = keyed_state(windows, SUM)
     for window in ((0, 10), (10, 20), (0, 10)):
         windows.set_current_key(("user", window))
         total.add(1)
@@ -370,7 +370,7 @@ def test_a_failing_reduce_changes_nothing(backend: HashMapKeyedBackend) -> None:
     def fail(one: int, other: int) -> int:
         raise ValueError("no")
 
-    total = backend.reducing_state(ReducingStateDescriptor("failing", fail, Types.LONG()))
+    total = keyed_state(backend, ReducingStateDescriptor("failing", fail, Types.LONG()))
     backend.set_current_key("a")
     total.add(1)
     with pytest.raises(ValueError, match="no"):

@@ -15,6 +15,7 @@ from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, V
 from rekindle.errors import IncompatibleStateError, RekindleError, SerializationError
 from rekindle.key_groups import key_group_range
 from rekindle.runtime.key_hash import key_group
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.keyed_state_format import (
     CapturedColumn,
@@ -39,9 +40,9 @@ class Job:
     def __init__(self, parts: Iterable[tuple[int, bytes]] = (), groups: range = range(GROUPS)) -> None:
         self.backend = HashMapKeyedBackend(GROUPS, groups)
         self.backend.restore(parts)
-        self.count = self.backend.value_state(COUNT)
-        self.items = self.backend.list_state(ITEMS)
-        self.stock = self.backend.map_state(STOCK)
+        self.count = keyed_state(self.backend, COUNT)
+        self.items = keyed_state(self.backend, ITEMS)
+        self.stock = keyed_state(self.backend, STOCK)
 
     def at(self, key: Any) -> Job:
         self.backend.set_current_key(key)
@@ -107,14 +108,14 @@ def test_a_row_as_key_that_has_moved_to_another_key_group_is_refused_not_lost() 
     key = Row(f0="a")
     (elsewhere,) = {0, 1} - {key_group(key, 2)}
     old = HashMapKeyedBackend(2, range(2), key_group_of=lambda key: elsewhere)  # as an older version had it
-    count = old.value_state(COUNT)
+    count = keyed_state(old, COUNT)
     old.set_current_key(key)
     count.update(1)
     parts = whole_parts(old)
     restored = HashMapKeyedBackend(2, range(2))
     restored.restore(parts)
     with pytest.raises(IncompatibleStateError, match=r"Key Row\(f0='a'\) of state 'count' was saved in key group"):
-        restored.value_state(COUNT)
+        keyed_state(restored, COUNT)
 
 
 def test_a_delta_holds_what_changed_and_nothing_else() -> None:
@@ -344,7 +345,7 @@ def test_rescaling_takes_each_key_once(parallelism: int) -> None:
 
 def test_what_changes_after_the_cut_is_not_in_the_snapshot() -> None:
     backend = HashMapKeyedBackend(GROUPS, range(GROUPS))
-    notes, items, stock = backend.value_state(NOTES), backend.list_state(ITEMS), backend.map_state(STOCK)
+    notes, items, stock = keyed_state(backend, NOTES), keyed_state(backend, ITEMS), keyed_state(backend, STOCK)
     backend.set_current_key("k")
     notes.update(["before"])
     items.add("before")
@@ -357,14 +358,14 @@ def test_what_changes_after_the_cut_is_not_in_the_snapshot() -> None:
         restored = HashMapKeyedBackend(GROUPS, range(GROUPS))
         restored.restore(parts)
         restored.set_current_key("k")
-        assert restored.value_state(NOTES).value() == ["before"]
-        assert list(restored.list_state(ITEMS).get()) == ["before"]
-        assert dict(restored.map_state(STOCK).items()) == {"before": 1}
+        assert keyed_state(restored, NOTES).value() == ["before"]
+        assert list(keyed_state(restored, ITEMS).get()) == ["before"]
+        assert dict(keyed_state(restored, STOCK).items()) == {"before": 1}
 
 
 def test_immutable_values_are_referenced_not_encoded_at_the_cut() -> None:
     backend = HashMapKeyedBackend(GROUPS, range(GROUPS))
-    count = backend.value_state(COUNT)
+    count = keyed_state(backend, COUNT)
     backend.set_current_key("k")
     count.update(12345678901)
     assert entries(backend.snapshot_delta(1, None))["count"]["k"] is count.value()
@@ -375,7 +376,7 @@ def test_state_that_nobody_registers_is_carried_along() -> None:
     parts = job.full()
     backend = HashMapKeyedBackend(GROUPS, range(GROUPS))
     backend.restore(parts)
-    count = backend.value_state(COUNT)
+    count = keyed_state(backend, COUNT)
     backend.set_current_key(1)
     count.update(1000)
     again = Job(whole_parts(backend))
@@ -388,11 +389,11 @@ def test_a_state_registered_while_a_key_is_set_holds_what_was_restored() -> None
     backend = HashMapKeyedBackend(GROUPS, range(GROUPS))
     backend.restore(filled().full())
     backend.set_current_key(1)
-    assert backend.value_state(COUNT).value() == 2
-    assert list(backend.list_state(ITEMS).get()) == ["1", "x"]
-    backend.value_state(COUNT).update(3)
-    assert dict(backend.map_state(STOCK).items()) == {"a": 1, "b": None}
-    assert backend.value_state(COUNT).value() == 3
+    assert keyed_state(backend, COUNT).value() == 2
+    assert list(keyed_state(backend, ITEMS).get()) == ["1", "x"]
+    keyed_state(backend, COUNT).update(3)
+    assert dict(keyed_state(backend, STOCK).items()) == {"a": 1, "b": None}
+    assert keyed_state(backend, COUNT).value() == 3
     assert entries(backend.snapshot_delta(1, None)) == {"count": {1: 3}}
 
 
@@ -406,10 +407,10 @@ def test_a_key_emptied_before_a_late_registration_is_still_removed_by_the_delta(
     base += old.delta(2, 1)
     backend = HashMapKeyedBackend(GROUPS, range(GROUPS))
     backend.restore(base)
-    count = backend.value_state(COUNT)
+    count = keyed_state(backend, COUNT)
     backend.set_current_key("k")
     count.clear()
-    stock = backend.map_state(STOCK)
+    stock = keyed_state(backend, STOCK)
     assert stock.is_empty()
     delta = list(backend.snapshot_delta(3, 2).encode())
     backend.snapshot_completed(3)
@@ -421,14 +422,14 @@ def test_another_kind_under_a_restored_name_is_refused() -> None:
     backend = HashMapKeyedBackend(GROUPS, range(GROUPS))
     backend.restore(filled().full())
     with pytest.raises(IncompatibleStateError, match="'count' was saved as value state"):
-        backend.list_state(ListStateDescriptor("count", Types.LONG()))
+        keyed_state(backend, ListStateDescriptor("count", Types.LONG()))
 
 
 def test_another_type_that_cannot_read_the_bytes_is_refused() -> None:
     backend = HashMapKeyedBackend(GROUPS, range(GROUPS))
     backend.restore(filled().full())
     with pytest.raises(IncompatibleStateError, match="State 'count'"):
-        backend.value_state(ValueStateDescriptor("count", Types.LIST(Types.STRING())))
+        keyed_state(backend, ValueStateDescriptor("count", Types.LIST(Types.STRING())))
 
 
 def test_a_missing_delta_is_noticed() -> None:

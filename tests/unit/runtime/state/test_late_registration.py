@@ -13,6 +13,7 @@ from rekindle.common import Types
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import StateBackendError
 from rekindle.runtime.state.backend import KeyedStateOptions
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
 from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend, RocksPlace
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
@@ -38,7 +39,7 @@ def snapshot(keyed: RocksKeyedBackend) -> list[tuple[int, bytes]]:
 def values(parts: list[tuple[int, bytes]], database: ScratchDatabase, operator: int) -> list[tuple[int | None, ...]]:
     keyed = backend(database, operator)
     keyed.restore(parts)
-    early, late = keyed.value_state(EARLY), keyed.value_state(LATE)
+    early, late = keyed_state(keyed, EARLY), keyed_state(keyed, LATE)
     found = []
     for key in range(20):
         keyed.row = keyed.load_row(key)
@@ -48,7 +49,7 @@ def values(parts: list[tuple[int, bytes]], database: ScratchDatabase, operator: 
 
 def saved(database: ScratchDatabase) -> list[tuple[int, bytes]]:
     keyed = backend(database, 1)
-    early, late = keyed.value_state(EARLY), keyed.value_state(LATE)
+    early, late = keyed_state(keyed, EARLY), keyed_state(keyed, LATE)
     for key in range(20):
         keyed.row = keyed.load_row(key)
         early.update(key)
@@ -59,9 +60,9 @@ def saved(database: ScratchDatabase) -> list[tuple[int, bytes]]:
 def test_a_state_that_is_registered_between_cut_and_upload_is_in_the_snapshot(database: ScratchDatabase) -> None:
     keyed = backend(database, 2)
     keyed.restore(saved(database))
-    keyed.value_state(EARLY)
+    keyed_state(keyed, EARLY)
     captured = keyed.snapshot_aside(2)
-    keyed.value_state(LATE)
+    keyed_state(keyed, LATE)
     parts = [(group.key_group, group.encode()) for group in captured]
     assert values(parts, database, 3) == [(key, -key) for key in range(20)]
 
@@ -71,7 +72,7 @@ def test_restored_parts_leave_the_disk_when_all_are_claimed(database: ScratchDat
     keyed.restore(saved(database))
     left = [len(list(database.folder.glob("restored-*")))]
     for descriptor in (EARLY, LATE):
-        keyed.value_state(descriptor)
+        keyed_state(keyed, descriptor)
         left.append(len(list(database.folder.glob("restored-*"))))
     assert left == [1, 1, 0]
 
@@ -81,9 +82,9 @@ def test_restored_parts_that_were_cut_short_on_the_disk_are_told_by_their_file(d
     keyed.restore(saved(database))
     (file,) = database.folder.glob("restored-*")
     os.truncate(file, file.stat().st_size - 1)
-    keyed.value_state(EARLY)
+    keyed_state(keyed, EARLY)
     with pytest.raises(StateBackendError, match=rf"^Restored state cannot be read in {file}: it ends at \d+\.$"):
-        keyed.value_state(LATE)
+        keyed_state(keyed, LATE)
 
 
 def test_restored_parts_that_cannot_be_written_are_told_by_their_file(database: ScratchDatabase) -> None:
@@ -97,7 +98,7 @@ def test_whole_parts_and_changes_that_nobody_claimed_are_carried_on_in_their_ord
     """A snapshot writes them one behind the other into one part, which is not in order then."""
     keys = 8_000
     keyed = backend(database, 1)
-    late = keyed.value_state(LATE)
+    late = keyed_state(keyed, LATE)
     expected: dict[int, int] = {}
 
     def set_value(key: int, value: int | None) -> None:
@@ -123,7 +124,7 @@ def test_whole_parts_and_changes_that_nobody_claimed_are_carried_on_in_their_ord
         parts = [(group.key_group, bytes_of(group.encode())) for group in carrier.snapshot_aside(1)]
     restored = backend(database, 5)
     restored.restore(parts)
-    late = restored.value_state(LATE)
+    late = keyed_state(restored, LATE)
     found = {}
     for key in range(keys * 4):
         restored.row = restored.load_row(key)

@@ -13,6 +13,7 @@ from rekindle.common.typeinfo import Types
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
 from rekindle.runtime.state.change_tracking import ROW_KEY
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend
 from tests.keyed_backends import BACKENDS, place_of
 
@@ -44,7 +45,7 @@ def without_cache() -> RocksKeyedBackend:
 
 
 def states_of(backend: KeyedStateBackend) -> tuple[Any, Any, Any]:
-    return backend.value_state(VALUE), backend.list_state(LIST), backend.map_state(MAP)
+    return keyed_state(backend, VALUE), keyed_state(backend, LIST), keyed_state(backend, MAP)
 
 
 def content(backend: KeyedStateBackend, states: tuple[Any, Any, Any]) -> tuple[Any, list[int], dict[str, int]]:
@@ -75,7 +76,7 @@ def test_a_row_that_has_left_the_cache_is_in_nobodys_memory_also_after_a_checkpo
     backend = RocksKeyedBackend(GROUPS, range(GROUPS), place_of(0, 1 << 20), KeyedStateOptions())
     backend._cache.least_rows = 4
     backend._cache.note_sizes([b""], 1)
-    value = backend.value_state(VALUE)
+    value = keyed_state(backend, VALUE)
     keys = [UUID(int=number) for number in range(8)]
     living = [ref(key) for key in keys]
     for key in keys:

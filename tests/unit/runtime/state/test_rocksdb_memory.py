@@ -14,6 +14,7 @@ from rekindle.common import Types
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.errors import StateBackendError
 from rekindle.runtime.state.backend import KeyedStateOptions
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.keyed_state_format import GroupPieces
 from rekindle.runtime.state.rocksdb import rocks_backend, stored_states, whole_capture
@@ -44,7 +45,7 @@ def keyed(database: ScratchDatabase) -> RocksKeyedBackend:
 
 
 def update(backend: RocksKeyedBackend, word: str) -> None:
-    state = backend.value_state(TEXT)
+    state = keyed_state(backend, TEXT)
     for key in range(KEYS):
         backend.row = backend.load_row(key)
         state.update(f"{word} of {key}")
@@ -57,7 +58,7 @@ def restored(parts: list[tuple[int, Any]]) -> dict[int, str | None]:
     data = store.read("job/shared/state")
     backend = HashMapKeyedBackend(4, range(4))
     backend.restore([(group, data[blob.offset : blob.offset + blob.length]) for group, blob in written])  # type: ignore[union-attr]
-    state, found = backend.value_state(TEXT), {}
+    state, found = keyed_state(backend, TEXT), {}
     for key in range(KEYS):
         backend.row = backend.load_row(key)
         found[key] = state.value()
@@ -100,7 +101,7 @@ def test_a_full_disk_at_a_cut_doubles_no_element_of_a_list(
     """The checkpoint is declined and the job goes on: the next delta has each change once, also half spilled ones."""
     keyed = RocksKeyedBackend(4, range(4), RocksPlace(database, 1, 1 << 20, LOG_BYTES), KeyedStateOptions())
     numbers = ListStateDescriptor("numbers", Types.LONG())
-    state, write, written = keyed.list_state(numbers), GroupSpill._write, 0
+    state, write, written = keyed_state(keyed, numbers), GroupSpill._write, 0
 
     def add_to_all(number: int) -> None:
         for key in range(KEYS):
@@ -128,7 +129,7 @@ def test_a_full_disk_at_a_cut_doubles_no_element_of_a_list(
 
     again = HashMapKeyedBackend(4, range(4))
     again.restore(whole + delta)
-    found = again.list_state(numbers)
+    found = keyed_state(again, numbers)
     for key in range(KEYS):
         again.row = again.load_row(key)
         assert list(found.get()) == [1, 2, 3]

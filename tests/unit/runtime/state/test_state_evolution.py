@@ -24,6 +24,7 @@ from rekindle.datastream.state import (
 )
 from rekindle.errors import IncompatibleStateError, TypeMismatchError
 from rekindle.runtime.state.backend import KeyedStateOptions
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.evolution import reads_as_is, rewritten
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.keyed_state_format import FORMAT_VERSION, GroupPart, decode_part
@@ -108,11 +109,11 @@ class States:
         if ttl is not None:
             for each in (value, listed, mapped, reducing, aggregating):
                 each.enable_time_to_live(ttl)
-        self.value = self.backend.value_state(value)
-        self.list = self.backend.list_state(listed)
-        self.map = self.backend.map_state(mapped)
-        self.reducing = self.backend.reducing_state(reducing)
-        self.aggregating = self.backend.aggregating_state(aggregating)
+        self.value = keyed_state(self.backend, value)
+        self.list = keyed_state(self.backend, listed)
+        self.map = keyed_state(self.backend, mapped)
+        self.reducing = keyed_state(self.backend, reducing)
+        self.aggregating = keyed_state(self.backend, aggregating)
 
     def write(self, key: str, total: Any) -> States:
         self.backend.set_current_key(key)
@@ -170,7 +171,7 @@ class TestKeyedState:
         def backend(key_type: Any, parts: Parts = ()) -> Any:
             made = HashMapKeyedBackend(GROUPS, range(GROUPS))
             made.restore(parts)
-            return made, made.map_state(MapStateDescriptor("map", key_type, int))
+            return made, keyed_state(made, MapStateDescriptor("map", key_type, int))
 
         old, state = backend(Types.INT())
         old.set_current_key("a")
@@ -185,7 +186,7 @@ class TestKeyedState:
         def backend(value_type: TypeInformation, parts: Parts = ()) -> Any:
             made = HashMapKeyedBackend(GROUPS, range(GROUPS))
             made.restore(parts)
-            return made, made.value_state(ValueStateDescriptor("sum", value_type))
+            return made, keyed_state(made, ValueStateDescriptor("sum", value_type))
 
         old, state = backend(Types.LONG())
         old.set_current_key("a")
@@ -281,7 +282,7 @@ class TestKeys:
     def backend(self, key_type: Any, parts: Parts = ()) -> HashMapKeyedBackend:
         made = HashMapKeyedBackend(GROUPS, range(GROUPS), key_codec=value_codec_for(key_type, allow_pickle=True))
         made.restore(parts)
-        self.sum = made.value_state(ValueStateDescriptor("sum", int))
+        self.sum = keyed_state(made, ValueStateDescriptor("sum", int))
         return made
 
     def saved(self, key_type: Any, key: Any) -> Parts:

@@ -1,47 +1,31 @@
 """The contents of a window: one reduced value, one accumulator, or the elements themselves.
 
 Contents lie in the first column of a row. There None is a value like any other: a second column tells it from no value.
-
-A row that a fast operator has just made is *young*: the backend does not know it, and never will if the window is
-cleaned up before the next snapshot. Otherwise `adopt` moves its contents to a row of the backend.
+`adopt` moves the contents of a young row (`row_columns.py`) to a row of the backend.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from rekindle.common.typeinfo import TypeInformation, Types
 from rekindle.datastream.functions import AggregateFunction
-from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from rekindle.datastream.state import ListState, ListStateDescriptor, ValueStateDescriptor
 from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.windowing.operation import ContentsKind, WindowOperation
 from rekindle.runtime.copy_on_emit import Isolate
 from rekindle.runtime.operators.stateless import method_or_callable
 from rekindle.runtime.state.backend import KeyedStateBackend
-from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_KEY, WHOLE, Row
+from rekindle.runtime.state.change_tracking import Row
 from rekindle.runtime.state.handles import AggregateLike
 from rekindle.runtime.state.named_rows import shaped_aggregate, shaped_reduce
+from rekindle.runtime.state.row_columns import ValueColumn, young_row
+from rekindle.runtime.state.spec import list_spec, value_spec
 
-T = TypeVar("T")
-
-#: The columns of the contents and of their change mark.
-CONTENTS: Final = ROW_COLUMNS
-CONTENTS_MARK: Final = CONTENTS + 1
-_IS_NONE: Final = CONTENTS + 2
-
-
-class _Young:
-    """The change mark of a young row."""
-
-
-YOUNG: Final = _Young()
-
-
-def is_young(row: Row) -> bool:
-    """Whether the backend does not know the row."""
-    return row[ROW_KEY] is None
+#: The contents, and whether they are None.
+_COLUMNS: Final = 2
 
 
 class Contents(ABC):
@@ -52,7 +36,7 @@ class Contents(ABC):
 
     def young(self, element: Any, timestamp: int) -> Row:
         """Return a young row with the first element of a window."""
-        row: Row = [None, None, None, YOUNG, None, YOUNG]
+        row = young_row(_COLUMNS)
         self.add(row, element, timestamp)
         return row
 
@@ -70,9 +54,9 @@ class Contents(ABC):
     def present(self, row: Row) -> bool:
         """Whether the row has contents."""
 
+    @abstractmethod
     def raw(self, row: Row) -> Any:
         """Return the contents of a row as they are stored; the row must have some."""
-        return row[CONTENTS]
 
     @abstractmethod
     def put(self, row: Row, raw: Any) -> None:
@@ -99,8 +83,8 @@ class ValueContents(Contents):
 
     def __init__(self, keyed: KeyedStateBackend, type_info: TypeInformation | None) -> None:
         super().__init__(keyed)
-        keyed.value_state(reserved(ValueStateDescriptor("window-contents", type_info)))
-        keyed.value_state(reserved(ValueStateDescriptor("window-contents-is-none", Types.BOOLEAN())))
+        self.column = _value_column(keyed, "window-contents", type_info)
+        self._is_none = _value_column(keyed, "window-contents-is-none", Types.BOOLEAN())
 
     @abstractmethod
     def first(self, element: Any) -> Any:
@@ -115,36 +99,35 @@ class ValueContents(Contents):
         """Merge two values."""
 
     def add(self, row: Row, element: Any, timestamp: int) -> None:
-        value = self.combine(element, row[CONTENTS]) if self.present(row) else self.first(element)
+        value = self.combine(element, self.column.get(row)) if self.present(row) else self.first(element)
         self.put(row, value)
 
+    def raw(self, row: Row) -> Any:
+        return self.column.get(row)
+
     def put(self, row: Row, raw: Any) -> None:
-        self._set(row, CONTENTS, raw)
+        self.column.set(row, raw)
         flag = True if raw is None else None
-        if row[_IS_NONE] is not flag:
-            self._set(row, _IS_NONE, flag)
+        if self._is_none.get(row) is not flag:
+            self._is_none.set(row, flag)
 
     def present(self, row: Row) -> bool:
-        return row[CONTENTS] is not None or row[_IS_NONE] is not None
+        return self.column.get(row) is not None or self._is_none.get(row) is not None
 
     def evaluated(self, row: Row) -> list[Any]:
-        return [self.result(row[CONTENTS])]
+        return [self.result(self.column.get(row))]
 
     def clear(self, row: Row) -> None:
-        if self.present(row):
-            self._set(row, CONTENTS, None)
-            if row[_IS_NONE] is not None:
-                self._set(row, _IS_NONE, None)
-            self._keyed.note_emptied(row)
+        self.column.remove(row)
+        self._is_none.remove(row)
 
     def merge(self, target: Row, raw: Any) -> None:
-        self.put(target, self.merged(target[CONTENTS], raw) if self.present(target) else raw)
+        self.put(target, self.merged(self.column.get(target), raw) if self.present(target) else raw)
 
-    def _set(self, row: Row, column: int, value: Any) -> None:
-        row[column] = value
-        mark = row[column + 1]
-        if mark is not self._keyed.generation and mark is not YOUNG:
-            self._keyed.mark(row, column + 1)
+
+def _value_column(keyed: KeyedStateBackend, name: str, type_info: TypeInformation | None) -> ValueColumn:
+    descriptor = reserved(ValueStateDescriptor(name, type_info))
+    return ValueColumn(keyed, value_spec(descriptor, keyed.options.allow_pickle))
 
 
 class ReducedContents(ValueContents):
@@ -195,73 +178,36 @@ class ElementContents(Contents):
 
     def __init__(self, keyed: KeyedStateBackend, type_info: TypeInformation | None, isolate: Isolate | None) -> None:
         super().__init__(keyed)
-        self._elements = keyed.list_state(reserved(ListStateDescriptor("window-elements", type_info)))
         self._isolate = isolate
+        descriptor = reserved(ListStateDescriptor("window-elements", type_info))
+        keyed.register(list_spec(descriptor, keyed.options.allow_pickle), self._handle_at)
+
+    def _handle_at(self, place: int) -> ListState[Any]:
+        elements = self._keyed.list_column(place)
+        self._elements, self._append = elements, elements.append
+        return self._keyed.list_handle(place)
 
     def add(self, row: Row, element: Any, timestamp: int) -> None:
         self._append(row, element if self._isolate is None else self._isolate(element))
 
-    def _append(self, row: Row, element: Any) -> None:
-        held = row[CONTENTS]
-        if held is None:
-            self.put(row, [element])
-            return
-        if row[CONTENTS_MARK] is None:
-            self._keyed.mark_change(row, CONTENTS_MARK, len(held))
-        held.append(element)
-
-    def put(self, row: Row, raw: Any) -> None:
-        row[CONTENTS] = raw
-        mark = row[CONTENTS_MARK]
-        if mark is None:
-            self._keyed.mark_change(row, CONTENTS_MARK, WHOLE)
-        elif mark is not YOUNG:
-            row[CONTENTS_MARK] = WHOLE
-
     def present(self, row: Row) -> bool:
-        return row[CONTENTS] is not None
+        return self._elements.present(row)
+
+    def raw(self, row: Row) -> list[Any]:
+        return self._elements.get(row)
+
+    def put(self, row: Row, raw: list[Any]) -> None:
+        self._elements.put(row, raw)
 
     def evaluated(self, row: Row) -> list[Any]:
-        return list(row[CONTENTS])
+        return list(self._elements.get(row))
 
     def clear(self, row: Row) -> None:
-        if row[CONTENTS] is not None:
-            self.put(row, None)
-            self._keyed.note_emptied(row)
+        self._elements.remove(row)
 
     def merge(self, target: Row, raw: Any) -> None:
         for element in raw:
             self._append(target, element)
-
-
-class StoredElementContents(ElementContents):
-    """All elements of a window whose list is not in the row: they are reached through the handle of their state."""
-
-    def _append(self, row: Row, element: Any) -> None:
-        self._at(row, self._elements.add, element)
-
-    def raw(self, row: Row) -> Any:
-        return self._at(row, self._elements.get)
-
-    def put(self, row: Row, raw: Any) -> None:
-        self._at(row, self._elements.update, raw or [])
-
-    def present(self, row: Row) -> bool:
-        return row[CONTENTS] is not None and len(row[CONTENTS]) > 0
-
-    def evaluated(self, row: Row) -> list[Any]:
-        return list(self.raw(row))
-
-    def clear(self, row: Row) -> None:
-        self._at(row, self._elements.clear)
-
-    def _at(self, row: Row, method: Callable[..., T], *arguments: Any) -> T:
-        keyed = self._keyed
-        current, keyed.row = keyed.row, row
-        try:
-            return method(*arguments)
-        finally:
-            keyed.row = current
 
 
 class TimestampedContents(ElementContents):
@@ -275,17 +221,12 @@ class TimestampedContents(ElementContents):
         self._append(row, (timestamp, element if self._isolate is None else self._isolate(element)))
 
 
-class StoredTimestampedContents(TimestampedContents, StoredElementContents):
-    """All elements as (timestamp, element), where lists are not in the row."""
-
-
 def contents_of(operation: WindowOperation, keyed: KeyedStateBackend, isolate: Isolate | None) -> Contents:
     """Return the contents of an operation. They must be the first state that is registered: their columns are fixed."""
     wanted, type_info = operation.contents, operation.stored_type()
     shape = None if type_info is None else type_info.shaper()
-    on_disk = keyed.prefetch is not None
     if operation.evictor is not None:
-        return (StoredTimestampedContents if on_disk else TimestampedContents)(keyed, type_info, isolate)
+        return TimestampedContents(keyed, type_info, isolate)
     match wanted.kind:
         case ContentsKind.REDUCED:
             reduce = shaped_reduce(shape, method_or_callable(wanted.function, "reduce"))
@@ -294,4 +235,4 @@ def contents_of(operation: WindowOperation, keyed: KeyedStateBackend, isolate: I
             assert isinstance(wanted.function, AggregateFunction)
             return AggregatedContents(keyed, type_info, shaped_aggregate(shape, wanted.function))
         case ContentsKind.ELEMENTS:
-            return (StoredElementContents if on_disk else ElementContents)(keyed, type_info, isolate)
+            return ElementContents(keyed, type_info, isolate)

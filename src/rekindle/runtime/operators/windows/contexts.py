@@ -8,15 +8,7 @@ from typing import Any
 from rekindle.datastream.functions import KeyedStateStore, ProcessAllWindowFunction, ProcessWindowFunction
 from rekindle.datastream.functions.function import RuntimeContext
 from rekindle.datastream.output_tag import OutputTag
-from rekindle.datastream.state import (
-    AggregatingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-    State,
-    StateDescriptor,
-    ValueStateDescriptor,
-)
+from rekindle.datastream.state import State, StateDescriptor
 from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.windowing.assigners import WindowAssigner
 from rekindle.datastream.windowing.evictors import Evictor
@@ -29,16 +21,9 @@ from rekindle.runtime.operators.windows.namespaces import Namespace
 from rekindle.runtime.operators.windows.window_state import CachedHandles, WindowStateStore
 from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.change_tracking import Row
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.merge_state import merge_state
 from rekindle.runtime.timers import InternalTimers
-
-_REGISTER: dict[type[StateDescriptor], str] = {
-    ValueStateDescriptor: "value_state",
-    ListStateDescriptor: "list_state",
-    MapStateDescriptor: "map_state",
-    ReducingStateDescriptor: "reducing_state",
-    AggregatingStateDescriptor: "aggregating_state",
-}
 
 
 class Clocks:
@@ -112,8 +97,8 @@ class RuntimeTriggerContext(Clocks, Trigger.OnMergeContext):
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> State:
         handle = self._handles.get(state_descriptor.name)
         if handle is None:
-            register = getattr(self._keyed, _REGISTER[type(state_descriptor)])
-            handle = self._handles[state_descriptor.name] = register(reserved(state_descriptor, "trigger:"))
+            handle = keyed_state(self._keyed, reserved(state_descriptor, "trigger:"))
+            self._handles[state_descriptor.name] = handle
         return handle
 
     def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:

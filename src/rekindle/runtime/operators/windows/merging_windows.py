@@ -16,8 +16,8 @@ from rekindle.datastream.state_descriptors import reserved
 from rekindle.datastream.windowing.assigners import MergingWindowAssigner
 from rekindle.runtime.operators.windows.namespaces import Namespace
 from rekindle.runtime.state.backend import KeyedStateBackend
-from rekindle.runtime.state.change_tracking import Row
-from rekindle.runtime.state.handles import RowValueState
+from rekindle.runtime.state.change_tracking import ROW_KEY, Row
+from rekindle.runtime.state.row_columns import ValueColumn
 from rekindle.runtime.state.spec import value_spec
 
 if TYPE_CHECKING:
@@ -29,36 +29,19 @@ OnMerge = Callable[[Any, Any, Namespace, list[tuple[Namespace, Any]]], None]
 _STATE_NAME: Final = "merged-window"
 
 
-class MergedWindowColumn:
+class MergedWindowColumn(ValueColumn):
     """The column that names the window to which a row's contents belong."""
 
     def __init__(self, keyed: KeyedStateBackend) -> None:
-        self._keyed = keyed
-        self.place = -1
-        keyed.register(
-            value_spec(reserved(ValueStateDescriptor(_STATE_NAME, None)), allow_pickle=False), self._handle_at
-        )
-
-    def _handle_at(self, place: int) -> RowValueState:
-        self.place = place
-        return RowValueState(self._keyed, place)
-
-    def set(self, row: Row, namespace: Namespace) -> None:
-        """Assign the row's contents to a window; None: to no window any more."""
-        place = self.place
-        row[place] = namespace
-        if row[place + 1] is not self._keyed.generation:
-            self._keyed.mark(row, place + 1)
-        if namespace is None:
-            self._keyed.note_emptied(row)
+        super().__init__(keyed, value_spec(reserved(ValueStateDescriptor(_STATE_NAME, None)), allow_pickle=False))
 
     def restored(self) -> Iterable[tuple[Any, Namespace, Namespace, Row]]:
         """Yield (key, window, state namespace, row) of every window."""
-        for group in self._keyed.key_groups:
-            for row in self._keyed.rows_of(group):
-                if row[self.place] is not None:
-                    key, state = row[0]
-                    yield key, row[self.place], state, row
+        for group in self._backend.key_groups:
+            for row in self._backend.rows_of(group):
+                if (namespace := self.get(row)) is not None:
+                    key, state = row[ROW_KEY]
+                    yield key, namespace, state, row
 
 
 @dataclass(frozen=True)
@@ -140,7 +123,7 @@ class MergingWindows:
                 # Not kept from one window to the next: a backend on disk drops rows that were not asked for lately.
                 contents.merge(operator.row_of(key, states[0]), contents.raw(source))
                 contents.clear(source)
-            self._column.set(source, None)
+            self._column.remove(source)
         self._column.set(operator.row_of(key, states[0]), namespace)
         return states[0]
 
@@ -168,5 +151,5 @@ class MergingWindows:
     def retire(self, key: Any, namespace: Namespace) -> None:
         """Remove a window."""
         windows = self._windows_of(key)
-        self._column.set(self._operator.row_of(key, windows.pop(namespace)), None)
+        self._column.remove(self._operator.row_of(key, windows.pop(namespace)))
         self._index.put(key, windows or None)

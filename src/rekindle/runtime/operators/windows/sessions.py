@@ -22,11 +22,12 @@ from rekindle.runtime.list_keys import hashable_key
 from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.runtime.operators.roles import PreparesSnapshot
-from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK, YOUNG, ValueContents, is_young
+from rekindle.runtime.operators.windows.contents import ValueContents
 from rekindle.runtime.operators.windows.firing_order import Deadlines, in_firing_order
 from rekindle.runtime.operators.windows.merging_windows import MergedWindowColumn
 from rekindle.runtime.operators.windows.window_operator import WindowOperator
 from rekindle.runtime.state.change_tracking import Row
+from rekindle.runtime.state.row_columns import YOUNG, is_young
 
 NEVER = MAX_WATERMARK
 
@@ -100,6 +101,7 @@ class SessionWindowOperator(WindowOperator, PreparesSnapshot):
     def _combine_batch(self, contents: ValueContents, records: Iterator[Any], times: list[int]) -> None:
         selector, find, generation = self.selector, self._sessions.get, self.keyed.generation
         combine, gap_of, fixed_gap = contents.combine, self._assigner.gap_of, self._assigner.fixed_gap
+        place, marked = contents.column.place, contents.column.mark
         for record, start in zip(records, times, strict=True):
             end = start + (fixed_gap or gap_of(record))
             key = selector(record)
@@ -114,12 +116,12 @@ class SessionWindowOperator(WindowOperator, PreparesSnapshot):
                     if end > session.end:
                         session.end = end
                     row = session.row
-                    held = row[CONTENTS]
+                    held = row[place]
                     if held is None:
                         contents.add(row, record, start)
                         continue
-                    value = row[CONTENTS] = combine(record, held)
-                    mark = row[CONTENTS_MARK]
+                    value = row[place] = combine(record, held)
+                    mark = row[marked]
                     if (mark is not YOUNG and mark is not generation) or value is None:
                         contents.put(row, value)
                     continue
@@ -193,10 +195,10 @@ class SessionWindowOperator(WindowOperator, PreparesSnapshot):
         session.deadline = NEVER
         row = session.row
         if not is_young(row):
-            namespace = row[self._window_column.place]
+            namespace = self._window_column.get(row)
             self.timers.delete_event_time(session.timer, session.key, namespace)
             self.contents.clear(row)
-            self._window_column.set(row, None)
+            self._window_column.remove(row)
         sessions = self._sessions[session.key]
         if len(sessions) == 1:
             del self._sessions[session.key]
@@ -248,7 +250,7 @@ class SessionWindowOperator(WindowOperator, PreparesSnapshot):
     def _evaluate_session(self, session: Session) -> None:
         contents = self.contents
         if self.function is None and isinstance(contents, ValueContents):
-            self.collector.add(contents.result(session.row[CONTENTS]), session.end - 1)
+            self.collector.add(contents.result(contents.raw(session.row)), session.end - 1)
         else:
             namespace = session.start, session.end
             self.evaluate(session.key, namespace, TimeWindow(*namespace), contents.evaluated(session.row))
@@ -269,7 +271,7 @@ class SessionWindowOperator(WindowOperator, PreparesSnapshot):
                 namespace = session.start, session.end
                 if is_young(session.row):
                     session.row = self.contents.adopt(session.row, session.key, namespace)
-                saved = session.row[column.place]
+                saved = column.get(session.row)
                 last = session.end - 1
                 time = self.cleanup_time(last) if session.active_from == NEVER else last
                 if saved == namespace and session.timer == time:

@@ -22,11 +22,12 @@ from rekindle.runtime.list_keys import hashable_key
 from rekindle.runtime.operators.keyed import Selector
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
 from rekindle.runtime.operators.roles import PreparesSnapshot
-from rekindle.runtime.operators.windows.contents import CONTENTS, CONTENTS_MARK, YOUNG, ValueContents, is_young
+from rekindle.runtime.operators.windows.contents import ValueContents
 from rekindle.runtime.operators.windows.firing_order import Deadlines, in_firing_order
 from rekindle.runtime.operators.windows.namespaces import SHARED, Namespace
 from rekindle.runtime.operators.windows.window_operator import WindowOperator
 from rekindle.runtime.state.change_tracking import ROW_KEY, Row
+from rekindle.runtime.state.row_columns import YOUNG, is_young
 from rekindle.runtime.timers import DomainTimers
 
 #: A range that contains no time.
@@ -105,6 +106,7 @@ class AlignedWindowOperator(WindowOperator, PreparesSnapshot):
 
     def _combine_batch(self, contents: ValueContents, records: Iterator[Any], times: Any) -> None:
         selector, combine, generation = self.selector, contents.combine, self.keyed.generation
+        place, marked = contents.column.place, contents.column.mark
         low, high, panes = self._low, self._high, self._current
         for record, time in zip(records, times):  # noqa: B905 (times may be endless)
             if not low <= time < high:
@@ -118,12 +120,12 @@ class AlignedWindowOperator(WindowOperator, PreparesSnapshot):
                 if row is None:
                     self._open_row(pane, key, record, time)
                     continue
-                held = row[CONTENTS]
+                held = row[place]
                 if held is None:
                     contents.add(row, record, time)
                     continue
-                value = row[CONTENTS] = combine(record, held)
-                mark = row[CONTENTS_MARK]
+                value = row[place] = combine(record, held)
+                mark = row[marked]
                 if (mark is not YOUNG and mark is not generation) or value is None:
                     contents.put(row, value)
         self._low, self._high, self._current = low, high, panes
@@ -269,8 +271,8 @@ class AlignedWindowOperator(WindowOperator, PreparesSnapshot):
         keys = in_firing_order(rows if not pane.fired else rows.keys() - pane.fired)
         contents = self.contents
         if self.function is None and isinstance(contents, ValueContents):
-            result = contents.result
-            results = self.collector.isolated(result(rows[key][CONTENTS]) for key in keys)
+            result, place = contents.result, contents.column.place
+            results = self.collector.isolated(result(rows[key][place]) for key in keys)
             self.collector.extend(results, pane.end - 1)
         else:
             for key in keys:
@@ -287,7 +289,7 @@ class AlignedWindowOperator(WindowOperator, PreparesSnapshot):
             for key in in_firing_order(pane.rows):
                 self.clear_user_state(key, pane.namespace, window)
         for row in pane.rows.values():
-            if row[ROW_KEY] is not None:
+            if not is_young(row):
                 clear(row)
 
     # -- snapshots ----------------------------------------------------------------------------------------------------

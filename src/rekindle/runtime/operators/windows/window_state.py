@@ -22,6 +22,7 @@ from rekindle.datastream.state import (
 )
 from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.change_tracking import Row
+from rekindle.runtime.state.described_states import keyed_state
 
 
 class _WindowCalls:
@@ -121,19 +122,19 @@ class WindowStateStore(KeyedStateStore):
         self._scoped = scoped
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        return _WindowValueState(self._keyed.value_state(self._scoped(state_descriptor)), self._window)
+        return _WindowValueState(keyed_state(self._keyed, self._scoped(state_descriptor)), self._window)
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        return _WindowListState(self._keyed.list_state(self._scoped(state_descriptor)), self._window)
+        return _WindowListState(keyed_state(self._keyed, self._scoped(state_descriptor)), self._window)
 
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        return _WindowMapState(self._keyed.map_state(self._scoped(state_descriptor)), self._window)
+        return _WindowMapState(keyed_state(self._keyed, self._scoped(state_descriptor)), self._window)
 
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        return _WindowReducingState(self._keyed.reducing_state(self._scoped(state_descriptor)), self._window)
+        return _WindowReducingState(keyed_state(self._keyed, self._scoped(state_descriptor)), self._window)
 
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
-        return _WindowAggregatingState(self._keyed.aggregating_state(self._scoped(state_descriptor)), self._window)
+        return _WindowAggregatingState(keyed_state(self._keyed, self._scoped(state_descriptor)), self._window)
 
 
 class CachedHandles(KeyedStateStore):

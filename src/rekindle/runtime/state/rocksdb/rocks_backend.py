@@ -11,22 +11,19 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from rekindle.datastream.state import State
-from rekindle.errors import IncompatibleStateError, InvalidKeyError
+from rekindle.errors import IncompatibleStateError
 from rekindle.runtime.key_bytes import canonical_all, owned_keys
 from rekindle.runtime.key_hash import key_group, key_groups_of
-from rekindle.runtime.state.backend import KeyedStateOptions
+from rekindle.runtime.state.backend import NO_KEY, KeyedStateBackend, KeyedStateOptions, StateT, foreign_key
 from rekindle.runtime.state.change_tracking import ROW_COLUMNS, ROW_GROUP, ROW_KEY, Change, ChangeSet, Row
-from rekindle.runtime.state.current_key import NO_KEY, CurrentKey
-from rekindle.runtime.state.described_states import DescribedStates
 from rekindle.runtime.state.inventory import Inventories
 from rekindle.runtime.state.keyed_state_format import GroupCapture, StatePart
 from rekindle.runtime.state.rocksdb.delta_log import DeltaLog, Segment
 from rekindle.runtime.state.rocksdb.entry_keys import ungrouped_prefix
 from rekindle.runtime.state.rocksdb.part_loading import PartLoader, RestoredParts
-from rekindle.runtime.state.rocksdb.rocks_lists import RocksListState, StoredLists
+from rekindle.runtime.state.rocksdb.rocks_lists import RocksListColumn, RocksListState, StoredLists
 from rekindle.runtime.state.rocksdb.rocks_maps import RocksMapState, StoredMaps
 from rekindle.runtime.state.rocksdb.row_cache import RowCache
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
@@ -35,10 +32,7 @@ from rekindle.runtime.state.rocksdb.stored_states import StatePlace, StoredState
 from rekindle.runtime.state.rocksdb.whole_capture import LoggedDelta, ScannedGroup, keys_of
 from rekindle.runtime.state.spec import Codec, StateKind, StateSpec
 from rekindle.runtime.state.ttl.cleanup import CleaningFront
-from rekindle.runtime.state.ttl.layer import TtlStates
 from rekindle.serde import value_codec_for
-
-StateT = TypeVar("StateT", bound=State)
 
 _DEFAULTS: Final = KeyedStateOptions()
 #: So many rows are written at once: their encoded forms are in memory beside them.
@@ -60,8 +54,10 @@ class RocksPlace:
     log_bytes: int
 
 
-class RocksKeyedBackend(DescribedStates, CurrentKey):
-    """The `KeyedStateBackend` that keeps its rows in RocksDB."""
+class RocksKeyedBackend(KeyedStateBackend):
+    """Keyed state in RocksDB."""
+
+    in_memory = False
 
     def __init__(
         self,
@@ -75,6 +71,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
     ) -> None:
         """`key_codec` and `key_group_of` as with the in-memory backend."""
         self.key_groups = key_groups
+        self.options = options
         self.inventories = Inventories()
         self.row: Row = NO_KEY
         self.generation = ChangeSet()
@@ -83,7 +80,6 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         self._indexes = 0
         self._max_parallelism = max_parallelism
         self._key_group_of = key_group_of or self._plain_key_group
-        self._allow_pickle = options.allow_pickle
         self._key_codec = key_codec or value_codec_for(None, allow_pickle=options.allow_pickle)
         self._states: dict[str, StoredState] = {}
         self._tracks = options.track_changes
@@ -94,7 +90,6 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         self._gone = 0
         self._restored = RestoredParts(place.database.folder, key_groups)
         self._refused: IncompatibleStateError | None = None
-        self._ttl_states = TtlStates(self, options.clock)
         self._cleanups: list[Callable[[Iterable[Row]], None]] = []
         #: The keys that were in the cache when a sweep began, of the key groups that it has still to visit.
         self._to_sweep: dict[int, list[Any]] = {}
@@ -116,10 +111,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         """The key group of a key; InvalidKeyError if another subtask owns it."""
         group = self._key_group_of(key)
         if group not in self._counts:
-            raise InvalidKeyError(
-                f"Key {key!r} belongs to key group {group}, but this subtask owns {self.key_groups.start} to "
-                f"{self.key_groups.stop - 1}: the key selector must give the same key for the same element every time."
-            )
+            raise foreign_key(key, group, self.key_groups)
         return group
 
     def read_rows(self, keys: Sequence[Any]) -> list[Row]:
@@ -355,6 +347,10 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         """The handle of a list state over a column."""
         return RocksListState(self, column)
 
+    def list_column(self, column: int) -> RocksListColumn:
+        """The handle of a list state over a column of any row, for windows."""
+        return RocksListColumn(self, column)
+
     def map_handle(self, column: int) -> RocksMapState:
         """The handle of a map state over a column."""
         return RocksMapState(self, column)
@@ -459,10 +455,7 @@ class RocksKeyedBackend(DescribedStates, CurrentKey):
         self._begin_generation()
 
     def restore(self, parts: Iterable[tuple[int, bytes]]) -> None:
-        """Take (key group, part): for each key group the full part first, then its deltas in order.
-
-        The parts wait in a file; a state's values go into the database when it is registered.
-        """
+        """Take (key group, part) into a file; a state's values go into the database when it is registered."""
         assert not self._states, "restore comes before registration"
         assert self.row is NO_KEY, "restore comes before the first key"
         self._restored.take(parts)

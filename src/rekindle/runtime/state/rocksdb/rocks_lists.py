@@ -6,9 +6,9 @@ In memory a list keeps its end, and all elements if they are few.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from struct import Struct
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -26,6 +26,8 @@ from rekindle.runtime.state.rocksdb.delta_log import Segment
 from rekindle.runtime.state.rocksdb.entry_keys import index_bytes
 from rekindle.runtime.state.rocksdb.scratch_database import Write
 from rekindle.runtime.state.rocksdb.stored_states import StoredState
+
+T = TypeVar("T")
 
 _encode = msgspec.msgpack.Encoder().encode
 _COUNT: Final = Struct(">Q")
@@ -256,3 +258,41 @@ class LoggedLists:
         elements = self._state.elements.column(self._elements)
         operations = ListOperations(self._bases, self._lengths, elements)
         return self._state.part(self.keys, msgspec.Raw(_encode(operations)))
+
+
+class RocksListColumn:
+    """The `ListColumn` over elements in the database: it makes a row current for each call of the list's handle."""
+
+    def __init__(self, rows: Any, column: int) -> None:
+        self._rows = rows
+        self._column = column
+        self._elements = RocksListState(rows, column)
+
+    def present(self, row: Row) -> bool:
+        """Whether the row has elements."""
+        held: ListElements | None = row[self._column]
+        return held is not None and len(held) > 0
+
+    def get(self, row: Row) -> list[Any]:
+        """The row's elements."""
+        return self._at(row, self._elements.get)
+
+    def append(self, row: Row, element: Any) -> None:
+        """Add an element."""
+        self._at(row, self._elements.add, element)
+
+    def put(self, row: Row, elements: list[Any]) -> None:
+        """Replace the elements."""
+        self._at(row, self._elements.update, elements)
+
+    def remove(self, row: Row) -> None:
+        """Remove all elements."""
+        self._at(row, self._elements.clear)
+
+    def _at(self, row: Row, method: Callable[..., T], *arguments: Any) -> T:
+        rows = self._rows
+        current, rows.row = rows.row, row
+        try:
+            return method(*arguments)
+        finally:
+            rows.row = current

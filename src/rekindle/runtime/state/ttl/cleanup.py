@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from rekindle.datastream.state import ListState, MapState, State
+from rekindle.runtime.state.backend import KeyedStateBackend
 from rekindle.runtime.state.change_tracking import Row
 from rekindle.runtime.state.ttl.expiry import Timed
 
@@ -21,20 +22,10 @@ _ONE_ENTRY: Final = (None,)
 T = TypeVar("T")
 
 
-class SweptRows(Protocol):
-    """The part of a backend that a cleanup uses."""
-
-    row: Row
-    key_groups: range
-
-    def rows_to_sweep(self, key_group: int) -> Iterable[Row]:
-        """The rows of a key group, which the caller may change; young ones may be missing."""
-
-
 class Expiry:
     """Finds and removes the expired entries of one state, row by row, by the time `last_expired`."""
 
-    def __init__(self, rows: SweptRows, place: int, below: State) -> None:
+    def __init__(self, rows: KeyedStateBackend, place: int, below: State) -> None:
         self._rows = rows
         self._place = place
         self._below = below
@@ -123,7 +114,9 @@ class IncrementalCleanup:
     A pass finds the oldest last access: until that entry can expire, no entry can, and accesses only read the clock.
     """
 
-    def __init__(self, rows: SweptRows, expiry: Expiry, size: int, ttl_ms: int, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, rows: KeyedStateBackend, expiry: Expiry, size: int, ttl_ms: int, now_ms: Callable[[], int]
+    ) -> None:
         self._rows = rows
         self._expiry = expiry
         self._size = size

@@ -14,7 +14,7 @@ from rekindle.datastream.window import (
     PurgingTrigger,
     SlidingEventTimeWindows,
 )
-from rekindle.runtime.operators.windows.contents import CONTENTS
+from rekindle.runtime.state.change_tracking import ROW_COLUMNS
 from tests.unit.runtime.operators.windows.window_samples import TEN, Numbers, both
 from tests.window_driver import WindowDriver, keyed_stream, stream
 
@@ -141,7 +141,7 @@ def test_incremental_windows_keep_one_value_and_never_the_elements(general, assi
     for _ in range(3):
         windows.batch([(("a", 1), 1)] * 1_000)
         sizes.append(sum(len(data) for _, data in windows.snapshot().state))
-        held = [row[CONTENTS] for group in windows.keyed.key_groups for row in windows.keyed.rows_of(group)]
+        held = [row[ROW_COLUMNS] for group in windows.keyed.key_groups for row in windows.keyed.rows_of(group)]
         assert held == [("a", 1_000 * len(sizes))]
     assert max(sizes) - min(sizes) <= 2
     assert windows.watermark(MAX_WATERMARK)[0][0] == ("a", 3_000)

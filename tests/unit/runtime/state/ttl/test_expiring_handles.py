@@ -10,6 +10,7 @@ import pytest
 from rekindle.common import Types
 from rekindle.datastream.state import MapStateDescriptor, StateTtlConfig
 from rekindle.errors import StateAccessError
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.merge_state import merge_state
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from tests.unit.runtime.state.ttl.ttl_job import (
@@ -232,12 +233,11 @@ def test_state_that_merges(kind: str, settings: tuple[Setting, ...]) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_state_is_registered_with_one_time_to_live(kind: str) -> None:
     job = Job(kind, ttl())
-    register = getattr(job.backend, f"{kind}_state")
-    assert register(descriptor_of(kind, ttl())) is job.state
+    assert keyed_state(job.backend, descriptor_of(kind, ttl())) is job.state
     with pytest.raises(StateAccessError, match=r"'state' is already registered as .* with time to live"):
-        register(descriptor_of(kind, None))
+        keyed_state(job.backend, descriptor_of(kind, None))
     with pytest.raises(StateAccessError, match="'state' is already registered with another time to live"):
-        register(descriptor_of(kind, ttl(on_read)))
+        keyed_state(job.backend, descriptor_of(kind, ttl(on_read)))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -13,6 +13,7 @@ from rekindle.datastream import KeyedProcessFunction, RuntimeContext
 from rekindle.datastream.state import StateTtlConfig, ValueStateDescriptor
 from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.change_tracking import Row
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.rocksdb.row_cache import RowCache
 from rekindle.testing import InProcessJob, ManualClock
@@ -82,7 +83,7 @@ def test_cleanup_for_every_record_of_a_state_that_comes_late() -> None:
     job.at("k").write(1)
     descriptor = ValueStateDescriptor("late", Types.LONG())
     descriptor.enable_time_to_live(ttl(incrementally(1, every_record=True)))
-    late = job.backend.value_state(descriptor)
+    late = keyed_state(job.backend, descriptor)
     for number in range(3):
         job.backend.row = find("k") or load("k")
         assert job.read() == 1
@@ -213,7 +214,7 @@ def test_a_sweep_on_disk_writes_nothing_and_walks_through_the_cache_once(monkeyp
 
     clock = ManualClock(START_MS)
     backend = BACKENDS["rocksdb"](128, range(128), KeyedStateOptions(clock=clock))
-    state = backend.value_state(descriptor_of("value", ttl(incrementally(1000))))
+    state = keyed_state(backend, descriptor_of("value", ttl(incrementally(1000))))
     for key in range(100):
         backend.set_current_key(key)
         state.update(key)

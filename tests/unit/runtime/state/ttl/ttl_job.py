@@ -17,6 +17,7 @@ from rekindle.datastream.state import (
     ValueStateDescriptor,
 )
 from rekindle.runtime.state.backend import KeyedStateOptions
+from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.testing import ManualClock
 from tests.whole_state import whole_parts
@@ -94,7 +95,7 @@ class Job:
         self.clock = clock or ManualClock(START_MS)
         self.backend = HashMapKeyedBackend(GROUPS, range(GROUPS), KeyedStateOptions(clock=self.clock))
         self.backend.restore(parts)
-        self.state: Any = getattr(self.backend, f"{kind}_state")(descriptor_of(kind, config))
+        self.state: Any = keyed_state(self.backend, descriptor_of(kind, config))
 
     def at(self, key: Any) -> Job:
         self.backend.set_current_key(key)
