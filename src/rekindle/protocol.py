@@ -1,7 +1,7 @@
 """Every message between driver, pump and slot. Neither side imports the other.
 
 Control messages travel over one connection per slot (`wire.Connection`), msgpack with a tag each.
-A pump opens a connection per (attempt, epoch, stage) with `PumpHello`, streams rows in, and reads rows out.
+A pump opens a connection per (attempt, epoch, stage) with `PumpHello`, streams chunks in, and reads chunks out.
 """
 
 from __future__ import annotations
@@ -420,9 +420,9 @@ def decode_pump_reply(data: bytes) -> PumpReply:
     return _pump_reply.decode(data)
 
 
-#: The destination of rows for the driver: pumps pass them on from stage to stage, slots never see them.
+#: The destination of chunks for the driver: pumps pass them on from stage to stage, slots never see them.
 TO_DRIVER = 0xFFFF_FFFF
-#: The prefix of a frame that a slot sends to its pump, `<u32 destination slot><row bytes>`: slot or `TO_DRIVER`.
+#: The prefix of a frame that a slot sends to its pump, `<u32 destination slot><chunk>`: slot or `TO_DRIVER`.
 DESTINATION = struct.Struct("<I")
 #: An empty frame ends the stage.
 END_OF_STAGE = b""

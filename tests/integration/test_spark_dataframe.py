@@ -22,7 +22,7 @@ from rekindle.protocol import TO_DRIVER, PumpHello
 from rekindle.spark.epoch import EpochRunner
 from rekindle.spark.from_dataframe import DataFrameInput, dataframe_type, rows_of
 from rekindle.spark.internals import arrow_batches, collect_bytes
-from rekindle.spark.to_dataframe import rows_to_dataframe
+from rekindle.spark.to_dataframe import chunks_to_dataframe
 from tests.fake_slot import fake_slots
 from tests.integration.test_spark_epoch import SECRET, Rows, epoch_run
 
@@ -202,12 +202,12 @@ class Point(NamedTuple):
 )
 def test_elements_become_rows_of_a_dataframe(spark: Any, type_info: Any, elements: list[Any], rows: list[Any]) -> None:
     chunks = [bytes([index]) for index in range(len(elements))]
-    df = rows_to_dataframe(spark, chunks, lambda chunk: [elements[chunk[0]]], type_info)
+    df = chunks_to_dataframe(spark, chunks, lambda chunk: [elements[chunk[0]]], type_info)
     assert [tuple(row) for row in df.collect()] == rows
 
 
 def test_no_elements_still_have_columns(spark: Any) -> None:
-    df = rows_to_dataframe(spark, [], lambda chunk: [], Types.ROW_NAMED(["a"], [str]))
+    df = chunks_to_dataframe(spark, [], lambda chunk: [], Types.ROW_NAMED(["a"], [str]))
     assert df.schema.simpleString() == "struct<a:string>"
     assert df.count() == 0
 
@@ -215,18 +215,18 @@ def test_no_elements_still_have_columns(spark: Any) -> None:
 def test_untyped_elements_are_refused(spark: Any) -> None:
     for untyped in (None, Types.PICKLED_BYTE_ARRAY()):
         with pytest.raises(TypeMismatchError, match="have no columns: give the last operator an output_type"):
-            rows_to_dataframe(spark, [], lambda chunk: [], untyped)
+            chunks_to_dataframe(spark, [], lambda chunk: [], untyped)
 
 
 def test_a_value_that_does_not_fit_its_column_is_named(spark: Any) -> None:
     with pytest.raises(TypeMismatchError, match=r"Column 'n' of type int: "):
-        rows_to_dataframe(spark, [b"x"], lambda chunk: [Row(n=2**40)], Types.ROW_NAMED(["n"], [Types.INT()]))
+        chunks_to_dataframe(spark, [b"x"], lambda chunk: [Row(n=2**40)], Types.ROW_NAMED(["n"], [Types.INT()]))
 
 
 def test_a_dataframe_goes_through_a_stream_unchanged(spark: Any) -> None:
     df = spark.createDataFrame([VALUES], EVERY_TYPE)
     rows = read(df)
-    back = rows_to_dataframe(spark, [b"x"], lambda chunk: rows, dataframe_type(df))
+    back = chunks_to_dataframe(spark, [b"x"], lambda chunk: rows, dataframe_type(df))
     assert [row.asDict(True) for row in back.drop("price").collect()] == [
         row.asDict(True) for row in df.drop("price").collect()
     ]
@@ -248,7 +248,7 @@ def test_times_are_those_of_the_session_s_zone_however_deep(spark: Any, zone: st
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
-        df = rows_to_dataframe(spark, [b"x"], lambda chunk: [row], Types.ROW(types))
+        df = chunks_to_dataframe(spark, [b"x"], lambda chunk: [row], Types.ROW(types))
         wall = [f.unix_timestamp(each) for n in range(0, 12, 4) for each in (
             f.col(f"f{n}"), f.col(f"f{n + 1}")[0], f.col(f"f{n + 2}")["k"], f.col(f"f{n + 3}.x"),
         )]  # fmt: skip

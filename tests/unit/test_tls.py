@@ -135,7 +135,7 @@ class Doubles:
     def __init__(self) -> None:
         self.rows: list[bytes] = []
 
-    def accept_row(self, row: bytes) -> None:
+    def accept_chunk(self, row: bytes) -> None:
         self.rows.append(row)
 
     def run_stage(self, hello: PumpHello) -> Iterator[tuple[int, bytes]]:

@@ -43,7 +43,9 @@ def whole_source(
     if own is None:
         _check_splits(states, name, parallelism)
     unsplit = [split for split in own.splits if split.split is None] if own is not None else []
-    in_flight = own.in_flight if own is not None else [row for s in states[subtask::parallelism] for row in s.in_flight]
+    in_flight = (
+        own.in_flight if own is not None else [each for s in states[subtask::parallelism] for each in s.in_flight]
+    )
     schema = next((state.in_flight_schema for state in states if state.in_flight), b"")
     of_others = own.in_flight_of_others if own is not None else bool(in_flight)
     return SourceState(

@@ -26,12 +26,12 @@ class SlotEnvironment:
 
 
 class Receiver(Protocol):
-    """Takes the rows that epochs bring to the driver; must not block."""
+    """Takes the chunks that epochs bring to the driver; must not block."""
 
-    def deliver(self, rows: list[bytes]) -> None: ...
+    def deliver(self, chunks: list[bytes]) -> None: ...
 
     def has_room(self) -> bool:
-        """Whether more rows may come. While not, only a requested checkpoint or savepoint begins an epoch."""
+        """Whether more chunks may come. While not, only a requested checkpoint or savepoint begins an epoch."""
 
 
 @dataclass

@@ -61,7 +61,7 @@ class Cluster(Protocol):
         """Start the slot processes; they connect to the driver on their own."""
 
     def run_epoch(self, run: EpochRun) -> list[bytes]:
-        """Run one epoch to its end. Returns the rows that go to the driver."""
+        """Run one epoch to its end. Returns the chunks that go to the driver."""
 
     def cancel_epoch(self) -> None:
         """Cancel a running epoch, from another thread."""

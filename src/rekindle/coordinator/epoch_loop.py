@@ -89,11 +89,11 @@ class EpochLoop:
         while (work := self.await_work(pace, backlog, last)) is not None:
             started = self._clock.monotonic()
             run = self._next_run(work, pace)
-            rows = self._run_epoch(run)
+            chunks = self._run_epoch(run)
             last = LastEpoch(started, (self._clock.monotonic() - started) * 1000)
             summary = self._conclude(run, last.duration_ms)
-            if rows:
-                self._spec.receiver.deliver(rows)
+            if chunks:
+                self._spec.receiver.deliver(chunks)
             self._spec.events.emit(EpochCounted(summary))
             self._update_checkpoints(work)
             # Sources that wait for others may go on.
@@ -184,7 +184,7 @@ class EpochLoop:
 
     def _run_epoch(self, run: EpochRun) -> list[bytes]:
         try:
-            rows = self._await_epoch(self._epoch_thread.submit(self._spec.cluster.run_epoch, run), run)
+            chunks = self._await_epoch(self._epoch_thread.submit(self._spec.cluster.run_epoch, run), run)
         except JobCancelledError as error:
             cancelled = error
         except ClusterError as error:
@@ -192,7 +192,7 @@ class EpochLoop:
             raise
         else:
             self._inbox.check()
-            return rows
+            return chunks
         # Prefer a slot's failure or the user's request, which cancel the Spark job too: they are no consequence of it.
         self._inbox.check()
         raise cancelled

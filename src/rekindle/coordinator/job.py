@@ -90,7 +90,7 @@ class JobSpec:
     checkpointing: CheckpointDriver
     restart: RestartStrategy
     dataframes: Callable[[], list[PartitionedInput]]
-    decode_rows: Callable[[list[bytes]], list[Any]]
+    decode_chunks: Callable[[list[bytes]], list[Any]]
     #: The error that the program gets for the job's error.
     as_raised: Callable[[BaseException], BaseException] = _as_it_is
 
@@ -138,7 +138,7 @@ class JobMaster:
         self._accumulators: dict[str, Any] = {}
         self._metrics = LatestMetrics()
         self._link: str | None = None
-        self._receiver = ResultReceiver(spec.decode_rows, hold_back=spec.checkpointing.enabled, on_room=self._wake)
+        self._receiver = ResultReceiver(spec.decode_chunks, hold_back=spec.checkpointing.enabled, on_room=self._wake)
         for own in (self._receiver, self):
             self._events.subscribe(own, trusted=True)
         self._logged_traceback = ""

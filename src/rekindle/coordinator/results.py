@@ -70,20 +70,20 @@ class ResultQueue:
 
 
 class ResultReceiver:
-    """Decodes the rows that epochs bring and puts their records into the queue. Implements `attempt_spec.Receiver`.
+    """Decodes the chunks that epochs bring and puts their records into the queue. Implements `attempt_spec.Receiver`.
 
     With `hold_back` records wait for the checkpoint that contains them, so that the reader gets each record once.
     """
 
     def __init__(
         self,
-        decode_rows: Callable[[list[bytes]], list[Any]],
+        decode_chunks: Callable[[list[bytes]], list[Any]],
         *,
         hold_back: bool,
         on_room: Callable[[], None] = lambda: None,
     ) -> None:
         self.queue = ResultQueue(on_room)
-        self._decode_rows = decode_rows
+        self._decode_chunks = decode_chunks
         self._hold_back = hold_back
         self._since_cut: list[list[Any]] = []
         self._held: dict[int, list[list[Any]]] = {}  # by the checkpoint that contains them
@@ -92,9 +92,9 @@ class ResultReceiver:
         """Whether the reader of the results keeps up."""
         return self.queue.has_room()
 
-    def deliver(self, rows: list[bytes]) -> None:
-        """Take the rows of an epoch."""
-        records = self._decode_rows(rows)
+    def deliver(self, chunks: list[bytes]) -> None:
+        """Take the chunks of an epoch."""
+        records = self._decode_chunks(chunks)
         if self._hold_back:
             self._since_cut.append(records)
         else:

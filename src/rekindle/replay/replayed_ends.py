@@ -13,7 +13,7 @@ from rekindle.datastream.connectors.base import Batch, Source, SourceReader, Sou
 from rekindle.datastream.output_tag import OutputTag
 from rekindle.graph.nodes import OperatorNode
 from rekindle.replay.replay_clock import ReplayClock
-from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Chunk, decode_row, read_header
+from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Chunk, decode_chunk, read_header
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.roles import Committing
 from rekindle.runtime.operators.sources import Allowance, SourceOperator
@@ -36,8 +36,8 @@ class Feed:
         self.dry, self.waiting_splits = epoch.dry, epoch.waiting_splits
 
 
-def _decode(row: bytes, node: OperatorNode, pickled: bool) -> Chunk:
-    return decode_row(row, read_header(row), codec_for(None if pickled else node.output_type))
+def _decode(data: bytes, node: OperatorNode, pickled: bool) -> Chunk:
+    return decode_chunk(data, read_header(data), codec_for(None if pickled else node.output_type))
 
 
 class ReplayedSource(WrappedSource):
@@ -71,7 +71,7 @@ class ReplayedReader(SourceReader[Any]):
             return None
         chunk = _decode(polled.row, self._node, polled.pickled)
         aside = {
-            OutputTag(tag): decode_row(row, read_header(row), codec_for(None)).records for tag, row in polled.aside
+            OutputTag(tag): decode_chunk(data, read_header(data), codec_for(None)).records for tag, data in polled.aside
         }
         return Batch(chunk.records, chunk.timestamps, polled.splits, polled.finished, aside)
 
@@ -99,8 +99,8 @@ class ReplayedFunctionSource(SourceOperator):
     def pull(self, allowance: Allowance) -> int:
         pulled = 0
         while self._feed.emitted:
-            row, pickled = self._feed.emitted.popleft()
-            chunk = _decode(row, self.node, pickled)
+            data, pickled = self._feed.emitted.popleft()
+            chunk = _decode(data, self.node, pickled)
             self._clock.tick()
             if chunk.records:
                 self.output.emit(chunk.records, chunk.timestamps)

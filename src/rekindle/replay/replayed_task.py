@@ -99,9 +99,9 @@ class ReplayedTask(Task):
                 self.next_due_ms()
 
     def _play_epoch(self, epoch: Epoch, edges: dict[int, int]) -> None:
-        for row in epoch.rows:
-            row = on_edge(row, edges[read_header(row).edge])
-            self.receive(read_header(row), row)
+        for chunk in epoch.rows:
+            chunk = on_edge(chunk, edges[read_header(chunk).edge])
+            self.receive(read_header(chunk), chunk)
         self._feed.begin(epoch)
         self._slices.size = epoch.slice_records
         limits = epoch.max_records, epoch.target_ms, epoch.checkpoint, epoch.leave_after_ms

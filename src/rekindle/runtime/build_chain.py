@@ -11,7 +11,7 @@ from rekindle.datastream.operator_details import DataFrameDetails
 from rekindle.graph.nodes import Chain, JobPlan, OperatorKind, Partitioning, StreamEdge
 from rekindle.key_groups import key_group_range
 from rekindle.runtime.context import Accumulators, JobIdentity, OperatorContext
-from rekindle.runtime.exchange.outbox import Outbox, RowOutbox
+from rekindle.runtime.exchange.outbox import ChunkOutbox, Outbox
 from rekindle.runtime.exchange.writers import (
     BroadcastWriter,
     CustomWriter,
@@ -179,10 +179,10 @@ class ChainBuilder:
         )
         return self._writer(edge, target, self.outbox)
 
-    def redistributor(self, edge_id: int, outbox: RowOutbox) -> EdgeWriter:
+    def redistributor(self, edge_id: int, outbox: ChunkOutbox) -> EdgeWriter:
         """Build a writer that redistributes restored in-flight records of an edge to the current subtasks of the chain.
 
-        Each subtask builds the same writer. The outbox gets rows by target subtask.
+        Each subtask builds the same writer. The outbox gets chunks by target subtask.
         """
         edge = self.plan.edges[edge_id]
         target = EdgeTarget(
@@ -196,7 +196,7 @@ class ChainBuilder:
         )
         return self._writer(edge, target, outbox)
 
-    def _writer(self, edge: StreamEdge, target: EdgeTarget, outbox: RowOutbox) -> EdgeWriter:
+    def _writer(self, edge: StreamEdge, target: EdgeTarget, outbox: ChunkOutbox) -> EdgeWriter:
         match edge.partitioning:
             case Partitioning.KEY:
                 selector = selector_function(self.services.load_edge_function(edge.id, "key_selector"))

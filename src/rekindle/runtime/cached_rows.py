@@ -15,7 +15,7 @@ from rekindle.datastream.connectors.base import (
     SourceReaderContext,
     SourceSplit,
 )
-from rekindle.runtime.exchange.chunk import Chunk, decode_row, read_header
+from rekindle.runtime.exchange.chunk import Chunk, decode_chunk, read_header
 from rekindle.serde import codec_for
 
 
@@ -52,7 +52,7 @@ class _RowsReader(SourceReader[Any]):
         split = self._splits[0]
         if self._current is None:
             row = self._rows[int(split.split_id)]
-            self._current = decode_row(row, read_header(row), self._codec)
+            self._current = decode_chunk(row, read_header(row), self._codec)
         chunk, begin = self._current, split.position
         end = min(begin + max_records, len(chunk.records))
         if end < len(chunk.records):

@@ -19,15 +19,15 @@ from rekindle.graph.nodes import JobPlan, Partitioning
 from rekindle.runtime.exchange.chunk import (
     Chunk,
     Mark,
-    decode_row,
+    decode_chunk,
     encode_body,
-    encode_row,
+    encode_chunk,
     read_header,
     relabelled,
     with_records,
 )
 from rekindle.runtime.exchange.inbox import Inbox, Waiting
-from rekindle.runtime.exchange.outbox import RowOutbox
+from rekindle.runtime.exchange.outbox import ChunkOutbox
 from rekindle.runtime.exchange.writers import EdgeWriter
 from rekindle.runtime.state.evolution import chunk_conversion
 from rekindle.runtime.task_position import valve_position
@@ -49,7 +49,7 @@ class SavedGroup:
     live: bool
     current: int
     channels: Mapping[str, Sequence[_ChannelState]]  # by edge
-    chunks: Sequence[tuple[str, int, bytes]]  # (edge, channel, row)
+    chunks: Sequence[tuple[str, int, bytes]]  # (edge, channel, chunk)
     #: Edge -> schema of its records; older versions wrote none.
     schemas: Mapping[str, bytes]
 
@@ -63,15 +63,17 @@ def save(
     for _, chunks in groupby(inbox.waiting, key=lambda each: id(each.valve)):
         same = list(chunks)
         valve = same[0].valve
-        rows = [(names[each.header.edge], each.channel[1], inbox.read(each)) for each in same]
-        groups.append([valve is live, *valve_position(valve, names), [list(row) for row in rows], schemas])
+        saved = [(names[each.header.edge], each.channel[1], inbox.read(each)) for each in same]
+        groups.append([valve is live, *valve_position(valve, names), [list(each) for each in saved], schemas])
     return tagged_dumps(groups) if groups else None
 
 
 def load(data: bytes) -> list[SavedGroup]:
     """Decode the chunks that `save` encoded."""
     return [
-        SavedGroup(live, current, channels, [(edge, channel, row) for edge, channel, row in chunks], *schemas or [{}])
+        SavedGroup(
+            live, current, channels, [(edge, channel, chunk) for edge, channel, chunk in chunks], *schemas or [{}]
+        )
         for live, current, channels, chunks, *schemas in tagged_loads(data)
     ]
 
@@ -85,12 +87,12 @@ def evolved(groups: Sequence[SavedGroup], codecs: Mapping[str, ChunkCodec]) -> l
         if name in codecs
     }
 
-    def row(group: SavedGroup, name: str, chunk: bytes) -> bytes:
+    def converted(group: SavedGroup, name: str, chunk: bytes) -> bytes:
         convert = ways.get((name, group.schemas.get(name, b"")))
         return chunk if convert is None else with_records(chunk, convert)
 
     return [
-        replace(group, chunks=[(name, channel, row(group, name, chunk)) for name, channel, chunk in group.chunks])
+        replace(group, chunks=[(name, channel, converted(group, name, chunk)) for name, channel, chunk in group.chunks])
         for group in groups
     ]
 
@@ -100,14 +102,14 @@ class _Redistribution:
     """One new subtask's share of the records in flight: those that the edges' partitioners send to it."""
 
     subtask: int
-    writer_for: Callable[[int, RowOutbox], EdgeWriter]
+    writer_for: Callable[[int, ChunkOutbox], EdgeWriter]
     codecs: Mapping[int, ChunkCodec]
     _writers: dict[int, tuple[EdgeWriter, _OwnRows]] = field(default_factory=dict)
 
-    def rows(self, edge: int, row: bytes) -> Iterator[bytes]:
+    def chunks(self, edge: int, data: bytes) -> Iterator[bytes]:
         """The chunk's records for this subtask and all of its marks, in order."""
-        header = read_header(row)
-        chunk = decode_row(row, header, self.codecs[edge])
+        header = read_header(data)
+        chunk = decode_chunk(data, header, self.codecs[edge])
         sent = 0
         for mark in [*chunk.marks, None]:
             until = len(chunk.records) if mark is None else mark.position
@@ -116,7 +118,7 @@ class _Redistribution:
                 sent = until
             if mark is not None:
                 body = encode_body([], None, [Mark(0, mark.kind, mark.value)], self.codecs[edge])
-                yield encode_row(edge, 0, self.subtask, 0, body)
+                yield encode_chunk(edge, 0, self.subtask, 0, body)
 
     def _routed(self, edge: int, chunk: Chunk, start: int, until: int) -> list[bytes]:
         if edge not in self._writers:
@@ -125,21 +127,21 @@ class _Redistribution:
         writer, own = self._writers[edge]
         writer.emit(chunk.records[start:until], chunk.timestamps[start:until] if chunk.timestamps is not None else None)
         writer.flush()
-        rows, own.rows = own.rows, []
-        return rows
+        chunks, own.chunks = own.chunks, []
+        return chunks
 
 
 class _OwnRows:
-    """An outbox that keeps the rows for one subtask and drops those for others."""
+    """An outbox that keeps the chunks for one subtask and drops those for others."""
 
     def __init__(self, subtask: int) -> None:
         self._subtask = subtask
-        self.rows: list[bytes] = []
+        self.chunks: list[bytes] = []
 
-    def put(self, destination: int, row: bytes) -> None:
-        """Keep a row for this subtask."""
+    def put(self, destination: int, chunk: bytes) -> None:
+        """Keep a chunk for this subtask."""
         if destination == self._subtask:
-            self.rows.append(row)
+            self.chunks.append(chunk)
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ class InFlightRestore:
     subtask: int
     edges: Mapping[str, int]  # name -> edge that the task takes its input from
     live: WatermarkValve
-    writer_for: Callable[[int, RowOutbox], EdgeWriter]
+    writer_for: Callable[[int, ChunkOutbox], EdgeWriter]
     #: The names of edges whose channels begin anew with the live records.
     anew: frozenset[str] = frozenset()
 
@@ -164,8 +166,8 @@ class InFlightRestore:
     def _own(self, groups: Sequence[SavedGroup]) -> Iterator[Waiting]:
         for group in groups:
             valve = self.live if group.live and self._same_channels(group) else self._old_valve([(0, group)])[0]
-            for name, channel, row in group.chunks:
-                yield self._waiting((self.edges[name], channel), row, valve)
+            for name, channel, chunk in group.chunks:
+                yield self._waiting((self.edges[name], channel), chunk, valve)
 
     def _redistributed(self, saved: Sequence[Sequence[SavedGroup]], old_subtasks: int) -> list[Waiting]:
         """The task's share of old subtasks' chunks; groups are aligned, the newest with the newest."""
@@ -182,14 +184,14 @@ class InFlightRestore:
                 behind.append(self.live.current)
             valve, channels = self._old_valve(present, behind)
             for old, group in present:
-                for name, channel, row in group.chunks:
+                for name, channel, chunk in group.chunks:
                     edge = self.edges[name]
-                    rows = redistribution.rows(edge, row)
-                    found.extend(self._waiting(channels[old, edge, channel], each, valve) for each in rows)
+                    chunks = redistribution.chunks(edge, chunk)
+                    found.extend(self._waiting(channels[old, edge, channel], each, valve) for each in chunks)
         return found
 
-    def _waiting(self, channel: Channel, row: bytes, valve: WatermarkValve) -> Waiting:
-        own = relabelled(row, channel[0], 0, self.subtask)
+    def _waiting(self, channel: Channel, chunk: bytes, valve: WatermarkValve) -> Waiting:
+        own = relabelled(chunk, channel[0], 0, self.subtask)
         return Waiting(channel, read_header(own), own, valve)
 
     def _same_channels(self, group: SavedGroup) -> bool:

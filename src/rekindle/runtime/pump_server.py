@@ -1,4 +1,4 @@
-"""The slot's side of the pump: receives a stage's rows, lets the tasks run, sends the rows that they emit."""
+"""The slot's side of the pump: receives a stage's chunks, lets the tasks run, sends the chunks that they emit."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LOG = logging.getLogger(__name__)
 class StageHost(Protocol):
     """The interface of the slot, which runs the tasks of a stage."""
 
-    def accept_row(self, row: bytes) -> None:
+    def accept_chunk(self, chunk: bytes) -> None:
         """Accept a received chunk."""
 
     def run_stage(self, hello: PumpHello) -> Iterator[tuple[int, bytes]]:
-        """Run this slot's tasks of the stage; yield the rows that they send."""
+        """Run this slot's tasks of the stage; yield the chunks that they send."""
 
     def releasing(self, hello: PumpHello) -> AbstractContextManager[None]:
         """Enter around the last message to the pump: after it Spark goes on, and the next input may come (I2)."""
@@ -33,7 +33,7 @@ class StageHost(Protocol):
 
 
 class StageFence:
-    """Refuses a stage that was fed before: a Spark task that runs again must not feed its rows twice (I3).
+    """Refuses a stage that was fed before: a Spark task that runs again must not feed its chunks twice (I3).
 
     >>> fence = StageFence(attempt=1)
     >>> fence.refusal(PumpHello(1, 5, 0, 10, 10)), fence.refusal(PumpHello(1, 5, 0, 10, 10))
@@ -102,10 +102,10 @@ class PumpServer:
         connection.send(encode_pump(PumpReply(refusal)))
         if refusal is not None:
             return
-        while row := connection.receive():
-            self._host.accept_row(row)
-        for destination, row in self._host.run_stage(hello):
-            connection.send(DESTINATION.pack(destination), row)
+        while chunk := connection.receive():
+            self._host.accept_chunk(chunk)
+        for destination, chunk in self._host.run_stage(hello):
+            connection.send(DESTINATION.pack(destination), chunk)
         with self._host.releasing(hello):
             connection.send(END_OF_STAGE)
 

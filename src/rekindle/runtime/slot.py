@@ -344,10 +344,10 @@ class Slot:
 
     # -- stages of epochs ---------------------------------------------------------------------------------------------
 
-    def accept_row(self, row: bytes) -> None:
+    def accept_chunk(self, chunk: bytes) -> None:
         """Put a chunk into the inbox of its task, until that task's stage."""
-        header = read_header(row)
-        self._tasks_by_edge[header.edge].receive(header, row)
+        header = read_header(chunk)
+        self._tasks_by_edge[header.edge].receive(header, chunk)
 
     def run_stage(self, hello: PumpHello) -> Iterator[tuple[int, bytes]]:
         """Run this slot's tasks of a stage in parallel; report before the pump is released (I2)."""

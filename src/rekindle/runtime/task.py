@@ -204,9 +204,9 @@ class Task:
 
     # -- epochs -------------------------------------------------------------------------------------------------------
 
-    def receive(self, header: ChunkHeader, row: bytes) -> None:
+    def receive(self, header: ChunkHeader, chunk: bytes) -> None:
         """Put a chunk into the inbox, until the task's stage of the epoch; called from other threads."""
-        self.inbox.put(header, row)
+        self.inbox.put(header, chunk)
 
     def run_epoch(self, budget: EpochBudget) -> EpochOutcome:
         """This chain's part of an epoch: what is due by the clock, then the input, then flush (I4)."""

@@ -9,7 +9,7 @@ from typing import Any
 from rekindle.clock import Clock
 from rekindle.errors import JobCancelledError
 from rekindle.graph.nodes import StreamEdge
-from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Chunk, Mark, decode_row, read_header, rest_of
+from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Chunk, Mark, decode_chunk, read_header, rest_of
 from rekindle.runtime.exchange.inbox import Inbox, Waiting
 from rekindle.runtime.in_flight import ALIGNED, InFlightRestore, evolved, load, save
 from rekindle.runtime.operators.base import Operator
@@ -113,7 +113,7 @@ class TaskInput:
     def _feed(self, head: Operator, waiting: Waiting, leave_at: float) -> Waiting | None:
         """Process a chunk, slice by slice; what is left of it if the time was over before its end."""
         header, codec = waiting.header, self._codecs[waiting.header.edge]
-        chunk = decode_row(self.inbox.read(waiting), header, codec)
+        chunk = decode_chunk(self.inbox.read(waiting), header, codec)
         self._follow(waiting.valve)
         if chunk.records:
             self._feeding.active(waiting.channel)

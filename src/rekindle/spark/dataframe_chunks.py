@@ -9,7 +9,7 @@ from typing import Any
 
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.graph.nodes import JobPlan
-from rekindle.runtime.exchange.chunk import END, Mark, encode_body, encode_row
+from rekindle.runtime.exchange.chunk import END, Mark, encode_body, encode_chunk
 from rekindle.serde import codec_for
 
 
@@ -41,16 +41,16 @@ class DataFrameChunks:
         return DataFrameChunks(plan.nodes[node].output_type, plan.settings.exchange.chunk_records, tuple(targets))
 
     def __call__(self, partition: int, rows: Iterator[Any]) -> Iterator[tuple[int, bytes]]:
-        """(slot, row) for every chunk of a partition."""
+        """(slot, encoded chunk) for every chunk of a partition."""
         codec, sequence = codec_for(self.type_info), 0
         while records := list(islice(rows, self.chunk_records)):
             body = encode_body(records, None, [], codec)
             for target in self.targets:
                 subtask = partition % len(target.slots)
-                yield target.slots[subtask], encode_row(target.edge, partition, subtask, sequence, body)
+                yield target.slots[subtask], encode_chunk(target.edge, partition, subtask, sequence, body)
             sequence += 1
         end = encode_body([], None, [Mark(0, END, 0)], codec)
         for target in self.targets:
             for subtask, slot in enumerate(target.slots):
                 place = sequence if subtask == partition % len(target.slots) else 0
-                yield slot, encode_row(target.edge, partition, subtask, place, end)
+                yield slot, encode_chunk(target.edge, partition, subtask, place, end)

@@ -31,7 +31,7 @@ class EpochRunner:
         self._job_id = ""
 
     def run(self, run: EpochRun, inputs: Sequence[StageInput] = ()) -> list[bytes]:
-        """Run the epoch to its end; returns the rows that slots sent to the driver, in no particular order."""
+        """Run the epoch to its end; returns the chunks that slots sent to the driver, in no particular order."""
         assert self._idle.is_set(), "one epoch runs at a time"
         if internals.is_stopped(self._sc):
             raise ClusterError(f"The Spark session of the job '{run.job_name}' has been stopped.")

@@ -36,7 +36,7 @@ from rekindle.monitor.job_recorder import JobRecorder
 from rekindle.monitor.monitored_job import MonitoredJob, attach_all
 from rekindle.monitor.restart_text import describe_restart
 from rekindle.runtime.cached_rows import CachedRowsSource
-from rekindle.runtime.exchange.chunk import decode_row, read_header
+from rekindle.runtime.exchange.chunk import decode_chunk, read_header
 from rekindle.serde import codec_for
 from rekindle.spark import from_dataframe
 from rekindle.spark.dataframe_chunks import DataFrameChunks
@@ -45,7 +45,7 @@ from rekindle.spark.shared_session import lease_session
 from rekindle.spark.spark_cluster import DataFrameFeed, SparkCluster
 from rekindle.spark.storage import JobStorage
 from rekindle.spark.table_queries import TableQueries
-from rekindle.spark.to_dataframe import rows_to_dataframe
+from rekindle.spark.to_dataframe import chunks_to_dataframe
 from rekindle.tls import tls_files
 
 __all__ = ["dataframe_type", "explain", "launch", "materialize", "plan_json", "query_engine", "to_dataframe"]
@@ -56,23 +56,23 @@ _LARGEST_CACHE_BYTES = 1 << 30
 
 def launch(program: Program, observer: JobObserver | None = None) -> JobMaster:
     """Start a program; returns the handle behind `JobClient`."""
-    return _launch(program, observer, keep_rows=False)
+    return _launch(program, observer, keep_chunks=False)
 
 
 def materialize(program: Program) -> CachedRowsSource:
     """Run a bounded program and return its collected records as a source for later programs."""
-    job = _launch(program, None, keep_rows=True)
-    rows: list[bytes] = []
+    job = _launch(program, None, keep_chunks=True)
+    chunks: list[bytes] = []
     for batch in job.results():
-        rows.extend(sorted(batch, key=lambda row: read_header(row)[:4]))
-        if sum(map(len, rows)) > _LARGEST_CACHE_BYTES:
+        chunks.extend(sorted(batch, key=lambda chunk: read_header(chunk)[:4]))
+        if sum(map(len, chunks)) > _LARGEST_CACHE_BYTES:
             job.cancel()
             raise ClusterError(
                 f"cache() would keep more than {_LARGEST_CACHE_BYTES >> 20} MiB at the driver: write the stream to "
                 "files and read those, or compute it anew in each job."
             )
     waited_for(job.result())
-    return CachedRowsSource(rows, _collect_of(program).output_type)
+    return CachedRowsSource(chunks, _collect_of(program).output_type)
 
 
 def _collect_of(program: Program) -> Transformation:
@@ -81,12 +81,12 @@ def _collect_of(program: Program) -> Transformation:
 
 def to_dataframe(program: Program, session: Any = None) -> Any:
     """Run a bounded program and return its collected records as a DataFrame of a session; by default, of the job's."""
-    job = _launch(program, None, keep_rows=True)
-    rows = [row for batch in job.results() for row in batch]
+    job = _launch(program, None, keep_chunks=True)
+    chunks = [chunk for batch in job.results() for chunk in batch]
     waited_for(job.result())
     collect = _collect_of(program)
     session = session or lease_session(program.configuration).spark
-    return rows_to_dataframe(session, rows, CollectedRows(collect.output_type), collect.output_type)
+    return chunks_to_dataframe(session, chunks, CollectedRows(collect.output_type), collect.output_type)
 
 
 def query_engine(configuration: Configuration) -> TableQueries:
@@ -110,16 +110,16 @@ def explain(program: Program) -> str:
 
 
 class CollectedRows:
-    """Decodes the rows that a collect operator sent; picklable, so that Spark can decode in parallel."""
+    """Decodes the chunks that a collect operator sent; picklable, so that Spark can decode in parallel."""
 
     def __init__(self, type_info: TypeInformation | None) -> None:
         self._type_info = type_info
 
-    def __call__(self, row: bytes) -> list[Any]:
-        return decode_row(row, read_header(row), codec_for(self._type_info)).records
+    def __call__(self, chunk: bytes) -> list[Any]:
+        return decode_chunk(chunk, read_header(chunk), codec_for(self._type_info)).records
 
 
-def _launch(program: Program, observer: JobObserver | None, keep_rows: bool) -> JobMaster:
+def _launch(program: Program, observer: JobObserver | None, keep_chunks: bool) -> JobMaster:
     # A job that cannot be built, or whose checkpoint cannot be found, fails before Spark is started.
     tls = tls_files(program.configuration.get)
     storage = JobStorage.of(build_plan(program), program.configuration)
@@ -139,7 +139,7 @@ def _launch(program: Program, observer: JobObserver | None, keep_rows: bool) -> 
     cluster = SparkCluster(lease, program.configuration, SystemClock(), feeds, renew)
     partitions = {node: source.partitions for node, source in inputs.items()}
     environment = SlotEnvironment(cluster.is_on_this_machine, tuple(sys.path[1:]), tls)
-    spec = job_spec(program, plan, storage, environment, partitions, keep_rows=keep_rows, dependencies=dependencies)
+    spec = job_spec(program, plan, storage, environment, partitions, keep_chunks=keep_chunks, dependencies=dependencies)
     return watched(spec, cluster, program.configuration, storage, observer, cluster.page_url).start()
 
 
@@ -150,7 +150,7 @@ def job_spec(
     environment: SlotEnvironment,
     partitions: Mapping[int, int] | None = None,
     *,
-    keep_rows: bool = False,
+    keep_chunks: bool = False,
     dependencies: ShippedDependencies | None = None,
 ) -> JobSpec:
     """Everything that a job master needs to run a plan, whatever its cluster. `partitions`: those of DataFrames."""
@@ -163,7 +163,7 @@ def job_spec(
         checkpointing=_checkpointing(plan, storage, str(job_id)),
         restart=restart_strategy(program.restart_strategy, program.configuration, plan.settings.checkpointed),
         dataframes=lambda: [PartitionedInput(node, list(range(count))) for node, count in (partitions or {}).items()],
-        decode_rows=list if keep_rows else _RowDecoder(plan),
+        decode_chunks=list if keep_chunks else _ChunkDecoder(plan),
         as_raised=error_for_program(),
     )
 
@@ -212,16 +212,18 @@ def _checkpointing(plan: JobPlan, storage: JobStorage, job_id: str) -> Checkpoin
     )
 
 
-class _RowDecoder:
-    """Decodes the driver's rows to records, in the order in which each subtask sent them."""
+class _ChunkDecoder:
+    """Decodes the driver's chunks to records, in the order in which each subtask sent them."""
 
     def __init__(self, plan: JobPlan) -> None:
         self._codecs = {
             node.id: codec_for(node.output_type) for node in plan.nodes if node.kind is OperatorKind.COLLECT
         }
 
-    def __call__(self, rows: list[bytes]) -> list[Any]:
-        chunks = sorted(((read_header(row), row) for row in rows), key=lambda chunk: chunk[0][:4])
+    def __call__(self, chunks: list[bytes]) -> list[Any]:
+        ordered = sorted(((read_header(chunk), chunk) for chunk in chunks), key=lambda each: each[0][:4])
         return [
-            record for header, row in chunks for record in decode_row(row, header, self._codecs[header.edge]).records
+            record
+            for header, chunk in ordered
+            for record in decode_chunk(chunk, header, self._codecs[header.edge]).records
         ]

@@ -1,7 +1,7 @@
-"""The pump, inside the Spark task: carries rows from Spark's shuffle into a slot, and the slot's rows back.
+"""The pump, inside the Spark task: carries chunks from Spark's shuffle into a slot, and the slot's chunks back.
 
-A row in Spark is `<u32 destination slot><bytes>`, exactly the frame that the sending slot wrote, so that the pump
-neither copies nor encodes. Rows for the driver pass through the later stages' pumps and never reach a slot.
+A chunk in Spark is `<u32 destination slot><bytes>`, exactly the frame that the sending slot wrote, so that the pump
+neither copies nor encodes. Chunks for the driver pass through the later stages' pumps and never reach a slot.
 
 Spark's Python workers import this module for every task: it must stay light.
 """
@@ -26,8 +26,8 @@ SPARK_KEY = struct.Struct("!q")
 class PumpTask:
     """The function of one stage's Spark tasks; partition i serves slot i.
 
-    `slots` holds (host, boot id, unix path, tcp port) of each slot. A stage before a shuffle yields keys and rows in
-    turn, as Spark's `PairwiseRDD` reads them; the last stage yields the driver's rows alone.
+    `slots` holds (host, boot id, unix path, tcp port) of each slot. A stage before a shuffle yields keys and chunks in
+    turn, as Spark's `PairwiseRDD` reads them; the last stage yields the driver's chunks alone.
     """
 
     __slots__ = ("hello", "is_last", "secret", "slots", "tls")
@@ -46,29 +46,29 @@ class PumpTask:
         self.is_last = is_last
         self.tls = tls
 
-    def __call__(self, partition: int, rows: Iterable[bytes]) -> Iterator[bytes]:
+    def __call__(self, partition: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
         freeze_imports()
-        return self._pump(partition, rows)
+        return self._pump(partition, chunks)
 
-    def _pump(self, slot: int, rows: Iterable[bytes]) -> Iterator[bytes]:
+    def _pump(self, slot: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
         own_key = SPARK_KEY.pack(slot)
         connection = self._open(slot)
         try:
-            for row in rows:
-                if row[:_PREFIX_BYTES] == _DRIVER_PREFIX:
+            for chunk in chunks:
+                if chunk[:_PREFIX_BYTES] == _DRIVER_PREFIX:
                     if not self.is_last:
                         yield own_key
-                    yield row
+                    yield chunk
                 else:
-                    assert len(row) > _PREFIX_BYTES, "an empty row would end the stage"
-                    connection.send(memoryview(row)[_PREFIX_BYTES:])
+                    assert len(chunk) > _PREFIX_BYTES, "an empty chunk would end the stage"
+                    connection.send(memoryview(chunk)[_PREFIX_BYTES:])
             connection.send(END_OF_STAGE)
             while frame := connection.receive():
                 (destination,) = DESTINATION.unpack_from(frame)
                 if not self.is_last:
                     yield own_key if destination == TO_DRIVER else SPARK_KEY.pack(destination)
                 else:
-                    assert destination == TO_DRIVER, f"the last stage sent a row to slot {destination}"
+                    assert destination == TO_DRIVER, f"the last stage sent a chunk to slot {destination}"
                 yield frame
         except OSError as error:
             raise SlotLostError(

@@ -1,6 +1,6 @@
 """Builds one epoch as RDDs: the pumps of each stage of the plan, and Spark's shuffle between the stages.
 
-This is the only module that knows how rows travel through Spark.
+This is the only module that knows how chunks travel through Spark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rekindle.spark.pump import PumpTask
 
 @dataclass(frozen=True)
 class StageInput:
-    """Extra tasks of the first stage (I10): `task` over each partition of `rdd` yields packed keys and rows in turn."""
+    """Extra tasks of the first stage (I10): `task` over a partition of `rdd` yields packed keys and chunks in turn."""
 
     rdd: internals.ByteRdd
     task: internals.ByteTask
@@ -32,7 +32,7 @@ class StageInput:
 class EpochJob:
     """The job to run, and the shuffles to remove when it is over."""
 
-    rows: internals.ByteRdd
+    chunks: internals.ByteRdd
     shuffles: tuple[int, ...]
 
 
@@ -72,8 +72,8 @@ class Exchange:
             internals.remove_shuffle(self._sc, shuffle)
 
     def collect(self, job: EpochJob) -> list[bytes]:
-        """Run the job; returns the rows for the driver, without their destination."""
-        return [row[DESTINATION.size :] for row in internals.collect_bytes(self._sc, job.rows)]
+        """Run the job; returns the chunks for the driver, without their destination."""
+        return [chunk[DESTINATION.size :] for chunk in internals.collect_bytes(self._sc, job.chunks)]
 
     def _stage(self, source: internals.ByteRdd, task: internals.ByteTask) -> internals.ByteRdd:
         return internals.python_stage(self._sc, source, task, self._runtime)

@@ -190,7 +190,7 @@ class SparkCluster:
         return SlotStartWatch(wanted, _SlotsJob(self._sc, first.job_id), self._clock, self._stop_spawning)
 
     def run_epoch(self, run: EpochRun) -> list[bytes]:
-        """Run one epoch to its end; returns the rows for the driver."""
+        """Run one epoch to its end; returns the chunks for the driver."""
         return self._thread.call(lambda: self._run_epoch(run), run.job_name)
 
     def cancel_epoch(self) -> None:

@@ -16,7 +16,7 @@ from rekindle.errors import TypeMismatchError
 from rekindle.spark.dataframe_types import arrow_schema, schema_of, time_zone_of, with_zones
 
 
-def rows_to_dataframe(
+def chunks_to_dataframe(
     spark: SparkSession,
     chunks: Iterable[bytes],
     decode: Callable[[bytes], Iterable[Any]],

@@ -27,7 +27,7 @@ from rekindle.graph.shipping import CopiedJob
 from rekindle.protocol import TO_DRIVER, AssignedSplits, CheckpointOrder, EdgeCount, TaskReport
 from rekindle.runtime.build_chain import SlotServices
 from rekindle.runtime.context import Accumulators, JobIdentity
-from rekindle.runtime.exchange.chunk import decode_row, read_header
+from rekindle.runtime.exchange.chunk import decode_chunk, read_header
 from rekindle.runtime.failure_report import describe_failure
 from rekindle.runtime.recording.keep_recording import RecordingPlace
 from rekindle.runtime.recording.recorded_task import RecordedTask
@@ -197,16 +197,16 @@ class InProcessJob:
         self._reports = []
         for stage in range(self.plan.stages):
             tasks = self._stage(stage)
-            rows = [row for task in tasks for row in self._run(task, budget)]
+            chunks = [chunk for task in tasks for chunk in self._run(task, budget)]
             for task in tasks:
                 at_barrier(task)
-            for destination, row in reversed(rows):  # the order of arrival must not matter
+            for destination, chunk in reversed(chunks):  # the order of arrival must not matter
                 if destination == TO_DRIVER:
-                    header = read_header(row)
+                    header = read_header(chunk)
                     codec = codec_for(self.plan.nodes[header.edge].output_type)
-                    collected[:0] = decode_row(row, header, codec).records
+                    collected[:0] = decode_chunk(chunk, header, codec).records
                 else:
-                    self._deliver(destination, row)
+                    self._deliver(destination, chunk)
         return collected
 
     def run(self, until: Callable[[], bool] = lambda: False) -> list[Any]:
@@ -330,12 +330,12 @@ class InProcessJob:
     def _now_ms(self) -> int:
         return self._services.clock.wall_ms()
 
-    def _deliver(self, slot: int, row: bytes) -> None:
-        header = read_header(row)
+    def _deliver(self, slot: int, chunk: bytes) -> None:
+        header = read_header(chunk)
         edge = self.plan.edges[header.edge]
         chain = self.plan.chain_of(edge.target)
         assert self.plan.placement[chain.id, header.target] == slot, "a chunk went to the wrong slot"
-        self.tasks[chain.id, header.target].receive(header, row)
+        self.tasks[chain.id, header.target].receive(header, chunk)
 
 
 def _with_first_epoch_of(records: int, plan: JobPlan) -> JobPlan:

@@ -44,7 +44,7 @@ def spec_of(checkpointing: CheckpointDriver, restarts: int) -> JobSpec:
         checkpointing=checkpointing,
         restart=FixedDelay(restarts, 0),
         dataframes=list,
-        decode_rows=list,
+        decode_chunks=list,
     )
 
 

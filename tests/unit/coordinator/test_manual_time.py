@@ -72,7 +72,7 @@ class Driven:
             checkpointing=self.checkpointing,
             restart=FixedDelay(5, HOUR_MS),
             dataframes=list,
-            decode_rows=list,
+            decode_chunks=list,
         )
         self.checkpointing.events.subscribe(self.notes)
         self.job = JobMaster(spec, self.cluster).start()

@@ -20,7 +20,7 @@ class Host:
         self.may_end = threading.Event()
         self.ended = threading.Event()
 
-    def accept_row(self, row):
+    def accept_chunk(self, row):
         self.events.append("row")
 
     def run_stage(self, hello):

@@ -1,4 +1,4 @@
-"""Chunks: thousands of records of one channel in one row of bytes.
+"""Chunks: thousands of records of one channel as bytes.
 
 Layout: header, marks (watermarks and idleness at positions between records), timestamps as an int64 column (absent when
 there are none), then the records as one encoded list.
@@ -71,54 +71,54 @@ def encode_body(records: list[Any], timestamps: list[int] | None, marks: list[Ma
     return ChunkBody(len(records), flags, len(marks), b"".join(parts))
 
 
-def encode_row(edge: int, source: int, target: int, sequence: int, body: ChunkBody) -> bytes:
-    """Return the whole chunk as a row for Spark to move."""
+def encode_chunk(edge: int, source: int, target: int, sequence: int, body: ChunkBody) -> bytes:
+    """Return the whole chunk as bytes for Spark to move."""
     return _HEADER.pack(edge, source, target, sequence, body.records, body.flags, body.marks) + body.data
 
 
-def relabelled(row: bytes, edge: int, source: int, target: int) -> bytes:
+def relabelled(data: bytes, edge: int, source: int, target: int) -> bytes:
     """Return the same chunk as the first of another channel."""
-    _, _, _, _, records, flags, marks = _HEADER.unpack_from(row)
-    return _HEADER.pack(edge, source, target, 0, records, flags, marks) + row[_HEADER.size :]
+    _, _, _, _, records, flags, marks = _HEADER.unpack_from(data)
+    return _HEADER.pack(edge, source, target, 0, records, flags, marks) + data[_HEADER.size :]
 
 
-def on_edge(row: bytes, edge: int) -> bytes:
+def on_edge(data: bytes, edge: int) -> bytes:
     """Return the same chunk of the same channel, under another number of its edge."""
-    header = _HEADER.unpack_from(row)
-    return row if header[0] == edge else _HEADER.pack(edge, *header[1:]) + row[_HEADER.size :]
+    header = _HEADER.unpack_from(data)
+    return data if header[0] == edge else _HEADER.pack(edge, *header[1:]) + data[_HEADER.size :]
 
 
 def rest_of(chunk: Chunk, header: ChunkHeader, records: int, marks: int, codec: ChunkCodec) -> bytes:
-    """Return the row of a chunk without its first `records` records and `marks` marks."""
+    """Return the bytes of a chunk without its first `records` records and `marks` marks."""
     left = [mark._replace(position=mark.position - records) for mark in chunk.marks[marks:]]
     times = chunk.timestamps[records:] if chunk.timestamps is not None else None
     body = encode_body(chunk.records[records:], times, left, codec)
-    return encode_row(header.edge, header.source, header.target, header.sequence, body)
+    return encode_chunk(header.edge, header.source, header.target, header.sequence, body)
 
 
-def with_records(row: bytes, convert: Callable[[bytes], bytes]) -> bytes:
+def with_records(data: bytes, convert: Callable[[bytes], bytes]) -> bytes:
     """Return the same chunk with its encoded records converted."""
-    header = read_header(row)
+    header = read_header(data)
     if not header.records:
-        return row
+        return data
     columns = 8 * header.records if header.flags & _HAS_TIMESTAMPS else 0
     start = _HEADER.size + header.marks * _MARK.size + columns
-    return row[:start] + convert(row[start:])
+    return data[:start] + convert(data[start:])
 
 
-def read_header(row: bytes) -> ChunkHeader:
+def read_header(data: bytes) -> ChunkHeader:
     """Read the header alone: enough to route and to sort."""
-    return ChunkHeader._make(_HEADER.unpack_from(row))
+    return ChunkHeader._make(_HEADER.unpack_from(data))
 
 
-def decode_row(row: bytes, header: ChunkHeader, codec: ChunkCodec) -> Chunk:
-    """Decode the records, timestamps and marks of a row."""
+def decode_chunk(data: bytes, header: ChunkHeader, codec: ChunkCodec) -> Chunk:
+    """Decode the records, timestamps and marks of a chunk."""
     offset = _HEADER.size
     marks_end = offset + header.marks * _MARK.size
-    marks = [Mark._make(fields) for fields in _MARK.iter_unpack(row[offset:marks_end])]
+    marks = [Mark._make(fields) for fields in _MARK.iter_unpack(data[offset:marks_end])]
     if not header.records:
         return Chunk([], None, marks)
-    view = memoryview(row)
+    view = memoryview(data)
     timestamps: list[int] | None = None
     if header.flags & _HAS_TIMESTAMPS:
         column = array("q")

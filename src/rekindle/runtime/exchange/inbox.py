@@ -32,9 +32,9 @@ class Inbox:
         self._waiting: list[Waiting] = []
         self._buffer = SpillBuffer(limit_bytes, directory)
 
-    def put(self, header: ChunkHeader, row: bytes) -> None:
+    def put(self, header: ChunkHeader, chunk: bytes) -> None:
         """Add a received chunk."""
-        self._arrived.append((header, self._buffer.append(row)))
+        self._arrived.append((header, self._buffer.append(chunk)))
 
     def take(self, valve: WatermarkValve) -> Iterator[Waiting]:
         """Yield every chunk once, in order; refuse a gap or a repetition in a channel's sequence (I3).

@@ -1,4 +1,4 @@
-"""A buffer of rows that spills to disk above a limit (I5)."""
+"""A buffer of chunks that spills to disk above a limit (I5)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import IO, NamedTuple
 
 
 class SpillRange(NamedTuple):
-    """The bytes of a row in the spill file."""
+    """The bytes of a chunk in the spill file."""
 
     offset: int
     length: int
 
 
 class SpillBuffer:
-    """Rows in the order of `append`; rows above `limit_bytes` lie in an unlinked temporary file.
+    """Chunks in the order of `append`; chunks above `limit_bytes` lie in an unlinked temporary file.
 
-    >>> rows = SpillBuffer(limit_bytes=4, directory=None)
-    >>> kept = [rows.append(b"abc"), rows.append(b"defgh")]
-    >>> [rows.read(each) for each in kept], rows.spilled_bytes
+    >>> chunks = SpillBuffer(limit_bytes=4, directory=None)
+    >>> kept = [chunks.append(b"abc"), chunks.append(b"defgh")]
+    >>> [chunks.read(each) for each in kept], chunks.spilled_bytes
     ([b'abc', b'defgh'], 5)
     """
 
@@ -29,20 +29,20 @@ class SpillBuffer:
         self._file: IO[bytes] | None = None
         self.spilled_bytes = 0
 
-    def append(self, row: bytes) -> bytes | SpillRange:
-        """Store a row; return the row itself or its range on disk, for `read`."""
-        if self._in_memory_bytes + len(row) <= self._limit_bytes:
-            self._in_memory_bytes += len(row)
-            return row
+    def append(self, chunk: bytes) -> bytes | SpillRange:
+        """Store a chunk; return the chunk itself or its range on disk, for `read`."""
+        if self._in_memory_bytes + len(chunk) <= self._limit_bytes:
+            self._in_memory_bytes += len(chunk)
+            return chunk
         if self._file is None:
             self._file = tempfile.TemporaryFile(dir=self._directory, prefix="spill-")
-        kept = SpillRange(self._file.seek(0, 2), len(row))
-        self._file.write(row)
-        self.spilled_bytes += len(row)
+        kept = SpillRange(self._file.seek(0, 2), len(chunk))
+        self._file.write(chunk)
+        self.spilled_bytes += len(chunk)
         return kept
 
     def read(self, kept: bytes | SpillRange) -> bytes:
-        """Return the row that `append` stored."""
+        """Return the chunk that `append` stored."""
         if isinstance(kept, bytes):
             return kept
         assert self._file is not None
@@ -50,7 +50,7 @@ class SpillBuffer:
         return self._file.read(kept.length)
 
     def clear(self) -> None:
-        """Drop every row and release the disk space."""
+        """Drop every chunk and release the disk space."""
         self._in_memory_bytes = self.spilled_bytes = 0
         if self._file is not None:
             self._file.close()

@@ -13,8 +13,8 @@ from typing import Any
 
 from rekindle.common.watermark_strategy import NO_TIMESTAMP
 from rekindle.protocol import EdgeCount
-from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, ChunkBody, Mark, encode_body, encode_row
-from rekindle.runtime.exchange.outbox import RowOutbox
+from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, ChunkBody, Mark, encode_body, encode_chunk
+from rekindle.runtime.exchange.outbox import ChunkOutbox
 from rekindle.runtime.key_hash import KeyRouter
 from rekindle.runtime.list_keys import hashable_key
 from rekindle.runtime.operators.output import OperatorFailure, failed_record
@@ -54,7 +54,7 @@ class _Channel:
 class EdgeWriter(ABC):
     """Buffers records per channel and cuts them into chunks."""
 
-    def __init__(self, edge: EdgeTarget, outbox: RowOutbox) -> None:
+    def __init__(self, edge: EdgeTarget, outbox: ChunkOutbox) -> None:
         self.edge = edge
         self._outbox = outbox
         self._channels = [_Channel(target) for target in range(edge.channels)]
@@ -139,8 +139,8 @@ class EdgeWriter(ABC):
     def _send(self, channel: _Channel) -> None:
         body = self._body(channel)
         edge = self.edge
-        row = encode_row(edge.edge, edge.source, channel.target, channel.sequence, body)
-        self._outbox.put(edge.target_slots[channel.target], row)
+        chunk = encode_chunk(edge.edge, edge.source, channel.target, channel.sequence, body)
+        self._outbox.put(edge.target_slots[channel.target], chunk)
         channel.sequence += 1
         channel.sent += len(channel.records)
         channel.records.clear()
@@ -154,7 +154,7 @@ class KeyWriter(EdgeWriter):
     def __init__(
         self,
         edge: EdgeTarget,
-        outbox: RowOutbox,
+        outbox: ChunkOutbox,
         selector: Callable[[Any], Any],
         max_parallelism: int,
         router_entries: int | None = None,
@@ -203,7 +203,7 @@ class KeyWriter(EdgeWriter):
 class RoundRobinWriter(EdgeWriter):
     """`rebalance` over all channels, `rescale` over this subtask's share: each record goes to the next channel."""
 
-    def __init__(self, edge: EdgeTarget, outbox: RowOutbox, targets: Sequence[int], last: int) -> None:
+    def __init__(self, edge: EdgeTarget, outbox: ChunkOutbox, targets: Sequence[int], last: int) -> None:
         super().__init__(edge, outbox)
         self._targets = tuple(targets)
         self._last = last % len(self._targets)
@@ -229,7 +229,7 @@ class RoundRobinWriter(EdgeWriter):
 class ShuffleWriter(EdgeWriter):
     """`shuffle`: uniformly random channels, from a seed that belongs to the cut."""
 
-    def __init__(self, edge: EdgeTarget, outbox: RowOutbox) -> None:
+    def __init__(self, edge: EdgeTarget, outbox: ChunkOutbox) -> None:
         super().__init__(edge, outbox)
         self._random = random.Random(f"{edge.edge}/{edge.source}")
 
@@ -257,7 +257,7 @@ class ShuffleWriter(EdgeWriter):
 class SingleTargetWriter(EdgeWriter):
     """`forward` (to the same subtask) and `global_` (to the first; watermarks go to all)."""
 
-    def __init__(self, edge: EdgeTarget, outbox: RowOutbox, target: int, marks_to_all: bool) -> None:
+    def __init__(self, edge: EdgeTarget, outbox: ChunkOutbox, target: int, marks_to_all: bool) -> None:
         super().__init__(edge, outbox)
         self._target_channel = self._channels[target]
         if not marks_to_all:
@@ -287,8 +287,8 @@ class BroadcastWriter(EdgeWriter):
         edge = self.edge
         body = self._body(channel)
         for each in self._channels:
-            row = encode_row(edge.edge, edge.source, each.target, each.sequence, body)
-            self._outbox.put(edge.target_slots[each.target], row)
+            chunk = encode_chunk(edge.edge, edge.source, each.target, each.sequence, body)
+            self._outbox.put(edge.target_slots[each.target], chunk)
             each.sequence += 1
             each.sent += body.records
         channel.records.clear()
@@ -300,7 +300,11 @@ class CustomWriter(EdgeWriter):
     """`partition_custom`: the user's partitioner chooses the channel."""
 
     def __init__(
-        self, edge: EdgeTarget, outbox: RowOutbox, selector: Callable[[Any], Any], partition: Callable[[Any, int], int]
+        self,
+        edge: EdgeTarget,
+        outbox: ChunkOutbox,
+        selector: Callable[[Any], Any],
+        partition: Callable[[Any, int], int],
     ) -> None:
         super().__init__(edge, outbox)
         self._selector = selector

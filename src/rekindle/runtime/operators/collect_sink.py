@@ -1,4 +1,4 @@
-"""The sink of `execute_and_collect` and `to_dataframe`: its chunks travel to the driver as rows of the Spark job."""
+"""The sink of `execute_and_collect` and `to_dataframe`: its chunks travel to the driver as chunks of the Spark job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rekindle.datastream.operator_details import CollectDetails
 from rekindle.graph.nodes import OperatorNode
 from rekindle.protocol import TO_DRIVER
 from rekindle.runtime.context import OperatorContext
-from rekindle.runtime.exchange.chunk import encode_body, encode_row
+from rekindle.runtime.exchange.chunk import encode_body, encode_chunk
 from rekindle.runtime.exchange.outbox import Outbox
 from rekindle.runtime.operators.base import Operator
 from rekindle.serde import ChunkCodec
@@ -27,6 +27,6 @@ class CollectOperator(Operator):
     def process_batch(self, records: list[Any], timestamps: list[int] | None) -> None:
         self.records_sunk += len(records)
         body = encode_body(records, timestamps if self._with_timestamps else None, [], self._codec)
-        row = encode_row(self.node.id, self.context.subtask, 0, self._sequence, body)
-        self._outbox.put(TO_DRIVER, row)
+        chunk = encode_chunk(self.node.id, self.context.subtask, 0, self._sequence, body)
+        self._outbox.put(TO_DRIVER, chunk)
         self._sequence = (self._sequence + 1) & 0xFFFFFFFF

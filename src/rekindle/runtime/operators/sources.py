@@ -16,9 +16,9 @@ from rekindle.runtime.context import OperatorContext
 from rekindle.runtime.exchange.chunk import (
     IDLE,
     WATERMARK,
-    decode_row,
+    decode_chunk,
     encode_body,
-    encode_row,
+    encode_chunk,
     read_header,
     with_records,
 )
@@ -162,7 +162,7 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator, Cancellable):
         body = encode_body(left.records, left.timestamps, left.marks, codec)
         return SourceState(
             state.splits,
-            in_flight=[encode_row(0, 0, 0, 0, body)],
+            in_flight=[encode_chunk(0, 0, 0, 0, body)],
             in_flight_schema=encode_schema(codec.schema),
             in_flight_of_others=self._left_by_others,
         )
@@ -175,8 +175,8 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator, Cancellable):
         codec = codec_for(self.node.output_type)
         convert = chunk_conversion("The records in flight", state.in_flight_schema, codec)
         for saved in state.in_flight:
-            row = saved if convert is None else with_records(saved, convert)
-            chunk = decode_row(row, read_header(row), codec)
+            data = saved if convert is None else with_records(saved, convert)
+            chunk = decode_chunk(data, read_header(data), codec)
             # A watermark holds for the subtask that it was collected in: here others' records come after it.
             marks = [] if state.in_flight_of_others else chunk.marks
             self._left_over.extend(Buffered.of(chunk.records, chunk.timestamps, marks))

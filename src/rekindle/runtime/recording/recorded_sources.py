@@ -9,7 +9,7 @@ from rekindle.checkpoint.recordings import Polled
 from rekindle.common.typeinfo import TypeInformation
 from rekindle.datastream.connectors.base import Batch, Source, SourceReader, SourceReaderContext, SourceSplit
 from rekindle.graph.nodes import OperatorKind, OperatorNode
-from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Mark, encode_body, encode_row
+from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, Mark, encode_body, encode_chunk
 from rekindle.runtime.operators.base import Operator
 from rekindle.runtime.operators.build_operator import Blueprint
 from rekindle.runtime.operators.output import Consumer, Output
@@ -26,9 +26,9 @@ def encode_records(
         body = encode_body(records, timestamps, marks, codec)
         if records:
             codec.decode(memoryview(codec.encode(records)))
-        return encode_row(0, 0, 0, 0, body), False
+        return encode_chunk(0, 0, 0, 0, body), False
     except Exception:
-        return encode_row(0, 0, 0, 0, encode_body(records, timestamps, marks, codec_for(None))), True
+        return encode_chunk(0, 0, 0, 0, encode_body(records, timestamps, marks, codec_for(None))), True
 
 
 def building(recorder: Recorder, build: Callable[[Blueprint], Operator]) -> Callable[[Blueprint], Operator]:
@@ -102,11 +102,11 @@ class RecordedReader(SourceReader[Any]):
         return batch
 
     def _encoded(self, batch: Batch[Any]) -> Polled:
-        row, pickled = encode_records(batch.records, batch.timestamps, [], self._node.output_type)
+        chunk, pickled = encode_records(batch.records, batch.timestamps, [], self._node.output_type)
         aside = [
             (tag.tag_id, encode_records(list(values), None, [], None)[0]) for tag, values in batch.side_outputs.items()
         ]
-        return Polled(row, batch.splits, list(batch.finished_splits), aside, pickled=pickled)
+        return Polled(chunk, batch.splits, list(batch.finished_splits), aside, pickled=pickled)
 
     def is_available(self) -> bool:
         return self._reader.is_available()

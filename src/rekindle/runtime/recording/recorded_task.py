@@ -68,9 +68,9 @@ class RecordedTask(Task):
         with self._recorder.starting(start):
             super().start(share, restored_id, splits)
 
-    def receive(self, header: ChunkHeader, row: bytes) -> None:
-        super().receive(header, row)
-        self._recorder.received(row)
+    def receive(self, header: ChunkHeader, chunk: bytes) -> None:
+        super().receive(header, chunk)
+        self._recorder.received(chunk)
 
     def run_epoch(self, budget: EpochBudget) -> EpochOutcome:
         epoch = Epoch(

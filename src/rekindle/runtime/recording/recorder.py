@@ -88,13 +88,13 @@ class Recorder:
             event.time = time.read()
             self._add_bytes(time.bytes)
 
-    def received(self, row: bytes) -> None:
+    def received(self, chunk: bytes) -> None:
         """Record a chunk that has arrived for the next epoch; one with more than may be kept is not kept either."""
-        self._arrived_bytes += len(row) + _OVERHEAD_BYTES
+        self._arrived_bytes += len(chunk) + _OVERHEAD_BYTES
         if self._arrived_bytes > self._max_bytes:
             self._arrived.clear()
         else:
-            self._arrived.append(row)
+            self._arrived.append(chunk)
 
     @property
     def wants_source(self) -> bool:
@@ -117,11 +117,11 @@ class Recorder:
         if self._epoch is not None and splits is not None:
             self._epoch.waiting_splits = list(splits)
 
-    def emitted(self, row: bytes, pickled: bool) -> None:
+    def emitted(self, chunk: bytes, pickled: bool) -> None:
         """Record what the source function emits, before it is processed."""
         if self._epoch is not None and self.wants_source:
-            self._epoch.emitted.append((row, pickled))
-            self._add_bytes(len(row) + _OVERHEAD_BYTES)
+            self._epoch.emitted.append((chunk, pickled))
+            self._add_bytes(len(chunk) + _OVERHEAD_BYTES)
         if self._time is not None:
             self._time.tick(0.0)
 

@@ -11,7 +11,7 @@ import pytest
 from rekindle.datastream import MapFunction
 from rekindle.errors import InvalidKeyError
 from rekindle.runtime.directories import make_directory
-from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, decode_row, read_header
+from rekindle.runtime.exchange.chunk import END, IDLE, WATERMARK, decode_chunk, read_header
 from rekindle.runtime.exchange.inbox import Inbox
 from rekindle.runtime.exchange.outbox import Outbox
 from rekindle.runtime.exchange.spill import SpillBuffer
@@ -51,7 +51,7 @@ def delivered(outbox: Outbox) -> dict[int, list]:
     for slot, row in outbox.drain():
         header = read_header(row)
         assert slot == 10 + header.target
-        got[header.target].extend(decode_row(row, header, codec_for(None)).records)
+        got[header.target].extend(decode_chunk(row, header, codec_for(None)).records)
     return dict(got)
 
 
@@ -182,7 +182,7 @@ def test_timestamps_and_marks_keep_their_places():
     writer.emit_end()
     writer.flush()
     [(_, row)] = outbox.drain()
-    chunk = decode_row(row, read_header(row), codec_for(None))
+    chunk = decode_chunk(row, read_header(row), codec_for(None))
     assert chunk.records == ["no time", "a", "b", "c"]
     assert chunk.timestamps == [-(2**63), 10, 20, 30]
     assert [tuple(mark) for mark in chunk.marks] == [(3, WATERMARK, 19), (4, IDLE, 0), (4, END, 0)]
@@ -232,7 +232,7 @@ def test_inbox_orders_by_source_and_sequence_whatever_the_arrival():
     for row in reversed(rows):
         inbox.put(read_header(row), row)
     waiting = list(inbox.take(WatermarkValve([])))
-    got = [decode_row(inbox.read(each), each.header, codec_for(None)).records for each in waiting]
+    got = [decode_chunk(inbox.read(each), each.header, codec_for(None)).records for each in waiting]
     assert got == [["a"], ["b"], ["c"], ["d"]]
 
 
@@ -245,7 +245,7 @@ def test_what_an_inbox_keeps_comes_before_what_the_next_epoch_brings():
     assert inbox.counts() == [], "they were counted in the epoch that brought them"
     for row in chunk_rows(0, [["d"]]):
         inbox.put(read_header(row), row)
-    got = [decode_row(inbox.read(each), each.header, codec_for(None)).records for each in inbox.take(valve)]
+    got = [decode_chunk(inbox.read(each), each.header, codec_for(None)).records for each in inbox.take(valve)]
     assert got == [["b"], ["c"], ["d"]]
 
 
@@ -275,7 +275,7 @@ def test_no_chunk_is_larger_than_it_may_be():
     writer.emit([0], [0])
     writer.emit(list(range(1, 11)), list(range(1, 11)))
     writer.flush()
-    chunks = [decode_row(row, read_header(row), codec_for(None)) for _, row in outbox.drain()]
+    chunks = [decode_chunk(row, read_header(row), codec_for(None)) for _, row in outbox.drain()]
     assert [chunk.records for chunk in chunks] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10]]
     assert [chunk.timestamps for chunk in chunks] == [chunk.records for chunk in chunks]
 
