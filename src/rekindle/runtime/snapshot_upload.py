@@ -6,7 +6,6 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
 
 from rekindle.checkpoint.parts import CapturedOperator
 from rekindle.checkpoint.paths import StateFileName, savepoint_reference, shared_reference
@@ -23,12 +22,8 @@ from rekindle.runtime.snapshot import CapturedTask
 _LOG = logging.getLogger(__name__)
 
 
-class _Waiting(NamedTuple):
-    """A snapshot that waits for its upload."""
-
-    snapshot: CapturedTask
-    start_delay_ms: float
-    sync_ms: float
+#: A snapshot that waits for its upload, the delay of its start and the time of its synchronous part.
+_Waiting = tuple[CapturedTask, float, float]
 
 
 class Uploader:
@@ -62,16 +57,16 @@ class Uploader:
     def put(self, snapshot: CapturedTask, start_delay_ms: float, sync_ms: float) -> None:
         """Queue a snapshot; returns at once."""
         with self._changed:
-            self._waiting.append(_Waiting(snapshot, start_delay_ms, sync_ms))
+            self._waiting.append((snapshot, start_delay_ms, sync_ms))
             self._changed.notify()
 
     def aborted(self, checkpoint_id: int) -> None:
         """Drop the snapshots of an aborted checkpoint that wait: behind a slow store they would pile up in memory."""
         with self._changed:
-            dropped = [each for each in self._waiting if each.snapshot.order.id == checkpoint_id]
-            self._waiting = deque(each for each in self._waiting if each.snapshot.order.id != checkpoint_id)
-        for each in dropped:
-            each.snapshot.cancel()
+            dropped = [snapshot for snapshot, _, _ in self._waiting if snapshot.order.id == checkpoint_id]
+            self._waiting = deque(each for each in self._waiting if each[0].order.id != checkpoint_id)
+        for snapshot in dropped:
+            snapshot.cancel()
 
     def close(self, timeout_s: float) -> None:
         """Begin no other snapshot, and wait for the one that is being written: no file may appear after the driver has
@@ -84,7 +79,7 @@ class Uploader:
 
     def _run(self) -> None:
         while (waiting := self._next()) is not None:
-            snapshot = waiting.snapshot
+            snapshot, _, _ = waiting
             try:
                 self._send(self._write(*waiting))
             except Exception as error:

@@ -20,16 +20,7 @@ from rekindle.checkpoint.store.port import Store
 from rekindle.checkpoint.timeline_notes import Beginning
 from rekindle.clock import WaitingClock
 from rekindle.common.job_status import JobStatus
-from rekindle.coordinator.checkpoints.catalogue import (
-    AcknowledgedCheckpoint,
-    AcknowledgedSubtask,
-    CheckpointCatalogue,
-    CheckpointUnderWay,
-    SavepointPlace,
-    completed_checkpoint,
-    new_savepoint_place,
-    partitions_left,
-)
+from rekindle.coordinator.checkpoints.catalogue import CheckpointCatalogue, completed_checkpoint
 from rekindle.coordinator.checkpoints.claim_watch import ClaimWatch
 from rekindle.coordinator.checkpoints.commit_order import CommitOrder
 from rekindle.coordinator.checkpoints.fallback import GoingBack, choose_restore
@@ -54,6 +45,13 @@ from rekindle.coordinator.checkpoints.types import (
     ResumeInput,
     Subtask,
     TriggerCheckpoint,
+)
+from rekindle.coordinator.checkpoints.under_way import (
+    AcknowledgedSubtask,
+    CheckpointUnderWay,
+    SavepointPlace,
+    new_savepoint_place,
+    partitions_left,
 )
 from rekindle.coordinator.job_events import CheckpointRequested, CutCovered, CutMade
 from rekindle.coordinator.observer import JobEvents
@@ -444,7 +442,8 @@ class CheckpointDriver:
 
     def _publish(self, checkpoint: PendingCheckpoint) -> None:
         under_way = self._under_way[checkpoint.id]
-        manifest = self._manifest(checkpoint, under_way)
+        duration_ms = round(self._now_ms() - checkpoint.triggered_ms)
+        manifest = under_way.manifest(self.plan, self.catalogue.owner, checkpoint, duration_ms)
         reach(CrashPoint.BEFORE_PUBLISH)
         try:
             location = self.catalogue.publish(checkpoint, manifest, under_way.savepoint)
@@ -458,11 +457,6 @@ class CheckpointDriver:
         reach(CrashPoint.AFTER_PUBLISH)
         del self._under_way[checkpoint.id]
         self._apply(self.ledger.published(checkpoint.id, location, self._now_ms()))
-
-    def _manifest(self, checkpoint: PendingCheckpoint, under_way: CheckpointUnderWay) -> Manifest:
-        acknowledged = AcknowledgedCheckpoint(list(under_way.acknowledged.values()), under_way.unread)
-        duration_ms = round(self._now_ms() - checkpoint.triggered_ms)
-        return acknowledged.manifest(self.plan, self.catalogue.owner, checkpoint, duration_ms)
 
     def _completed(self, done: CompletedCheckpoint) -> None:
         took = self.tracker.completed(done, self.catalogue.external_path(done))

@@ -25,8 +25,8 @@ from rekindle.common.checkpoint_statistics import (
     TaskStatistics,
     percentile,
 )
-from rekindle.coordinator.checkpoints.catalogue import AcknowledgedSubtask
 from rekindle.coordinator.checkpoints.types import Aborted, CheckpointKind, CompletedCheckpoint, TriggerCheckpoint
+from rekindle.coordinator.checkpoints.under_way import AcknowledgedSubtask
 from rekindle.coordinator.job_events import CheckpointChanged
 from rekindle.graph.nodes import JobPlan
 
