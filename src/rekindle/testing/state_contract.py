@@ -199,7 +199,7 @@ class StateBackendContract:
 
     >>> from rekindle.runtime.state.keyed_backends import KeyedBackends
     >>> from rekindle.graph.settings import StateBackendSettings
-    >>> StateBackendContract().test_a_value_is_its_keys(KeyedBackends(StateBackendSettings("hashmap"), "").create)
+    >>> StateBackendContract().test_a_value_is_its_keys(KeyedBackends(StateBackendSettings("hashmap", 0), "").create)
     """
 
     #: The keys of most tests.

@@ -55,8 +55,8 @@ def test_the_last_stage_yields_rows_alone() -> None:
         ]
 
 
-def test_a_row_for_a_slot_in_the_last_stage_is_a_mistake_of_ours() -> None:
-    with fake_slots(SECRET, [echo]) as slots, pytest.raises(AssertionError, match="sent a row to slot 5"):
+def test_a_chunk_for_a_slot_in_the_last_stage_is_a_mistake_of_ours() -> None:
+    with fake_slots(SECRET, [echo]) as slots, pytest.raises(AssertionError, match="sent a chunk to slot 5"):
         list(task(slots, is_last=True)(0, [row(0, b"a")]))
 
 
