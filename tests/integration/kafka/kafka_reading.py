@@ -40,3 +40,11 @@ def messages(
 def values(kafka: KafkaAccess, topic: str, **options: Any) -> list[int]:
     """The numbers in a topic's visible messages, sorted."""
     return sorted(int(message.value()) for message in messages(kafka, topic, **options))
+
+
+def await_values(kafka: KafkaAccess, topic: str, expected: list[int], **options: Any) -> None:
+    """Return when a topic's visible numbers are these: Kafka shows a transaction a moment after its commit returned."""
+    until = time.monotonic() + DEADLINE_S
+    while (found := values(kafka, topic, **options)) != expected and time.monotonic() < until:
+        time.sleep(0.05)
+    assert found == expected
