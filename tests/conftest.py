@@ -20,7 +20,7 @@ import hypothesis.configuration
 import psutil
 import pytest
 
-from tests.slot_processes import RUN_VARIABLE, slots_of_run
+from tests.support.slot_processes import RUN_VARIABLE, slots_of_run
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 LEFTOVER_DEADLINE_S = 30.0
@@ -88,7 +88,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say at the very end which tests were not run because there is no browser."""
-    from tests.browser import NO_BROWSER, REASON
+    from tests.support.browser import NO_BROWSER, REASON
 
     skipped = [each for each in terminalreporter.stats.get("skipped", []) if NO_BROWSER in str(each.longrepr)]
     if skipped:
@@ -200,7 +200,7 @@ def run_id(no_slot_left: None) -> str:
 @pytest.fixture(scope="session")
 def s3() -> Iterator[Any]:
     """An S3-compatible server on this machine."""
-    from tests.s3_server import s3_server
+    from tests.support.s3_server import s3_server
 
     with s3_server() as server:
         yield server

@@ -17,7 +17,7 @@ from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend
 from rekindle.runtime.timers import InternalTimers
 from rekindle.testing.state_contract import NewBackend, StateBackendContract
 from rekindle.testing.timers_contract import NewTimers, TimersContract
-from tests.keyed_backends import BACKENDS, TIMERS, place_of
+from tests.support.keyed_backends import BACKENDS, TIMERS, place_of
 
 
 def made_by(backend: Any, shape: KeyedOperatorShape, options: KeyedStateOptions, **more: Any) -> KeyedStateBackend:

@@ -24,7 +24,7 @@ from rekindle.datastream import (
 )
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.errors import JobExecutionError
-from tests.environments import checkpointed, environment
+from tests.support.environments import checkpointed, environment
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 SILENCE_S = 30.0

@@ -10,8 +10,8 @@ from rekindle.common import Types
 from rekindle.common.checkpoint_statistics import CheckpointStatus
 from rekindle.datastream import CheckpointedFunction, CheckpointListener, MapFunction
 from rekindle.errors import CheckpointError
-from tests.environments import checkpointed
-from tests.waiting import wait_until
+from tests.support.environments import checkpointed
+from tests.support.waiting import wait_until
 
 DEADLINE_S = 60.0
 #: On a busy machine the last checkpoint of a job, which has the same timeout, takes its time too.

@@ -12,8 +12,8 @@ from rekindle.datastream import KeyedProcessFunction
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import StoreError
-from tests.environments import checkpointed
-from tests.s3_server import SECRET
+from tests.support.environments import checkpointed
+from tests.support.s3_server import SECRET
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 RECORDS, KEYS, PER_SECOND = 3000, 10, 1500

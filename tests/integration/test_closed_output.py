@@ -16,7 +16,7 @@ from typing import IO
 
 import pytest
 
-from tests.running_program import PROGRAM_VARIABLE, PROGRAMS, REPOSITORY, processes_of, seconds_until_gone
+from tests.support.running_program import PROGRAM_VARIABLE, PROGRAMS, REPOSITORY, processes_of, seconds_until_gone
 
 pytestmark = pytest.mark.timeout(150)
 DEADLINE_S = 60.0

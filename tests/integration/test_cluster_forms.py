@@ -13,9 +13,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tests.running_program import PROGRAMS, RunningProgram, seconds_until_gone
-from tests.slot_processes import slots_of_run
-from tests.standalone_cluster import StandaloneCluster, standalone_cluster
+from tests.support.running_program import PROGRAMS, RunningProgram, seconds_until_gone
+from tests.support.slot_processes import slots_of_run
+from tests.support.standalone_cluster import StandaloneCluster, standalone_cluster
 
 pytestmark = pytest.mark.timeout(300)
 

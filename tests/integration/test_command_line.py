@@ -18,9 +18,9 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.running_program import PROGRAM_VARIABLE, PROGRAMS, REPOSITORY, RunningProgram, seconds_until_gone
+from tests.support.running_program import PROGRAM_VARIABLE, PROGRAMS, REPOSITORY, RunningProgram, seconds_until_gone
+from tests.support.waiting import wait_until
 from tests.unit.cli.conftest import rekindle
-from tests.waiting import wait_until
 
 TOTAL = 20_000
 PER_SECOND = 20

@@ -15,8 +15,8 @@ from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimi
 from rekindle.datastream.functions import TwoPhaseCommitSinkFunction
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import CorruptCheckpointError
-from tests.environments import checkpointed
-from tests.listed_checkpoints import list_checkpoints
+from tests.support.environments import checkpointed
+from tests.support.listed_checkpoints import list_checkpoints
 
 RECORDS, KEYS, PER_SECOND = 8000, 200, 2000
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])

@@ -14,8 +14,8 @@ from confluent_kafka import Consumer, TopicPartition
 from examples.orders.kafka_ends import events_per_partition
 from examples.orders.settings import Feed, Settings
 from examples.orders.show.servers_stage import ServersStage
-from tests.running_program import RunningProgram, seconds_until_gone
-from tests.waiting import wait_until
+from tests.support.running_program import RunningProgram, seconds_until_gone
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -17,11 +17,11 @@ from pyspark.sql import SparkSession
 
 from rekindle.common import Types
 from rekindle.errors import ConfigurationError
-from tests.environments import environment
-from tests.local_cluster import launch_locally
-from tests.running_program import RunningProgram
-from tests.standalone_cluster import standalone_cluster
-from tests.tiny_wheel import tiny_wheel
+from tests.support.environments import environment
+from tests.support.local_cluster import launch_locally
+from tests.support.running_program import RunningProgram
+from tests.support.standalone_cluster import standalone_cluster
+from tests.support.tiny_wheel import tiny_wheel
 
 pytestmark = pytest.mark.timeout(600)
 

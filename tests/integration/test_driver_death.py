@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.running_program import RunningProgram, is_alive, seconds_until_gone, stopped
+from tests.support.running_program import RunningProgram, is_alive, seconds_until_gone, stopped
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rekindle.errors import ConfigurationError
-from tests.certificates import make_files
-from tests.environments import environment
+from tests.support.certificates import make_files
+from tests.support.environments import environment
 
 
 def test_a_job_runs_over_tls(spark: Any, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from rekindle.common import WatermarkStrategy, aliases
 from rekindle.datastream import KeyedProcessFunction
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.datastream.state import ValueStateDescriptor
-from tests.integration.test_savepoints import (
+from tests.integration.savepoint_jobs import (
     DEADLINE_S,
     EXPECTED,
     KEYS,

@@ -11,7 +11,7 @@ from rekindle.common import RestartStrategies, Types, WatermarkStrategy
 from rekindle.datastream import MapFunction, SourceFunction, StreamExecutionEnvironment
 from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceSplit
 from rekindle.errors import CheckpointError, JobCancelledError, JobExecutionError, RekindleError
-from tests.environments import environment
+from tests.support.environments import environment
 
 DEADLINE_S = 60.0
 

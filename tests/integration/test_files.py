@@ -21,9 +21,9 @@ from rekindle.datastream.connectors.file_system import (
     StreamFormat,
 )
 from rekindle.datastream.state import ValueStateDescriptor
-from tests.environments import checkpointed
-from tests.slot_processes import slots_of
-from tests.waiting import wait_until
+from tests.support.environments import checkpointed
+from tests.support.slot_processes import slots_of
+from tests.support.waiting import wait_until
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 KEYS = 10

@@ -18,8 +18,8 @@ from rekindle.table.expressions import call_sql, col, lit
 from rekindle.table.flink_by_name import BY_NAME
 from rekindle.table.flink_functions import ABSENT, BY_TYPE_NAMES, REFUSED, SAME
 from rekindle.table.udf import udf
-from tests.environments import environment
 from tests.integration.flink_results import AGGREGATES, EXPRESSIONS, FOUR_ROWS, ONE_ROW
+from tests.support.environments import environment
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "sql.md"
 

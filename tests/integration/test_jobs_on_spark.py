@@ -29,10 +29,10 @@ from rekindle.datastream.connectors.datagen import DataGeneratorSource
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import JobCancelledError, JobExecutionError, SerializationError, SlotLostError
 from rekindle.spark import launcher
-from tests.environments import environment
-from tests.slot_processes import slots_of
-from tests.spark_blocks import block_folder, shuffle_files
-from tests.waiting import wait_until
+from tests.support.environments import environment
+from tests.support.slot_processes import slots_of
+from tests.support.spark_blocks import block_folder, shuffle_files
+from tests.support.waiting import wait_until
 
 DEADLINE_S = 60.0
 

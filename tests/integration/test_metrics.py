@@ -5,8 +5,8 @@ from __future__ import annotations
 from rekindle.common import WatermarkStrategy
 from rekindle.datastream import MapFunction
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from tests.environments import environment
-from tests.waiting import wait_until
+from tests.support.environments import environment
+from tests.support.waiting import wait_until
 
 DEADLINE_S = 60
 RECORDS, PER_SECOND = 8000, 2000

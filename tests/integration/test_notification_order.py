@@ -12,7 +12,7 @@ import pytest
 from rekindle.common import Types
 from rekindle.datastream import SourceFunction, TwoPhaseCommitSinkFunction
 from rekindle.datastream.functions import CheckpointListener
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 RECORDS, COMMIT_S = 60, 0.25
 

@@ -23,9 +23,9 @@ from examples.orders.results import compare
 from examples.orders.settings import Feed, Settings
 from rekindle.common import JobClient, JobStatus
 from rekindle.errors import JobExecutionError
-from tests.running_program import RunningProgram, is_alive, seconds_until_gone
-from tests.slot_processes import slots_of
-from tests.waiting import wait_until
+from tests.support.running_program import RunningProgram, is_alive, seconds_until_gone
+from tests.support.slot_processes import slots_of
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(300)
 

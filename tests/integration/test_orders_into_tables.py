@@ -15,9 +15,9 @@ from examples.orders.job import build, environment
 from examples.orders.model import expected
 from examples.orders.results import compare_rows
 from examples.orders.settings import Settings
-from tests.order_feed import FEED
-from tests.slot_processes import slots_of
-from tests.waiting import wait_until
+from tests.support.order_feed import FEED
+from tests.support.slot_processes import slots_of
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(300)
 DEADLINE_S = 150.0

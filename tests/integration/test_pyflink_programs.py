@@ -16,8 +16,8 @@ import pytest
 from rekindle import pyflink_names
 from rekindle.config import EPOCH_INITIAL_RECORDS, EPOCH_MAX_RECORDS
 from tests.integration.kafka.kafka_reading import messages
-from tests.kafka_topics import empty_topic
-from tests.until_enough import run_until
+from tests.support.kafka_topics import empty_topic
+from tests.support.until_enough import run_until
 from tools.compat.pyflink.environment import example_programs
 from tools.compat.pyflink.programs import ENDLESS, PROGRAMS, RECORDED, in_any_order, plain, source_of
 from tools.servers.kafka_access import KafkaAccess

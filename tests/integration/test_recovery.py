@@ -23,8 +23,8 @@ from rekindle.datastream import (
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.errors import JobExecutionError
-from tests.environments import checkpointed
-from tests.slot_processes import slots_of
+from tests.support.environments import checkpointed
+from tests.support.slot_processes import slots_of
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 RECORDS, KEYS, PER_SECOND = 6000, 10, 3000

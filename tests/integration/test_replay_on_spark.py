@@ -20,7 +20,7 @@ from rekindle.replay import ReplayOutcome, find_recording
 from rekindle.replay.job_code import replay_shipped
 from rekindle.replay.replay import ReplayOptions
 from rekindle.testing import replay
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 #: On a busy machine slots take their time to start.
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]

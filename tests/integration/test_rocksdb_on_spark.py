@@ -23,7 +23,7 @@ from rekindle.datastream import KeyedProcessFunction, RuntimeContext, StreamExec
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.errors import ConfigurationError
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 KEYS, NUMBERS = 300, 12_000
 #: Names a file; the slot that finds it is killed in a compaction.

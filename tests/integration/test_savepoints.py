@@ -18,15 +18,19 @@ from rekindle.datastream import (
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import CheckpointError, IncompatibleStateError, JobCancelledError
-from tests.environments import checkpointed, environment
-from tests.waiting import wait_until
-
-PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
-RECORDS, KEYS = 8000, 10
-#: Slow enough that a job still runs when a test acts, also on a busy machine; what is left then comes quickly.
-PER_SECOND, AT_ONCE = 1000, 50_000
-DEADLINE_S = 60
-EXPECTED = sorted((key, count) for key in range(KEYS) for count in range(1, RECORDS // KEYS + 1))
+from tests.integration.savepoint_jobs import (
+    AT_ONCE,
+    DEADLINE_S,
+    EXPECTED,
+    KEYS,
+    PAIR,
+    PER_SECOND,
+    RECORDS,
+    Running,
+    with_savepoints,
+)
+from tests.support.environments import environment
+from tests.support.waiting import wait_until
 
 
 class Count(KeyedProcessFunction):
@@ -75,42 +79,12 @@ class FailingSnapshot(MapFunction, CheckpointedFunction):
             raise RuntimeError("no snapshot on purpose")
 
 
-def with_savepoints(tmp_path: Path, parallelism: int = 2, interval_ms: int | None = 300, **settings: str):
-    """Checkpoints and savepoints below one folder; without an interval only those that a test asks for."""
-    directory = tmp_path / "checkpoints"
-    keys = {"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"), **settings}
-    if interval_ms is None:
-        return environment(parallelism, **{"execution.checkpointing.dir": str(directory)}, **keys)
-    return checkpointed(parallelism, interval_ms, directory=directory, restarts=3, **keys)
-
-
 def counts(env, before_count=None, records: int = RECORDS, per_second: int = PER_SECOND):
     source = DataGeneratorSource(lambda n: n, records, RateLimiterStrategy.per_second(per_second))
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", int).uid("numbers")
     if before_count is not None:
         numbers = numbers.map(before_count, int).uid("before")
     return numbers.key_by(lambda n: n % KEYS, int).process(Count(), PAIR).uid("count")
-
-
-class Running:
-    """A job whose results are read while it runs; `client` is its handle."""
-
-    def __init__(self, stream, name: str):
-        self.results = stream.execute_and_collect(name)
-        self.client = self.results.get_job_client()
-        self.seen = []
-
-    def read(self, count: int):
-        """Wait for `count` results."""
-        for result in self.results:
-            self.seen.append(result)
-            if len(self.seen) >= count:
-                return
-
-    def rest(self):
-        """All results, once the job has ended."""
-        self.seen.extend(self.results)
-        return self.seen
 
 
 def steps(results):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.running_program import REPOSITORY, RunningProgram, seconds_until_gone
-from tests.waiting import becomes_true, wait_until
+from tests.support.running_program import REPOSITORY, RunningProgram, seconds_until_gone
+from tests.support.waiting import becomes_true, wait_until
 
 pytestmark = pytest.mark.timeout(400)
 DEADLINE_S = 150.0

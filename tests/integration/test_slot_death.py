@@ -15,7 +15,7 @@ from rekindle.errors import ClusterError, SlotLostError
 from rekindle.protocol import Heartbeat, SlotLaunch
 from rekindle.runtime.directories import make_directory
 from rekindle.spark import slots as placing
-from tests.environments import environment
+from tests.support.environments import environment
 
 
 class Dies(MapFunction):

@@ -10,8 +10,8 @@ import pytest
 from rekindle.common import JobStatus, Types
 from rekindle.common.checkpoint_statistics import CheckpointStatus
 from rekindle.datastream import MapFunction
-from tests.environments import checkpointed
-from tests.waiting import wait_until
+from tests.support.environments import checkpointed
+from tests.support.waiting import wait_until
 
 DEADLINE_S = 100.0
 SLOW_S = 0.25

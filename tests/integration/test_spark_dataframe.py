@@ -23,8 +23,8 @@ from rekindle.spark.epoch import EpochRunner
 from rekindle.spark.from_dataframe import DataFrameInput, dataframe_type, rows_of
 from rekindle.spark.internals import arrow_batches, collect_bytes
 from rekindle.spark.to_dataframe import chunks_to_dataframe
-from tests.fake_slot import fake_slots
-from tests.integration.test_spark_epoch import SECRET, Rows, epoch_run
+from tests.integration.epoch_runs import SECRET, Rows, epoch_run
+from tests.support.fake_slot import fake_slots
 
 # Spark's workers cannot import the tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -10,45 +10,27 @@ import sys
 import textwrap
 import threading
 import urllib.request
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rekindle.coordinator.cluster import EpochRun, SlotAddress
 from rekindle.errors import ClusterError, JobCancelledError, ProtocolError, SlotLostError
 from rekindle.protocol import TO_DRIVER, CheckpointOrder, PumpHello
 from rekindle.spark.epoch import EpochRunner, describe
 from rekindle.spark.internals import own_local_properties
-from tests.fake_slot import Behaviour, FakeSlot, fake_slots, silent
-from tests.spark_blocks import block_folder, shuffle_files
-from tests.waiting import becomes_true
+from tests.integration.epoch_runs import SECRET, Rows, epoch_run
+from tests.support.fake_slot import Behaviour, FakeSlot, fake_slots, silent
+from tests.support.spark_blocks import block_folder, shuffle_files
+from tests.support.waiting import becomes_true
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SECRET = b"0123456789abcdef" * 2
-Rows = Iterable[tuple[int, bytes]]
 
 
 @pytest.fixture(scope="module")
 def runner(spark: Any) -> EpochRunner:
     return EpochRunner(spark.sparkContext)
-
-
-def epoch_run(slots: list[FakeSlot] | list[SlotAddress], stages: int, **changes: Any) -> EpochRun:
-    addresses = tuple(slot.address if isinstance(slot, FakeSlot) else slot for slot in slots)
-    fields: dict[str, Any] = {
-        "job_id": "ab" * 16,
-        "job_name": "orders",
-        "attempt": 1,
-        "epoch": 1,
-        "stage_names": tuple(f"chain {stage}" for stage in range(stages)),
-        "slots": addresses,
-        "secret": SECRET,
-        "max_records": 1000,
-        "target_ms": 100,
-    }
-    return EpochRun(**(fields | changes))
 
 
 def all_to_all(index: int, slots: int, stages: int) -> Behaviour:
@@ -233,8 +215,8 @@ WITHOUT_SPARK = """
     from rekindle.common import Configuration
     from rekindle.spark.epoch import EpochRunner
     from rekindle.spark.session import create_session
-    from tests.fake_slot import FakeSlot
-    from tests.integration.test_spark_epoch import SECRET, epoch_run
+    from tests.support.fake_slot import FakeSlot
+    from tests.integration.epoch_runs import SECRET, epoch_run
 
     session = create_session(Configuration().set_string("master", "local[2]"))
     runner = EpochRunner(session.sparkContext)

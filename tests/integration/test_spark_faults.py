@@ -14,7 +14,7 @@ import pytest
 from rekindle.common import Configuration
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import ClusterError
-from tests.running_program import RunningProgram
+from tests.support.running_program import RunningProgram
 
 pytestmark = pytest.mark.timeout(600)
 

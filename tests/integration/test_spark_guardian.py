@@ -21,7 +21,7 @@ from rekindle import protocol, wire
 from rekindle.errors import ClusterError
 from rekindle.runtime import guardian
 from rekindle.runtime.scratch_folders import make_scratch_folder
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 SECRET = b"guardian-test-secret"
 GONE_WITHIN_S = 10.0

@@ -21,7 +21,7 @@ from rekindle.common import Configuration
 from rekindle.errors import ClusterError
 from rekindle.spark import borrowed_session
 from rekindle.spark.session import active_context, create_session, obtain_session
-from tests.running_program import RunningProgram, seconds_until_gone
+from tests.support.running_program import RunningProgram, seconds_until_gone
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

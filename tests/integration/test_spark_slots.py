@@ -22,8 +22,8 @@ from rekindle.runtime.directories import make_directory, remove_abandoned
 from rekindle.spark import internals
 from rekindle.spark import slots as placing
 from rekindle.spark.slots import SpawnedSlot, spawn_slots
-from tests.standalone_cluster import free_ports
-from tests.waiting import becomes_true
+from tests.support.standalone_cluster import free_ports
+from tests.support.waiting import becomes_true
 
 SECRET = b"slots-test-secret"
 

@@ -45,8 +45,8 @@ from tests.compat.make_checkpoints import continued, interrupted, needed
 from tests.compat.program import MINUTE_MS, START_MS, Basket
 from tests.compat.test_kept_checkpoints import ARCHIVES, expected, unpacked
 from tests.compat.test_kept_in_flight import ARCHIVES as IN_FLIGHT
-from tests.environments import checkpointed
-from tests.s3_server import SECRET
+from tests.support.environments import checkpointed
+from tests.support.s3_server import SECRET
 
 KEPT = pytest.mark.parametrize("archive", ARCHIVES, ids=lambda archive: f"{archive.parent.name} {archive.stem}")
 

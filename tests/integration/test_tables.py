@@ -23,7 +23,7 @@ from rekindle.table import (
 )
 from rekindle.table.expressions import col, lit
 from rekindle.table.udf import udf, udtf
-from tests.environments import environment
+from tests.support.environments import environment
 
 # Spark's workers cannot import the tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

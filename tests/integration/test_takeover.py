@@ -14,8 +14,8 @@ from rekindle.coordinator.job import JobMaster
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.errors import OwnershipLostError
-from tests.local_cluster import launch_locally
-from tests.waiting import becomes_true
+from tests.support.local_cluster import launch_locally
+from tests.support.waiting import becomes_true
 
 pytestmark = pytest.mark.timeout(120)
 DEADLINE_S = 30.0

@@ -15,8 +15,8 @@ from rekindle.datastream import MapFunction, TwoPhaseCommitSinkFunction
 from rekindle.datastream.connectors import CommittableFile, Committer, CommittingSinkWriter, Sink, SupportsCommitter
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.errors import CheckpointNotFoundError, JobExecutionError
-from tests.environments import checkpointed
-from tests.waiting import wait_until
+from tests.support.environments import checkpointed
+from tests.support.waiting import wait_until
 
 RECORDS, PER_SECOND = 4000, 2000
 DEADLINE_S = 60.0

@@ -9,7 +9,7 @@ from rekindle.common import Time, Types, WatermarkStrategy
 from rekindle.datastream import CoGroupFunction, JoinFunction
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda event, _: event[1])

@@ -16,7 +16,7 @@ from rekindle.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from tests.environments import environment
+from tests.support.environments import environment
 
 EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda event, _: event[1])

@@ -30,7 +30,7 @@ from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.inventory import Inventories
 from rekindle.runtime.state.operator_state import OperatorStateBackend
-from tests.keyed_backends import BACKENDS, TIMERS
+from tests.support.keyed_backends import BACKENDS, TIMERS
 
 GROUPS = 4
 KEYS = ["a", "b", "c", "d", "e", 1, 2, 3]

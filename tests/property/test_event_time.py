@@ -21,7 +21,7 @@ from rekindle.datastream import KeyedProcessFunction, MapFunction, ProcessFuncti
 from rekindle.datastream.connectors.base import Batch, Boundedness, Source, SourceReader, SourceSplit
 from rekindle.datastream.functions import ParallelSourceFunction, SourceFunction
 from rekindle.testing import InProcessJob, ManualClock
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 BOUND_MS, IDLE_MS, BEGIN_MS = 20, 500, 10_000
 #: `make explore` plays more lives.

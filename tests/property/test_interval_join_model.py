@@ -13,7 +13,7 @@ from rekindle.common.watermark_strategy import WatermarkGenerator
 from rekindle.datastream import OutputTag, ProcessFunction
 from rekindle.datastream.functions import ProcessJoinFunction
 from rekindle.testing import InProcessJob
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 LATE_LEFT, LATE_RIGHT = OutputTag("late left"), OutputTag("late right")
 MIN_WATERMARK = -(2**63)

@@ -21,8 +21,8 @@ from rekindle.datastream.state import (
 )
 from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.operator_state import OperatorStateBackend
-from tests.keyed_backends import BACKENDS
-from tests.whole_state import whole_parts
+from tests.support.keyed_backends import BACKENDS
+from tests.support.whole_state import whole_parts
 
 GROUPS = 4
 KEYS = ["a", ("a",), 1, None, (None, "")]

@@ -19,9 +19,9 @@ from rekindle.datastream.state import (
 )
 from rekindle.key_groups import key_group_range
 from rekindle.runtime.state.described_states import keyed_state
-from tests.keyed_backends import BACKENDS
 from tests.property.collect import Collect
-from tests.whole_state import whole_parts
+from tests.support.keyed_backends import BACKENDS
+from tests.support.whole_state import whole_parts
 
 GROUPS = 8
 # Few of each, so that runs of a few dozen steps meet the same key and field again and again.

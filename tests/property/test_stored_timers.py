@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from rekindle.key_groups import key_group_range
 from rekindle.runtime.state.rocksdb.timer_shares import TimerLimits
 from rekindle.runtime.timers import InternalTimers, Timer
-from tests.keyed_backends import TIMERS, stored_timers
+from tests.support.keyed_backends import TIMERS, stored_timers
 
 GROUPS = 8
 KINDS = list(TIMERS)

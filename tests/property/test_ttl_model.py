@@ -31,7 +31,7 @@ from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.testing import ManualClock
 from tests.property.collect import Collect
-from tests.whole_state import whole_parts
+from tests.support.whole_state import whole_parts
 
 GROUPS = 4
 TTL_MS = 8

@@ -10,7 +10,7 @@ from rekindle.common.watermark_strategy import TimestampAssigner
 from rekindle.datastream import MapFunction
 from rekindle.datastream.window import TumblingEventTimeWindows
 from rekindle.testing import InProcessJob, ManualClock
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 CLOCK = ManualClock()
 COUNT, KEYS, RECORD_MS = 50, 4, 10

@@ -16,9 +16,9 @@ from rekindle.common import Duration, Types, WatermarkStrategy
 from rekindle.common.watermark_strategy import MAX_WATERMARK
 from rekindle.datastream import CoGroupFunction, DataStream, OutputTag, TaggedUnion
 from rekindle.testing import InProcessJob
-from tests.environments import checkpointed, environment
-from tests.property.test_windows import Aligned, Model, Sessions, actions, aligned, lateness
-from tests.window_driver import WindowDriver
+from tests.property.window_models import Aligned, Model, Sessions, actions, aligned, lateness
+from tests.support.environments import checkpointed, environment
+from tests.support.window_driver import WindowDriver
 
 LATE = OutputTag("late")
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from benchmarks.connector_chaos.kill_plan import Phase, Victim, plan_kills
-from tests.running_program import REPOSITORY
+from tests.support.running_program import REPOSITORY
 
 # HBase has of 20 records per key 20 rows of their own, 6 of them deleted again, and one that is overwritten: two cells
 # each.

@@ -19,7 +19,7 @@ import pytest
 from rekindle.crash_points import CRASH_AT, CRASH_ONCE, CrashPoint
 from tests.recovery.programs.matrix import expected
 from tests.recovery.programs.staged_lines import committed
-from tests.running_program import REPOSITORY, RunningProgram
+from tests.support.running_program import REPOSITORY, RunningProgram
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 

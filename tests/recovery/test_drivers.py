@@ -14,33 +14,19 @@ import psutil
 import pytest
 
 from rekindle.crash_points import CRASH_AT, CRASH_ONCE
+from tests.recovery.driver_commits import DEADLINE_S, wait_for_commits
 from tests.recovery.programs.matrix import KEYS, expected
 from tests.recovery.programs.staged_lines import committed
-from tests.running_program import RunningProgram
+from tests.support.running_program import RunningProgram
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 SEED = int(os.environ.get("REKINDLE_TEST_SEED", "11"))
 PROGRAM = "tests.recovery.programs.matrix"
-DEADLINE_S = 90.0
-
-
-def commits(directory: Path) -> set[str]:
-    return {path.name for path in (directory / "job").glob("committed-*")}
 
 
 def timelines(directory: Path) -> list[Path]:
     return sorted((directory / "checkpoints" / "job").glob("0*"))
-
-
-def wait_for_commits(program: RunningProgram, directory: Path, more: int) -> None:
-    """Wait until `more` files are committed that were not at the time of the call."""
-    known = commits(directory)
-    until = time.monotonic() + DEADLINE_S
-    while len(commits(directory) - known) < more:
-        assert time.monotonic() < until, f"no commit within {DEADLINE_S} s. {program.story()}"
-        assert program.running(), f"the program ended too early. {program.story()}"
-        Event().wait(0.01)
 
 
 @pytest.mark.long

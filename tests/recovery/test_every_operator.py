@@ -33,7 +33,7 @@ from rekindle.datastream import (
 )
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.testing import InProcessJob, assert_survives
-from tests.environments import environment
+from tests.support.environments import environment
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: record[1])

@@ -11,10 +11,10 @@ from threading import Event
 import psutil
 import pytest
 
+from tests.recovery.driver_commits import wait_for_commits
 from tests.recovery.programs.matrix import expected
 from tests.recovery.programs.staged_lines import committed
-from tests.recovery.test_drivers import wait_for_commits
-from tests.running_program import RunningProgram, seconds_until_gone
+from tests.support.running_program import RunningProgram, seconds_until_gone
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

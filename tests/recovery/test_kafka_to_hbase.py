@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 from benchmarks.connector_chaos.processes import Driver
 from examples.kafka_to_hbase.job import Place, row_of
 from examples.kafka_to_hbase.observer import Observer, RuleBroken
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 from tools.servers.kafka_access import QUIET, KafkaAccess
 
 PARTITIONS = 2

@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.running_program import RunningProgram, seconds_until_gone
-from tests.standalone_cluster import StandaloneCluster, standalone_cluster
-from tests.waiting import becomes_true
+from tests.support.running_program import RunningProgram, seconds_until_gone
+from tests.support.standalone_cluster import StandaloneCluster, standalone_cluster
+from tests.support.waiting import becomes_true
 
 pytestmark = [pytest.mark.integration, pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(400)]
 

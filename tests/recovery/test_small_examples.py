@@ -18,7 +18,7 @@ import pytest
 from examples import count_per_key, small, temperature_alarm
 from rekindle.datastream import DataStream, StreamExecutionEnvironment
 from rekindle.testing import assert_survives
-from tests.running_program import REPOSITORY, RunningProgram, is_alive, seconds_until_gone
+from tests.support.running_program import REPOSITORY, RunningProgram, is_alive, seconds_until_gone
 
 SEED, RECORDS, THRESHOLD = 11, 300, 6.0
 DEADLINE_S = 150.0

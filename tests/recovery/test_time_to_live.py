@@ -17,7 +17,7 @@ from rekindle.datastream.state import (
     ValueStateDescriptor,
 )
 from rekindle.testing import InProcessJob, ManualClock
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 START_MS = 1_700_000_000_000
 TTL_MS = 10

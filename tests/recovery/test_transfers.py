@@ -15,7 +15,7 @@ import pytest
 from examples.transfers.audit import AuditLog, Note, published_checkpoints
 from examples.transfers.job import JOB_NAME
 from examples.transfers.model import TOTAL_CENTS, expected_balances
-from tests.running_program import RunningProgram, is_alive, seconds_until_gone
+from tests.support.running_program import RunningProgram, is_alive, seconds_until_gone
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -17,7 +17,7 @@ from rekindle.datastream.window import (
     TumblingEventTimeWindows,
 )
 from rekindle.testing import assert_survives
-from tests.window_driver import general_operator_only
+from tests.support.window_driver import general_operator_only
 
 #: (key, time, number): mostly in order, a few late, in several key groups.
 RECORDS = [("abcde"[number * 3 % 5], number * 3 - (20 if number % 11 == 10 else 0), number) for number in range(45)]

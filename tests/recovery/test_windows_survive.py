@@ -28,8 +28,8 @@ from rekindle.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from rekindle.testing import InProcessJob, ManualClock, assert_survives
-from tests.environments import checkpointed
-from tests.window_driver import general_operator_only
+from tests.support.environments import checkpointed
+from tests.support.window_driver import general_operator_only
 
 KEYS = "abcdefg"
 #: (key, time, number): mostly in order, a few late, in several key groups.

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.running_program import seconds_until_gone
+from tests.support.running_program import seconds_until_gone
 from tools.servers import guard
 
 # Starts a guard whose server sleeps, and says the process ids of both.

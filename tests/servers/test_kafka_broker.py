@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tests.certificates import make_files
 from tests.servers.kafka_clients import receive, send
+from tests.support.certificates import make_files
 from tools.servers import kafka_format
 from tools.servers.fetch import fetch_jars
 from tools.servers.kafka import KafkaBroker

@@ -10,7 +10,7 @@ import psutil
 import psycopg
 import pytest
 
-from tests.running_program import RunningProgram, seconds_until_gone
+from tests.support.running_program import RunningProgram, seconds_until_gone
 from tools.servers.ports import LOOPBACK
 from tools.servers.postgres import PostgresServer
 from tools.servers.waiting import accepts_connections

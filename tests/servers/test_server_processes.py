@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from tests.running_program import RunningProgram, seconds_until_gone
+from tests.support.running_program import RunningProgram, seconds_until_gone
 from tools.servers.hbase_access import HBaseAccess
 from tools.servers.kafka_access import KafkaAccess
 from tools.servers.ports import free_ports

@@ -19,7 +19,7 @@ from rekindle.spark import pump
 from rekindle.spark.pump import PumpTask
 from rekindle.tls import tls_files
 from rekindle.wire import TlsFiles
-from tests.certificates import make_files
+from tests.support.certificates import make_files
 
 SECRET = b"s" * 32
 LONG_S = 60.0

@@ -12,8 +12,8 @@ import pytest
 from rekindle.datastream.connectors.hbase import Put
 from rekindle.datastream.connectors.sink_api import WriterInitContext
 from rekindle.errors import ConnectorError
-from tests.hbase_histories import expected_rows
 from tests.integration.hbase.sink_jobs import OPERATIONS, as_mutation, builder, job_of
+from tests.support.hbase_histories import expected_rows
 from tools.servers.hbase import HBaseServer
 from tools.servers.hbase_access import HBaseAccess
 from tools.servers.ports import LOOPBACK, free_ports

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable
 
 from rekindle.clock import SystemClock
-from tests import hbase_histories
-from tests.hbase_histories import HBaseModel, expected_rows, play, random_mutations
+from tests.support import hbase_histories
+from tests.support.hbase_histories import HBaseModel, expected_rows, play, random_mutations
 from tools.servers.hbase_access import HBaseAccess
 
 HISTORIES = 40

@@ -10,9 +10,9 @@ import pytest
 from rekindle.common import TimestampAssigner
 from rekindle.datastream.connectors.hbase import Delete, HBaseMutationConverter, Mutation, Put, TimestampMode
 from rekindle.datastream.connectors.sink_api import WriterInitContext
-from tests.hbase_histories import expected_rows
 from tests.integration.hbase.sink_jobs import OPERATIONS, as_mutation, builder, job_of
-from tests.waiting import wait_until
+from tests.support.hbase_histories import expected_rows
+from tests.support.waiting import wait_until
 from tools.servers.hbase_access import HBaseAccess
 
 Table = Callable[..., str]

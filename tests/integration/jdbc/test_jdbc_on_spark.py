@@ -15,9 +15,9 @@ from rekindle.crash_points import CRASH_AT, CRASH_ONCE
 from rekindle.datastream import CheckpointListener, MapFunction
 from rekindle.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from rekindle.errors import JobExecutionError
-from tests.environments import checkpointed
 from tests.integration.jdbc.jdbc_jobs import PAIR, PostgresTable
-from tests.waiting import wait_until
+from tests.support.environments import checkpointed
+from tests.support.waiting import wait_until
 from tools.servers.postgres import PostgresServer
 
 RECORDS, PER_SECOND = 1200, 1000

@@ -17,7 +17,7 @@ from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
 from rekindle.datastream.connectors.sink_api import WriterInitContext
 from rekindle.errors import ConnectorError
 from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, RowByRowTable, SqliteTable, Table, job_of
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 from tools.servers.ports import LOOPBACK, free_ports
 from tools.servers.postgres import PostgresServer
 

@@ -14,7 +14,7 @@ import pytest
 
 from rekindle.errors import ConnectorError
 from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, RowByRowTable, SqliteTable, job_of
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 from tools.servers.postgres import PostgresServer
 
 DEADLINE_S = 20.0

@@ -19,7 +19,7 @@ from rekindle.datastream.connectors.jdbc.interval_number import IntervalNumber, 
 from rekindle.datastream.connectors.jdbc.interval_target import IntervalTarget
 from rekindle.datastream.connectors.sink_api import WriterInitContext
 from tests.integration.jdbc.jdbc_jobs import PAIRS, PostgresTable, RowByRowTable, SqliteTable, Table, job_of
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 from tools.servers.postgres import PostgresServer
 
 DEADLINE_S = 20.0

@@ -14,8 +14,8 @@ from rekindle.datastream.connectors.base import SourceReaderContext
 from rekindle.datastream.connectors.jdbc import JdbcSource, JdbcSourceBuilder
 from rekindle.errors import ConnectorError, GraphError
 from rekindle.testing.survival import assert_survives
-from tests.environments import environment
 from tests.integration.jdbc.jdbc_jobs import PAIR, PAIRS, PostgresTable, SqliteTable, Table
+from tests.support.environments import environment
 from tools.servers.postgres import PostgresServer
 
 

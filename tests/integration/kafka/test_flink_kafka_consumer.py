@@ -18,8 +18,8 @@ from rekindle.datastream.connectors.kafka.consumer_offsets import offsets_state_
 from rekindle.datastream.data_stream import DataStream
 from rekindle.datastream.functions import CheckpointedFunction, MapFunction
 from rekindle.testing import InProcessJob
-from tests.kafka_topics import add_partitions, collect, committed, fill, readers_of, wait_for_commits
-from tests.waiting import wait_until
+from tests.support.kafka_topics import add_partitions, collect, committed, fill, readers_of, wait_for_commits
+from tests.support.waiting import wait_until
 from tools.servers.kafka_access import KafkaAccess
 
 Topic = Callable[..., str]

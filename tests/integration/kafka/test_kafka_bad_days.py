@@ -22,8 +22,8 @@ from rekindle.datastream.connectors.kafka import (
 from rekindle.errors import ConfigurationError, ConnectorError, GraphError
 from rekindle.serde import cloud_dumps
 from rekindle.testing import InProcessJob
-from tests.certificates import make_files
-from tests.kafka_topics import collect, fill, read, readers_of, source_of, stream_of
+from tests.support.certificates import make_files
+from tests.support.kafka_topics import collect, fill, read, readers_of, source_of, stream_of
 from tools.servers.kafka import KafkaBroker
 from tools.servers.kafka_access import QUIET, KafkaAccess
 from tools.servers.kafka_listeners import sasl_plain, tls

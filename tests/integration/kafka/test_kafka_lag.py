@@ -12,8 +12,8 @@ from typing import Any
 from rekindle.common import JobClient, WatermarkStrategy
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.connectors.kafka import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
-from tests.kafka_topics import committed, fill, source_of
-from tests.waiting import wait_until
+from tests.support.kafka_topics import committed, fill, source_of
+from tests.support.waiting import wait_until
 from tools.servers.kafka_access import KafkaAccess
 
 DEADLINE_S = 90.0

@@ -14,8 +14,8 @@ from rekindle.common import JobStatus, RestartStrategies, SimpleStringSchema, Ty
 from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.connectors.kafka import FlinkKafkaConsumer, KafkaOffsetsInitializer
 from rekindle.datastream.functions import MapFunction
-from tests.kafka_topics import add_partitions, committed, fill, source_of
-from tests.waiting import wait_until
+from tests.support.kafka_topics import add_partitions, committed, fill, source_of
+from tests.support.waiting import wait_until
 from tools.servers.kafka_access import KafkaAccess
 
 PASSWORD = "open sesame 4711"

@@ -19,9 +19,9 @@ from examples.orders.produce import OrderProducer
 from examples.orders.results import compare_rows
 from examples.orders.settings import Settings, millis
 from rekindle.common import JobClient
-from tests.order_feed import FEED
-from tests.slot_processes import slots_of
-from tests.waiting import wait_until
+from tests.support.order_feed import FEED
+from tests.support.slot_processes import slots_of
+from tests.support.waiting import wait_until
 from tools.servers.kafka_access import QUIET, KafkaAccess
 
 pytestmark = pytest.mark.timeout(300)

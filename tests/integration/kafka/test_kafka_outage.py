@@ -14,8 +14,8 @@ from rekindle.common.restart_strategy import RestartStrategies
 from rekindle.datastream import StreamExecutionEnvironment
 from tests.integration.kafka.kafka_reading import values
 from tests.integration.kafka.sink_jobs import builder
-from tests.kafka_topics import fill, source_of
-from tests.waiting import wait_until
+from tests.support.kafka_topics import fill, source_of
+from tests.support.waiting import wait_until
 from tools.servers.kafka import KafkaBroker
 
 OUTAGE_S = 30.0

@@ -21,7 +21,7 @@ from rekindle.datastream.connectors.kafka import (
 from rekindle.datastream.functions import ProcessFunction
 from rekindle.testing import InProcessJob
 from rekindle.testing.manual_clock import ManualClock
-from tests.kafka_topics import (
+from tests.support.kafka_topics import (
     collect,
     committed,
     fill,
@@ -32,7 +32,7 @@ from tests.kafka_topics import (
     stream_of,
     wait_for_commits,
 )
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 from tools.servers.kafka_access import KafkaAccess
 
 Topic = Callable[..., str]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.certificates import make_files
 from tests.integration.kafka.kafka_reading import values
 from tests.integration.kafka.sink_jobs import AT_LEAST_ONCE, EXACTLY_ONCE, NUMBERS, builder, job_of
+from tests.support.certificates import make_files
 from tools.servers.kafka import KafkaBroker
 from tools.servers.kafka_listeners import sasl_plain, tls
 

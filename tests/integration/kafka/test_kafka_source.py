@@ -18,7 +18,7 @@ from rekindle.datastream.connectors.kafka import (
 from rekindle.datastream.connectors.kafka.partitions import owner_of
 from rekindle.errors import ConnectorError
 from rekindle.testing import InProcessJob
-from tests.kafka_topics import add_partitions, collect, fill, read, readers_of, source_of, stream_of
+from tests.support.kafka_topics import add_partitions, collect, fill, read, readers_of, source_of, stream_of
 from tools.servers.kafka_access import QUIET, KafkaAccess
 
 Topic = Callable[..., str]

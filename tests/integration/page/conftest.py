@@ -13,9 +13,9 @@ from rekindle.coordinator.job_events import JobOver
 from rekindle.web.rest_server import RestServer
 from rekindle.web.rest_settings import RestSettings
 from rekindle.web.served_jobs import RunningJob, ServedJobs
-from tests.browser import chromium
-from tests.page_scenes import ShopJob
-from tests.recorded_jobs import FakeHandle
+from tests.support.browser import chromium
+from tests.support.page_scenes import ShopJob
+from tests.support.recorded_jobs import FakeHandle
 
 
 @dataclass

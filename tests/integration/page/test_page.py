@@ -18,11 +18,19 @@ from rekindle.errors import CheckpointError
 from rekindle.monitor.job_history import HistoryWriter
 from rekindle.web.history_server import HistoryServer
 from rekindle.web.served_jobs import RunningJob, ServedJobs
-from tests.browser import PATIENCE_MS, Window, window
 from tests.integration.page.conftest import Site, site
-from tests.page_scenes import HOSTILE, REPLAY, back_pressured_job, failing_job, finished_job, hostile_job, running_job
-from tests.recorded_jobs import FakeHandle
-from tests.waiting import wait_until
+from tests.support.browser import PATIENCE_MS, Window, window
+from tests.support.page_scenes import (
+    HOSTILE,
+    REPLAY,
+    back_pressured_job,
+    failing_job,
+    finished_job,
+    hostile_job,
+    running_job,
+)
+from tests.support.recorded_jobs import FakeHandle
+from tests.support.waiting import wait_until
 
 TOKEN = "a-token-of-sixteen-letters"
 SAVEPOINTS = {"execution.checkpointing.savepoint-dir": "/tmp/shop/savepoints"}

@@ -14,8 +14,8 @@ from playwright.sync_api import expect
 from rekindle.common import Types
 from rekindle.common.job_status import JobStatus
 from rekindle.datastream import SourceFunction
-from tests.browser import PATIENCE_MS, chromium, window
-from tests.environments import checkpointed
+from tests.support.browser import PATIENCE_MS, chromium, window
+from tests.support.environments import checkpointed
 
 DEADLINE_S = 100
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 from rekindle.cli import launchers
 from rekindle.cli.command_line import main
-from tests.local_cluster import launch_locally
+from tests.support.local_cluster import launch_locally
 
 launchers.load_engine = lambda: SimpleNamespace(launch=launch_locally)  # type: ignore[assignment,return-value]
 main(sys.argv[1:])

@@ -7,7 +7,7 @@ import sys
 from types import SimpleNamespace
 
 from rekindle.datastream import find_launcher
-from tests.local_cluster import launch_locally
+from tests.support.local_cluster import launch_locally
 
 find_launcher.load_engine = lambda: SimpleNamespace(launch=launch_locally)  # type: ignore[assignment,return-value]
 sys.argv = sys.argv[1:]

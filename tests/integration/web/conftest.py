@@ -13,10 +13,10 @@ import pytest
 
 from rekindle.coordinator.job import JobMaster
 from rekindle.datastream import MapFunction, RuntimeContext, SinkFunction, SourceFunction
-from tests.environments import checkpointed, environment
-from tests.local_cluster import launch_locally
-from tests.rest_client import RestClient
-from tests.waiting import wait_until
+from tests.support.environments import checkpointed, environment
+from tests.support.local_cluster import launch_locally
+from tests.support.rest_client import RestClient
+from tests.support.waiting import wait_until
 
 DEADLINE_S = 60
 SERVER = {"rest.port": "0", "heartbeat.interval": "1 s"}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.integration.web.conftest import DEADLINE_S, Shown
-from tests.json_shapes import differences
-from tests.waiting import wait_until
+from tests.support.json_shapes import differences
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(300)  # four jobs start at once for the first test
 GOLDEN = Path(__file__).resolve().parents[2] / "data" / "flink_rest"
@@ -322,9 +322,9 @@ def test_a_job_that_failed_for_good_says_why(shown: Shown):
 
 
 def test_stop_with_savepoint(shown: Shown, tmp_path: Path):
-    from tests.environments import checkpointed
     from tests.integration.web.conftest import SERVER, FailsOnce, await_state, pipeline
-    from tests.local_cluster import launch_locally
+    from tests.support.environments import checkpointed
+    from tests.support.local_cluster import launch_locally
 
     job = launch_locally(pipeline(checkpointed(1, 300, directory=tmp_path, **SERVER), FailsOnce(-1), "stop-me"))
     path = f"/v1/jobs/{job.job_id}"

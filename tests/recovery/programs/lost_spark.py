@@ -20,7 +20,7 @@ from rekindle.common import RestartStrategies, Types
 from rekindle.datastream import DataStream, SinkFunction, SourceFunction, StreamExecutionEnvironment
 from rekindle.errors import JavaMissingError, RekindleError
 from rekindle.spark import session
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 
 class Endless(SourceFunction):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rekindle.checkpoint.manifest import Manifest, ManifestKind, OperatorState, PartKind, SubtaskState
 from rekindle.checkpoint.ownership import Claim, claim_first
 from rekindle.checkpoint.parts import CapturedOperator, GroupParts, on_top_of, write_subtask
-from rekindle.checkpoint.paths import StateFileName, shared_reference, timeline_folder
+from rekindle.checkpoint.paths import StateFileName, checkpoint_folder, shared_reference, timeline_folder
 from rekindle.checkpoint.publish import publish
 from rekindle.checkpoint.statefile import StateFileWriter
 from rekindle.checkpoint.store.port import Store
@@ -77,3 +77,12 @@ def published(
 
 def contents(store: Store) -> Mapping[str, bytes]:
     return {entry.path: store.read(entry.path) for entry in store.list()}
+
+
+def folder(manifest: Manifest) -> str:
+    return checkpoint_folder(manifest.job_name, manifest.timeline, manifest.checkpoint_id)
+
+
+def state_file(manifest: Manifest) -> str:
+    (file,) = manifest.files()
+    return f"orders/{manifest.timeline}/{file}"

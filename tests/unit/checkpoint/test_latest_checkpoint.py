@@ -18,7 +18,7 @@ from rekindle.checkpoint.store.port import Store
 from rekindle.checkpoint.timeline_notes import Beginning, note_beginning, note_completion, note_stop
 from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError, OwnershipLostError
 from tests.unit.checkpoint.samples import manifest_of, published, take_over
-from tests.unit.checkpoint.test_ownership import Turns, TurnStore, run_together
+from tests.unit.checkpoint.store_turns import Turns, TurnStore, run_together
 
 
 @pytest.fixture

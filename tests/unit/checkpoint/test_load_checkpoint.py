@@ -11,12 +11,12 @@ from rekindle.checkpoint.latest_checkpoint import highest_checkpoint_id, latest
 from rekindle.checkpoint.load_checkpoint import load, locate, newest_good_before
 from rekindle.checkpoint.manifest import Manifest
 from rekindle.checkpoint.ownership import Claim
-from rekindle.checkpoint.paths import checkpoint_folder, metadata_path, new_timeline
+from rekindle.checkpoint.paths import metadata_path, new_timeline
 from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.memory import MemoryStore
 from rekindle.errors import CheckpointNotFoundError, CorruptCheckpointError
-from tests.listed_checkpoints import list_checkpoints
-from tests.unit.checkpoint.samples import captured_groups, published, take_over, written
+from tests.support.listed_checkpoints import list_checkpoints
+from tests.unit.checkpoint.samples import captured_groups, folder, published, state_file, take_over, written
 
 
 @pytest.fixture
@@ -27,15 +27,6 @@ def store() -> MemoryStore:
 @pytest.fixture
 def claim(store: MemoryStore) -> Claim:
     return take_over(store)
-
-
-def folder(manifest: Manifest) -> str:
-    return checkpoint_folder(manifest.job_name, manifest.timeline, manifest.checkpoint_id)
-
-
-def state_file(manifest: Manifest) -> str:
-    (file,) = manifest.files()
-    return f"orders/{manifest.timeline}/{file}"
 
 
 def test_the_latest_is_of_the_newest_timeline_that_has_one(store: MemoryStore, claim: Claim) -> None:

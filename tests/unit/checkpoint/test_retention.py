@@ -20,7 +20,7 @@ from rekindle.checkpoint.ownership import claim_next
 from rekindle.checkpoint.paths import StateFileName, checkpoint_folder, metadata_path, shared_reference
 from rekindle.checkpoint.retention import delete_files, discarded_files, half_written_files, swept_files
 from rekindle.checkpoint.store.memory import MemoryStore
-from tests.listed_checkpoints import list_checkpoints
+from tests.support.listed_checkpoints import list_checkpoints
 from tests.unit.checkpoint.samples import NOW_MS, captured_groups, contents, manifest_of, published, take_over, written
 
 TIMELINE, OTHER = "00000001-0a1b2c3d", "00000002-0a1b2c3d"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rekindle.cli import printed
-from tests.unit.checkpoint.test_checkpoint_directory import Directory
+from tests.unit.checkpoint.made_directory import Directory
 from tests.unit.cli.conftest import rekindle
 from tests.unit.cli.made_checkpoints import Made, make_checkpoints
 

@@ -15,8 +15,8 @@ from rekindle.cli.health_checks import EXTRAS
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.job_events import JobOver, StatusEntered
 from rekindle.monitor.job_history import HistoryWriter
-from tests.recorded_jobs import JOB_ID, RecordedJob
-from tests.rest_client import RestClient
+from tests.support.recorded_jobs import JOB_ID, RecordedJob
+from tests.support.rest_client import RestClient
 from tests.unit.cli.conftest import rekindle
 
 REPOSITORY = Path(__file__).resolve().parents[3]

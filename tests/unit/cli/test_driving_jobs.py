@@ -7,7 +7,7 @@ import os
 from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.job_events import StatusEntered
 from rekindle.errors import CheckpointError
-from tests.recorded_jobs import JOB_ID
+from tests.support.recorded_jobs import JOB_ID
 from tests.unit.cli.conftest import rekindle
 from tests.unit.web.conftest import serve
 

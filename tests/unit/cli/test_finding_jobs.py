@@ -8,7 +8,7 @@ from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.job_events import StatusEntered
 from rekindle.monitor.job_history import HistoryWriter
 from rekindle.web.served_jobs import RunningJob
-from tests.recorded_jobs import JOB_ID, FakeHandle, RecordedJob
+from tests.support.recorded_jobs import JOB_ID, FakeHandle, RecordedJob
 from tests.unit.cli.conftest import rekindle
 from tests.unit.web.conftest import TOKEN, serve
 

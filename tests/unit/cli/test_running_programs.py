@@ -19,7 +19,7 @@ from rekindle.common import completable_future
 from rekindle.common.job_status import JobStatus
 from rekindle.datastream import find_launcher
 from rekindle.errors import JobExecutionError
-from tests.recorded_jobs import FakeHandle
+from tests.support.recorded_jobs import FakeHandle
 from tests.unit.cli.conftest import rekindle
 
 SETTINGS = """

@@ -15,7 +15,7 @@ from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.job_events import StatusEntered
 from rekindle.monitor.job_view import JobView
 from rekindle.web.live_answers import live
-from tests.recorded_jobs import JOB_ID, RecordedJob
+from tests.support.recorded_jobs import JOB_ID, RecordedJob
 from tests.unit.cli.conftest import rekindle
 from tests.unit.web.conftest import serve
 

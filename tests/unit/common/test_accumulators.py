@@ -25,7 +25,7 @@ from rekindle.datastream import MapFunction
 from rekindle.errors import RekindleError
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
-from tests.environments import environment
+from tests.support.environments import environment
 
 
 class Longest(Accumulator[str, str]):

@@ -20,8 +20,8 @@ from rekindle.graph.build import build_plan
 from rekindle.graph.explain import explain
 from rekindle.graph.plan_json import plan_json
 from rekindle.web.endpoints import ENDPOINTS
-from tests.local_cluster import launch_locally
-from tests.waiting import wait_until
+from tests.support.local_cluster import launch_locally
+from tests.support.waiting import wait_until
 
 SECRET = "open-sesame-0123456789"
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from rekindle.checkpoint.store.local import LocalStore
+from rekindle.common.job_id import JobID
+from rekindle.coordinator.attempt_spec import SlotEnvironment
+from rekindle.coordinator.checkpoints.driver import CheckpointDriver
+from rekindle.coordinator.job import JobSpec
+from rekindle.coordinator.restart import FixedDelay
 from rekindle.errors import ClusterError
+from rekindle.testing import ManualClock
+from tests.unit.coordinator.checkpoints.driver_harness import plan_of
 
 #: Settings with which an attempt waits a moment only.
 SHORT_WAITS = {
@@ -33,3 +41,22 @@ class Nowhere:
 
     def close(self):
         """Nothing was taken."""
+
+
+def spec_of(checkpointing: CheckpointDriver, restarts: int) -> JobSpec:
+    return JobSpec(
+        job_id=JobID(),
+        plan=checkpointing.plan,
+        program=b"",
+        environment=SlotEnvironment(True, ()),
+        checkpointing=checkpointing,
+        restart=FixedDelay(restarts, 0),
+        dataframes=list,
+        decode_chunks=list,
+    )
+
+
+def checkpointing_in(directory, recover=lambda: None) -> CheckpointDriver:
+    return CheckpointDriver(
+        plan_of(**SHORT_WAITS), "0" * 32, LocalStore(directory), ManualClock(1), in_memory=False, recover=recover
+    )

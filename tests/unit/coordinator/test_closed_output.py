@@ -21,9 +21,8 @@ from rekindle.coordinator.job_events import FunctionsOpened, JobEnded
 from rekindle.coordinator.restart import FixedDelay
 from rekindle.errors import OutputClosedError
 from rekindle.testing import ManualClock
-from tests.unit.coordinator.fakes import Nowhere
-from tests.unit.coordinator.test_job import checkpointing_in, spec_of
-from tests.waiting import becomes_true
+from tests.support.waiting import becomes_true
+from tests.unit.coordinator.fakes import Nowhere, checkpointing_in, spec_of
 
 DEADLINE_S = 20.0
 A_DAY_MS = 86_400_000

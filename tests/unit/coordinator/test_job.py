@@ -7,15 +7,11 @@ import threading
 import pytest
 
 from rekindle.checkpoint.load_checkpoint import load
-from rekindle.checkpoint.store.local import LocalStore
 from rekindle.checkpoint.store.open_store import open_store
-from rekindle.common.job_id import JobID
 from rekindle.common.job_status import JobStatus
-from rekindle.coordinator.attempt_spec import SlotEnvironment
 from rekindle.coordinator.checkpoints.driver import CheckpointDriver
 from rekindle.coordinator.failure_messages import task_failed
-from rekindle.coordinator.job import JobMaster, JobSpec
-from rekindle.coordinator.restart import FixedDelay
+from rekindle.coordinator.job import JobMaster
 from rekindle.errors import (
     CheckpointNotFoundError,
     ClusterError,
@@ -28,35 +24,14 @@ from rekindle.errors import (
     StoreError,
 )
 from rekindle.protocol import TaskFailed, Verdict
-from rekindle.testing import ManualClock
-from tests.unit.coordinator.checkpoints.driver_harness import plan_of
-from tests.unit.coordinator.fakes import SHORT_WAITS, Nowhere
+from tests.unit.coordinator.fakes import Nowhere, checkpointing_in, spec_of
 
 RESTARTS = 3
-
-
-def spec_of(checkpointing: CheckpointDriver, restarts: int) -> JobSpec:
-    return JobSpec(
-        job_id=JobID(),
-        plan=checkpointing.plan,
-        program=b"",
-        environment=SlotEnvironment(True, ()),
-        checkpointing=checkpointing,
-        restart=FixedDelay(restarts, 0),
-        dataframes=list,
-        decode_chunks=list,
-    )
 
 
 def end_of(checkpointing: CheckpointDriver) -> BaseException | None:
     """The error with which a job ends that has restarts left."""
     return JobMaster(spec_of(checkpointing, RESTARTS), Nowhere()).start().result().exception(timeout=20)
-
-
-def checkpointing_in(directory, recover=lambda: None) -> CheckpointDriver:
-    return CheckpointDriver(
-        plan_of(**SHORT_WAITS), "0" * 32, LocalStore(directory), ManualClock(1), in_memory=False, recover=recover
-    )
 
 
 @pytest.mark.parametrize(

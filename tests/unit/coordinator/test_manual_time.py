@@ -16,9 +16,9 @@ from rekindle.coordinator.observer import JobObserver
 from rekindle.coordinator.restart import FixedDelay
 from rekindle.errors import ClusterError
 from rekindle.testing import ManualClock
+from tests.support.waiting import wait_until
 from tests.unit.coordinator.checkpoints.driver_harness import plan_of
 from tests.unit.coordinator.played_slots import PlayedCluster
-from tests.waiting import wait_until
 
 DEADLINE_S = 20
 HOUR_MS = 3_600_000

@@ -25,7 +25,7 @@ from rekindle.protocol import TO_DRIVER
 from rekindle.runtime.cached_rows import CachedRowsSource
 from rekindle.runtime.exchange.chunk import read_header
 from rekindle.testing import InProcessJob
-from tests.environments import environment
+from tests.support.environments import environment
 
 
 class InProcessEngine:

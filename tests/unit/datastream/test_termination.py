@@ -21,8 +21,8 @@ from rekindle.datastream.termination import (
     end_jobs,
 )
 from rekindle.errors import CheckpointError, ConfigurationError, JobCancelledError
-from tests.recorded_jobs import FakeHandle
-from tests.waiting import wait_until
+from tests.support.recorded_jobs import FakeHandle
+from tests.support.waiting import wait_until
 
 SAVEPOINT, CANCEL = TerminationSettings(True, 100.0), TerminationSettings(False, 100.0)
 AT_ONCE = TerminationSettings(True, 0.0)

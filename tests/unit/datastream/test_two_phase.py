@@ -26,7 +26,7 @@ from rekindle.runtime.snapshot import InitializationContext, SnapshotContext
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.task_metrics import TaskMetricGroup
 from rekindle.testing import InProcessJob, ManualClock
-from tests.environments import environment
+from tests.support.environments import environment
 
 # -- sink_to -----------------------------------------------------------------------------------------------------------
 

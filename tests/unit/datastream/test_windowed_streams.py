@@ -31,7 +31,7 @@ from rekindle.errors import GraphError, TypeMismatchError
 from rekindle.graph.build import build_plan
 from rekindle.graph.explain import explain
 from rekindle.graph.nodes import OperatorKind
-from tests.environments import environment
+from tests.support.environments import environment
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 HOURLY = TumblingEventTimeWindows.of(Time.hours(1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rekindle.datastream import StreamExecutionEnvironment
-from tests.environments import environment
+from tests.support.environments import environment
 
 
 @pytest.fixture

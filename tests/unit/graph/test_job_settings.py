@@ -28,7 +28,7 @@ from rekindle.graph import settings as graph_settings
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.settings import JobSettings, LocalRecoverySettings
-from tests.environments import environment
+from tests.support.environments import environment
 
 SOURCES = Path(rekindle.__file__).parent
 #: Files that fill the settings or only drive the engine in tests: a setting that no other file reads does nothing.

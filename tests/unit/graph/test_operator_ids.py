@@ -10,7 +10,7 @@ from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.errors import GraphError
 from rekindle.graph.build import build_plan
 from rekindle.graph.uid import uid_hash
-from tests.environments import environment
+from tests.support.environments import environment
 
 
 def ids(write: Callable[[StreamExecutionEnvironment], object]) -> dict[str, str]:

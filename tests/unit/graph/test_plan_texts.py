@@ -12,7 +12,7 @@ from rekindle.graph.build import build_plan
 from rekindle.graph.explain import explain
 from rekindle.graph.nodes import JobPlan
 from rekindle.graph.plan_json import plan_json
-from tests.environments import environment
+from tests.support.environments import environment
 
 
 class Split(ProcessFunction):

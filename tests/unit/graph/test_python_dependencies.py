@@ -20,7 +20,7 @@ from rekindle.errors import ConfigurationError, GraphError, SerializationError
 from rekindle.graph import unpack_archive as unpacking
 from rekindle.graph.ship_dependencies import place_dependencies, ship_dependencies
 from rekindle.graph.unpack_archive import unpack_archive
-from tests.tiny_wheel import tiny_wheel
+from tests.support.tiny_wheel import tiny_wheel
 
 
 def zipped(**files: str) -> bytes:

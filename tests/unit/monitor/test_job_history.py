@@ -15,8 +15,8 @@ from rekindle.coordinator.job_events import AttemptFailed, JobOver, StatusEntere
 from rekindle.errors import CheckpointError, StoreError
 from rekindle.monitor.job_history import DEAD_AFTER_MS, HistoryWriter, read_histories
 from rekindle.monitor.view_codec import decode_view, encode_view
-from tests.recorded_jobs import START_MS, RecordedJob
-from tests.waiting import wait_until
+from tests.support.recorded_jobs import START_MS, RecordedJob
+from tests.support.waiting import wait_until
 
 
 def eventful() -> RecordedJob:

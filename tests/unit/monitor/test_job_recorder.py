@@ -8,7 +8,7 @@ from rekindle.common.job_status import JobStatus
 from rekindle.coordinator.job_events import AttemptEntered, AttemptFailed
 from rekindle.coordinator.lifecycle import AttemptState
 from rekindle.monitor.job_view import JobView, SubtaskView
-from tests.recorded_jobs import START_MS, RecordedJob, plan_of_three_tasks
+from tests.support.recorded_jobs import START_MS, RecordedJob, plan_of_three_tasks
 
 
 def subtask(view: JobView, task: str, index: int = 0) -> SubtaskView:

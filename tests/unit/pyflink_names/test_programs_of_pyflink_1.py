@@ -14,7 +14,7 @@ import pytest
 from rekindle import pyflink_names
 from rekindle.errors import GraphError, JavaOnlyError, TypeMismatchError
 from rekindle.testing import InProcessJob
-from tests.environments import environment
+from tests.support.environments import environment
 
 
 @pytest.fixture(autouse=True)

@@ -25,7 +25,7 @@ from rekindle.protocol import Verdict
 from rekindle.runtime.failure_report import describe_failure
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
-from tests.environments import environment
+from tests.support.environments import environment
 
 RECORDS = [("a", 1), ("b", 2), ("a", 3), ("a", 4)]
 MINUTE = Duration.of_minutes(1)

@@ -13,7 +13,7 @@ from rekindle.datastream.connectors.base import Boundedness, Source, SourceReade
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.snapshot import SnapshotDeclinedError
 from rekindle.testing import InProcessJob, ManualClock
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 from tests.unit.runtime.checkpoint_programs import every_kind_of_state, keyed_sums
 
 

@@ -19,7 +19,7 @@ from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.runtime.copy_on_emit import isolator
 from rekindle.runtime.immutability import hint_is_immutable
 from rekindle.testing import InProcessJob
-from tests.environments import environment
+from tests.support.environments import environment
 
 
 class GrowsInState(KeyedProcessFunction):

@@ -11,7 +11,7 @@ from rekindle.common.watermark_strategy import MAX_WATERMARK, Watermark, Waterma
 from rekindle.datastream.functions import SourceFunction
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
-from tests.environments import environment
+from tests.support.environments import environment
 
 BEYOND = [2**63, -(2**63) - 1]
 

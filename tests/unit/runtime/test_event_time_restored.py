@@ -14,8 +14,8 @@ from rekindle.datastream.functions import ParallelSourceFunction
 from rekindle.runtime.operators.sources import FunctionSourceOperator
 from rekindle.runtime.watermarks import WatermarkValve
 from rekindle.testing import InProcessJob, ManualClock
-from tests.environments import checkpointed
-from tests.waiting import wait_until
+from tests.support.environments import checkpointed
+from tests.support.waiting import wait_until
 
 CLOCK = ManualClock()
 RECORD_MS = 10

@@ -21,7 +21,7 @@ from rekindle.errors import IncompatibleStateError
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing.in_process import InProcessJob
 from rekindle.testing.manual_clock import ManualClock
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 CLOCK = ManualClock()
 KEYS = 5

@@ -16,7 +16,7 @@ from rekindle.datastream.functions import (
 )
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.testing import InProcessJob
-from tests.environments import environment
+from tests.support.environments import environment
 
 DEADLINE_S = 30.0
 

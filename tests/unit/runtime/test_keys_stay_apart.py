@@ -11,7 +11,7 @@ from rekindle.datastream import KeyedBroadcastProcessFunction, KeyedProcessFunct
 from rekindle.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from rekindle.runtime.state import hashmap
 from rekindle.testing import InProcessJob
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: record[1])
 

@@ -22,7 +22,7 @@ from rekindle.runtime.directories import remove_abandoned, share_directory
 from rekindle.runtime.local_copies import LocalCopies
 from rekindle.testing import InProcessJob
 from rekindle.wire import connect_tcp
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 KEYS, RECORDS_EACH = 60, 40
 FILE = "orders/t/shared/1-1-op-0.state"

@@ -11,7 +11,7 @@ from rekindle.datastream import ProcessFunction
 from rekindle.graph.build import build_plan
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
-from tests.environments import environment
+from tests.support.environments import environment
 
 OPERATORS = 1000
 BY_VALUE = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value)

@@ -13,7 +13,7 @@ from rekindle.datastream import KeyedProcessFunction
 from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from rekindle.errors import GraphError, SerializationError
 from rekindle.testing import InProcessJob
-from tests.environments import checkpointed, environment
+from tests.support.environments import checkpointed, environment
 
 # -- values that user code changes in place (I13) ----------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from rekindle.datastream import (
 )
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.testing import InProcessJob
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 
 class PassAsync(AsyncFunction):

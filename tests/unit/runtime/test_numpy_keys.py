@@ -24,7 +24,7 @@ from rekindle.errors import InvalidKeyError
 from rekindle.runtime.key_bytes import canonical_bytes, owned_key
 from rekindle.runtime.key_hash import key_group
 from rekindle.testing import InProcessJob
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 Point = namedtuple("Point", "x y")
 

@@ -31,7 +31,7 @@ from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.task_metrics import TaskMetricGroup
 from rekindle.runtime.timers import InternalTimers
 from rekindle.testing import InProcessJob, ManualClock
-from tests.environments import checkpointed, environment
+from tests.support.environments import checkpointed, environment
 
 CUSTOM_RAW_KEYED = (
     "Attempting to snapshot timers to raw keyed state, but this operator has custom raw keyed state to write."

@@ -9,7 +9,7 @@ from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.errors import GraphError, InvalidKeyError
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 WORDS = [f"w{number % 7}" for number in range(200)]
 

@@ -25,7 +25,7 @@ from rekindle.datastream.window import (
 )
 from rekindle.errors import GraphError
 from rekindle.testing import InProcessJob
-from tests.environments import environment
+from tests.support.environments import environment
 
 WORDS = ["a", "b", "a", "a", "b", "a"]
 #: The names of the engine's own state, whole and in parts.

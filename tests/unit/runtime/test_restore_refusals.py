@@ -9,7 +9,7 @@ import pytest
 from rekindle.errors import CorruptCheckpointError, IncompatibleStateError
 from rekindle.graph.nodes import OperatorKind
 from rekindle.testing import InProcessJob
-from tests.environments import checkpointed, environment
+from tests.support.environments import checkpointed, environment
 from tests.unit.runtime.checkpoint_programs import Gathered, every_kind_of_state, keyed_sums
 
 # -- missing operators -------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, V
 from rekindle.errors import IncompatibleStateError, TypeMismatchError
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob, assert_survives
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 
 class Holding(FlatMapFunction, CheckpointedFunction):

@@ -9,7 +9,7 @@ from rekindle.datastream import CheckpointingMode, CoProcessFunction, KeyedProce
 from rekindle.datastream.connectors.datagen import DataGeneratorSource
 from rekindle.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from rekindle.testing import InProcessJob, assert_survives
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 from tests.unit.runtime.checkpoint_programs import PAIR, Gathered, Times, by_time, every_kind_of_state, keyed_sums
 
 # -- programs that must give the same multiset whatever happens --------------------------------------------------------

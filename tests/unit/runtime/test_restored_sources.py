@@ -12,9 +12,9 @@ from rekindle.datastream.connectors.base import Boundedness, Source, SourceReade
 from rekindle.errors import IncompatibleStateError
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
+from tests.support.waiting import becomes_true
 from tests.unit.runtime.checkpoint_programs import Gathered, every_kind_of_state
-from tests.waiting import becomes_true
 
 # -- sources: positions and their end (I8, I9) -------------------------------------------------------------------------
 

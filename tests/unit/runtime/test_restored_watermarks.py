@@ -7,7 +7,7 @@ import pytest
 from rekindle.common import WatermarkStrategy
 from rekindle.datastream.connectors.base import Batch, Boundedness, Source, SourceReader, SourceSplit
 from rekindle.testing import InProcessJob
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 from tests.unit.runtime.checkpoint_programs import PAIR, Times, by_time
 
 

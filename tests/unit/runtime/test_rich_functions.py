@@ -40,7 +40,7 @@ from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, V
 from rekindle.datastream.window import TumblingEventTimeWindows
 from rekindle.errors import StateAccessError
 from rekindle.testing import InProcessJob
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 #: (name of the task, method) of every call in which a function had its runtime context.
 SEEN: set[tuple[str, str]] = set()

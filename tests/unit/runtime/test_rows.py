@@ -31,7 +31,7 @@ from rekindle.datastream.window import TumblingEventTimeWindows
 from rekindle.errors import TypeMismatchError
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 PAIR = Types.ROW([Types.STRING(), Types.LONG()])
 NAMED = Types.ROW_NAMED(["word", "count"], [Types.STRING(), Types.LONG()])

@@ -23,7 +23,7 @@ from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.task_metrics import TaskMetricGroup
 from rekindle.runtime.unpack_files import place_files
 from rekindle.testing import InProcessJob, ManualClock
-from tests.environments import environment
+from tests.support.environments import environment
 
 
 class Measured(MapFunction):

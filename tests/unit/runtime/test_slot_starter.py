@@ -12,8 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.standalone_cluster import free_ports
-from tests.waiting import wait_until
+from tests.support.standalone_cluster import free_ports
+from tests.support.waiting import wait_until
 
 # Plays Spark's Python daemon: "forks" has a starter, "orphan" one that was killed, "plain" none.
 DAEMON = """

@@ -15,7 +15,7 @@ from rekindle.datastream.state import ListStateDescriptor, MapStateDescriptor, V
 from rekindle.runtime.operators.keyed import KeyedOperator
 from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend
 from rekindle.testing import InProcessJob
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 CHECKPOINTS = 300
 RECORDS_EACH = 20

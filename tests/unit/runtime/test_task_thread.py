@@ -20,7 +20,7 @@ from rekindle.runtime.task import Task
 from rekindle.runtime.task_head import EpochBudget
 from rekindle.runtime.task_thread import TaskThread
 from rekindle.testing.in_process import InProcessJob
-from tests.environments import environment
+from tests.support.environments import environment
 
 DEADLINE_S = 30.0
 BUDGET = EpochBudget(max_records=100, target_ms=1000)

@@ -32,7 +32,7 @@ from rekindle.datastream.window import (
 )
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob, ManualClock
-from tests.environments import environment
+from tests.support.environments import environment
 
 LAST = lambda value, _: value[1]  # noqa: E731
 BY_TIME = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5)).with_timestamp_assigner(

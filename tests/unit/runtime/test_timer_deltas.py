@@ -9,7 +9,7 @@ import pytest
 from rekindle.runtime import timers as timers_module
 from rekindle.runtime.state.rocksdb import stored_timer_queue
 from rekindle.runtime.timers import InternalTimers, Timer, TimerCapture
-from tests.keyed_backends import TIMERS
+from tests.support.keyed_backends import TIMERS
 
 GROUPS = 16
 MAX = 2**63 - 1

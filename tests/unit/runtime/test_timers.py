@@ -14,7 +14,7 @@ from rekindle.key_groups import key_group_range
 from rekindle.runtime.key_bytes import canonical_bytes
 from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.timers import InternalTimers, Timer
-from tests.keyed_backends import TIMERS
+from tests.support.keyed_backends import TIMERS
 
 MAX = 2**63 - 1
 

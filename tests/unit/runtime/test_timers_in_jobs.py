@@ -11,7 +11,7 @@ from rekindle.common import Duration, Types, WatermarkStrategy
 from rekindle.datastream import KeyedProcessFunction, ProcessFunction, SourceFunction
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.testing import InProcessJob, ManualClock
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: record[1])
 MAX_WATERMARK = 2**63 - 1

@@ -17,8 +17,8 @@ from rekindle.datastream.window import EventTimeSessionWindows, TumblingEventTim
 from rekindle.runtime.state import keyed_backends
 from rekindle.runtime.state.rocksdb import row_cache
 from rekindle.testing import InProcessJob, ManualClock
-from tests.environments import checkpointed
-from tests.keyed_backends import TINY_LIMITS
+from tests.support.environments import checkpointed
+from tests.support.keyed_backends import TINY_LIMITS
 
 RECORDS = [(f"k{number * 7 % 23}", number * 10) for number in range(120)]
 BY_TIME = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(50)).with_timestamp_assigner(

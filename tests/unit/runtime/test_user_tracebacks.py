@@ -12,7 +12,7 @@ from rekindle.runtime.failure_report import describe_failure
 from rekindle.runtime.log_capture import ForwardedStream
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing.in_process import InProcessJob
-from tests.environments import environment
+from tests.support.environments import environment
 
 
 def failure_of(stream) -> str:

@@ -11,7 +11,7 @@ import pytest
 from rekindle.errors import ProtocolError, SlotLostError
 from rekindle.protocol import TO_DRIVER, PumpHello
 from rekindle.spark.pump import PumpTask, connect_to_slot
-from tests.fake_slot import FakeSlot, fake_slots, silent
+from tests.support.fake_slot import FakeSlot, fake_slots, silent
 
 SECRET = b"pump-test-secret"
 HELLO = PumpHello(1, 1, 0, 100, 100)

@@ -12,8 +12,8 @@ from rekindle.common import Configuration
 from rekindle.web.rest_server import RestServer
 from rekindle.web.rest_settings import RestSettings
 from rekindle.web.served_jobs import RunningJob
-from tests.recorded_jobs import FakeHandle, RecordedJob, plan_of_three_tasks
-from tests.rest_client import RestClient
+from tests.support.recorded_jobs import FakeHandle, RecordedJob, plan_of_three_tasks
+from tests.support.rest_client import RestClient
 
 TOKEN = "a-token-of-sixteen-letters"
 

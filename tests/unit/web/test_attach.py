@@ -14,8 +14,8 @@ from rekindle.errors import ConfigurationError
 from rekindle.monitor.monitored_job import MonitoredJob, attach_all
 from rekindle.web import attach
 from rekindle.web.runtime_directory import running_drivers
-from tests.recorded_jobs import JOB_ID, FakeHandle, RecordedJob
-from tests.rest_client import RestClient
+from tests.support.recorded_jobs import JOB_ID, FakeHandle, RecordedJob
+from tests.support.rest_client import RestClient
 from tests.unit.web.conftest import serve
 
 

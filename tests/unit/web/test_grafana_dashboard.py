@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from rekindle.web.prometheus_text import prometheus_text
-from tests.recorded_jobs import RecordedJob
+from tests.support.recorded_jobs import RecordedJob
 
 DASHBOARD = Path(__file__).resolve().parents[3] / "examples" / "grafana" / "rekindle.json"
 METRIC = re.compile(r"\b(?:flink|rekindle)_\w+")

@@ -11,8 +11,8 @@ from rekindle.coordinator.job_events import JobOver, StatusEntered
 from rekindle.monitor.job_history import HistoryWriter
 from rekindle.web.endpoints import ENDPOINTS
 from rekindle.web.history_server import HistoryServer
-from tests.recorded_jobs import RecordedJob
-from tests.rest_client import RestClient
+from tests.support.recorded_jobs import RecordedJob
+from tests.support.rest_client import RestClient
 from tests.unit.web.conftest import serve
 
 

@@ -14,8 +14,8 @@ from rekindle.metrics import MetricKind
 from rekindle.web.metric_answers import aggregated, metrics
 from rekindle.web.prometheus_text import ReporterOptions, prometheus_text
 from rekindle.web.rest_settings import prometheus_ports
-from tests.recorded_jobs import JOB_ID, RecordedJob
-from tests.rest_client import RestClient
+from tests.support.recorded_jobs import JOB_ID, RecordedJob
+from tests.support.rest_client import RestClient
 from tests.unit.web.conftest import TOKEN, Served
 
 FACTORY = "org.apache.flink.metrics.prometheus.PrometheusReporterFactory"

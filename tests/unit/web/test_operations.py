@@ -10,7 +10,7 @@ import pytest
 from rekindle.web import operations
 from rekindle.web.operations import StartedOperations
 from rekindle.web.request_errors import RequestError
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 JOB = "0" * 32
 

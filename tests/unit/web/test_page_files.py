@@ -8,7 +8,7 @@ import pytest
 
 from rekindle.web.openapi import openapi_document
 from rekindle.web.page_files import INDEX, page_files
-from tests.rest_client import RestClient
+from tests.support.rest_client import RestClient
 from tests.unit.web.conftest import TOKEN, Served
 
 FILES = sorted(page_files())

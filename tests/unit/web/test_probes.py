@@ -13,8 +13,8 @@ from rekindle.web.history_server import HistoryServer
 from rekindle.web.rest_server import RestServer
 from rekindle.web.rest_settings import RestSettings, prometheus_ports
 from rekindle.web.served_jobs import RunningJob
-from tests.recorded_jobs import FakeHandle, RecordedJob, plan_of_three_tasks
-from tests.rest_client import Answer, RestClient
+from tests.support.recorded_jobs import FakeHandle, RecordedJob, plan_of_three_tasks
+from tests.support.rest_client import Answer, RestClient
 from tests.unit.web.conftest import TOKEN, Served, serve
 
 PATHS = ("/health", "/ready", "/v1/health", "/v1/ready")

@@ -12,7 +12,7 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import status_code_conformance
 
 from rekindle.web.openapi import openapi_document
-from tests.recorded_jobs import JOB_ID
+from tests.support.recorded_jobs import JOB_ID
 from tests.unit.web.conftest import Served, serve
 
 TIMEOUT_S = 20

@@ -22,9 +22,9 @@ from rekindle.web.probe_answers import PROBES
 from rekindle.web.rest_server import RestServer
 from rekindle.web.rest_settings import RestSettings
 from rekindle.web.served_jobs import RunningJob, ServedJobs
-from tests.recorded_jobs import FakeHandle, RecordedJob, plan_of_three_tasks
+from tests.support.recorded_jobs import FakeHandle, RecordedJob, plan_of_three_tasks
+from tests.support.waiting import wait_until
 from tests.unit.web.conftest import TOKEN, Served, serve
-from tests.waiting import wait_until
 
 DEADLINE_S = 30
 OTHER_PATHS = ("/", "/v1/events", "/metrics", "/v1/openapi.json", "/v1/nope", "/index.html", "/page/main.js")

@@ -13,7 +13,7 @@ from rekindle.coordinator.job_events import AttemptEntered, AttemptFailed, Check
 from rekindle.coordinator.lifecycle import AttemptState
 from rekindle.web.span_settings import span_observer
 from rekindle.web.spans import SpanReporter
-from tests.recorded_jobs import JOB_ID, START_MS, RecordedJob
+from tests.support.recorded_jobs import JOB_ID, START_MS, RecordedJob
 
 FACTORY = "org.apache.flink.traces.otel.OpenTelemetryTraceReporterFactory"
 NANOS = 1_000_000

@@ -19,7 +19,7 @@ from rekindle.protocol import (
     CheckpointDeclined,
 )
 from rekindle.testing import ManualClock
-from tests.listed_checkpoints import list_checkpoints
+from tests.support.listed_checkpoints import list_checkpoints
 from tests.unit.coordinator.checkpoints.driver_harness import Driver, finish, resumed
 
 

@@ -33,7 +33,7 @@ from rekindle.graph.nodes import JobPlan
 from rekindle.key_groups import key_group_range
 from rekindle.protocol import CheckpointAcknowledged, CheckpointDeclined, CheckpointOrder, Committed, WrittenOperator
 from rekindle.testing import ManualClock
-from tests.listed_checkpoints import list_checkpoints
+from tests.support.listed_checkpoints import list_checkpoints
 from tests.unit.checkpoint.samples import captured_groups
 
 NAME = "walk"

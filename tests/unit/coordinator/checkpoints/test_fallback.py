@@ -14,8 +14,7 @@ from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.functions import TwoPhaseCommitSinkFunction
 from rekindle.errors import CorruptCheckpointError
 from rekindle.graph.build import build_plan
-from tests.unit.checkpoint.samples import published, take_over
-from tests.unit.checkpoint.test_load_checkpoint import folder, state_file
+from tests.unit.checkpoint.samples import folder, published, state_file, take_over
 
 NEVER = GoingBack(committing=("Sink: orders",))
 

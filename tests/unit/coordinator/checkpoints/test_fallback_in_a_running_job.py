@@ -9,7 +9,7 @@ from rekindle.checkpoint.latest_checkpoint import latest
 from rekindle.coordinator.failure_messages import task_failed
 from rekindle.errors import CorruptCheckpointError, JobExecutionError, StoreError
 from rekindle.protocol import TaskFailed, Verdict
-from tests.listed_checkpoints import list_checkpoints
+from tests.support.listed_checkpoints import list_checkpoints
 from tests.unit.coordinator.checkpoints.driver_harness import Driver
 
 ALLOWED = {"rekindle.state-recovery.allow-older-checkpoint": "true", "execution.checkpointing.num-retained": "3"}

@@ -30,7 +30,7 @@ from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.watermarks import WatermarkValve
 from rekindle.serde import codec_for
 from rekindle.testing import InProcessJob
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 
 def target(channels: int, source: int = 0, sources: int = 1, chunk_records: int = 1000) -> EdgeTarget:

@@ -13,7 +13,7 @@ from rekindle.datastream.async_data_stream import AsyncDataStream
 from rekindle.datastream.functions import AsyncFunction
 from rekindle.datastream.state import ValueStateDescriptor
 from rekindle.testing import InProcessJob, assert_survives
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 from tests.unit.runtime.operators.async_functions import MODES, Gate, Gated, Slower, epochs_until
 
 pytestmark = pytest.mark.usefixtures("no_thread_left")

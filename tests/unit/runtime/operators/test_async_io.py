@@ -26,7 +26,7 @@ from rekindle.errors import GraphError, JobCancelledError, StateAccessError
 from rekindle.graph.build import build_plan
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 from tests.unit.runtime.operators.async_functions import LONG_S, MODES, Gate, Gated, Slower, epochs_until
 
 pytestmark = pytest.mark.usefixtures("no_thread_left")

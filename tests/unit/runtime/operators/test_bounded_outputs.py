@@ -28,7 +28,7 @@ from rekindle.datastream.state import MapStateDescriptor
 from rekindle.datastream.window import CountTrigger, EventTimeSessionWindows, GlobalWindows, TumblingEventTimeWindows
 from rekindle.runtime.operators.output import OUTPUT_RECORDS, OperatorFailure
 from rekindle.testing import InProcessJob
-from tests.environments import environment
+from tests.support.environments import environment
 
 #: More than two full batches, and a rest.
 MANY = 2 * OUTPUT_RECORDS + 1000

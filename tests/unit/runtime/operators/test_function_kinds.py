@@ -35,7 +35,7 @@ from rekindle.errors import StateAccessError
 from rekindle.graph.build import build_plan
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
-from tests.environments import environment
+from tests.support.environments import environment
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 

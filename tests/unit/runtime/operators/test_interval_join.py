@@ -13,7 +13,7 @@ from rekindle.graph.build import build_plan
 from rekindle.runtime.operators.interval_join import IntervalJoinOperator
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.testing import InProcessJob
-from tests.environments import environment
+from tests.support.environments import environment
 
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record, _: record[1])
 EVENT = Types.TUPLE([Types.STRING(), Types.LONG()])

@@ -12,7 +12,7 @@ from rekindle.errors import ConnectorError, JobExecutionError
 from rekindle.graph.build import build_plan
 from rekindle.runtime.task_head import EpochBudget
 from rekindle.testing import InProcessJob, ManualClock
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 from tests.unit.runtime.checkpoint_programs import Times
 from tests.unit.runtime.operators.split_log import Log, LogSource
 

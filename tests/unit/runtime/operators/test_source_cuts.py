@@ -15,8 +15,8 @@ from rekindle.datastream.functions import CheckpointedFunction, MapFunction, Sou
 from rekindle.datastream.state import ListStateDescriptor
 from rekindle.errors import JobCancelledError
 from rekindle.testing import InProcessJob
-from tests.environments import environment
-from tests.waiting import becomes_true
+from tests.support.environments import environment
+from tests.support.waiting import becomes_true
 
 DEADLINE_S = 30.0
 #: How long a snapshot waits, so that a wrong source would collect meanwhile.

@@ -12,7 +12,7 @@ from rekindle.checkpoint.part_formats import SourceState, SplitState
 from rekindle.checkpoint.redistribute import newest_splits
 from rekindle.datastream.functions import ParallelSourceFunction
 from rekindle.testing import InProcessJob
-from tests.environments import environment
+from tests.support.environments import environment
 
 DEADLINE_S = 30.0
 SPLITS = [f"split-{number}" for number in range(5)]

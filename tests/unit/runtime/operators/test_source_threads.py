@@ -9,7 +9,7 @@ from rekindle.datastream import SourceFunction
 from rekindle.datastream.connectors.base import Boundedness, Source, SourceReader, SourceSplit
 from rekindle.runtime.operators.source_context import SOURCE_BUFFER
 from rekindle.testing import InProcessJob
-from tests.environments import checkpointed
+from tests.support.environments import checkpointed
 
 DEADLINE_S = 30
 #: Records that an epoch takes from a source function, and by which `run` may be ahead.

@@ -23,7 +23,7 @@ from rekindle.runtime.state import hashmap
 from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
 from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
-from tests.whole_state import whole_parts
+from tests.support.whole_state import whole_parts
 
 COUNT = ValueStateDescriptor("count", Types.LONG())
 ITEMS = ListStateDescriptor("items", Types.STRING())

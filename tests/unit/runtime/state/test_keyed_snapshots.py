@@ -24,7 +24,7 @@ from rekindle.runtime.state.keyed_state_format import (
     CapturedMaps,
     CapturedState,
 )
-from tests.whole_state import whole_parts
+from tests.support.whole_state import whole_parts
 
 COUNT = ValueStateDescriptor("count", Types.LONG())
 NOTES = ValueStateDescriptor("notes", Types.LIST(Types.STRING()))

@@ -15,7 +15,7 @@ from rekindle.runtime.state.backend import KeyedStateBackend, KeyedStateOptions
 from rekindle.runtime.state.change_tracking import ROW_KEY
 from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend
-from tests.keyed_backends import BACKENDS, place_of
+from tests.support.keyed_backends import BACKENDS, place_of
 
 GROUPS = 1
 VALUE = ValueStateDescriptor("value", Types.LONG())

@@ -35,7 +35,7 @@ from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
 from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
 from rekindle.testing import InProcessJob
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 KEYS, RECORDS_EACH, VALUE_BYTES = 1600, 400, 1500
 MOST_EPOCHS = 60

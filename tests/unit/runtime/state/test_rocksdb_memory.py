@@ -23,7 +23,7 @@ from rekindle.runtime.state.rocksdb.memory_shares import MemoryShares
 from rekindle.runtime.state.rocksdb.rocks_backend import RocksKeyedBackend, RocksPlace
 from rekindle.runtime.state.rocksdb.row_cache import RowCache
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
-from tests.unit.runtime.state.test_row_cache import Disk
+from tests.unit.runtime.state.fake_disk import Disk
 
 TEXT = ValueStateDescriptor("text", Types.STRING())
 LOG_BYTES = 2 << 10

@@ -34,7 +34,7 @@ from rekindle.runtime.timers import InternalTimers
 from rekindle.serde import value_codec_for
 from rekindle.serde.type_schema import decode_state_schema
 from rekindle.testing import ManualClock
-from tests.whole_state import whole_parts
+from tests.support.whole_state import whole_parts
 
 GROUPS = 4
 Parts = list[tuple[int, bytes]]

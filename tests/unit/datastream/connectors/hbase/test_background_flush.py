@@ -11,7 +11,7 @@ from rekindle.datastream.connectors.hbase import Put
 from rekindle.datastream.connectors.hbase.background_flush import _FULL_BUFFERS, BackgroundFlush
 from rekindle.datastream.connectors.hbase.row_buffer import RowBuffer
 from rekindle.errors import ConnectorError
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 Send = Callable[[RowBuffer], None]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rekindle.datastream.connectors.hbase import Delete, Mutation, Put
 from rekindle.datastream.connectors.hbase.cell_timestamps import base_of, flush_timestamps
 from rekindle.datastream.connectors.hbase.row_buffer import RowBuffer, RowChange
-from tests.hbase_histories import HBaseModel, expected_rows, play, random_mutations
+from tests.support.hbase_histories import HBaseModel, expected_rows, play, random_mutations
 
 NOW_MS = 1_790_000_000_000
 

@@ -15,7 +15,7 @@ from rekindle.datastream.connectors.hbase.key_ranges import KeyRange, prefix_ran
 from rekindle.datastream.connectors.hbase.reader import HBaseReader
 from rekindle.datastream.connectors.hbase.table_scan import TableScan
 from rekindle.errors import ConnectorError, GraphError
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 keys = st.binary(min_size=1, max_size=3)
 

@@ -22,7 +22,7 @@ from rekindle.datastream.window import (
 )
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.windows.general_windows import GeneralWindowOperator
-from tests.window_driver import WindowDriver, keyed_stream
+from tests.support.window_driver import WindowDriver, keyed_stream
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from rekindle.datastream.window import (
     TimeEvictor,
     TumblingEventTimeWindows,
 )
+from tests.support.window_driver import WindowDriver, keyed_stream
 from tests.unit.runtime.operators.windows.window_samples import values
-from tests.window_driver import WindowDriver, keyed_stream
 
 
 class Numbers(ProcessWindowFunction):

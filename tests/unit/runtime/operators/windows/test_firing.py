@@ -18,9 +18,9 @@ from rekindle.datastream.window import (
     TumblingEventTimeWindows,
 )
 from rekindle.testing import InProcessJob, ManualClock
-from tests.environments import environment
+from tests.support.environments import environment
+from tests.support.window_driver import WindowDriver, keyed_stream
 from tests.unit.runtime.operators.windows.window_samples import TEN, Numbers, both
-from tests.window_driver import WindowDriver, keyed_stream
 
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
 

@@ -35,9 +35,9 @@ from rekindle.errors import GraphError, TypeMismatchError
 from rekindle.graph.build import build_plan
 from rekindle.serde import codec_for, value_codec_for
 from rekindle.testing import InProcessJob, ManualClock
-from tests.environments import environment
+from tests.support.environments import environment
+from tests.support.window_driver import WindowDriver
 from tests.unit.runtime.operators.windows.window_samples import TEN, both
-from tests.window_driver import WindowDriver
 
 ITSELF = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value)
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])

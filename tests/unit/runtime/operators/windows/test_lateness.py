@@ -9,8 +9,8 @@ from rekindle.datastream import OutputTag, ProcessWindowFunction
 from rekindle.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingProcessingTimeWindows
 from rekindle.errors import GraphError, MissingTimestampError
 from rekindle.runtime.operators.output import OperatorFailure
+from tests.support.window_driver import WindowDriver, keyed_stream
 from tests.unit.runtime.operators.windows.window_samples import TEN
-from tests.window_driver import WindowDriver, keyed_stream
 
 LATE = OutputTag("late")
 

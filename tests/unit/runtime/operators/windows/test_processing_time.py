@@ -14,8 +14,8 @@ from rekindle.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from rekindle.testing import InProcessJob, ManualClock
-from tests.environments import environment
-from tests.window_driver import WindowDriver, keyed_stream
+from tests.support.environments import environment
+from tests.support.window_driver import WindowDriver, keyed_stream
 
 pytestmark = pytest.mark.parametrize("general", [False, True], ids=["fast", "general"])
 

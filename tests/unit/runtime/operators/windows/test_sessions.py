@@ -16,8 +16,8 @@ from rekindle.datastream.window import (
 )
 from rekindle.errors import GraphError, StateAccessError
 from rekindle.runtime.operators.output import OperatorFailure
+from tests.support.window_driver import WindowDriver, keyed_stream
 from tests.unit.runtime.operators.windows.window_samples import values
-from tests.window_driver import WindowDriver, keyed_stream
 
 GAP = EventTimeSessionWindows.with_gap(Time.milliseconds(5))
 

@@ -28,8 +28,8 @@ from rekindle.datastream.window import (
 from rekindle.errors import GraphError
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.operators.windows.general_windows import GeneralWindowOperator
+from tests.support.window_driver import WindowDriver, keyed_stream
 from tests.unit.runtime.operators.windows.window_samples import TEN, Numbers, values
-from tests.window_driver import WindowDriver, keyed_stream
 
 
 def driver(assigner, trigger=None, **settings):

@@ -15,8 +15,8 @@ from rekindle.datastream.window import (
     SlidingEventTimeWindows,
 )
 from rekindle.runtime.state.change_tracking import ROW_COLUMNS
+from tests.support.window_driver import WindowDriver, keyed_stream, stream
 from tests.unit.runtime.operators.windows.window_samples import TEN, Numbers, both
-from tests.window_driver import WindowDriver, keyed_stream, stream
 
 
 class FirstOfWindow(AggregateFunction):

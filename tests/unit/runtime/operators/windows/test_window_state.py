@@ -24,8 +24,8 @@ from rekindle.datastream.state import (
 )
 from rekindle.datastream.window import CountTrigger, GlobalWindows, TumblingEventTimeWindows
 from rekindle.testing import ManualClock
+from tests.support.window_driver import WindowDriver, keyed_stream, stream
 from tests.unit.runtime.operators.windows.window_samples import TEN
-from tests.window_driver import WindowDriver, keyed_stream, stream
 
 pytestmark = pytest.mark.parametrize("general", [False, True], ids=["fast", "general"])
 

@@ -17,8 +17,8 @@ from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
 from rekindle.runtime.state.rocksdb.row_cache import RowCache
 from rekindle.testing import InProcessJob, ManualClock
-from tests.environments import environment
-from tests.keyed_backends import BACKENDS
+from tests.support.environments import environment
+from tests.support.keyed_backends import BACKENDS
 from tests.unit.runtime.state.ttl.ttl_job import (
     GROUPS,
     KINDS,

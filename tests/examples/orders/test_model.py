@@ -6,7 +6,7 @@ from typing import Any
 
 from examples.orders.model import expected, purchased, stocked, tracked, without_duplicates
 from examples.orders.settings import Settings
-from tests.orders.order_samples import LIVELY
+from tests.examples.orders.order_samples import LIVELY
 
 SETTINGS = Settings(initial_stock=10, low_stock=5)
 

@@ -23,9 +23,9 @@ from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.task_metrics import TaskMetricGroup
 from rekindle.serde import cloud_dumps
 from rekindle.testing import ManualClock
-from tests.environments import environment
-from tests.keyed_backends import TIMERS, WINDOW_BACKENDS
-from tests.whole_state import whole_parts
+from tests.support.environments import environment
+from tests.support.keyed_backends import TIMERS, WINDOW_BACKENDS
+from tests.support.whole_state import whole_parts
 
 
 def keyed_stream(type_info: Any = None, key_type: Any = None) -> KeyedStream:

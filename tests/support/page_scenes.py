@@ -25,7 +25,7 @@ from rekindle.errors import FailureOrigin, JobExecutionError
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import Chain, JobPlan
 from rekindle.protocol import EdgeCount, SlotHeartbeat, StageReport, TaskReport
-from tests.recorded_jobs import RecordedJob
+from tests.support.recorded_jobs import RecordedJob
 
 #: What a page that takes text for HTML would run.
 HOSTILE = "<img src=x onerror=\"document.title='taken over'\">"

@@ -15,7 +15,7 @@ from rekindle.datastream import StreamExecutionEnvironment
 from rekindle.datastream.connectors.kafka import KafkaSource, KafkaSourceBuilder, KafkaTopicPartition
 from rekindle.datastream.data_stream import DataStream
 from rekindle.testing import InProcessJob
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 from tools.servers.kafka_access import QUIET, KafkaAccess
 
 DEADLINE_S = 60.0

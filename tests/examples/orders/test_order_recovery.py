@@ -11,7 +11,7 @@ import pytest
 from examples.orders.faults import BRANCHES, Fault, SimulatedError
 from rekindle.runtime.operators.output import OperatorFailure
 from rekindle.runtime.state.rocksdb.row_cache import RowCache
-from tests.orders.order_samples import LIVELY, assert_as_expected, job_in_process, shop, verdicts
+from tests.examples.orders.order_samples import LIVELY, assert_as_expected, job_in_process, shop, verdicts
 
 BACKENDS = ("hashmap", "rocksdb")
 IN_TURN = [("hashmap",), ("rocksdb",), BACKENDS]

@@ -14,7 +14,7 @@ from examples.orders.source import OrderReader, OrderSource, all_events
 from rekindle.datastream.connectors.base import Boundedness, SourceReaderContext, SourceSplit, assign_splits
 from rekindle.datastream.connectors.datagen import RateLimiter
 from rekindle.testing.manual_clock import ManualClock
-from tests.orders.order_samples import CANCELLED, CREATED, DELIVERED, LIVELY
+from tests.examples.orders.order_samples import CANCELLED, CREATED, DELIVERED, LIVELY
 
 BOUND_MS = 5000
 

@@ -29,8 +29,8 @@ from rekindle.datastream import DataStream, OutputTag, ProcessFunction, StreamEx
 from rekindle.datastream.window import TumblingEventTimeWindows
 from rekindle.testing.in_process import InProcessJob
 from rekindle.testing.survival import assert_survives
-from tests.environments import environment
-from tests.orders.order_samples import CANCELLED, CREATED, DELIVERED, PAID, SHIPPED, event, timed
+from tests.examples.orders.order_samples import CANCELLED, CREATED, DELIVERED, PAID, SHIPPED, event, timed
+from tests.support.environments import environment
 
 HOUR_MS = 3_600_000
 

@@ -29,7 +29,7 @@ from examples.orders.show.screens import LiveScreen, PlainScreen, Screen, screen
 from rekindle.common import RestartStrategies
 from rekindle.config import STATE_BACKEND
 from rekindle.datastream import CheckpointingMode, ExternalizedCheckpointRetention
-from tests.orders.order_samples import LIVELY, job_in_process, shop
+from tests.examples.orders.order_samples import LIVELY, job_in_process, shop
 
 MODULES = sorted(each.name for each in pkgutil.walk_packages(examples.orders.__path__, "examples.orders."))
 

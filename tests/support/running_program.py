@@ -20,9 +20,9 @@ from typing import IO
 import psutil
 
 from rekindle.config import STATE_BACKEND
-from tests.slot_processes import SLOT_MODULE
+from tests.support.slot_processes import SLOT_MODULE
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAMS = REPOSITORY / "tests" / "integration" / "programs"
 #: Every descendant of a program inherits this variable.
 PROGRAM_VARIABLE = "REKINDLE_TEST_PROGRAM"
@@ -173,7 +173,8 @@ def _python_path(program: str) -> str:
 def _named(program: str) -> list[str]:
     words = [os.fspath(PROGRAMS / program)] if program.endswith(".py") else ["-m", program]
     is_usual = STATE_BACKEND.default == "hashmap"
-    return words if is_usual else [os.fspath(REPOSITORY / "tests" / "on_backend.py"), STATE_BACKEND.default, *words]
+    with_backend = [os.fspath(Path(__file__).with_name("on_backend.py")), STATE_BACKEND.default]
+    return words if is_usual else [*with_backend, *words]
 
 
 def seconds_until_gone(processes: list[psutil.Process], since: float, deadline_s: float) -> float:

@@ -15,8 +15,8 @@ from rekindle.graph.build import build_plan
 from rekindle.testing.in_process import InProcessJob
 from rekindle.testing.in_process_checkpoint import InProcessCheckpoint
 from rekindle.testing.sink_contract import SinkContract, SinkUnderTest
-from tests.environments import checkpointed, environment
-from tests.orders.order_samples import CREATED, event
+from tests.examples.orders.order_samples import CREATED, event
+from tests.support.environments import checkpointed, environment
 
 EVENTS = [event(f"order-{number:03d}", CREATED, number) for number in range(47)]
 

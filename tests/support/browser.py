@@ -19,7 +19,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 NO_BROWSER = "no Chromium"
 REASON = f"{NO_BROWSER} was found on PATH: install one (Debian: apt-get install chromium), or name it with CHROMIUM=."
 #: Pictures of the page stay here, in the clone, until `make clean`.
-SCREENSHOTS = Path(__file__).resolve().parents[1] / ".cache" / "screenshots"
+SCREENSHOTS = Path(__file__).resolve().parents[2] / ".cache" / "screenshots"
 #: A page waits this long for what a test expects: the machine may be busy.
 PATIENCE_MS = 60_000
 WIDTHS = {1280: 900, 400: 860}
