@@ -37,7 +37,7 @@ long: $(READY) ## the long proofs: more kills, more crash points, more forms of 
 explore: $(READY) ## the property tests with new random examples, again and again, until one fails
 	@while $(PY) -m pytest -q -n 2 -m hypothesis --hypothesis-profile=explore tests $(ARGS); do :; done
 
-check: $(READY) ## ruff (rules and format), mypy (strict) over src, import-linter
+check: $(READY) ## ruff (rules and format), mypy (strict over src), import-linter
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check --quiet src tests examples benchmarks tools
 	@$(PY) -m mypy

@@ -152,6 +152,7 @@ def _live_heap() -> int:
     context = SparkContext._active_spark_context
     assert context is not None, "the job has no Spark session"
     jvm = context._jvm
+    assert jvm is not None, "the job's Spark session has no JVM"
     jvm.System.gc()
     runtime = jvm.Runtime.getRuntime()
     return int(runtime.totalMemory() - runtime.freeMemory())

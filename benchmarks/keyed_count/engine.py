@@ -89,7 +89,7 @@ class Count(KeyedProcessFunction):
             yield value
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[tuple[str, int]]:
-        yield ctx.get_current_key(), self._count.value()
+        yield ctx.get_current_key(), self._count.value() or 0
 
 
 class Marks(JobObserver):

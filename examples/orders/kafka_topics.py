@@ -49,9 +49,10 @@ class CommittedRows:
     def count(self) -> dict[str, int]:
         """Rows by stream; for batches, the events in them."""
         for message in self._consumer.consume(_AT_ONCE, 0):
-            if message.error() is None:
-                stream = self._streams[message.topic()]
-                self._rows[stream] += message.value().count(b'"order_id"') if stream == "batches" else 1
+            topic, value = message.topic(), message.value()
+            if message.error() is None and topic is not None and value is not None:
+                stream = self._streams[topic]
+                self._rows[stream] += value.count(b'"order_id"') if stream == "batches" else 1
         return dict(self._rows)
 
     def close(self) -> None:
@@ -69,10 +70,11 @@ def committed_rows(client: dict[str, Any], settings: Settings, stream: str) -> I
                 raise TimeoutError(f"Kafka did not give all of '{result_topic(settings, stream)}' within {_READ_S} s.")
             # A short time: `consume` waits for it unless there is as much as it may return.
             for message in consumer.consume(_AT_ONCE, _POLL_S):
-                if message.error() is None:
-                    yield msgspec.json.decode(message.value())
-                elif message.error().code() == KafkaError._PARTITION_EOF:
-                    left -= 1
+                error, value = message.error(), message.value()
+                if error is not None:
+                    left -= error.code() == KafkaError._PARTITION_EOF
+                elif value is not None:
+                    yield msgspec.json.decode(value)
     finally:
         consumer.close()
 

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
 def _flink(job: RunningJob, command: str, *words: str) -> str:
     """What Flink's command prints."""
     home = flink_home()
-    line = ["bash", home / "bin" / "flink", command, "-m", f"127.0.0.1:{job.port}", *words]
+    line = ["bash", str(home / "bin" / "flink"), command, "-m", f"127.0.0.1:{job.port}", *words]
     java = ensure_java()
     place = {"FLINK_HOME": str(home), "JAVA_HOME": str(java.path), "FLINK_CONF_DIR": str(home / "conf")}
     done = subprocess.run(line, env=os.environ | place, capture_output=True, text=True, timeout=600, check=False)

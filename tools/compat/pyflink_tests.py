@@ -97,7 +97,7 @@ def _run_file(root: Path, path: Path, part: str) -> Iterator[Outcome]:
         return
     for case in unittest.defaultTestLoader.loadTestsFromModule(module):
         for test in case:  # type: ignore[union-attr]
-            yield from _run_case(relative, test, part)
+            yield from _run_case(relative, test, part)  # type: ignore[arg-type]
 
 
 class TestFiles(MetaPathFinder):

@@ -135,8 +135,8 @@ class KafkaBroker(KafkaAccess):
 
     def _command(self, jars: Path) -> list[str]:
         # A killed broker leaves the native libraries that it unpacked: they lie in its folder, which is removed.
-        options = (log_option(), "-Xms64m", f"-Djava.io.tmpdir={self._temporary_files}")
-        options = (*options, *ClassArchive(jars).use(), *self._java_options)
+        own = (log_option(), "-Xms64m", f"-Djava.io.tmpdir={self._temporary_files}")
+        options = (*own, *ClassArchive(jars).use(), *self._java_options)
         return [*java_command(jars, *options, heap_mb=_HEAP_MB), "kafka.Kafka", str(self._properties_file)]
 
     def _properties_text(self, data: Path) -> str:

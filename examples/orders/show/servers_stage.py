@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +48,7 @@ class ServersStage:
     """
 
     how = "from its last checkpoint, or waited for the server"
-    counted = tuple(stream for stream in STREAMS if stream not in IN_TABLES)
+    counted: Collection[str] = tuple(stream for stream in STREAMS if stream not in IN_TABLES)
 
     def __init__(self, settings: Settings, feed: Feed) -> None:
         self._broker = KafkaBroker(Path(settings.directory) / "kafka")
@@ -60,7 +60,7 @@ class ServersStage:
             bootstrap=self._broker.bootstrap_servers,
             thrift=self._hbase.address,
         )
-        self.servers: dict[str, Server] = {"the Kafka broker": self._broker, "HBase": _WholeHBase(self._hbase)}
+        self.servers: Mapping[str, Server] = {"the Kafka broker": self._broker, "HBase": _WholeHBase(self._hbase)}
         self._client: dict[str, Any] = self._broker.client() | QUIET | _PATIENCE
         self._feed = feed
         self._open = ExitStack()

@@ -56,7 +56,7 @@ class FileStage:
     """The job generates its orders and writes files."""
 
     servers: Mapping[str, Server] = {}
-    counted = STREAMS
+    counted: Collection[str] = STREAMS
     how = "from its last checkpoint"
 
     def __init__(self, settings: Settings) -> None:

@@ -18,7 +18,7 @@ def flink_home() -> Path:
     if not stamp.exists():
         print(f"Installing apache-flink {VERSION} and its libraries (some 350 MB) into {environment}", flush=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
-        pip = [environment / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, "setuptools", "wheel"], check=True)
         # The client is Java: the packages that PyFlink needs beside it (Beam, pandas) are left out.
         wanted = [f"apache-flink-libraries=={VERSION}", f"apache-flink=={VERSION}"]

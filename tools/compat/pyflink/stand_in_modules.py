@@ -69,7 +69,7 @@ def install() -> None:
     util = _place("pyflink.datastream.tests.test_util", DataStreamTestSinkFunction=DataStreamTestSinkFunction)
     watermarks = import_module("rekindle.common.watermark_strategy")
 
-    class SecondColumnTimestampAssigner(watermarks.TimestampAssigner):  # type: ignore[misc]
+    class SecondColumnTimestampAssigner(watermarks.TimestampAssigner):  # type: ignore[misc, name-defined]
         def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
             return int(value[1])
 
@@ -104,7 +104,7 @@ def _place(name: str, **names: Any) -> ModuleType:
 
 def _add_java_sides() -> None:
     """The Java object that an object of PyFlink's API carries."""
-    StreamExecutionEnvironment._j_stream_execution_environment = property(JavaEnvironment)  # type: ignore[attr-defined]
+    StreamExecutionEnvironment._j_stream_execution_environment = property(JavaEnvironment)  # type: ignore
     DataStream._j_data_stream = property(JavaStream)  # type: ignore[attr-defined]
     SerializationSchema._j_serialization_schema = property(JavaSchema)  # type: ignore[attr-defined]
     DeserializationSchema._j_deserialization_schema = property(JavaSchema)  # type: ignore[attr-defined]

@@ -14,6 +14,8 @@ from tools.compat.pyflink.java_stand_ins import NotPortableError
 class PyFlinkTestCase(unittest.TestCase):
     """A test with a temporary folder."""
 
+    tempdir: str
+
     @classmethod
     def setUpClass(cls) -> None:
         cls.tempdir = tempfile.mkdtemp()
