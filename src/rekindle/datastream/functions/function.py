@@ -147,10 +147,11 @@ class Function(ABC):
         """Set the runtime context. The engine calls this before any other method."""
         object.__setattr__(self, "_runtime_context", runtime_context)  # works for frozen dataclasses, too
 
-    def open(self, runtime_context: RuntimeContext) -> None:
+    # They return nothing, or a coroutine in an async function: a checker accepts both with `Any`.
+    def open(self, runtime_context: RuntimeContext) -> Any:
         """Open connections and get state handles. Called once before the first record."""
 
-    def close(self) -> None:
+    def close(self) -> Any:
         """Release resources. Called once after the last record, also when the job fails or is cancelled."""
 
 

@@ -73,7 +73,7 @@ class HBaseLookup(AsyncFunction[Any, Any]):
         """Return a builder without settings."""
         return HBaseLookupBuilder()
 
-    async def open(self, runtime_context: Any) -> None:  # type: ignore[override]
+    async def open(self, runtime_context: Any) -> None:
         """Find the table, and begin with an empty cache."""
         settings = self._settings
         self._calls = ThriftCalls(settings.thrift)
@@ -100,7 +100,7 @@ class HBaseLookup(AsyncFunction[Any, Any]):
             )
         return list(self._settings.result(value, await self._lookups.get(row)))
 
-    async def close(self) -> None:  # type: ignore[override]
+    async def close(self) -> None:
         """End the connections."""
         if hasattr(self, "_lookups"):
             self._lookups.close()
