@@ -86,6 +86,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=_rank)
 
 
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say at the very start which tests will not run because there is no browser."""
+    from tests.support.browser import REASON, chromium_path, must_be_there
+
+    if chromium_path() is not None or must_be_there():
+        return None
+    return f"The tests of the page (tests/integration/page) will be skipped: {REASON}"
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say at the very end which tests were not run because there is no browser."""
     from tests.support.browser import NO_BROWSER, REASON
