@@ -11,7 +11,7 @@ from tests.support.fake_slot import FakeSlot
 SECRET = b"0123456789abcdef" * 2
 
 
-Rows = Iterable[tuple[int, bytes]]
+Chunks = Iterable[tuple[int, bytes]]
 
 
 def epoch_run(slots: list[FakeSlot] | list[SlotAddress], stages: int, **changes: Any) -> EpochRun:

@@ -23,7 +23,7 @@ from rekindle.spark.epoch import EpochRunner
 from rekindle.spark.from_dataframe import DataFrameInput, dataframe_type, rows_of
 from rekindle.spark.internals import arrow_batches, collect_bytes
 from rekindle.spark.to_dataframe import chunks_to_dataframe
-from tests.integration.epoch_runs import SECRET, Rows, epoch_run
+from tests.integration.epoch_runs import SECRET, Chunks, epoch_run
 from tests.support.fake_slot import fake_slots
 
 # Spark's workers cannot import the tests.
@@ -124,9 +124,9 @@ class OneChunkPerRow:
 def test_chosen_partitions_are_tasks_of_the_first_stage(spark: Any) -> None:
     given: list[list[bytes]] = []
 
-    def source(hello: PumpHello, rows: list[bytes]) -> Rows:
-        given.append(rows)
-        return [(TO_DRIVER, row) for row in rows] if hello.stage == 1 else [(1, b"from a slot")]
+    def source(hello: PumpHello, chunks: list[bytes]) -> Chunks:
+        given.append(chunks)
+        return [(TO_DRIVER, chunk) for chunk in chunks] if hello.stage == 1 else [(1, b"from a slot")]
 
     frame = DataFrameInput(spark.range(8, numPartitions=4))
     assert frame.partitions == 4
@@ -134,11 +134,11 @@ def test_chosen_partitions_are_tasks_of_the_first_stage(spark: Any) -> None:
     try:
         with fake_slots(SECRET, [source, source]) as slots:
             inputs = [frame.rows_for({1, 3}, OneChunkPerRow(2))]
-            rows = EpochRunner(spark.sparkContext).run(epoch_run(slots, 2), inputs)
+            chunks = EpochRunner(spark.sparkContext).run(epoch_run(slots, 2), inputs)
     finally:
         frame.close()
     expected = [b"2 from 1", b"3 from 1", b"6 from 3", b"7 from 3", b"from a slot", b"from a slot"]
-    assert sorted(rows) == expected
+    assert sorted(chunks) == expected
 
 
 def test_a_replay_sees_the_same_rows(spark: Any) -> None:
@@ -146,8 +146,8 @@ def test_a_replay_sees_the_same_rows(spark: Any) -> None:
     frame = DataFrameInput(random)
     runner = EpochRunner(spark.sparkContext)
 
-    def hand_on(hello: PumpHello, rows: list[bytes]) -> Rows:
-        return [(TO_DRIVER, row) for row in rows]
+    def hand_on(hello: PumpHello, chunks: list[bytes]) -> Chunks:
+        return [(TO_DRIVER, chunk) for chunk in chunks]
 
     try:
         with fake_slots(SECRET, [hand_on]) as slots:

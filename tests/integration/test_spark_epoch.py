@@ -1,4 +1,4 @@
-"""An epoch is one Spark job: rows reach their slot or the driver, and a failure is one sentence."""
+"""An epoch is one Spark job: chunks reach their slot or the driver, and a failure is one sentence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rekindle.errors import ClusterError, JobCancelledError, ProtocolError, Slot
 from rekindle.protocol import TO_DRIVER, CheckpointOrder, PumpHello
 from rekindle.spark.epoch import EpochRunner, describe
 from rekindle.spark.internals import own_local_properties
-from tests.integration.epoch_runs import SECRET, Rows, epoch_run
+from tests.integration.epoch_runs import SECRET, Chunks, epoch_run
 from tests.support.fake_slot import Behaviour, FakeSlot, fake_slots, silent
 from tests.support.spark_blocks import block_folder, shuffle_files
 from tests.support.waiting import becomes_true
@@ -34,24 +34,24 @@ def runner(spark: Any) -> EpochRunner:
 
 
 def all_to_all(index: int, slots: int, stages: int) -> Behaviour:
-    """Each stage adds its name to its rows and sends them to every slot; the last stage sends them to the driver."""
+    """Each stage adds its name to its chunks and sends them to every slot; the last stage sends them to the driver."""
 
-    def behave(hello: PumpHello, rows: list[bytes]) -> Rows:
-        got = b"+".join(sorted(rows)) or b"."
-        row = b"%d/%d<%s>" % (hello.stage, index, got)
+    def behave(hello: PumpHello, chunks: list[bytes]) -> Chunks:
+        got = b"+".join(sorted(chunks)) or b"."
+        chunk = b"%d/%d<%s>" % (hello.stage, index, got)
         if hello.stage == stages - 1:
-            return [(TO_DRIVER, row)]
-        return [(target, row) for target in range(slots)]
+            return [(TO_DRIVER, chunk)]
+        return [(target, chunk) for target in range(slots)]
 
     return behave
 
 
 def test_rows_reach_the_slot_they_are_for(runner: EpochRunner) -> None:
     with fake_slots(SECRET, [all_to_all(index, 3, 3) for index in range(3)]) as slots:
-        rows = runner.run(epoch_run(slots, 3))
+        chunks = runner.run(epoch_run(slots, 3))
     first = [b"0/%d<.>" % index for index in range(3)]
     second = [b"1/%d<%s>" % (index, b"+".join(first)) for index in range(3)]
-    assert sorted(rows) == [b"2/%d<%s>" % (index, b"+".join(second)) for index in range(3)]
+    assert sorted(chunks) == [b"2/%d<%s>" % (index, b"+".join(second)) for index in range(3)]
 
 
 def test_every_slot_sees_every_stage_once(runner: EpochRunner) -> None:
@@ -71,13 +71,13 @@ def test_another_machine_is_reached_over_tcp(runner: EpochRunner) -> None:
 def test_rows_for_the_driver_pass_later_stages_without_touching_a_slot(runner: EpochRunner) -> None:
     seen: list[list[bytes]] = []
 
-    def early(hello: PumpHello, rows: list[bytes]) -> Rows:
-        seen.append(rows)
+    def early(hello: PumpHello, chunks: list[bytes]) -> Chunks:
+        seen.append(chunks)
         return [(TO_DRIVER, b"from stage %d" % hello.stage)]
 
     with fake_slots(SECRET, [early, silent]) as slots:
-        rows = runner.run(epoch_run(slots, 3))
-    assert sorted(rows) == [b"from stage 0", b"from stage 1", b"from stage 2"]
+        chunks = runner.run(epoch_run(slots, 3))
+    assert sorted(chunks) == [b"from stage 0", b"from stage 1", b"from stage 2"]
     assert seen == [[], [], []]
 
 
@@ -86,14 +86,14 @@ def test_large_and_many_rows_arrive_whole(runner: EpochRunner, stages: int) -> N
     sizes = [1, 65_531, 65_535, 65_536, 3_000_000, *range(1, 500)]
     large = [bytes([index % 256]) * size for index, size in enumerate(sizes)]
 
-    def send(hello: PumpHello, rows: list[bytes]) -> Rows:
+    def send(hello: PumpHello, chunks: list[bytes]) -> Chunks:
         target = TO_DRIVER if hello.stage == stages - 1 else 1
-        return [(target, row) for row in (large if hello.stage == 0 else rows)]
+        return [(target, chunk) for chunk in (large if hello.stage == 0 else chunks)]
 
     with fake_slots(SECRET, [send, send if stages == 2 else silent]) as slots:
-        rows = runner.run(epoch_run(slots, stages))
+        chunks = runner.run(epoch_run(slots, stages))
     # With two stages both slots send all of it to slot 1, which hands it on.
-    assert sorted(rows) == sorted(large * stages)
+    assert sorted(chunks) == sorted(large * stages)
 
 
 def test_a_slot_that_was_fed_refuses(runner: EpochRunner) -> None:
@@ -104,7 +104,7 @@ def test_a_slot_that_was_fed_refuses(runner: EpochRunner) -> None:
 
 
 def test_a_slot_that_breaks_off_is_named(runner: EpochRunner) -> None:
-    def die(hello: PumpHello, rows: list[bytes]) -> Rows:
+    def die(hello: PumpHello, chunks: list[bytes]) -> Chunks:
         raise ConnectionResetError
 
     with fake_slots(SECRET, [silent, die]) as slots:
@@ -192,7 +192,7 @@ def test_shuffle_files_do_not_pile_up(spark: Any, runner: EpochRunner) -> None:
     folder = block_folder(spark)
     payload = b"x" * 20_000
 
-    def send(hello: PumpHello, rows: list[bytes]) -> Rows:
+    def send(hello: PumpHello, chunks: list[bytes]) -> Chunks:
         return [(0, payload), (1, payload)] if hello.stage < 2 else []
 
     # A task that another test's cancelled job left running may have written after its shuffle was removed.
@@ -224,7 +224,7 @@ WITHOUT_SPARK = """
 
     losing = threading.Thread(target=lose)
 
-    def behave(hello, rows):
+    def behave(hello, chunks):
         losing.start()
         threading.Event().wait(60)
 
@@ -277,7 +277,7 @@ class HangingEpoch:
         self._failure: list[BaseException] = []
 
     def __enter__(self) -> tuple[list[BaseException], Callable[[], None]]:
-        def hang(hello: PumpHello, rows: list[bytes]) -> Rows:
+        def hang(hello: PumpHello, chunks: list[bytes]) -> Chunks:
             self._fed.set()
             self._release.wait(60)
             return ()

@@ -16,7 +16,7 @@ from rekindle.coordinator.cluster import SlotAddress
 from rekindle.errors import ProtocolError
 from rekindle.wire import this_boot_id
 
-#: The behaviour of a slot in a stage: (the hello, rows in) -> (destination, row) pairs.
+#: The behaviour of a slot in a stage: (the hello, chunks in) -> (destination, chunk) pairs.
 Behaviour = Callable[[protocol.PumpHello, list[bytes]], Iterable[tuple[int, bytes]]]
 
 
@@ -75,11 +75,11 @@ class FakeSlot:
                 return
             self._seen.add(key)
             connection.send(protocol.encode_pump(protocol.PumpReply()))
-            rows: list[bytes] = []
-            while row := connection.receive():
-                rows.append(row)
-            for destination, row in self.behaviour(hello, rows):
-                connection.send(struct.pack("<I", destination), row)
+            chunks: list[bytes] = []
+            while chunk := connection.receive():
+                chunks.append(chunk)
+            for destination, chunk in self.behaviour(hello, chunks):
+                connection.send(struct.pack("<I", destination), chunk)
             connection.send(protocol.END_OF_STAGE)
 
 
@@ -94,6 +94,6 @@ def fake_slots(secret: bytes, behaviours: Iterable[Behaviour], *, unix: bool = T
             slot.close()
 
 
-def silent(hello: protocol.PumpHello, rows: list[bytes]) -> Iterable[tuple[int, bytes]]:
+def silent(hello: protocol.PumpHello, chunks: list[bytes]) -> Iterable[tuple[int, bytes]]:
     """A stage without input and output."""
     return ()

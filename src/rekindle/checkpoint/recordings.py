@@ -34,7 +34,7 @@ class TimeRead(msgspec.Struct, array_like=True, frozen=True):
 class Polled(msgspec.Struct, array_like=True, frozen=True):
     """The answer of a source's reader to one `poll`; its records are a chunk."""
 
-    row: bytes
+    chunk: bytes
     splits: list[tuple[str, int]] | None = None
     finished: list[str] = []
     #: (tag, chunk) of values for side outputs.
@@ -58,7 +58,7 @@ class Epoch(msgspec.Struct, tag="epoch"):
     #: The number of records in the task's next slice: it reads its clock after each slice.
     slice_records: int = 1
     #: The chunks that arrived.
-    rows: list[bytes] = []
+    chunks: list[bytes] = []
     #: The answer of its source's reader.
     polled: list[Polled] = []
     #: Whether the task had processed all input that was there.

@@ -69,7 +69,7 @@ class ReplayedReader(SourceReader[Any]):
         polled = self._feed.polled.popleft()
         if polled.ended:
             return None
-        chunk = _decode(polled.row, self._node, polled.pickled)
+        chunk = _decode(polled.chunk, self._node, polled.pickled)
         aside = {
             OutputTag(tag): decode_chunk(data, read_header(data), codec_for(None)).records for tag, data in polled.aside
         }

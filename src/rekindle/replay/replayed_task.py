@@ -99,7 +99,7 @@ class ReplayedTask(Task):
                 self.next_due_ms()
 
     def _play_epoch(self, epoch: Epoch, edges: dict[int, int]) -> None:
-        for chunk in epoch.rows:
+        for chunk in epoch.chunks:
             chunk = on_edge(chunk, edges[read_header(chunk).edge])
             self.receive(read_header(chunk), chunk)
         self._feed.begin(epoch)

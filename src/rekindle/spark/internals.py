@@ -151,15 +151,15 @@ def _unpersist(rdd: ByteRdd) -> None:
 
 
 def collect_bytes(sc: SparkContext, rdd: ByteRdd) -> list[bytes]:
-    """Run the job and collect its rows at the driver."""
+    """Run the job and collect its elements at the driver."""
     served = _classes(_jvm(sc)).collect_and_serve(rdd.rdd())
     with contextlib.ExitStack() as opened:
         stream, connection = _create_local_socket(served)
         opened.callback(connection.close)
         opened.callback(stream.close)
-        rows: list[bytes] = list(NoOpSerializer().load_stream(stream))  # type: ignore[no-untyped-call]
+        elements: list[bytes] = list(NoOpSerializer().load_stream(stream))  # type: ignore[no-untyped-call]
     served[2].getResult()  # raises if the JVM died: its stream then ends early, as if it were complete
-    return rows
+    return elements
 
 
 @contextlib.contextmanager

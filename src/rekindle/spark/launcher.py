@@ -35,7 +35,7 @@ from rekindle.monitor.job_history import HistoryWriter
 from rekindle.monitor.job_recorder import JobRecorder
 from rekindle.monitor.monitored_job import MonitoredJob, attach_all
 from rekindle.monitor.restart_text import describe_restart
-from rekindle.runtime.cached_rows import CachedRowsSource
+from rekindle.runtime.cached_chunks import CachedChunksSource
 from rekindle.runtime.exchange.chunk import decode_chunk, read_header
 from rekindle.serde import codec_for
 from rekindle.spark import from_dataframe
@@ -59,7 +59,7 @@ def launch(program: Program, observer: JobObserver | None = None) -> JobMaster:
     return _launch(program, observer, keep_chunks=False)
 
 
-def materialize(program: Program) -> CachedRowsSource:
+def materialize(program: Program) -> CachedChunksSource:
     """Run a bounded program and return its collected records as a source for later programs."""
     job = _launch(program, None, keep_chunks=True)
     chunks: list[bytes] = []
@@ -72,7 +72,7 @@ def materialize(program: Program) -> CachedRowsSource:
                 "files and read those, or compute it anew in each job."
             )
     waited_for(job.result())
-    return CachedRowsSource(chunks, _collect_of(program).output_type)
+    return CachedChunksSource(chunks, _collect_of(program).output_type)
 
 
 def _collect_of(program: Program) -> Transformation:

@@ -202,12 +202,15 @@ class InProcessJob:
                 at_barrier(task)
             for destination, chunk in reversed(chunks):  # the order of arrival must not matter
                 if destination == TO_DRIVER:
-                    header = read_header(chunk)
-                    codec = codec_for(self.plan.nodes[header.edge].output_type)
-                    collected[:0] = decode_chunk(chunk, header, codec).records
+                    collected[:0] = self._collected(chunk)
                 else:
                     self._deliver(destination, chunk)
         return collected
+
+    def _collected(self, chunk: bytes) -> list[Any]:
+        header = read_header(chunk)
+        codec = codec_for(self.plan.nodes[header.edge].output_type)
+        return decode_chunk(chunk, header, codec).records
 
     def run(self, until: Callable[[], bool] = lambda: False) -> list[Any]:
         """Run epochs to the end of the input (or `until`), close the functions, and return all collected records.

@@ -21,11 +21,17 @@ from rekindle.datastream.transformations import Program
 from rekindle.errors import GraphError
 from rekindle.graph.build import build_plan
 from rekindle.graph.nodes import OperatorKind
-from rekindle.protocol import TO_DRIVER
-from rekindle.runtime.cached_rows import CachedRowsSource
+from rekindle.runtime.cached_chunks import CachedChunksSource
 from rekindle.runtime.exchange.chunk import read_header
 from rekindle.testing import InProcessJob
 from tests.support.environments import environment
+
+
+class ChunkJob(InProcessJob):
+    """Returns what it collects as chunks."""
+
+    def _collected(self, chunk: bytes) -> list[bytes]:
+        return [chunk]
 
 
 class InProcessEngine:
@@ -36,21 +42,11 @@ class InProcessEngine:
         self.launched: list[list[str]] = []
         self.results: list[Any] = []
 
-    def materialize(self, program: Program) -> CachedRowsSource:
+    def materialize(self, program: Program) -> CachedChunksSource:
         self.materialized.append(program)
-        job = InProcessJob(build_plan(program), max_records=5)
-        rows: list[bytes] = []
-        while not job.finished:
-            for stage in range(job.plan.stages):
-                for task in job._stage(stage):
-                    for destination, row in list(job._run(task, job._budget)):
-                        if destination == TO_DRIVER:
-                            rows.append(row)
-                        else:
-                            job._deliver(destination, row)
-        job.close()
+        chunks = ChunkJob(build_plan(program), max_records=5).run()
         (collect,) = program.transformations
-        return CachedRowsSource(sorted(rows, key=lambda row: read_header(row)[:4]), collect.output_type)
+        return CachedChunksSource(sorted(chunks, key=lambda chunk: read_header(chunk)[:4]), collect.output_type)
 
     def launch(self, program: Program) -> Any:
         plan = build_plan(program)

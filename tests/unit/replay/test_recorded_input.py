@@ -68,9 +68,9 @@ def epoch() -> Epoch:
     return Epoch(max_records=1, target_ms=1, leave_after_ms=None, aligned={}, checkpoint=None)
 
 
-def played(recorder: Recorder, *rows: bytes) -> None:
-    for row in rows:
-        recorder.received(row)
+def played(recorder: Recorder, *chunks: bytes) -> None:
+    for chunk in chunks:
+        recorder.received(chunk)
     with recorder.during(epoch()):
         pass
 
@@ -91,7 +91,7 @@ def test_segments_begin_at_barriers_and_end_with_completed_checkpoints() -> None
         recorded = recorder.recorded()
         assert recorded is not None
         return [
-            (each.checkpoint_id, [row for event in each.events if isinstance(event, Epoch) for row in event.rows])
+            (each.checkpoint_id, [chunk for event in each.events if isinstance(event, Epoch) for chunk in event.chunks])
             for each in recorded[1]
         ]
 

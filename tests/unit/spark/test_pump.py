@@ -23,7 +23,7 @@ def task(slots: list[FakeSlot], is_last: bool = False, hello: PumpHello = HELLO)
     return PumpTask(hello, places, SECRET, is_last)
 
 
-def row(destination: int, data: bytes) -> bytes:
+def chunk(destination: int, data: bytes) -> bytes:
     return struct.pack("<I", destination) + data
 
 
@@ -31,33 +31,33 @@ def key(partition: int) -> bytes:
     return struct.pack("!q", partition)
 
 
-def echo(hello: PumpHello, rows: list[bytes]) -> Iterable[tuple[int, bytes]]:
-    return [(5, data) for data in rows] + [(TO_DRIVER, b"done")]
+def echo(hello: PumpHello, chunks: list[bytes]) -> Iterable[tuple[int, bytes]]:
+    return [(5, data) for data in chunks] + [(TO_DRIVER, b"done")]
 
 
 def test_rows_go_in_and_come_out_with_their_partition_before_them() -> None:
     with fake_slots(SECRET, [silent, echo]) as slots:
-        out = list(task(slots)(1, [row(1, b"a"), row(1, b"b")]))
-    assert out == [key(5), row(5, b"a"), key(5), row(5, b"b"), key(1), row(TO_DRIVER, b"done")]
+        out = list(task(slots)(1, [chunk(1, b"a"), chunk(1, b"b")]))
+    assert out == [key(5), chunk(5, b"a"), key(5), chunk(5, b"b"), key(1), chunk(TO_DRIVER, b"done")]
 
 
 def test_the_drivers_rows_stay_with_their_partition_and_are_not_shown_to_the_slot() -> None:
     with fake_slots(SECRET, [silent, echo]) as slots:
-        out = list(task(slots)(1, [row(TO_DRIVER, b"early"), row(1, b"a")]))
-    assert out == [key(1), row(TO_DRIVER, b"early"), key(5), row(5, b"a"), key(1), row(TO_DRIVER, b"done")]
+        out = list(task(slots)(1, [chunk(TO_DRIVER, b"early"), chunk(1, b"a")]))
+    assert out == [key(1), chunk(TO_DRIVER, b"early"), key(5), chunk(5, b"a"), key(1), chunk(TO_DRIVER, b"done")]
 
 
 def test_the_last_stage_yields_rows_alone() -> None:
-    with fake_slots(SECRET, [lambda hello, rows: [(TO_DRIVER, b"x")]]) as slots:
-        assert list(task(slots, is_last=True)(0, [row(TO_DRIVER, b"early")])) == [
-            row(TO_DRIVER, b"early"),
-            row(TO_DRIVER, b"x"),
+    with fake_slots(SECRET, [lambda hello, chunks: [(TO_DRIVER, b"x")]]) as slots:
+        assert list(task(slots, is_last=True)(0, [chunk(TO_DRIVER, b"early")])) == [
+            chunk(TO_DRIVER, b"early"),
+            chunk(TO_DRIVER, b"x"),
         ]
 
 
 def test_a_chunk_for_a_slot_in_the_last_stage_is_a_mistake_of_ours() -> None:
     with fake_slots(SECRET, [echo]) as slots, pytest.raises(AssertionError, match="sent a chunk to slot 5"):
-        list(task(slots, is_last=True)(0, [row(0, b"a")]))
+        list(task(slots, is_last=True)(0, [chunk(0, b"a")]))
 
 
 def test_a_task_that_runs_again_is_refused() -> None:
@@ -94,4 +94,9 @@ def test_the_task_travels_by_name_and_is_small() -> None:
         data = pickle.dumps(task(slots))
         assert len(data) < 600
         assert b"rekindle.spark.pump" in data
-        assert list(pickle.loads(data)(0, [row(0, b"a")])) == [key(5), row(5, b"a"), key(0), row(TO_DRIVER, b"done")]
+        assert list(pickle.loads(data)(0, [chunk(0, b"a")])) == [
+            key(5),
+            chunk(5, b"a"),
+            key(0),
+            chunk(TO_DRIVER, b"done"),
+        ]

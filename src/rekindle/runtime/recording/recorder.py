@@ -66,7 +66,7 @@ class Recorder:
         if not segment.lost:
             segment.events.append(event)
         if isinstance(event, Epoch):
-            event.rows, arrived_bytes = self._arrived, self._arrived_bytes
+            event.chunks, arrived_bytes = self._arrived, self._arrived_bytes
             self._arrived, self._arrived_bytes = [], 0
             self._epoch = event
             self._add_bytes(arrived_bytes)
@@ -105,7 +105,7 @@ class Recorder:
         """Record what the reader of the source returned."""
         if self._epoch is not None and self.wants_source:
             self._epoch.polled.append(polled)
-            self._add_bytes(len(polled.row) + sum(len(row) for _, row in polled.aside) + _OVERHEAD_BYTES)
+            self._add_bytes(len(polled.chunk) + sum(len(chunk) for _, chunk in polled.aside) + _OVERHEAD_BYTES)
 
     def ran_dry(self, dry: bool) -> None:
         """Record whether the task has processed all input that was there."""

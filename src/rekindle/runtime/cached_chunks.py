@@ -1,4 +1,4 @@
-"""The source of a cached stream: rows of encoded records that an earlier job collected and the driver keeps."""
+"""The source of a cached stream: chunks that an earlier job collected and the driver keeps."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from rekindle.runtime.exchange.chunk import Chunk, decode_chunk, read_header
 from rekindle.serde import codec_for
 
 
-class CachedRowsSource(Source[Any]):
-    """Reads cached rows: each row is a split, its position is the number of records read from it."""
+class CachedChunksSource(Source[Any]):
+    """Reads cached chunks: each is a split, its position is the number of records read from it."""
 
-    def __init__(self, rows: Sequence[bytes], type_info: TypeInformation | None) -> None:
-        self._rows = rows
+    def __init__(self, chunks: Sequence[bytes], type_info: TypeInformation | None) -> None:
+        self._chunks = chunks
         self._type_info = type_info
 
     def boundedness(self) -> Boundedness:
@@ -33,15 +33,15 @@ class CachedRowsSource(Source[Any]):
         return self._type_info
 
     def create_splits(self, parallelism: int) -> list[SourceSplit]:
-        return [SourceSplit(str(index), 0) for index in range(len(self._rows))]
+        return [SourceSplit(str(index), 0) for index in range(len(self._chunks))]
 
     def create_reader(self, context: SourceReaderContext, splits: list[SourceSplit]) -> SourceReader[Any]:
-        return _RowsReader(self._rows, self._type_info, splits)
+        return _ChunksReader(self._chunks, self._type_info, splits)
 
 
-class _RowsReader(SourceReader[Any]):
-    def __init__(self, rows: Sequence[bytes], type_info: TypeInformation | None, splits: list[SourceSplit]) -> None:
-        self._rows = rows
+class _ChunksReader(SourceReader[Any]):
+    def __init__(self, chunks: Sequence[bytes], type_info: TypeInformation | None, splits: list[SourceSplit]) -> None:
+        self._chunks = chunks
         self._codec = codec_for(type_info)
         self._splits = deque(sorted(splits, key=lambda split: int(split.split_id)))
         self._current: Chunk | None = None
@@ -51,8 +51,8 @@ class _RowsReader(SourceReader[Any]):
             return None
         split = self._splits[0]
         if self._current is None:
-            row = self._rows[int(split.split_id)]
-            self._current = decode_chunk(row, read_header(row), self._codec)
+            encoded = self._chunks[int(split.split_id)]
+            self._current = decode_chunk(encoded, read_header(encoded), self._codec)
         chunk, begin = self._current, split.position
         end = min(begin + max_records, len(chunk.records))
         if end < len(chunk.records):
