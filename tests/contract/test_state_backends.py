@@ -154,7 +154,7 @@ class ForgetsFired(InternalTimers):
     """Leaves timers that have fired out of deltas."""
 
     def advance_watermark(self, watermark: int) -> Any:
-        changes = self._held[0].changes
+        changes = self.event.changes
         before = None if changes.open is None else dict(changes.open)
         fired = list(super().advance_watermark(watermark))
         changes.open = before

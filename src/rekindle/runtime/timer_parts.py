@@ -6,8 +6,8 @@ set and removed since its base snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -24,6 +24,7 @@ CHANGES_ALLOWED: Final = 1 << 16
 
 # (time, key, namespace)
 Timer = tuple[int, Any, Any]
+Segment = TypeVar("Segment")
 
 
 class TimerColumns(msgspec.Struct, array_like=True, frozen=True):
@@ -159,33 +160,37 @@ class CapturedTimers:
         return _encode(part)
 
 
-class TimerChanges:
+class TimerChanges(Generic[Segment]):
     """The timers of one domain that were set, deleted or fired since the last completed snapshot.
 
-    They are tracked from a restore or a whole snapshot on. If far more timers change than there are, a delta would be
-    larger than a whole snapshot: tracking is given up until the next whole snapshot.
+    They are tracked from a restore or a whole snapshot on, in a segment for each cut: timer -> whether it is set. If
+    far more timers change than there are, a delta would be larger than a whole snapshot: tracking is given up until the
+    next whole snapshot.
     """
 
-    __slots__ = ("_known_since", "_sealed", "open")
+    __slots__ = ("_joined", "_known_since", "_new_segment", "_sealed", "open")
 
-    def __init__(self) -> None:
-        #: Timers touched since the last cut; None while changes are not tracked. The queue that adds to it bounds it.
-        self.open: dict[Timer, None] | None = None
-        self._sealed: list[tuple[int, dict[Timer, None]]] = []
+    def __init__(self, new_segment: Callable[[], Segment], joined: Callable[[Segment, Segment], Segment]) -> None:
+        """`joined` makes one segment of two; whoever reads these does so as before."""
+        #: The changes since the last cut; None while they are not tracked. The queue that adds to it bounds it.
+        self.open: Segment | None = None
+        self._new_segment = new_segment
+        self._joined = joined
+        self._sealed: list[tuple[int, Segment]] = []
         # Deltas are possible on top of this snapshot and of later ones; None: of none.
         self._known_since: int | None = None
 
     def restored(self) -> None:
         """Track changes from a restore on: the restored snapshot is the next one's base."""
-        self.open = {}
+        self.open = self._new_segment()
         self._known_since = 0
 
     def reaches(self, since: int) -> bool:
         """Whether all changes since that completed snapshot were tracked."""
         return self.open is not None and self._known_since is not None and self._known_since <= since
 
-    def cut(self, snapshot_id: int, since: int | None, whole: bool) -> dict[Timer, None]:
-        """Seal the open changes; returns all tracked changes since the completed snapshot.
+    def cut(self, snapshot_id: int, since: int | None, whole: bool) -> list[Segment]:
+        """Seal the open segment; return the segments since the completed snapshot.
 
         `whole`: the snapshot holds all timers, so later deltas can build on it even if tracking was given up before.
         """
@@ -193,29 +198,26 @@ class TimerChanges:
             self.completed(since)
         if self.open is not None:
             self._sealed.append((snapshot_id, self.open))
-            self.open = {}
+            self.open = self._new_segment()
         elif whole:
             self._known_since = snapshot_id
-            self.open = {}
-        touched: dict[Timer, None] = {}
-        for _, timers in self._sealed:
-            touched |= timers
-        return touched
+            self.open = self._new_segment()
+        return [segment for _, segment in self._sealed]
 
     def completed(self, snapshot_id: int) -> None:
-        """Drop the changes of a completed snapshot and of older ones."""
-        self._sealed = [(sealed, timers) for sealed, timers in self._sealed if sealed > snapshot_id]
+        """Drop the segments of a completed snapshot and of older ones."""
+        self._sealed = [(sealed, segment) for sealed, segment in self._sealed if sealed > snapshot_id]
 
     def aborted(self, snapshot_id: int) -> None:
         """Move an aborted snapshot's changes to the next one."""
-        for place, (sealed, timers) in enumerate(self._sealed):
+        for place, (sealed, segment) in enumerate(self._sealed):
             if sealed == snapshot_id:
                 del self._sealed[place]
                 if place < len(self._sealed):
                     later_id, later = self._sealed[place]
-                    self._sealed[place] = later_id, timers | later
+                    self._sealed[place] = later_id, self._joined(segment, later)
                 elif self.open is not None:
-                    self.open = timers | self.open
+                    self.open = self._joined(segment, self.open)
                 return
 
     def give_up(self) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from rekindle.runtime import timers as timers_module
-from rekindle.runtime.state.rocksdb import stored_timer_queue
 from rekindle.runtime.timers import InternalTimers, Timer, TimerCapture
 from tests.support.keyed_backends import TIMERS
 
@@ -134,8 +133,7 @@ def test_before_a_whole_snapshot_no_delta_is_possible_and_nothing_is_kept() -> N
 
 
 def test_more_changes_than_timers_are_given_up_until_the_next_whole_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (timers_module, stored_timer_queue):
-        monkeypatch.setattr(module, "CHANGES_ALLOWED", 10)
+    monkeypatch.setattr(timers_module, "CHANGES_ALLOWED", 10)
     some = timers()
     some.register_event_time(1000, "stays")
     some.snapshot_whole(1, None, ())

@@ -99,6 +99,19 @@ def test_setting_a_timer_again_writes_nothing(database: ScratchDatabase, monkeyp
     assert written == []
 
 
+def test_no_scan_passes_over_timers_that_fired(database: ScratchDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+    some = timers(database)
+    for number in range(5000):
+        some.register_event_time(number // 1000, number)
+    begins: list[bytes] = []
+    scan = database.scan
+    monkeypatch.setattr(database, "scan", lambda prefix, view, begin: begins.append(begin) or scan(prefix, view, begin))
+    assert sum(1 for _ in some.advance_watermark(5)) == 5000
+    assert len(begins) > 10
+    assert sorted(set(begins)) == begins, "each scan begins after the timers that the one before it removed"
+    assert begins[0] > b""
+
+
 def test_files_of_changes_go_when_their_snapshot_is_complete(database: ScratchDatabase) -> None:
     some = timers(database)
     some.snapshot_whole(1, None, ())

@@ -28,7 +28,7 @@ from rekindle.runtime.operators.windows.namespaces import SHARED, Namespace
 from rekindle.runtime.operators.windows.window_operator import WindowOperator
 from rekindle.runtime.state.change_tracking import ROW_KEY, Row
 from rekindle.runtime.state.row_columns import YOUNG, is_young
-from rekindle.runtime.timers import DomainTimers
+from rekindle.runtime.timers import TimerQueue
 
 #: A range that contains no time.
 _NO_TIMES: Final = (MAX_WATERMARK, MIN_WATERMARK)
@@ -62,7 +62,7 @@ class AlignedWindowOperator(WindowOperator, PreparesSnapshot):
         self._size, self._slide, self._offset = assigner.size, assigner.slide, assigner.offset
         self.shares_elements = self._size > self._slide
         super().__init__(node, context, operation, selector)
-        self._queue: DomainTimers = self.timers.event if self.event_time else self.timers.processing
+        self._queue: TimerQueue = self.timers.event if self.event_time else self.timers.processing
         self._panes: dict[Namespace, Pane] = {}
         self._deadlines: Deadlines[Pane] = Deadlines()
         #: The panes of every time from `_low` to before `_high`; none of these panes has ended.

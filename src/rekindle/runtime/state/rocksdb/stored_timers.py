@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Final
-
-import msgspec
 
 from rekindle.runtime.state.rocksdb.entry_keys import ungrouped_prefix
-from rekindle.runtime.state.rocksdb.far_timers import FarTimers
-from rekindle.runtime.state.rocksdb.group_spill import GroupSpill
 from rekindle.runtime.state.rocksdb.scratch_database import ScratchDatabase
 from rekindle.runtime.state.rocksdb.stored_timer_queue import StoredTimerQueue
 from rekindle.runtime.state.rocksdb.timer_entries import RawTimer, TimerEntries
-from rekindle.runtime.state.rocksdb.timer_log import TimerSegment, last_changes
+from rekindle.runtime.state.rocksdb.timer_log import LoggedTimers, TimerSegment
 from rekindle.runtime.state.rocksdb.timer_shares import TimerLimits
 from rekindle.runtime.state.spec import Codec
 from rekindle.runtime.timers import InternalTimers, TimerCapture
-
-_SORTED_TIMERS: Final = 1 << 14
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[tuple[int, RawTimer]]).decode
 
 
 @dataclass(frozen=True)
@@ -62,28 +52,20 @@ class StoredTimers(InternalTimers):
 
     def _queue(self, place: TimerPlace, domain: int) -> StoredTimerQueue:
         prefix = ungrouped_prefix(place.operator, domain)
-        far = FarTimers(place.database, prefix, self._entries, place.limits.waiting)
-        return StoredTimerQueue(far, self._folder, self._entries, place.limits)
+        return StoredTimerQueue(place.database, prefix, self._entries, place.limits)
 
     def snapshot(self, also: Collection[int] = ()) -> TimerCapture:
         """Capture all timers, without a cut."""
         return WholeTimers(self._folder, self._entries, [queue.capture() for queue in self._stored], also)
 
-    def snapshot_whole(self, snapshot_id: int, since_completed_id: int | None, also: Collection[int]) -> TimerCapture:
-        """Cut: capture all timers. `also` are key groups with stored timers: they get a part even if it is empty."""
-        captured = self.snapshot(also)
-        for queue in self._stored:
-            queue.changes.cut(snapshot_id, since_completed_id, whole=True)
-        return captured
-
     def snapshot_delta(self, snapshot_id: int, since_completed_id: int) -> TimerCapture | None:
         """Cut: capture the changes since the completed snapshot; None, without a cut, if they are not known."""
         for queue in self._stored:
             queue.flush()
-        if not all(queue.changes.reaches(since_completed_id) for queue in self._stored):
-            return None
-        segments = [queue.changes.cut(snapshot_id, since_completed_id, whole=False) for queue in self._stored]
-        return ChangedTimers(self._entries, segments)
+        return super().snapshot_delta(snapshot_id, since_completed_id)
+
+    def _captured_changes(self, domains: Sequence[Sequence[TimerSegment]]) -> TimerCapture:
+        return LoggedTimers(self._entries, domains)
 
 
 class WholeTimers:
@@ -93,7 +75,7 @@ class WholeTimers:
         self,
         folder: Path,
         entries: TimerEntries,
-        domains: Sequence[Iterable[tuple[int, RawTimer]]],
+        domains: Sequence[Iterable[list[tuple[int, RawTimer]]]],
         also: Collection[int],
     ) -> None:
         self._folder = folder
@@ -103,42 +85,10 @@ class WholeTimers:
 
     def encode(self) -> Iterator[tuple[int, bytes]]:
         """Encode (key group, part) pairs; may run on another thread while processing goes on."""
-        file = GroupSpill(self._folder, "Timers of a snapshot")
-        for domain, timers in enumerate(self._domains):
-            remaining = iter(timers)
-            while some := list(islice(remaining, _SORTED_TIMERS)):
-                file.append(_pieces(domain, some))
-        for group in sorted({*file.groups(), *self._also}):
-            yield group, self._part(file, group)
+        yield from LoggedTimers(self._entries, [[self._sorted(each)] for each in self._domains], self._also).encode()
 
-    def _part(self, file: GroupSpill, group: int) -> bytes:
-        kinds: tuple[list[RawTimer], ...] = ([], [], [], [])
-        for piece in file.pieces(group):
-            for domain, timer in _decode(piece):
-                kinds[domain].append(timer)
-        return self._entries.part(kinds)
-
-
-def _pieces(domain: int, timers: Iterable[tuple[int, RawTimer]]) -> Iterator[tuple[int, bytes]]:
-    by_group: dict[int, list[tuple[int, RawTimer]]] = {}
-    for group, timer in timers:
-        by_group.setdefault(group, []).append((domain, timer))
-    return ((group, _encode(own)) for group, own in by_group.items())
-
-
-class ChangedTimers:
-    """The timers that were set and removed since a completed snapshot."""
-
-    def __init__(self, entries: TimerEntries, segments: Sequence[Sequence[TimerSegment]]) -> None:
-        """`segments`: of event time, and of processing time."""
-        self._entries = entries
-        self._segments = segments
-
-    def encode(self) -> Iterator[tuple[int, bytes]]:
-        """Encode (key group, part) pairs; may run on another thread while processing goes on."""
-        groups = {group for domain in self._segments for segment in domain for group in segment.groups()}
-        for group in sorted(groups):
-            (event, gone_event), (processing, gone_processing) = (
-                last_changes(domain, group) for domain in self._segments
-            )
-            yield group, self._entries.part((event, processing, gone_event, gone_processing))
+    def _sorted(self, blocks: Iterable[list[tuple[int, RawTimer]]]) -> TimerSegment:
+        segment = TimerSegment(self._folder, self._entries, most_held=0)
+        for block in blocks:
+            segment.append(block)
+        return segment

@@ -6,7 +6,7 @@ Entries go from the database and from the log of changes into a snapshot's parts
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import starmap
 from struct import Struct
 from typing import Any, Final, NamedTuple
@@ -33,6 +33,7 @@ class RawTimer(NamedTuple):
     position: bytes
     key: bytes
     namespace: bytes
+    is_set: bool = True
 
 
 def timer_position(time: int, key: Any, namespace: Any) -> bytes:
@@ -64,26 +65,33 @@ class TimerEntries:
         self._namespaces: ElementCodec = element_codec(namespace_codec)
         self._key_schema = encode_schema(key_codec.schema)
 
-    def _encoded(self, timers: Sequence[Timer]) -> Iterator[tuple[int, bytes, bytes]]:
+    def _encoded(self, timers: Collection[Timer]) -> Iterator[tuple[int, bytes, bytes]]:
         """Key group, key and namespace of timers."""
         keys = self._keys.elements([owned_key(key) for _, key, _ in timers])
         namespaces = self._namespaces.elements([namespace for _, _, namespace in timers])
         groups = (key_group(key, self._max_parallelism) for _, key, _ in timers)
         return zip(groups, keys, namespaces, strict=True)
 
-    def raw(self, timers: Sequence[Timer]) -> list[tuple[int, RawTimer]]:
-        """Encode timers; each with its key group."""
-        encoded = zip(starmap(timer_position, timers), self._encoded(timers), strict=True)
-        return [(group, RawTimer(position, key, namespace)) for position, (group, key, namespace) in encoded]
+    def raw(self, timers: Mapping[Timer, bool]) -> list[tuple[int, RawTimer]]:
+        """Encode timers, and whether they are set; each with its key group."""
+        if not timers:
+            return []
+        encoded = zip(starmap(timer_position, timers), self._encoded(timers.keys()), timers.values(), strict=True)
+        return [
+            (group, RawTimer(position, key, namespace, there)) for position, (group, key, namespace), there in encoded
+        ]
 
-    def values(self, timers: Sequence[Timer]) -> list[bytes]:
+    def values(self, timers: Collection[Timer]) -> list[bytes]:
         """The values of timers in the database."""
         return [_GROUP.pack(group) + packed(key, namespace) for group, key, namespace in self._encoded(timers)]
 
-    def raw_entry(self, position: bytes, value: bytes) -> tuple[int, RawTimer]:
-        """A timer from its entry in the database; with its key group."""
-        (key,), (namespace,) = unpacked([value[_GROUP.size :]])
-        return _GROUP.unpack_from(value)[0], RawTimer(position, bytes(key), bytes(namespace))
+    def raw_entries(self, entries: Sequence[tuple[bytes, bytes]]) -> list[tuple[int, RawTimer]]:
+        """Timers from their entries in the database, not decoded; each with its key group."""
+        pieces = zip(entries, *unpacked([value[_GROUP.size :] for _, value in entries]), strict=True)
+        return [
+            (_GROUP.unpack_from(value)[0], RawTimer(position, bytes(key), bytes(namespace)))
+            for (position, value), key, namespace in pieces
+        ]
 
     def timers(self, entries: Sequence[tuple[bytes, bytes]]) -> list[Timer]:
         """Decode entries of the database."""
@@ -100,7 +108,7 @@ class TimerEntries:
 
         def columns(timers: Iterable[RawTimer]) -> TimerColumns:
             found = TimerColumns([], [], [])
-            for position, key, namespace in timers:
+            for position, key, namespace, _ in timers:
                 found.times.append(time_of(position))
                 found.keys.append(keys.setdefault(key, len(keys)))
                 found.namespaces.append(namespaces.setdefault(namespace, len(namespaces)))

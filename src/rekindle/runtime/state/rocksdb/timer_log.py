@@ -1,13 +1,12 @@
-"""The timers of one domain that were set or removed since the last completed snapshot (I12), bounded in memory.
+"""The timers of one domain that were set or removed between two cuts (I12), bounded in memory: the rest is in files.
 
-The changes of each cut stay in a segment until a snapshot completes; a delta is the segments since the completed one,
-the last change of a timer counts. Above a limit a segment goes to a file.
+A delta is the segments since the completed snapshot; the last change of a timer counts.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,153 +15,117 @@ from rekindle.runtime.state.rocksdb.group_spill import GroupSpill
 from rekindle.runtime.state.rocksdb.timer_entries import RawTimer, TimerEntries
 from rekindle.runtime.timer_parts import Timer
 
-#: (timer, whether it was set)
-Change = tuple[RawTimer, bool]
-
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[Change]).decode
+_decode = msgspec.msgpack.Decoder(list[RawTimer]).decode
 
 
 class TimerSegment:
-    """The changes between two cuts."""
+    """Changes in order: timer -> whether it is set."""
 
     def __init__(self, folder: Path, entries: TimerEntries, most_held: int) -> None:
         self._folder = folder
         self._entries = entries
         self._most_held = most_held
+        #: The earlier changes.
+        self._files: list[GroupSpill] = []
         self._held: dict[Timer, bool] = {}
-        self._file: GroupSpill | None = None
-        self._encoded: dict[int, list[Change]] | None = None
+        self._encoded: dict[int, list[RawTimer]] | None = None
         self._lock = threading.Lock()
         self._count = 0
 
-    def note(self, timer: Timer, there: bool) -> None:
-        """Note that a timer was set or removed."""
+    def __setitem__(self, timer: Timer, there: bool) -> None:
         held = self._held
         self._count += timer not in held
         held[timer] = there
         if len(held) > self._most_held:
             self.spill()
 
-    def spill(self) -> None:
-        """Write what is in memory to a file."""
-        with self._lock:
-            by_group = self._in_memory()
-            if by_group:
-                if self._file is None:
-                    self._file = GroupSpill(self._folder, "Changes of timers")
-                self._file.append((group, _encode(changes)) for group, changes in by_group.items())
-            self._held, self._encoded = {}, None
-
-    def _in_memory(self) -> dict[int, list[Change]]:
-        if self._encoded is None:
-            self._encoded = {}
-            raw = self._entries.raw(list(self._held)) if self._held else []
-            for (group, timer), there in zip(raw, self._held.values(), strict=True):
-                self._encoded.setdefault(group, []).append((timer, there))
-        return self._encoded
-
-    def continue_from(self, earlier: TimerSegment) -> bool:
-        """Begin with the changes of an earlier segment; False if this one has a file of its own already."""
-        if self._file is not None:
-            return False
-        earlier.spill()
-        self._file = earlier._file
-        self._count += len(earlier)
-        return True
-
-    def groups(self) -> set[int]:
-        """The key groups whose timers changed; on any thread, once nothing is noted any more."""
-        with self._lock:
-            return {*(self._file.groups() if self._file is not None else ()), *self._in_memory()}
-
-    def changes(self, group: int) -> list[Change]:
-        """The changes of a key group, in order; on any thread, once nothing is noted any more."""
-        with self._lock:
-            spilled = list(self._spilled(self._file, group)) if self._file is not None else []
-            return spilled + self._in_memory().get(group, [])
-
-    def _spilled(self, file: GroupSpill, group: int) -> Iterator[Change]:
-        try:
-            for piece in file.pieces(group):
-                yield from _decode(piece)
-        except msgspec.DecodeError as error:
-            raise file.failed("read from", error) from error
-
     def __len__(self) -> int:
-        """The changes so far, in memory and in the file; a timer counts once or more often."""
+        """The changes so far, in memory and in files; a timer counts once or more often."""
         return self._count
 
+    def spill(self) -> None:
+        """Write the changes in memory to a file."""
+        with self._lock:
+            self._write(self._in_memory())
+            self._held, self._encoded = {}, None
 
-class TimerLog:
-    """The open segment, and the sealed ones of snapshots that are not completed.
+    def append(self, timers: Iterable[tuple[int, RawTimer]]) -> None:
+        """Write encoded changes to a file, with their key groups."""
+        self._write(_by_group(timers))
 
-    Changes are tracked from a restore or a whole snapshot on.
-    """
+    def _write(self, by_group: Mapping[int, list[RawTimer]]) -> None:
+        if by_group:
+            if not self._files:
+                self._files.append(GroupSpill(self._folder, "Timers on their way to a checkpoint"))
+            self._files[-1].append((group, _encode(timers)) for group, timers in by_group.items())
 
-    def __init__(self, folder: Path, entries: TimerEntries, most_held: int) -> None:
-        self._folder = folder
+    def _in_memory(self) -> dict[int, list[RawTimer]]:
+        if self._encoded is None:
+            self._encoded = _by_group(self._entries.raw(self._held))
+        return self._encoded
+
+    def joined(self, later: TimerSegment) -> TimerSegment:
+        """One segment of this one, whose snapshot was aborted, and of the one after it; both may still be read."""
+        self.spill()
+        both = TimerSegment(self._folder, self._entries, self._most_held)
+        both._files = self._files + later._files
+        both._held = later._held
+        both._count = self._count + later._count
+        return both
+
+    # -- on any thread, once nothing is added any more ----------------------------------------------------------------
+
+    def groups(self) -> set[int]:
+        """The key groups whose timers changed."""
+        with self._lock:
+            return set(self._in_memory()).union(*(file.groups() for file in self._files))
+
+    def changes(self, group: int) -> list[RawTimer]:
+        """The changes of a key group, in order."""
+        with self._lock:
+            spilled = [timer for file in self._files for timer in _spilled(file, group)]
+            return spilled + self._in_memory().get(group, [])
+
+
+def _by_group(timers: Iterable[tuple[int, RawTimer]]) -> dict[int, list[RawTimer]]:
+    by_group: dict[int, list[RawTimer]] = {}
+    for group, timer in timers:
+        by_group.setdefault(group, []).append(timer)
+    return by_group
+
+
+def _spilled(file: GroupSpill, group: int) -> Iterator[RawTimer]:
+    try:
+        for piece in file.pieces(group):
+            yield from _decode(piece)
+    except msgspec.DecodeError as error:
+        raise file.failed("read from", error) from error
+
+
+class LoggedTimers:
+    """The changes of segments, captured at a cut."""
+
+    def __init__(
+        self, entries: TimerEntries, domains: Sequence[Sequence[TimerSegment]], also: Collection[int] = ()
+    ) -> None:
+        """`domains`: of event time, and of processing time. Key groups in `also` get a part in any case."""
         self._entries = entries
-        self._most_held = most_held
-        #: None while changes are not tracked.
-        self.open: TimerSegment | None = None
-        self._sealed: list[tuple[int, TimerSegment]] = []
-        # Deltas are possible on top of this snapshot and of later ones; None: of none.
-        self._known_since: int | None = None
+        self._domains = domains
+        self._also = also
 
-    def _new_segment(self) -> TimerSegment:
-        return TimerSegment(self._folder, self._entries, self._most_held)
-
-    def restored(self) -> None:
-        """Track changes from a restore on: the restored snapshot is the next one's base."""
-        self.open = self._new_segment()
-        self._known_since = 0
-
-    def reaches(self, since: int) -> bool:
-        """Whether all changes since that completed snapshot were tracked."""
-        return self.open is not None and self._known_since is not None and self._known_since <= since
-
-    def cut(self, snapshot_id: int, since: int | None, whole: bool) -> list[TimerSegment]:
-        """Seal the open segment; return the segments since the completed snapshot.
-
-        `whole`: the snapshot holds all timers, so later deltas can build on it even if tracking was given up before.
-        """
-        if since is not None:
-            self.completed(since)
-        if self.open is not None:
-            self._sealed.append((snapshot_id, self.open))
-            self.open = self._new_segment()
-        elif whole:
-            self._known_since = snapshot_id
-            self.open = self._new_segment()
-        return [segment for _, segment in self._sealed]
-
-    def completed(self, snapshot_id: int) -> None:
-        """Drop the segments of a completed snapshot and of older ones."""
-        self._sealed = [(sealed, segment) for sealed, segment in self._sealed if sealed > snapshot_id]
-
-    def aborted(self, snapshot_id: int) -> None:
-        """Let an aborted snapshot's changes wait on the disk for the next one."""
-        for place, (sealed, segment) in enumerate(self._sealed):
-            if sealed == snapshot_id:
-                segment.spill()
-                is_last = place == len(self._sealed) - 1
-                if is_last and self.open is not None and self.open.continue_from(segment):
-                    del self._sealed[place]
-                return
-
-    def give_up(self) -> None:
-        """Stop tracking, and drop all changes."""
-        self.open = None
-        self._sealed.clear()
-        self._known_since = None
+    def encode(self) -> Iterator[tuple[int, bytes]]:
+        """Encode (key group, part) pairs; may run on another thread while processing goes on."""
+        groups = {group for segments in self._domains for segment in segments for group in segment.groups()}
+        for group in sorted(groups.union(self._also)):
+            event, processing = (_last_changes(segments, group) for segments in self._domains)
+            yield group, self._entries.part([event[True], processing[True], event[False], processing[False]])
 
 
-def last_changes(segments: Sequence[TimerSegment], group: int) -> tuple[list[RawTimer], list[RawTimer]]:
-    """The timers of a key group that are set, and those that are gone, after the changes of all segments."""
-    last: dict[bytes, Change] = {}
-    for segment in segments:
-        for timer, there in segment.changes(group):
-            last[timer.position] = timer, there
-    there_now = [timer for timer, there in last.values() if there]
-    return there_now, [timer for timer, there in last.values() if not there]
+def _last_changes(segments: Iterable[TimerSegment], group: int) -> dict[bool, list[RawTimer]]:
+    """The timers of a key group that are set (True), and those that are gone, after the changes of all segments."""
+    last = {timer.position: timer for segment in segments for timer in segment.changes(group)}
+    found: dict[bool, list[RawTimer]] = {True: [], False: []}
+    for timer in last.values():
+        found[timer.is_set].append(timer)
+    return found
