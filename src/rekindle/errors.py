@@ -130,7 +130,7 @@ class CheckpointNotFoundError(CheckpointError):
 
 
 class CorruptCheckpointError(CheckpointError):
-    """A checkpoint that is damaged, foreign or of a newer format (I16)."""
+    """A checkpoint that is damaged, foreign or of another format (I16)."""
 
     def __init__(
         self, message: str, *, alternative: str | None = None, path: str | None = None, damage: str | None = None

@@ -1,8 +1,9 @@
-"""A checkpoint with records in flight that later versions have to go on from (format 2).
+"""A checkpoint with records in flight that later versions have to go on from.
 
-    python -m tests.compat.in_flight tests/data/in_flight/v2
+    python -m tests.compat.in_flight tests/data/in_flight/0.1.0
 
-Run it once per format, never to make a test pass again: what is in the repository stands for what users have.
+Run it once for each release with a new format, never to make a test pass again: what is in the repository stands for
+what users have.
 """
 
 from __future__ import annotations

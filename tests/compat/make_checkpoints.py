@@ -1,8 +1,9 @@
 """Writes the checkpoint and the savepoint of `program.py` that later versions have to go on from.
 
-    python -m tests.compat.make_checkpoints tests/data/checkpoints/v1
+    python -m tests.compat.make_checkpoints tests/data/checkpoints/0.1.0
 
-Run it once per format, never to make a test pass again: what is in the repository stands for what users have.
+Run it once for each release with a new format, never to make a test pass again: what is in the repository stands for
+what users have.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A job goes on from checkpoints and savepoints that older versions wrote: a changed format fails here.
+"""A job goes on from checkpoints and savepoints that a release wrote: a changed format fails here.
 
-`make_checkpoints.py` has written them. A new format gets a folder of its own, and the old ones stay. They are read as
+`make_checkpoints.py` has written them. A folder has the name of the first release with its format. They are read as
 tables in `tests/integration/test_state_tables.py`.
 """
 

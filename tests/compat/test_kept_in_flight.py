@@ -1,4 +1,4 @@
-"""A job goes on from records in flight that older versions wrote into their checkpoints."""
+"""A job goes on from records in flight that a release wrote into its checkpoints."""
 
 from __future__ import annotations
 

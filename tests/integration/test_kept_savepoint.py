@@ -1,4 +1,4 @@
-"""A job on Spark goes on from a savepoint and from a checkpoint that an older version wrote."""
+"""A job on Spark goes on from a savepoint and from a checkpoint that a release wrote."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ import msgspec
 
 from rekindle.errors import CheckpointError, CorruptCheckpointError, SerializationError
 
-FORMAT_VERSION: Final = 1
 _BLOCK_BYTES: Final = 4 << 20
 _LENGTH: Final = struct.Struct("<I")
 
@@ -31,7 +30,6 @@ class CommittableHead(msgspec.Struct, array_like=True, frozen=True):
     payload: bytes
     #: The name of the file whose content follows the head.
     file_name: str | None = None
-    version: int = FORMAT_VERSION
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -43,7 +41,7 @@ class StoredCommittable:
     """A committable on its way into a checkpoint; its file is read as it is written, block by block.
 
     >>> [bytes(block) for block in StoredCommittable(CommittableHead(7, 0, b"x"))]
-    [b'\\x08\\x00\\x00\\x00\\x95\\x07\\x00\\xc4\\x01x\\xc0\\x01']
+    [b'\\x07\\x00\\x00\\x00\\x94\\x07\\x00\\xc4\\x01x\\xc0']
     """
 
     head: CommittableHead
@@ -102,15 +100,9 @@ def _at_least(size: int, held: bytes, pieces: Iterator[bytes]) -> bytes:
 
 def _decoded(data: bytes) -> CommittableHead:
     try:
-        head = _decode(data)
+        return _decode(data)
     except msgspec.DecodeError as error:
         raise SerializationError(f"A committable in the checkpoint is damaged: {error}") from error
-    if head.version != FORMAT_VERSION:
-        raise SerializationError(
-            f"A committable in the checkpoint has format {head.version}; this version of Rekindle reads "
-            f"{FORMAT_VERSION}: use the version that wrote it."
-        )
-    return head
 
 
 def _write_all(file: BinaryIO, pieces: Iterator[bytes]) -> None:

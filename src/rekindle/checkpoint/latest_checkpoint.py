@@ -2,7 +2,7 @@
 
 Timelines are read from the newest to the oldest. A run's newest published checkpoint is the latest. A run that has
 published nothing continues from its beginning, even if older runs have published since. A timeline without a note of
-its beginning is ignored: a version that wrote none, or a driver that died before it did.
+its beginning is ignored: its driver died before it wrote one.
 """
 
 from __future__ import annotations

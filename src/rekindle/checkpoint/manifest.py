@@ -2,8 +2,8 @@
 
     magic (8 bytes) | format version (u16) | length of the body (u64) | CRC-32 of all this and the body (u32) | body
 
-Everything is little endian. New fields have defaults and go last, so that older manifests still load; a change that
-older versions would misread takes a new format version.
+Everything is little endian. The format version is that of the whole checkpoint, of the manifest and of all state that
+it refers to; any other is refused.
 """
 
 from __future__ import annotations
@@ -19,11 +19,8 @@ import msgspec
 from rekindle.errors import CorruptCheckpointError
 
 MAGIC: Final = b"REKINDLE"
-#: The newest format that this version reads.
-FORMAT_VERSION: Final = 2
-_FIRST_VERSION: Final = 1
-#: The format of checkpoints with records in flight: older versions, which would lose these, refuse it.
-_IN_FLIGHT_VERSION: Final = 2
+#: The format that this version writes and reads.
+FORMAT_VERSION: Final = 1
 _LEADING: Final = struct.Struct("<8sHQ")
 _CHECKSUM: Final = struct.Struct("<I")
 HEADER_BYTES: Final = _LEADING.size + _CHECKSUM.size
@@ -150,8 +147,8 @@ class Manifest(msgspec.Struct, frozen=True):
     timestamp_ms: int
     duration_ms: int = 0
     operators: list[OperatorState] = []
-    format_version: int = _FIRST_VERSION
-    #: `Claim.claimed_ms` of its attempt; 0 in manifests of versions that did not write it.
+    format_version: int = FORMAT_VERSION
+    #: `Claim.claimed_ms` of its attempt; 0 if no driver wrote it.
     claimed_ms: int = 0
 
     def blobs(self) -> Iterator[Blob]:
@@ -198,12 +195,9 @@ def blob_size(blob: Blob) -> int:
 
 
 def encode(manifest: Manifest) -> bytes:
-    """The bytes of `_metadata`, in the oldest format that can hold it."""
-    in_flight = any(subtask.has_in_flight for operator in manifest.operators for subtask in operator.subtasks)
-    version = _IN_FLIGHT_VERSION if in_flight else _FIRST_VERSION
-    manifest = msgspec.structs.replace(manifest, format_version=version)
+    """The bytes of `_metadata`."""
     body = _encode_body(manifest)
-    leading = _LEADING.pack(MAGIC, manifest.format_version, len(body))
+    leading = _LEADING.pack(MAGIC, FORMAT_VERSION, len(body))
     return leading + _CHECKSUM.pack(zlib.crc32(body, zlib.crc32(leading))) + body
 
 
@@ -222,14 +216,14 @@ def decode(data: bytes, where: str = "The checkpoint's metadata") -> Manifest:
     _, version, length = _LEADING.unpack(leading)
     (checksum,) = _CHECKSUM.unpack_from(data, _LEADING.size)
     body = memoryview(data)[HEADER_BYTES:]
-    if version > FORMAT_VERSION:
+    if version != FORMAT_VERSION:
         raise CorruptCheckpointError(
-            f"{where} has format {version}, which a newer version of Rekindle wrote; this one reads up to "
+            f"{where} has format {version}, which another version of Rekindle wrote; this one reads format "
             f"{FORMAT_VERSION}: use the version that wrote it."
         )
     if len(body) < length:
         raise CorruptCheckpointError(f"{where} is truncated: {len(body)} of {length} bytes are there.")
-    if len(body) > length or version < 1 or zlib.crc32(body, zlib.crc32(leading)) != checksum:
+    if len(body) > length or zlib.crc32(body, zlib.crc32(leading)) != checksum:
         raise CorruptCheckpointError(f"{where} is damaged: its checksum does not fit its content.")
     try:
         return _decode_body(body)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from rekindle.errors import SerializationError
-
-FORMAT_VERSION: Final = 1
 
 
 class ListDistribution(StrEnum):
@@ -27,39 +25,26 @@ class OperatorStatePart(msgspec.Struct, array_like=True, frozen=True):
     name: str
     distribution: ListDistribution
     type_name: str
-    #: Empty if there is a schema: older versions wrote the type's canonical name instead.
-    fingerprint: str
     entries: list[bytes]
-    #: The schema of the entries (`type_schema.decode_state_schema`); empty in parts of older versions.
-    schema: bytes = b""
-
-
-class _Part(msgspec.Struct, array_like=True, frozen=True):
-    version: int
-    states: list[OperatorStatePart]
+    #: The schema of the entries (`type_schema.decode_state_schema`).
+    schema: bytes
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Part).decode
+_decode = msgspec.msgpack.Decoder(list[OperatorStatePart]).decode
 
 
 def decode_operator_part(data: bytes) -> list[OperatorStatePart]:
     """Decode the states of one subtask; their entries stay encoded."""
     try:
-        part = _decode(data)
+        return _decode(data)
     except msgspec.DecodeError as error:
         raise SerializationError(f"An operator's state is damaged: {error}") from error
-    if part.version != FORMAT_VERSION:
-        raise SerializationError(
-            f"An operator's state has format {part.version}; this version of Rekindle reads {FORMAT_VERSION}: "
-            "use the version that wrote it."
-        )
-    return part.states
 
 
 def encode_operator_part(states: Sequence[OperatorStatePart]) -> bytes:
     """Encode the states of one subtask."""
-    return _encode(_Part(FORMAT_VERSION, list(states)))
+    return _encode(list(states))
 
 
 def holds_union(data: bytes) -> bool:
@@ -84,10 +69,9 @@ class SourceState(msgspec.Struct, array_like=True, frozen=True):
     """
 
     splits: list[SplitState]
-    version: int = FORMAT_VERSION
     #: Chunks that a source function had collected and its chain had not processed (unaligned checkpoints).
     in_flight: list[bytes] = []
-    #: The schema of the records in these chunks (`type_schema.decode_schema`); older versions wrote none.
+    #: The schema of the records in these chunks (`type_schema.decode_schema`); empty if there are none.
     in_flight_schema: bytes = b""
     #: Whether records of other subtasks are among them: the parallelism has changed since they were collected.
     in_flight_of_others: bool = False
@@ -98,7 +82,7 @@ class SourceState(msgspec.Struct, array_like=True, frozen=True):
 
     @staticmethod
     def decode(data: bytes) -> SourceState:
-        """Decode the state; SerializationError if the bytes are damaged or have another format."""
+        """Decode the state; SerializationError if the bytes are damaged."""
         return _decoded(data, _decode_source, "The positions of a source")
 
 
@@ -109,7 +93,6 @@ class TaskState(msgspec.Struct, array_like=True, frozen=True):
     idle: bool = False
     #: Channels, round-robin positions, watermark generators, in the tagged encoding; for the same parallelism only.
     details: bytes | None = None
-    version: int = FORMAT_VERSION
 
     def encode(self) -> bytes:
         """Encode the state."""
@@ -117,7 +100,7 @@ class TaskState(msgspec.Struct, array_like=True, frozen=True):
 
     @staticmethod
     def decode(data: bytes) -> TaskState:
-        """Decode the state; SerializationError if the bytes are damaged or have another format."""
+        """Decode the state; SerializationError if the bytes are damaged."""
         return _decoded(data, _decode_task, "The watermarks of a task")
 
 
@@ -126,15 +109,9 @@ _S = TypeVar("_S", SourceState, TaskState)
 
 def _decoded(data: bytes, decoder: msgspec.msgpack.Decoder[_S], subject: str) -> _S:
     try:
-        state = decoder.decode(data)
+        return decoder.decode(data)
     except msgspec.DecodeError as error:
         raise SerializationError(f"{subject} are damaged: {error}") from error
-    if state.version != FORMAT_VERSION:
-        raise SerializationError(
-            f"{subject} have format {state.version}; this version of Rekindle reads {FORMAT_VERSION}: use the version "
-            "that wrote it."
-        )
-    return state
 
 
 _decode_source = msgspec.msgpack.Decoder(SourceState)

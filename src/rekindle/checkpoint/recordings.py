@@ -200,9 +200,9 @@ def decode_recording(data: bytes, where: str) -> Recording:
     if len(data) < _HEADER.size or data[: len(MAGIC)] != MAGIC:
         raise CorruptCheckpointError(f"{where} is not the recorded input of a task.")
     _, version, checksum = _HEADER.unpack_from(data)
-    if version > FORMAT_VERSION:
+    if version != FORMAT_VERSION:
         raise CorruptCheckpointError(
-            f"{where} has format {version}, which a newer version of Rekindle wrote: replay it with that version."
+            f"{where} has format {version}, which another version of Rekindle wrote: replay it with that version."
         )
     body = memoryview(data)[_HEADER.size :]
     if zlib.crc32(body) != checksum:

@@ -82,7 +82,7 @@ def task_share(states: Sequence[TaskState]) -> TaskState:
     """A new task's state if the parallelism differs: the minimum watermark, so that no late record becomes early (I6).
 
     >>> task_share([TaskState(10, idle=True, details=b"x"), TaskState(7)])
-    TaskState(watermark=7, idle=False, details=None, version=1)
+    TaskState(watermark=7, idle=False, details=None)
     """
     return TaskState(min(state.watermark for state in states), all(state.idle for state in states))
 

@@ -29,15 +29,15 @@ encode = msgspec.msgpack.Encoder().encode
 
 
 def read_note(store: Store, path: str, kind: type[N], advice: str) -> N:
-    """Read a note; CorruptCheckpointError, with `advice`, if it is damaged or has a newer format."""
+    """Read a note; CorruptCheckpointError, with `advice`, if it is damaged or has another format."""
     try:
         note = msgspec.msgpack.decode(store.read(path), type=kind)
     except msgspec.DecodeError as error:
         raise CorruptCheckpointError(f"The note {path} in {store.url} is damaged: {advice}.") from error
-    if note.version > FORMAT_VERSION:
+    if note.version != FORMAT_VERSION:
         raise CorruptCheckpointError(
             f"The note {path} in {store.url} has format {note.version}, this version of Rekindle knows "
-            f"{FORMAT_VERSION}: use the version that wrote it or a newer one, or {advice}."
+            f"{FORMAT_VERSION}: use the version that wrote it, or {advice}."
         )
     return note
 

@@ -35,7 +35,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "postgres": ("psycopg",),
     "rocksdb": ("rocksdict",),
     "objectstore": ("obstore",),
-    "web": ("starlette", "uvicorn"),
+    "web": ("starlette", "uvicorn", "prometheus_client"),
     "otel": ("opentelemetry",),
 }
 

@@ -25,7 +25,7 @@ def history(
     """Serve the history of jobs until Ctrl-C: the page and the API that a running driver has."""
     from rekindle.checkpoint.stored_places import is_missing
 
-    if find_spec("starlette") is None or find_spec("uvicorn") is None:
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn", "prometheus_client")):
         raise CommandError("The history is served with pip install 'rekindle[web]'.", ExitCode.MISSING)
     if is_missing(path):
         raise CommandError(f"There is no directory '{path}'.", ExitCode.NOT_FOUND)

@@ -10,7 +10,7 @@ import msgspec
 from rekindle.errors import CheckpointError
 from rekindle.monitor.job_view import JobView
 
-#: The version of the format; a reader refuses newer ones.
+#: The version of the format; any other is refused.
 FORMAT = 1
 
 
@@ -25,13 +25,18 @@ def encode_view(view: JobView) -> bytes:
 
 
 def decode_view(data: bytes, where: str) -> JobView:
-    """The view that `encode_view` wrote. Raises CheckpointError if it is damaged or of a newer version."""
+    """The view that `encode_view` wrote. Raises CheckpointError if it is damaged or of another format."""
     try:
-        return msgspec.json.decode(data, type=_Document, strict=False).job
+        document = msgspec.json.decode(data, type=_Document, strict=False)
     except msgspec.MsgspecError as error:
         raise CheckpointError(
             f"{where} is no history of a job that this version of Rekindle can read: {error}."
         ) from None
+    if document.format != FORMAT:
+        raise CheckpointError(
+            f"{where} is a history of a job in format {document.format}; this version of Rekindle reads {FORMAT}."
+        )
+    return document.job
 
 
 def _without_nan(value: Any) -> Any:

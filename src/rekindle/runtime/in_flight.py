@@ -50,7 +50,7 @@ class SavedGroup:
     current: int
     channels: Mapping[str, Sequence[_ChannelState]]  # by edge
     chunks: Sequence[tuple[str, int, bytes]]  # (edge, channel, chunk)
-    #: Edge -> schema of its records; older versions wrote none.
+    #: Edge -> schema of its records.
     schemas: Mapping[str, bytes]
 
 
@@ -71,10 +71,8 @@ def save(
 def load(data: bytes) -> list[SavedGroup]:
     """Decode the chunks that `save` encoded."""
     return [
-        SavedGroup(
-            live, current, channels, [(edge, channel, chunk) for edge, channel, chunk in chunks], *schemas or [{}]
-        )
-        for live, current, channels, chunks, *schemas in tagged_loads(data)
+        SavedGroup(live, current, channels, [(edge, channel, chunk) for edge, channel, chunk in chunks], schemas)
+        for live, current, channels, chunks, schemas in tagged_loads(data)
     ]
 
 
@@ -88,7 +86,7 @@ def evolved(groups: Sequence[SavedGroup], codecs: Mapping[str, ChunkCodec]) -> l
     }
 
     def converted(group: SavedGroup, name: str, chunk: bytes) -> bytes:
-        convert = ways.get((name, group.schemas.get(name, b"")))
+        convert = ways.get((name, group.schemas[name]))
         return chunk if convert is None else with_records(chunk, convert)
 
     return [

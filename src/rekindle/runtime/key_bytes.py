@@ -271,7 +271,7 @@ def _encode_row(key: Row) -> bytes:
     if len(named) != len(key):
         raise _refuse(key, "its field names do not match its values one to one")
     positions = names_by_position(len(key))
-    if named.keys() == set(positions):  # such a row equals the row without names, as older checkpoints have it
+    if named.keys() == set(positions):  # such a row equals the row without names
         return _ROW + kind + b"".join([canonical_bytes(named[name]) for name in positions]) + _END
     # Named rows are equal whatever the order of their fields.
     fields = [_encode_str(name) + canonical_bytes(named[name]) for name in sorted(named)]

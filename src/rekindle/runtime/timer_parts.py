@@ -18,7 +18,6 @@ from rekindle.runtime.state.evolution import evolved_keys
 from rekindle.runtime.state.spec import Codec
 from rekindle.serde.type_schema import encode_schema
 
-FORMAT_VERSION: Final = 2
 #: Bound on the kept changes: so many, plus twice the number of timers.
 CHANGES_ALLOWED: Final = 1 << 16
 
@@ -38,15 +37,14 @@ class TimerColumns(msgspec.Struct, array_like=True, frozen=True):
 class TimerPart(msgspec.Struct, array_like=True, frozen=True):
     """One snapshot's part of the timers of one key group; each key and namespace is in it once."""
 
-    version: int
+    #: What the keys were written with (`type_schema.decode_schema`).
+    key_schema: bytes
     keys: msgspec.Raw
     namespaces: msgspec.Raw
     event: TimerColumns
     processing: TimerColumns
     removed_event: TimerColumns = TimerColumns()
     removed_processing: TimerColumns = TimerColumns()
-    #: What the keys were written with (`type_schema.decode_schema`); empty in parts of older versions.
-    key_schema: bytes = b""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -74,17 +72,11 @@ class TimersOfGroup:
 
 
 def timer_part(group: int, data: bytes) -> TimerPart:
-    """Decode a part; its keys and namespaces stay encoded. SerializationError if it is damaged or of another format."""
+    """Decode a part; its keys and namespaces stay encoded. SerializationError if it is damaged."""
     try:
-        part = _decode(data)
+        return _decode(data)
     except msgspec.DecodeError as error:
         raise SerializationError(f"The timers of key group {group} are damaged: {error}") from error
-    if part.version != FORMAT_VERSION:
-        raise SerializationError(
-            f"The timers of key group {group} have format {part.version}; this version of Rekindle reads "
-            f"{FORMAT_VERSION}: use the version that wrote it."
-        )
-    return part
 
 
 def decode_timers(
@@ -148,14 +140,13 @@ class CapturedTimers:
 
         event, processing, removed_event, removed_processing = map(columns, kinds)
         part = TimerPart(
-            FORMAT_VERSION,
+            self._key_schema,
             msgspec.Raw(self._key_codec.encode_all(list(map(owned_key, keys)))),
             msgspec.Raw(self._namespace_codec.encode_all(list(namespaces))),
             event,
             processing,
             removed_event,
             removed_processing,
-            self._key_schema,
         )
         return _encode(part)
 

@@ -102,9 +102,9 @@ class WatermarkValve:
         A channel behind the others counts if it counted before: after a rescale it may not have sent a watermark yet.
         """
         self.current, channels = position
-        for edge, source, watermark, idle, ended, *aligned in channels:  # older checkpoints do not say `aligned`
+        for edge, source, watermark, idle, ended, aligned in channels:
             if (edge, source) in self._channels:
-                counts = all(aligned) or watermark >= self.current
+                counts = aligned or watermark >= self.current
                 self._channels[edge, source] = _ChannelTime(watermark, idle, ended, counts)
 
     def position(self) -> list[Any]:

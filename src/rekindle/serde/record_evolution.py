@@ -146,13 +146,13 @@ def row_conversion(old: TypeSchema, new: TypeSchema, path: str, between: Between
         for field, source in zip(new.fields, sources, strict=True)
     ]
     unchanged = sources == list(old.fields) and not any(step.convert for step in steps)
-    if unchanged and old.positional == new.positional:
+    if unchanged:
         return None
-    read, head = _fields_reader(old), [None] if new.positional else []
+    read = _fields_reader(old)
 
     def convert(value: list[Any]) -> list[Any]:
         stored = read(value)
-        return [value[0], *head, *(step.moved(stored)[1] for step in steps)]
+        return [value[0], *(step.moved(stored)[1] for step in steps)]
 
     return convert
 
@@ -161,8 +161,7 @@ def _fields_reader(schema: TypeSchema) -> Callable[[Any], dict[str, Any]]:
     """The reader of the fields of a stored record or row, by name; their values stay as msgpack carries them."""
     names = [each.name for each in schema.fields]
     if schema.kind == "Row":
-        first = 2 if schema.positional else 1
-        return lambda wired: dict(zip(names, wired[first:], strict=True))
+        return lambda wired: dict(zip(names, wired[1:], strict=True))
     if schema.positional:
         start = 0 if schema.tag is None else 1
         # A Struct that older code wrote may be shorter: its last fields have defaults.

@@ -10,8 +10,7 @@ The kinds, and the msgpack form of their values:
 - numbers, strings, times and the like: `SCALARS`; one msgpack value each, as msgspec writes it
 - `List`, `ObjectArray`, `BasicArray`, `PrimitiveArray`, `Set`, `FrozenSet`, `VarTuple` of one part, `Tuple` of many:
   an array; `Map` of two parts: a map
-- `Row`: an array that begins with the row's kind; a positional one (a row type without names) has a second element
-  before its fields, which is to be skipped
+- `Row`: an array that begins with the row's kind; that of a row type without names is positional
 - `Dataclass`, `Struct`, `NamedTuple`, `TypedDict`: a map by field name, or an array if it is positional; a Struct's tag
   is an entry of the map, or the first element
 - `Enum`, `Literal`: the value of a symbol

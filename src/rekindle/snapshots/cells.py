@@ -49,7 +49,6 @@ class StateHead:
     name: str
     kind: StateKind
     type_name: str
-    fingerprint: str
     schema: bytes
     timed: bool
 
@@ -95,7 +94,7 @@ def _without_time(value: Any, head: StateHead) -> Any:
 def stored_writer(column: StateColumn, now_ms: int) -> CellWriter:
     """The writer of a state that a checkpoint has: in the same form, without the program's classes."""
     state, types = column.state, column.state.types
-    head = StateHead(state.name, state.kind, state.type_name, state.fingerprint, state.schema, types.timed)
+    head = StateHead(state.name, state.kind, state.type_name, state.schema, types.timed)
     value, field = column.stored_value(), column.stored_field()
     value_codec, field_codec = ClassFreeCodec(types.values), ClassFreeCodec(types.fields)
     return CellWriter(
@@ -110,7 +109,7 @@ def described_writer(descriptor: StateDescriptor, keys: TypeSchema, now_ms: int)
     ttl = ttl_of(descriptor)
     if ttl is not None:
         spec = timed_spec(spec, ttl, lambda: now_ms)
-    head = StateHead(spec.name, spec.kind, spec.type_name, "", spec.stored_schema(keys), ttl is not None)
+    head = StateHead(spec.name, spec.kind, spec.type_name, spec.stored_schema(keys), ttl is not None)
     value_type, field_type = _types(descriptor)
     values, fields = codecs
     return CellWriter(

@@ -41,8 +41,10 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 def to_column(shape: Shape) -> Convert:
     """The conversion of a stored value to the column's value; TypeMismatchError if it has another type.
 
-    >>> from rekindle.snapshots.fingerprint_parser import shape_of
-    >>> to_column(shape_of("Row<id:Long,day:Date>"))([0, 7, "2024-05-01"])
+    >>> from rekindle.common import Types
+    >>> from rekindle.snapshots.stored_types import stored_type
+    >>> day = stored_type(Types.ROW_NAMED(["id", "day"], [Types.LONG(), Types.SQL_DATE()]).schema())
+    >>> to_column(day.shape)([0, 7, "2024-05-01"])
     {'id': 7, 'day': datetime.date(2024, 5, 1)}
     """
     convert = conversion(shape)
@@ -215,8 +217,9 @@ _TO_PLAIN: Final[dict[Plain, Convert]] = {
 def python_key(shape: Shape, key: Any) -> Any:
     """A stored key as the program sees it, whose hash is known; where only its class could tell, the key as it is.
 
-    >>> from rekindle.snapshots.fingerprint_parser import shape_of
-    >>> python_key(shape_of("Tuple<String,Date>"), ["a", "2024-05-01"])
+    >>> from rekindle.common import Types
+    >>> from rekindle.snapshots.stored_types import stored_type
+    >>> python_key(stored_type(Types.TUPLE([Types.STRING(), Types.SQL_DATE()]).schema()).shape, ["a", "2024-05-01"])
     ('a', datetime.date(2024, 5, 1))
     """
     if key is None:
@@ -226,7 +229,7 @@ def python_key(shape: Shape, key: Any) -> Any:
             return _PYTHON.get(shape.kind, same)(key)
         case FieldsShape(form=Form.ARRAY):
             return tuple(python_key(part, each) for part, each in zip(shape.parts, key, strict=True))
-        case FieldsShape(form=Form.ROW | Form.UNNAMED_ROW):
+        case FieldsShape(form=Form.ROW):
             values = key[fields_before(shape, shape.form) :]
             return make_row(list(shape.names), [python_key(*each) for each in zip(shape.parts, values, strict=True)])
     return key

@@ -10,16 +10,14 @@ import msgspec
 
 from rekindle.errors import TypeMismatchError
 from rekindle.runtime.state.keyed_state_format import (
-    FORMAT_VERSION,
     REPLACE,
-    GroupPart,
     ListOperations,
     MapOperations,
     StatePart,
     decode_part,
+    encode_group,
 )
 from rekindle.runtime.state.spec import StateKind
-from rekindle.runtime.timer_parts import FORMAT_VERSION as TIMER_VERSION
 from rekindle.runtime.timer_parts import TimerColumns, TimerPart
 from rekindle.serde.class_free_decoding import class_free_decoder
 from rekindle.snapshots.cells import Cell, StateHead
@@ -60,7 +58,7 @@ class KeyedBuilder:
             present = [(key, cell) for key, cell in own if cell is not None]
             if present:
                 states.append(_state_part(head, present))
-        return _encode(GroupPart(FORMAT_VERSION, states)) if states else None
+        return encode_group(states) if states else None
 
 
 _decode_cells = msgspec.msgpack.Decoder(list[Cell | None]).decode
@@ -86,7 +84,7 @@ def _state_part(head: StateHead, cells: Sequence[tuple[bytes, Cell]]) -> StatePa
     elif head.kind is StateKind.MAP:
         fields = Raw(_encode([field for cell in own for field in cell.fields]))
         operations = Raw(_encode(MapOperations([True] * len(own), lengths, fields, [], values)))
-    return StatePart(head.name, head.kind, head.type_name, head.fingerprint, keys, operations, head.schema)
+    return StatePart(head.name, head.kind, head.type_name, keys, operations, head.schema)
 
 
 def _column(head: StateHead, values: list[Raw], times: list[int]) -> Raw:
@@ -122,10 +120,7 @@ class TimerBuilder:
             columns.times.append(timer.time_ms)
             columns.keys.append(keys.setdefault(key, len(keys)))
             columns.namespaces.append(namespaces.setdefault(bytes(timer.namespace), len(namespaces)))
-        part = TimerPart(
-            TIMER_VERSION, _raw_array(keys), _raw_array(namespaces), event, processing, key_schema=self.key_schema
-        )
-        return _encode(part)
+        return _encode(TimerPart(self.key_schema, _raw_array(keys), _raw_array(namespaces), event, processing))
 
 
 _decode_timer = msgspec.msgpack.Decoder(TimerCell).decode

@@ -45,7 +45,7 @@ def described_list(
     encode = _declared(descriptor.elem_type_info, spec.values.encode)
     way = ListDistribution.UNION if union else ListDistribution.SPLIT
     entries = [encode(row[VALUE]) for row in rows]
-    return OperatorStatePart(spec.name, way, spec.type_name, "", entries, spec.stored_schema(None))
+    return OperatorStatePart(spec.name, way, spec.type_name, entries, spec.stored_schema(None))
 
 
 def stored_map(
@@ -60,7 +60,7 @@ def described_map(descriptor: MapStateDescriptor, rows: Sequence[Mapping[str, An
     """A broadcast map that a descriptor describes."""
     spec = map_spec(descriptor, allow_pickle=False)
     assert spec.fields is not None
-    part = OperatorStatePart(spec.name, ListDistribution.BROADCAST, spec.type_name, "", [], spec.stored_schema(None))
+    part = OperatorStatePart(spec.name, ListDistribution.BROADCAST, spec.type_name, [], spec.stored_schema(None))
     field = _declared(descriptor.key_type_info, spec.fields.encode)
     return _map(part, field, _declared(descriptor.value_type_info, spec.values.encode), rows)
 

@@ -17,7 +17,6 @@ from rekindle.checkpoint.part_formats import (
 from rekindle.checkpoint.statefile import read_blob
 from rekindle.errors import IncompatibleStateError
 from rekindle.runtime.state.keyed_state_format import NONE_VALUE
-from rekindle.runtime.state.spec import StateKind
 from rekindle.snapshots.column_values import to_column
 from rekindle.snapshots.key_columns import KEY
 from rekindle.snapshots.settle import settled
@@ -41,8 +40,7 @@ def operator_parts(snapshot: LoadedCheckpoint, operator: OperatorState) -> Itera
 
 def part_types(part: OperatorStatePart) -> StateTypes:
     """The types of an operator state."""
-    kind = StateKind.MAP if part.distribution is ListDistribution.BROADCAST else StateKind.LIST
-    return state_types(kind, part.fingerprint, part.schema)
+    return state_types(part.schema)
 
 
 def list_table(snapshot: LoadedCheckpoint, operator: OperatorState, name: str, options: ReadOptions) -> StateTable:

@@ -78,18 +78,15 @@ def _timestamp(values: Sequence[Any]) -> Shape:
 
 
 def _settled_fields(shape: FieldsShape, values: Sequence[Any]) -> Shape:
-    # A Struct may be stored as a map or as an array: its fingerprint does not tell.
-    as_array = shape.form is Form.MAP and bool(values) and isinstance(values[0], list | FrozenList)
-    form = Form.ARRAY if as_array else shape.form
-    skipped = fields_before(shape, form)
+    skipped = fields_before(shape, shape.form)
     parts = []
     for index, (name, part) in enumerate(shape.fields()):
-        if form is Form.MAP:
+        if shape.form is Form.MAP:
             column = [_item(value, name) for value in values]
         else:
             column = [value[index + skipped] for value in values if len(value) > index + skipped]
         parts.append(settled(part, column))
-    return replace(shape, parts=tuple(parts), form=form)
+    return replace(shape, parts=tuple(parts))
 
 
 def _item(value: Any, name: str) -> Any:

@@ -39,9 +39,8 @@ class Form(StrEnum):
     #: msgpack's own maps and arrays, of declared types.
     MAP = "map"
     ARRAY = "array"
-    #: (kind, field, ...) and (kind, names, field, ...): rows of declared types with and without names.
+    #: (kind, field, ...): rows of declared types.
     ROW = "row"
-    UNNAMED_ROW = "unnamed row"
     #: Values of undeclared types, in the tagged encoding.
     TUPLE = "tuple"
     SET = "set"
@@ -146,22 +145,8 @@ def described(shape: Shape) -> str:
     return "unknown"
 
 
-def is_undeclared(shape: Shape) -> bool:
-    """Whether values of a declared type are tagged all the same, because some part of the type is not declared."""
-    match shape:
-        case PickledShape():
-            return True
-        case FieldsShape():
-            return any(map(is_undeclared, shape.parts))
-        case ElementsShape():
-            return is_undeclared(shape.part)
-        case EntriesShape():
-            return is_undeclared(shape.key) or is_undeclared(shape.value)
-    return False
-
-
 def fields_before(shape: FieldsShape, form: Form) -> int:
-    """The number of elements of an array before the first field: a row's kind and names, a Struct's tag."""
+    """The number of elements of an array before the first field: a row's kind, a Struct's tag."""
     if form is Form.ARRAY:
         return 0 if shape.tag is None else 1
-    return {Form.ROW: 1, Form.UNNAMED_ROW: 2}.get(form, 0)
+    return int(form is Form.ROW)

@@ -69,15 +69,13 @@ class SavedState:
     name: str
     kind: StateKind
     type_name: str
-    fingerprint: str
     schema: bytes
     types: StateTypes
 
     @classmethod
     def of(cls, part: StatePart) -> SavedState:
         """The state that a part belongs to."""
-        types = state_types(part.kind, part.fingerprint, part.schema)
-        return cls(part.name, part.kind, part.type_name, part.fingerprint, part.schema, types)
+        return cls(part.name, part.kind, part.type_name, part.schema, state_types(part.schema))
 
     def spec(self, allow_pickle: bool = False) -> StateSpec:
         """The spec with which the engine's own code loads the state, without the program's classes."""
@@ -87,7 +85,7 @@ class SavedState:
             self.name,
             self.kind,
             self.type_name,
-            self.fingerprint,
+            self.type_name,
             TimedCodec(values, lambda: 0) if self.types.timed else values,
             fields if self.kind is StateKind.MAP else None,
         )

@@ -1,14 +1,11 @@
-"""The types of a state as its checkpoint tells them: by a schema, in older ones by a fingerprint, or not at all."""
+"""The types of a state as the schema in its checkpoint tells them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from rekindle.runtime.state.spec import StateKind
-from rekindle.runtime.state.ttl.expiry import TIMED_FINGERPRINT
 from rekindle.serde.type_schema import COLLECTIONS, RECORDS, TypeSchema, decode_schema, decode_state_schema
-from rekindle.snapshots.fingerprint_parser import PLAIN_NAMES, shape_of
 from rekindle.snapshots.shapes import (
     UNKNOWN,
     ElementsShape,
@@ -19,10 +16,36 @@ from rekindle.snapshots.shapes import (
     Plain,
     PlainShape,
     Shape,
-    is_undeclared,
 )
 
 _TAGGED: Final = TypeSchema("Tagged")
+#: The kinds of schemas without parts.
+_PLAIN: Final = {
+    "Boolean": Plain.BOOLEAN,
+    "Byte": Plain.BYTE,
+    "Short": Plain.SHORT,
+    "Integer": Plain.INT,
+    "Long": Plain.LONG,
+    "BigInteger": Plain.BIG_INT,
+    "Float": Plain.FLOAT,
+    "Double": Plain.DOUBLE,
+    "BigDecimal": Plain.DECIMAL,
+    "String": Plain.STRING,
+    "Char": Plain.STRING,
+    "Bytes": Plain.BYTES,
+    "ByteArray": Plain.BYTES,
+    "MemoryView": Plain.BYTES,
+    "Serializer": Plain.BYTES,
+    "Date": Plain.DATE,
+    "LocalDate": Plain.DATE,
+    "Time": Plain.TIME,
+    "LocalTime": Plain.TIME,
+    "Timestamp": Plain.TIMESTAMP,
+    "LocalDateTime": Plain.TIMESTAMP,
+    "Instant": Plain.INSTANT,
+    "Duration": Plain.DURATION,
+    "UUID": Plain.UUID,
+}
 
 
 @dataclass(frozen=True)
@@ -47,29 +70,15 @@ class StateTypes:
     timed: bool = False
 
 
-def state_types(kind: StateKind, fingerprint: str, schema: bytes) -> StateTypes:
-    """The types of a state, from its schema, or from the fingerprint that older versions wrote."""
-    if schema:
-        stored = decode_state_schema(schema)
-        return StateTypes(
-            stored_type(stored.values), stored_type(stored.fields), stored_type(stored.keys), stored.timed
-        )
-    declared = shape_of(fingerprint.removeprefix(TIMED_FINGERPRINT))
-    timed = fingerprint.startswith(TIMED_FINGERPRINT)
-    if kind is StateKind.LIST and isinstance(declared, ElementsShape):
-        return StateTypes(_declared(declared.part), timed=timed)
-    if kind is StateKind.MAP and isinstance(declared, EntriesShape):
-        return StateTypes(_declared(declared.value), _declared(declared.key), timed=timed)
-    return StateTypes(_declared(declared), timed=timed)
+def state_types(schema: bytes) -> StateTypes:
+    """The types of a state by its schema."""
+    stored = decode_state_schema(schema)
+    return StateTypes(stored_type(stored.values), stored_type(stored.fields), stored_type(stored.keys), stored.timed)
 
 
 def key_type(schema: bytes) -> StoredType:
-    """The type of keys by their schema; older parts have none."""
-    return stored_type(decode_schema(schema)) if schema else UNTYPED
-
-
-def _declared(shape: Shape) -> StoredType:
-    return UNTYPED if is_undeclared(shape) else StoredType(shape, tagged=False)
+    """The type of keys by their schema."""
+    return stored_type(decode_schema(schema))
 
 
 def stored_type(schema: TypeSchema | None) -> StoredType:
@@ -81,14 +90,12 @@ def stored_type(schema: TypeSchema | None) -> StoredType:
 
 def _shape(schema: TypeSchema) -> Shape:
     match schema.kind:
-        case "Bytes" | "Serializer":
-            return PlainShape(Plain.BYTES)
         case "PrimitiveArray" if schema.parts[0].kind == "Byte":
             return PlainShape(Plain.BYTES)
         case "Enum" | "Literal":
             return _symbol(schema)
         case "Row":
-            return _fields(schema, Form.UNNAMED_ROW if schema.positional else Form.ROW)
+            return _fields(schema, Form.ROW)
         case "Tuple":
             names = tuple(f"f{index}" for index in range(len(schema.parts)))
             return FieldsShape(names, tuple(map(_shape, schema.parts)), Form.ARRAY)
@@ -101,8 +108,8 @@ def _shape(schema: TypeSchema) -> Shape:
         return _fields(schema, Form.ARRAY if schema.positional else Form.MAP)
     if schema.kind in COLLECTIONS:
         return ElementsShape(_shape(schema.parts[0]), Form.ARRAY)
-    if schema.kind in PLAIN_NAMES:
-        return PlainShape(PLAIN_NAMES[schema.kind])
+    if schema.kind in _PLAIN:
+        return PlainShape(_PLAIN[schema.kind])
     return UNKNOWN
 
 

@@ -35,8 +35,10 @@ def from_column(shape: Shape, tagged: bool = False) -> Convert:
     `tagged`: whether it is stored in the tagged encoding, as values of undeclared types are. TypeMismatchError: the
     column has another type, so that what would be stored could not be read.
 
-    >>> from rekindle.snapshots.fingerprint_parser import shape_of
-    >>> from_column(shape_of("Row<id:Long,tags:List<String>>"))({"id": 7, "tags": ["new"]})
+    >>> from rekindle.common import Types
+    >>> from rekindle.snapshots.stored_types import stored_type
+    >>> tagged = stored_type(Types.ROW_NAMED(["id", "tags"], [Types.LONG(), Types.LIST(Types.STRING())]).schema())
+    >>> from_column(tagged.shape)({"id": 7, "tags": ["new"]})
     [0, 7, ['new']]
     """
     convert, check = nullable(_from_column(shape, tagged)), nullable(conversion(shape))
@@ -100,8 +102,6 @@ def _fields_from_column(shape: FieldsShape, tagged: bool) -> Convert:
             return lambda column: make_row(names, values(column))
         case Form.ROW:
             return lambda column: [0, *values(column)]
-        case Form.UNNAMED_ROW:
-            return lambda column: [0, None, *values(column)]
         case Form.TUPLE:
             return lambda column: tuple(values(column))
     before = [] if shape.tag is None else [shape.tag[1]]

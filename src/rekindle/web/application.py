@@ -25,8 +25,9 @@ from rekindle.web.json_responses import error_response, json_response
 from rekindle.web.openapi import openapi_document
 from rekindle.web.page_files import CONTENT_SECURITY_POLICY, INDEX, page_files
 from rekindle.web.probe_answers import PROBES
-from rekindle.web.prometheus_text import CONTENT_TYPE, ReporterOptions, prometheus_text
+from rekindle.web.prometheus_text import CONTENT_TYPE, prometheus_text
 from rekindle.web.request_errors import RequestError
+from rekindle.web.rest_settings import ReporterOptions
 from rekindle.web.served_jobs import ServedJobs
 
 _LOG = logging.getLogger("rekindle.web")
@@ -114,7 +115,9 @@ def _events(streams: EventStreams, jobs: ServedJobs) -> Answering:
 
 def _metrics(jobs: ServedJobs, options: ReporterOptions) -> Answering:
     async def answer(request: Request) -> Response:
-        return Response(prometheus_text(jobs.views(), options), media_type=CONTENT_TYPE)
+        # Thousands of values take a while.
+        text = await run_in_threadpool(prometheus_text, jobs.views(), options)
+        return Response(text, media_type=CONTENT_TYPE)
 
     return answer
 

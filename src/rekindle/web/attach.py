@@ -20,7 +20,7 @@ from rekindle.web.served_jobs import RunningJob
 from rekindle.web.span_settings import span_observer
 
 _LOG = logging.getLogger("rekindle.web")
-_PACKAGES = ("starlette", "uvicorn")
+_PACKAGES = ("starlette", "uvicorn", "prometheus_client")
 _lock = threading.Lock()
 #: The servers of this process, by their settings, and the ports of metrics that they serve.
 _servers: dict[RestSettings, RestServer] = {}

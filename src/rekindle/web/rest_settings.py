@@ -11,7 +11,6 @@ from rekindle import config
 from rekindle.common.configuration import Configuration
 from rekindle.config_parsers import parse_bool
 from rekindle.errors import ConfigurationError
-from rekindle.web.prometheus_text import ReporterOptions
 
 _LOG = logging.getLogger("rekindle.web")
 #: Drivers on one machine take the next free port, as Spark's pages do.
@@ -21,6 +20,16 @@ _HIGHEST_PORT = 65535
 _SHORTEST_TOKEN = 16
 _PROMETHEUS = "org.apache.flink.metrics.prometheus.PrometheusReporterFactory"
 _REPORTER = "metrics.reporter."
+
+
+@dataclass(frozen=True)
+class ReporterOptions:
+    """The settings of a reporter."""
+
+    #: Replace what is neither letter, digit, colon nor underscore in the values of labels, as Flink does by default.
+    filter_label_values: bool = True
+    #: Labels that are left out.
+    excluded: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -102,8 +102,8 @@ def test_a_driver_that_died_before_it_said_where_it_begins_has_done_nothing(stor
     assert latest(store, "orders") == folder(old, 2)
 
 
-def test_timelines_without_a_note_count_as_before(store: MemoryStore) -> None:
-    """Timelines of older versions: `latest` is the newest checkpoint of the newest timeline that has one."""
+def test_timelines_without_a_note_count_by_their_checkpoints(store: MemoryStore) -> None:
+    """Their drivers died before they wrote one: the newest timeline that has a checkpoint counts."""
     old = take_over(store)
     published(store, old, 7)
     new = take_over(store)

@@ -95,10 +95,10 @@ def replace_metadata(store: MemoryStore, manifest: Manifest) -> None:
     store.put(metadata_path(folder(manifest)), b"\x00\x00 some other program's file")
 
 
-def newer_metadata(store: MemoryStore, manifest: Manifest) -> None:
+def foreign_metadata(store: MemoryStore, manifest: Manifest) -> None:
     path = metadata_path(folder(manifest))
     data = bytearray(store.read(path))
-    data[8] = 3
+    data[8] = 2
     store.put(path, bytes(data))
 
 
@@ -116,7 +116,7 @@ def lose_state(store: MemoryStore, manifest: Manifest) -> None:
         (cut_metadata, r"chk-3/_metadata is truncated"),
         (flip_metadata, r"chk-3/_metadata is damaged"),
         (replace_metadata, r"chk-3/_metadata was not written by Rekindle"),
-        (newer_metadata, r"chk-3/_metadata has format 3"),
+        (foreign_metadata, r"chk-3/_metadata has format 2"),
         (cut_state, r"shared/3-1-op-0.state is truncated"),
         (lose_state, r"shared/3-1-op-0.state is missing"),
     ],

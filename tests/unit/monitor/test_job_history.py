@@ -48,6 +48,12 @@ def test_a_damaged_file_is_refused_by_name(data):
         decode_view(data, "orders/_history/1.json")
 
 
+def test_a_history_of_another_format_is_refused_by_name():
+    document = json.loads(encode_view(eventful().recorder.view()))
+    with pytest.raises(CheckpointError, match=r"_history/1\.json is a history of a job in format 2"):
+        decode_view(json.dumps(document | {"format": 2}).encode(), "orders/_history/1.json")
+
+
 def written(directory: Path, job: RecordedJob, runs: int = 20) -> HistoryWriter:
     writer = HistoryWriter(job.recorder, LocalStore(directory), "orders", runs)
     writer.on_event(StatusEntered(JobStatus.RUNNING))

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import pytest
 
-from rekindle.checkpoint import load_checkpoint
 from rekindle.common import Duration, Types, WatermarkStrategy
 from rekindle.common.watermark_strategy import TimestampAssigner
 from rekindle.datastream import KeyedProcessFunction, MapFunction
@@ -377,15 +376,6 @@ def test_what_a_source_function_has_collected_waits_in_the_checkpoint(source, ep
     restored = job_of(program(), restore=checkpoint)
     assert restored.in_flight == COUNT - len(found)
     assert found + finish(restored) == list(range(COUNT))
-
-
-def test_records_in_flight_make_a_checkpoint_that_older_versions_refuse():
-    """An older version would lose the records in flight."""
-    job = job_of(counts(checkpointed(2, unaligned=True)))
-    in_flight, savepoint = job.checkpoint(leave_after_ms=1), job.checkpoint(savepoint=True)
-    job.kill()
-    versions = [load_checkpoint.load(each.store, each.path).manifest.format_version for each in (in_flight, savepoint)]
-    assert versions == [2, 1]
 
 
 def test_an_aborted_checkpoint_leaves_the_records_in_flight_where_they_were():

@@ -48,9 +48,9 @@ def foreign(data):
     return b"PK\x03\x04 an archive"
 
 
-def newer(data):
+def of_another_format(data):
     changed = bytearray(data)
-    changed[8] = 3  # the format's version
+    changed[8] = 2  # the format's version
     return bytes(changed)
 
 
@@ -60,7 +60,7 @@ def newer(data):
         ("_metadata", cut_short, r"chk-2/_metadata is truncated"),
         ("_metadata", flipped, r"chk-2/_metadata is damaged: its checksum"),
         ("_metadata", foreign, r"chk-2/_metadata was not written by Rekindle"),
-        ("_metadata", newer, r"chk-2/_metadata has format 3, which a newer version of Rekindle wrote"),
+        ("_metadata", of_another_format, r"chk-2/_metadata has format 2, which another version of Rekindle wrote"),
         (".state", cut_short, r"state file .*shared/2-.*\.state is truncated"),
         (".state", flipped, r"state file .*shared/2-.*\.state is damaged: the checksum"),
         (".state", lambda data: None, r"state file .*shared/2-.*\.state is missing"),

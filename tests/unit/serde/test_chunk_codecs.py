@@ -151,12 +151,6 @@ def test_a_row_type_without_names_takes_positions_and_its_own_names_in_any_order
         round_trip(Types.ROW([int]), [Row(a=1)])
 
 
-def test_rows_that_an_older_version_wrote_with_names_of_their_own_get_those_of_their_type() -> None:
-    from_wire = Types.ROW([int]).from_wire()
-    assert from_wire is not None
-    assert repr(from_wire((0, ["a"], 1))) == repr(from_wire((0, None, 1))) == "Row(f0=1)"
-
-
 def test_a_named_row_type_takes_a_row_of_positions_whatever_it_calls_them() -> None:
     assert round_trip(Types.ROW_NAMED(["a", "b"], [int, str]), [Row(f0=1, f1="x")]) == [Row(a=1, b="x")]
 

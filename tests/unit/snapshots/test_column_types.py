@@ -1,4 +1,4 @@
-"""The types of columns come from schemas, fingerprints or values; what a column shows is stored again unchanged."""
+"""The types of columns come from schemas or values; what a column shows is stored again unchanged."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from rekindle.serde import value_codec_for
 from rekindle.serde.class_free_decoding import PickledValue, class_free_decoder
 from rekindle.serde.tagged_codec import register_type
 from rekindle.snapshots.column_values import python_key, to_column
-from rekindle.snapshots.fingerprint_parser import shape_of
 from rekindle.snapshots.settle import settled
-from rekindle.snapshots.shapes import UNKNOWN, Plain, PlainShape, described
+from rekindle.snapshots.shapes import UNKNOWN, described
 from rekindle.snapshots.state_columns import digest_of
 from rekindle.snapshots.stored_state import ClassFreeCodec, SavedState
 from rekindle.snapshots.stored_types import UNTYPED, StateTypes, stored_type
@@ -151,14 +150,6 @@ class TestDeclared:
         again = ClassFreeCodec(stored).encode(from_column(shape)(column))
         assert codec.decode(again) == value
 
-    def test_older_checkpoints_have_a_fingerprint_instead(self, hint, value, shown):
-        declared = infer_type_info(hint)
-        codec = value_codec_for(declared)
-        wire = class_free_decoder().decode(codec.encode(value))
-        shape = settled(shape_of(declared.fingerprint()), [wire])
-        if not isinstance(value, Tagged | Sparse):  # a fingerprint does not tell of fields that are left out
-            assert to_column(shape)(wire) == shown
-
 
 #: A value without a declared type, and what its column shows.
 UNDECLARED = [
@@ -252,20 +243,10 @@ def test_keys_are_hashed_as_the_program_sees_them():
     assert python_key(stored_type(codec.schema).shape, wire) == ("a", day)
 
 
-@pytest.mark.parametrize("text", ["", "Nonsense", "Row<", "Map<String>", "Tuple<Long,Long", "Dataclass<A>{x}"])
-def test_a_fingerprint_of_another_version_is_unknown(text):
-    assert shape_of(text) == UNKNOWN
-
-
-def test_a_union_with_null_is_its_other_type():
-    assert shape_of("Long|Null") == PlainShape(Plain.LONG)
-    assert shape_of("Long|String") == UNKNOWN
-
-
 def test_equal_state_has_equal_digests_whatever_its_times_and_the_order_of_a_map():
     timed = StateTypes(UNTYPED, timed=True)
-    value = SavedState("last", StateKind.VALUE, "Long", "", b"", timed)
+    value = SavedState("last", StateKind.VALUE, "Long", b"", timed)
     assert digest_of(value, (1, "a")) == digest_of(value, (2, "a")) != digest_of(value, (1, "b"))
-    entries = SavedState("seen", StateKind.MAP, "Map", "", b"", StateTypes(UNTYPED))
+    entries = SavedState("seen", StateKind.MAP, "Map", b"", StateTypes(UNTYPED))
     assert digest_of(entries, {"a": 1, "b": 2}) == digest_of(entries, {"b": 2, "a": 1}) != digest_of(entries, {"a": 1})
     assert digest_of(entries, None) is None

@@ -12,8 +12,8 @@ from rekindle.common.job_status import JobStatus
 from rekindle.errors import ConfigurationError
 from rekindle.metrics import MetricKind
 from rekindle.web.metric_answers import aggregated, metrics
-from rekindle.web.prometheus_text import ReporterOptions, prometheus_text
-from rekindle.web.rest_settings import prometheus_ports
+from rekindle.web.prometheus_text import prometheus_text
+from rekindle.web.rest_settings import ReporterOptions, prometheus_ports
 from tests.support.recorded_jobs import JOB_ID, RecordedJob
 from tests.support.rest_client import RestClient
 from tests.unit.web.conftest import TOKEN, Served

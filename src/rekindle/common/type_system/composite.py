@@ -9,8 +9,6 @@ from rekindle.common.type_system.basic import BasicType, BasicTypeInfo
 from rekindle.common.type_system.converters import (
     list_converter,
     map_converter,
-    named_row_from_wire,
-    named_row_to_wire,
     row_from_wire,
     row_shaper,
     row_to_wire,
@@ -150,9 +148,7 @@ class RowTypeInfo(_Composite):
         return self._parts
 
     def _wire_type(self, parts: list[Any]) -> Any:
-        if self._field_names is not None:
-            return tuple[(int, *parts)]  # type: ignore[valid-type]
-        return tuple[(int, list[str] | None, *parts)]  # type: ignore[valid-type]
+        return tuple[(int, *parts)]  # type: ignore[valid-type]
 
     def _shape(self) -> Converter:
         return row_shaper(self.get_field_names(), values_converter([part._shape() for part in self._parts]))
@@ -162,14 +158,10 @@ class RowTypeInfo(_Composite):
         return None if fit is None else row_shaper(self.get_field_names(), fit)
 
     def to_wire(self) -> Converter:
-        inner = values_converter([part.to_wire() for part in self._parts])
-        convert = row_to_wire if self._field_names is None else named_row_to_wire
-        return convert(self.get_field_names(), inner)
+        return row_to_wire(self.get_field_names(), values_converter([part.to_wire() for part in self._parts]))
 
     def from_wire(self) -> Converter:
-        inner = values_converter([part.from_wire() for part in self._parts])
-        convert = row_from_wire if self._field_names is None else named_row_from_wire
-        return convert(self.get_field_names(), inner)
+        return row_from_wire(self.get_field_names(), values_converter([part.from_wire() for part in self._parts]))
 
     def _name(self) -> str:
         return "Row"

@@ -102,7 +102,7 @@ def row_shaper(names: list[str], convert: ValuesConverter | None) -> Converter:
     return shape
 
 
-def named_row_to_wire(names: list[str], convert: ValuesConverter | None) -> Converter:
+def row_to_wire(names: list[str], convert: ValuesConverter | None) -> Converter:
     """A converter of a row to (kind, value, ...), in the order of `names`."""
     read = row_reader(names)
 
@@ -115,38 +115,13 @@ def named_row_to_wire(names: list[str], convert: ValuesConverter | None) -> Conv
     return to_wire
 
 
-def named_row_from_wire(names: list[str], convert: ValuesConverter | None) -> Converter:
+def row_from_wire(names: list[str], convert: ValuesConverter | None) -> Converter:
     """A converter of (kind, value, ...) to a row with these names."""
 
     def from_wire(wired: tuple[Any, ...] | None) -> Row | None:
         if wired is None:
             return None
         kind, *values = wired
-        return make_row(names, values if convert is None else list(convert(values)), ROW_KINDS[kind])
-
-    return from_wire
-
-
-def row_to_wire(names: list[str], convert: ValuesConverter | None) -> Converter:
-    """A converter of a row to (kind, None, value, ...); in place of None older versions wrote the row's own names."""
-    read = row_reader(names)
-
-    def to_wire(obj: Any) -> tuple[Any, ...] | None:
-        if obj is None:
-            return None
-        kind, values = read(obj)
-        return (kind, None, *values) if convert is None else (kind, None, *convert(values))
-
-    return to_wire
-
-
-def row_from_wire(names: list[str], convert: ValuesConverter | None) -> Converter:
-    """A converter of (kind, names, value, ...) to a row with `names`, whatever names an older version wrote."""
-
-    def from_wire(wired: tuple[Any, ...] | None) -> Row | None:
-        if wired is None:
-            return None
-        kind, _, *values = wired
         return make_row(names, values if convert is None else list(convert(values)), ROW_KINDS[kind])
 
     return from_wire

@@ -80,8 +80,8 @@ class AsyncWaitOperator(FunctionOperator, Timed, Cancellable):
         )
         super().initialize_state(restored_id)
         subtasks = self._subtasks.get()
-        ended = {subtask: flag for subtask, flag, *_ in subtasks}
-        schemas = {subtask: schema for subtask, _, *rest in subtasks for schema in rest}
+        ended = {subtask: flag for subtask, flag, _ in subtasks}
+        schemas = {subtask: schema for subtask, _, schema in subtasks}
         self._restored = self._evolved(list(self._in_flight.get()), schemas)
         if len(ended) == self.node.parallelism:
             self._ended = ended[self.context.subtask]
@@ -92,11 +92,8 @@ class AsyncWaitOperator(FunctionOperator, Timed, Cancellable):
         return self.context.operator_state.get_list_state(reserved(ListStateDescriptor(name, None)))
 
     def _evolved(self, entries: list[_Entry], schemas: dict[int, bytes]) -> list[_Entry]:
-        """The entries with elements as this program's codec reads them; `schemas` are by subtask.
-
-        Older versions of Rekindle wrote none.
-        """
-        if not entries or not schemas:
+        """The entries with elements as this program's codec reads them; `schemas` are by subtask."""
+        if not entries:
             return entries
         schema = schemas.get(self.context.subtask, next(iter(schemas.values())))
         elements = [data for kind, _, data in entries if kind == _ELEMENT]

@@ -173,8 +173,8 @@ class FunctionSourceOperator(FunctionOperator, SourceOperator, Cancellable):
         self._source_context = BufferedSourceContext(self._wake, self.isolate, self._first_bound, offsets)
         self._run_returned = finished
         codec = codec_for(self.node.output_type)
-        convert = chunk_conversion("The records in flight", state.in_flight_schema, codec)
         for saved in state.in_flight:
+            convert = chunk_conversion("The records in flight", state.in_flight_schema, codec)
             data = saved if convert is None else with_records(saved, convert)
             chunk = decode_chunk(data, read_header(data), codec)
             # A watermark holds for the subtask that it was collected in: here others' records come after it.

@@ -1,7 +1,7 @@
 """Parts that were written under another schema than the program's: whether they can be read, and how.
 
 Each part is read by the schema it was written with, so that a key group written under one schema and its deltas under
-another come together under a third one. Parts of older versions have no schema: the codecs read them as they are.
+another come together under a third one.
 """
 
 from __future__ import annotations
@@ -59,8 +59,6 @@ def migrations(spec: StateSpec, part: StatePart | OperatorStatePart, key_codec: 
 
 
 def _migrations(spec: StateSpec, part: StatePart | OperatorStatePart, key_codec: Codec | None) -> Migrations:
-    if not part.schema:
-        return Migrations()
     stored, allow_pickle = decode_state_schema(part.schema), spec.allow_pickle
     values = spec.values.untimed if isinstance(spec.values, TimedCodec) else spec.values
     fields = spec.fields if stored.fields is not None else None
@@ -112,12 +110,10 @@ def _warn_dropped(spec: StateSpec, stored: StateSchema) -> None:
 def reads_as_is(spec: StateSpec, part: StatePart, key_codec: Codec) -> bool:
     """Whether a part's bytes are what the spec's codecs would write: same schema, same codec, same use of timestamps.
 
-    Of a part without a schema, which an older version wrote, nobody knows.
-
     :raises IncompatibleStateError: when the program cannot read the part at all.
     """
     needed = migrations(spec, part, key_codec).needed
-    return bool(part.schema) and not needed and is_timed(part) is (spec.ttl is not None)
+    return not needed and is_timed(part) is (spec.ttl is not None)
 
 
 def rewritten(spec: StateSpec, part: StatePart, key_codec: Codec) -> StatePart:
@@ -135,7 +131,7 @@ def rewritten(spec: StateSpec, part: StatePart, key_codec: Codec) -> StatePart:
         None if fields is None else lambda data: fields.encode_all(fields.decode_all(data)),
     )
     schema = spec.stored_schema(key_codec.schema)
-    return msgspec.structs.replace(evolved_part, fingerprint="", operations=operations, schema=schema)
+    return msgspec.structs.replace(evolved_part, operations=operations, schema=schema)
 
 
 def evolved(spec: StateSpec, part: StatePart, key_codec: Codec) -> StatePart:
@@ -184,9 +180,7 @@ def _within_timed(migrate: Migration) -> Migration:
 
 
 def evolved_keys(keys: Raw, key_schema: bytes, key_codec: Codec, allow_pickle: bool) -> Raw:
-    """The keys of timers as the program's codec reads them; `key_schema` is empty in parts of older versions."""
-    if not key_schema:
-        return keys
+    """The keys of timers as the program's codec reads them."""
     stored = StateSchema(key_codec.schema, keys=decode_schema(key_schema))
     migrate = _keys_migration(stored, key_codec, allow_pickle, "The timers: their key")
     return keys if migrate is None else Raw(migrate(keys))
@@ -212,8 +206,6 @@ def evolved_elements(
 
 def chunk_conversion(subject: str, schema: bytes, codec: ChunkCodec) -> Migration:
     """The way from the records of stored chunks to those that the program's codec reads; None: the same bytes."""
-    if not schema:
-        return None
     try:
         convert = conversion(decode_schema(schema), codec.schema)
     except SchemaChangeError as error:

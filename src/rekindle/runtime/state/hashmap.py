@@ -236,7 +236,7 @@ class HashMapKeyedBackend(KeyedStateBackend):
     def _check_key_groups(self, state: str, group: int) -> None:
         """Refuse a `Row` key that belongs to another key group now: it would never be found again.
 
-        Older versions put rows with the field names f0, f1, ... into other key groups than rows without names.
+        A row without names that was saved when keys had no declared type gets the names of a type declared since.
         """
         rows = self._groups[group]
         if type(next(iter(rows), None)) is not RowKey:
@@ -244,8 +244,8 @@ class HashMapKeyedBackend(KeyedStateBackend):
         for key in rows:
             if (home := self._key_group_of(key)) != group:
                 raise IncompatibleStateError(
-                    f"Key {key!r} of state '{state}' was saved in key group {group}, where an older version had it; "
-                    f"now it belongs to {home}. Key by a tuple and give the operator another uid, or begin anew."
+                    f"Key {key!r} of state '{state}' was saved in key group {group}, but under the key's type it "
+                    f"belongs to {home}: declare the type that it was saved with, or give the operator another uid()."
                 )
 
     def _mark_adopted(self, column: Column, rows: Iterable[Row]) -> None:

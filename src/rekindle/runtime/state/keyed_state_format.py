@@ -1,4 +1,4 @@
-"""The format of keyed state: one part per key group, plain msgpack, with a format version.
+"""The format of keyed state: one part per key group, plain msgpack.
 
 A part is a log: its operations are applied in order, on top of the parts before it. A full part starts from an empty
 key group, a delta's part from its base snapshot. Keys, values, elements and fields are columns, each a single array as
@@ -18,7 +18,6 @@ from rekindle.runtime.immutability import all_immutable
 from rekindle.runtime.state.deferred_capture import Deferred
 from rekindle.runtime.state.spec import Codec, StateKind, StateSpec
 
-FORMAT_VERSION: Final = 2
 #: None among single values (operator state); no codec produces an empty string.
 NONE_VALUE: Final = b""
 # A list operation that replaces the list; else the length that it appends to.
@@ -34,19 +33,10 @@ class StatePart(msgspec.Struct, array_like=True, frozen=True):
     name: str
     kind: StateKind
     type_name: str
-    #: Empty if there is a schema: older versions wrote the type's canonical name instead.
-    fingerprint: str
     keys: msgspec.Raw
     operations: msgspec.Raw
-    #: What keys and values were written with (`type_schema.decode_state_schema`); empty in parts of older versions.
-    schema: bytes = b""
-
-
-class GroupPart(msgspec.Struct, array_like=True, frozen=True):
-    """One snapshot's part of one key group of one operator."""
-
-    version: int
-    states: list[StatePart]
+    #: What keys and values were written with (`type_schema.decode_state_schema`).
+    schema: bytes
 
 
 class ListOperations(msgspec.Struct, array_like=True, frozen=True):
@@ -71,7 +61,7 @@ class MapOperations(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_part = msgspec.msgpack.Decoder(GroupPart).decode
+_decode_part = msgspec.msgpack.Decoder(list[StatePart]).decode
 _decode_lists = msgspec.msgpack.Decoder(ListOperations).decode
 _decode_maps = msgspec.msgpack.Decoder(MapOperations).decode
 
@@ -168,7 +158,7 @@ class CapturedState:
         spec = self.spec
         keys = msgspec.Raw(key_codec.encode_all(self.keys))
         schema = spec.stored_schema(key_codec.schema)
-        return StatePart(spec.name, spec.kind, spec.type_name, "", keys, self.operations.encode(), schema)
+        return StatePart(spec.name, spec.kind, spec.type_name, keys, self.operations.encode(), schema)
 
 
 class GroupCapture(Protocol):
@@ -240,7 +230,7 @@ class CapturedDelta:
 
 def encode_group(states: list[StatePart]) -> bytes:
     """Encode the part of a key group."""
-    return _encode(GroupPart(FORMAT_VERSION, states))
+    return _encode(states)
 
 
 class PieceList(Protocol):
@@ -253,7 +243,7 @@ class PieceList(Protocol):
 class GroupPieces:
     """The encoded part of a large key group, state by state: it need not be in memory in one piece.
 
-    >>> state = StatePart("count", StateKind.VALUE, "long", "", msgspec.Raw(b"\\x90"), msgspec.Raw(b"\\x90"))
+    >>> state = StatePart("count", StateKind.VALUE, "long", msgspec.Raw(b"\\x90"), msgspec.Raw(b"\\x90"), b"")
     >>> counts = 0, 15, 16, 70_000
     >>> all(b"".join(GroupPieces([state] * count, [])) == encode_group([state] * count) for count in counts)
     True
@@ -268,7 +258,7 @@ class GroupPieces:
             kept.append(encoded)
             count += 1
             length += len(encoded)
-        self._begin = _encode(GroupPart(FORMAT_VERSION, []))[:-1] + _array_header(count)
+        self._begin = _array_header(count)
         self._length = length + len(self._begin)
 
     def __len__(self) -> int:
@@ -289,15 +279,9 @@ def _array_header(length: int) -> bytes:
 def decode_part(key_group: int, data: bytes) -> list[StatePart]:
     """Decode the operations of a part, per state; their values stay encoded."""
     try:
-        part = _decode_part(data)
+        return _decode_part(data)
     except msgspec.DecodeError as error:
         raise SerializationError(f"The state of key group {key_group} is damaged: {error}") from error
-    if part.version != FORMAT_VERSION:
-        raise SerializationError(
-            f"The state of key group {key_group} has format {part.version}; this version of Rekindle reads "
-            f"{FORMAT_VERSION}: use the version that wrote it."
-        )
-    return part.states
 
 
 def list_operations(part: StatePart) -> ListOperations:

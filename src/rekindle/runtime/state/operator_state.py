@@ -169,7 +169,7 @@ class _Registered:
             pairs = self.entries.items()
             data = [part for field, value in pairs for part in (encoded(field, fields), encoded(value, values))]
         spec = self.spec
-        return OperatorStatePart(spec.name, self.distribution, spec.type_name, "", data, spec.stored_schema(None))
+        return OperatorStatePart(spec.name, self.distribution, spec.type_name, data, spec.stored_schema(None))
 
     def load(self, part: OperatorStatePart) -> None:
         if part.distribution is not self.distribution:

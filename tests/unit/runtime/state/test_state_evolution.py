@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from rekindle.checkpoint.part_formats import decode_operator_part, encode_operator_part
 from rekindle.checkpoint.redistribute import operator_share
 from rekindle.common import Time, Types
 from rekindle.common.typeinfo import TypeInformation
@@ -22,12 +21,12 @@ from rekindle.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from rekindle.errors import IncompatibleStateError, TypeMismatchError
+from rekindle.errors import IncompatibleStateError
 from rekindle.runtime.state.backend import KeyedStateOptions
 from rekindle.runtime.state.described_states import keyed_state
 from rekindle.runtime.state.evolution import reads_as_is, rewritten
 from rekindle.runtime.state.hashmap import HashMapKeyedBackend
-from rekindle.runtime.state.keyed_state_format import FORMAT_VERSION, GroupPart, decode_part
+from rekindle.runtime.state.keyed_state_format import decode_part, encode_group
 from rekindle.runtime.state.operator_state import OperatorStateBackend
 from rekindle.runtime.state.spec import value_spec
 from rekindle.runtime.timers import InternalTimers
@@ -200,23 +199,6 @@ class TestKeyedState:
         idle.restore(parts)
         assert States(Total3, whole_parts(idle)).read("a") == everywhere(Total3(0.5, 1.0))
 
-    def test_parts_without_a_schema_are_read_as_before(self):
-        """Older versions of Rekindle wrote them: msgspec reads what fits."""
-        parts = [
-            (
-                group,
-                msgspec.msgpack.encode(GroupPart(FORMAT_VERSION, list(map(without_schema, decode_part(group, data))))),
-            )
-            for group, data in whole_parts(States(Total1).write("a", Total1(1)).backend)
-        ]
-        assert States(Total2, parts).read("a") == everywhere(Total2(1, 7))
-        with pytest.raises(IncompatibleStateError, match=r"State 'value', saved as value .*cannot be read as"):
-            States(Wrong, parts)
-
-
-def without_schema(part: Any) -> Any:
-    return msgspec.structs.replace(part, schema=b"", fingerprint="Struct<Total>{count:Long}")
-
 
 class TestTimeToLive:
     TTL = StateTtlConfig.new_builder(Time.days(1)).build()
@@ -257,19 +239,8 @@ class TestForOtherBackends:
             new = rewritten(specs[part.name], part, self.KEYS)
             assert reads_as_is(specs[part.name], new, self.KEYS)
             groups.setdefault(group, []).append(new)
-        parts = [(group, msgspec.msgpack.encode(GroupPart(FORMAT_VERSION, own))) for group, own in groups.items()]
+        parts = [(group, encode_group(own)) for group, own in groups.items()]
         assert States(Total3, parts, after).read("a") == everywhere(Total3(0.5, 1.0))
-
-    def test_parts_without_a_schema_are_written_anew(self):
-        """An older version wrote them: only the codecs can tell whether they fit."""
-        specs = self.specs(Total2)
-        for _, part in self.parts(Total1):
-            old = without_schema(part)
-            assert not reads_as_is(specs[part.name], old, self.KEYS)
-            new = rewritten(specs[part.name], old, self.KEYS)
-            assert reads_as_is(specs[part.name], new, self.KEYS)
-            with pytest.raises(TypeMismatchError):
-                rewritten(self.specs(Wrong)[part.name], old, self.KEYS)
 
     def test_what_cannot_be_read_is_refused(self):
         spec = value_spec(ValueStateDescriptor("value", Wrong), allow_pickle=False)
@@ -363,11 +334,6 @@ class TestOperatorState:
         shares = [self.backend(Total3, operator_share(parts, 3, subtask)) for subtask in range(3)]
         assert sorted(each.count for _, lists, _, _ in shares for each in lists.get()) == [1.0, 2.0]
         assert all(union.get() == expected for _, _, union, _ in shares)
-
-    def test_parts_without_a_schema_are_read_as_before(self):
-        parts = [without_schema(part) for part in decode_operator_part(self.saved(Total1, Total1(1)))]
-        _, lists, _, _ = self.backend(Total2, encode_operator_part(parts))
-        assert lists.get() == [Total2(1, 7)]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

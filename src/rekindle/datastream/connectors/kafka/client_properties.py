@@ -10,10 +10,11 @@ import logging
 import os
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from rekindle.datastream.connectors.kafka import java_properties as java
-from rekindle.datastream.connectors.kafka.librdkafka_names import BOTH, CALLBACKS, CONSUMER_ONLY, PRODUCER_ONLY
+from rekindle.datastream.connectors.kafka.property_names import CALLBACKS, Client, java_names, librdkafka_names
 from rekindle.errors import ConnectorError
 
 _LOG = logging.getLogger("rekindle")
@@ -22,12 +23,10 @@ KAFKA_LOG = logging.getLogger("rekindle.kafka")
 KAFKA_LOG.addHandler(logging.NullHandler())  # where logging is not set up, Python would print warnings
 
 _SECRET = re.compile(r"password|secret|passphrase|token|jaas|\.key\.pem$|keystore\.key$|private\.key")
-_NAMES_NO_SECRET = frozenset({"sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.token.endpoint.uri"})
+_NAMES_NO_SECRET = frozenset({"sasl.oauthbearer.token.endpoint.url"})
 _HIDDEN = "******"
 #: Java's consumer and sink names that the other client knows under its own: a shared dict may hold both.
-_JAVA_NAMES = frozenset(java.RENAMED) | java.WITHOUT_MEANING | frozenset(java.REFUSED) | {"buffer.memory"}
-_ALL_NAMES = BOTH | CONSUMER_ONLY | PRODUCER_ONLY | CALLBACKS | _JAVA_NAMES | java.FLINK_SOURCE_KEYS
-
+_JAVA_NAMES = frozenset(java.RENAMED) | java.WITHOUT_MEANING | frozenset(java.REFUSED) | frozenset(java.COMPUTED)
 
 #: The environment variable with the brokers for programs that name others, such as PyFlink's examples.
 BROKERS_VARIABLE = "REKINDLE_KAFKA_BROKERS"
@@ -54,7 +53,7 @@ def consumer_properties(user: Mapping[str, Any]) -> dict[str, Any]:
     >>> consumer_properties({"partition.discovery.interval.ms": "1000", "request.timeout.ms": 10000, "acks": "all"})
     {'socket.timeout.ms': 10000}
     """
-    result = _client_properties(user, BOTH | CONSUMER_ONLY)
+    result = _client_properties(user, librdkafka_names(Client.CONSUMER))
     if "request.timeout.ms" in user:  # of producers only in librdkafka
         result.setdefault("socket.timeout.ms", user["request.timeout.ms"])
     return result
@@ -66,7 +65,7 @@ def producer_properties(user: Mapping[str, Any]) -> dict[str, Any]:
     >>> producer_properties({"max.request.size": "2000000", "group.id": "readers", "key.serializer": "org.example.Any"})
     {'message.max.bytes': '2000000'}
     """
-    return _client_properties(user, BOTH | PRODUCER_ONLY)
+    return _client_properties(user, librdkafka_names(Client.PRODUCER))
 
 
 def admin_properties(user: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,7 +74,7 @@ def admin_properties(user: Mapping[str, Any]) -> dict[str, Any]:
     >>> admin_properties({"bootstrap.servers": "localhost:9092", "acks": "all", "group.id": "readers"})
     {'bootstrap.servers': 'localhost:9092'}
     """
-    return _client_properties(user, BOTH)
+    return _client_properties(user, librdkafka_names())
 
 
 def warn_of_unknown_names(user: Mapping[str, Any]) -> None:
@@ -83,11 +82,22 @@ def warn_of_unknown_names(user: Mapping[str, Any]) -> None:
 
     >>> warn_of_unknown_names({"linger": 5})  # did you mean 'linger.ms'?
     """
+    known = _known_names()
     for name in user:
-        if name not in _ALL_NAMES:
-            near = difflib.get_close_matches(str(name), sorted(_ALL_NAMES), n=1, cutoff=0.6)
+        if name in known:
+            continue
+        if name in java_names():
+            _LOG.warning("Kafka's Java property '%s' has no effect here: Python's client does not have it.", name)
+        else:
+            near = difflib.get_close_matches(str(name), sorted(known), n=1, cutoff=0.6)
             hint = f"did you mean '{near[0]}'?" if near else "see librdkafka's CONFIGURATION.md for those that it has."
             _LOG.warning("Kafka has no property '%s', it has no effect: %s", name, hint)
+
+
+@cache
+def _known_names() -> frozenset[str]:
+    """The names that mean something here, or nothing on purpose."""
+    return librdkafka_names(*Client) | CALLBACKS | _JAVA_NAMES | java.FLINK_SOURCE_KEYS
 
 
 def masked(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +146,7 @@ def _spelled(name: str, value: Any, user: Mapping[str, Any]) -> dict[str, Any]:
     spelled = java.translated(name, value, user)
     if spelled is not None:
         return spelled
-    return {name: value} if name in _ALL_NAMES else {}
+    return {name: value} if name in _known_names() else {}
 
 
 def _text_of_bool(value: Any) -> Any:

@@ -17,7 +17,6 @@ RENAMED: Mapping[str, str] = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "max.request.size": "message.max.bytes",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
-    "sasl.oauthbearer.token.endpoint.uri": "sasl.oauthbearer.token.endpoint.url",
     "send.buffer.bytes": "socket.send.buffer.bytes",
     "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms",
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
@@ -94,7 +93,7 @@ def translated(name: str, value: Any, properties: Mapping[str, Any]) -> dict[str
         return {}
     if name in RENAMED:
         return {RENAMED[name]: value}
-    special = _SPECIAL.get(name)
+    special = COMPUTED.get(name)
     return special(value, properties) if special is not None else None
 
 
@@ -174,7 +173,8 @@ def _dropped(value: Any, properties: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-_SPECIAL: Mapping[str, Callable[[Any, Mapping[str, Any]], dict[str, Any]]] = {
+#: Java names whose values librdkafka takes in another form.
+COMPUTED: Mapping[str, Callable[[Any, Mapping[str, Any]], dict[str, Any]]] = {
     "auto.offset.reset": _offset_reset,
     "buffer.memory": _buffer_memory,
     "isolation.level": _isolation,

@@ -89,7 +89,7 @@ class RestoredParts:
         self._file: BinaryIO | None = None
         self._key_groups = key_groups
         self._waiting: dict[str, dict[int, list[WaitingPart]]] = {}
-        self._headers: dict[tuple[str, StateKind, str, str, bytes], StatePart] = {}
+        self._headers: dict[tuple[str, StateKind, str, bytes], StatePart] = {}
 
     def take(self, parts: Iterable[tuple[int, bytes]]) -> None:
         """Keep the parts of own key groups: of each, first the whole one, then changes in their order."""
@@ -109,7 +109,7 @@ class RestoredParts:
         self._remove_if_claimed()
 
     def _header(self, part: StatePart) -> StatePart:
-        values = part.name, part.kind, part.type_name, part.fingerprint, part.schema
+        values = part.name, part.kind, part.type_name, part.schema
         if values not in self._headers:
             self._headers[values] = msgspec.structs.replace(part, keys=_NO_COLUMN, operations=_NO_COLUMN)
         return self._headers[values]
@@ -216,13 +216,11 @@ class PartLoader:
         spec = self._state.spec
         check_kind(spec, part)
         migrations(spec, part, self._key_codec)  # refuses a type that cannot be read, by name
-        is_known = bool(part.schema)  # else nobody knows whether the key's codec would write these bytes
         try:
             part = rewritten(spec, part, self._key_codec)
             self._check_readable(part)
             keys = self._key_codec.decode_all(part.keys)
-            elements = self._state.keys.cut(part.keys) if is_known else self._state.keys.pieces(keys)
-            applied = apply(part, elements, canonical_all(keys, self._state.prefix(group)))
+            applied = apply(part, self._state.keys.cut(part.keys), canonical_all(keys, self._state.prefix(group)))
         except UNREADABLE as error:
             raise unreadable(spec, part, error) from error
         self._check_key_groups(group, keys)
@@ -292,15 +290,18 @@ class PartLoader:
                 maps.pop(place, None)
 
     def _check_key_groups(self, group: int, keys: list[Any]) -> None:
-        """Refuse a `Row` key that belongs to another key group now: it would never be found again."""
+        """Refuse a `Row` key that belongs to another key group now: it would never be found again.
+
+        A row without names that was saved when keys had no declared type gets the names of a type declared since.
+        """
         if not keys or type(keys[0]) is not RowKey:
             return
         for key in keys:
             if (home := self._key_group_of(key)) != group:
                 raise IncompatibleStateError(
-                    f"Key {key!r} of state '{self._state.spec.name}' was saved in key group {group}, where an older "
-                    f"version had it; now it belongs to {home}. Key by a tuple and give the operator another uid, or "
-                    "begin anew."
+                    f"Key {key!r} of state '{self._state.spec.name}' was saved in key group {group}, but under the "
+                    f"key's type it belongs to {home}: declare the type that it was saved with, or give the operator "
+                    "another uid()."
                 )
 
 

@@ -87,7 +87,7 @@ class StoredState(ABC):
     def part(self, keys: Sequence[Element], operations: msgspec.Raw) -> StatePart:
         """A part of operations."""
         spec = self.spec
-        return StatePart(spec.name, spec.kind, spec.type_name, "", self.keys.column(keys), operations, self._schema)
+        return StatePart(spec.name, spec.kind, spec.type_name, self.keys.column(keys), operations, self._schema)
 
     @abstractmethod
     def read(self, found: Sequence[tuple[Row, bytes]]) -> list[Any]:

@@ -18,7 +18,7 @@ from rekindle.runtime.key_hash import key_group
 from rekindle.runtime.state.rocksdb.element_codecs import ElementCodec, element_codec
 from rekindle.runtime.state.rocksdb.stored_states import packed, unpacked
 from rekindle.runtime.state.spec import Codec
-from rekindle.runtime.timer_parts import FORMAT_VERSION, Timer, TimerColumns, TimerPart
+from rekindle.runtime.timer_parts import Timer, TimerColumns, TimerPart
 from rekindle.serde.type_schema import encode_schema
 
 _TIME: Final = Struct(">Q")
@@ -116,13 +116,12 @@ class TimerEntries:
 
         event, processing, removed_event, removed_processing = map(columns, kinds)
         part = TimerPart(
-            FORMAT_VERSION,
+            self._key_schema,
             self._keys.column(list(keys)),
             self._namespaces.column(list(namespaces)),
             event,
             processing,
             removed_event,
             removed_processing,
-            self._key_schema,
         )
         return _encode(part)

@@ -25,8 +25,6 @@ from rekindle.serde.type_schema import TypeSchema, decode_state_schema
 #: (last access in ms, value)
 Timed = tuple[int, Any]
 
-#: The prefix of the fingerprint of state with timestamps, in parts without a schema.
-TIMED_FINGERPRINT: Final = "ttl:"
 # Entries that a sweep of state on disk checks at each access.
 _SWEPT_ENTRIES: Final = 2
 _STAMP: Final = Struct(">q")
@@ -133,7 +131,7 @@ def timed_spec(spec: StateSpec, ttl: TtlSettings, now_ms: Callable[[], int]) -> 
     return replace(
         spec,
         type_name=f"{spec.type_name} with time to live",
-        fingerprint=TIMED_FINGERPRINT + spec.fingerprint,
+        fingerprint=f"ttl:{spec.fingerprint}",
         values=TimedCodec(spec.values, now_ms),
         ttl=ttl,
     )
@@ -141,9 +139,7 @@ def timed_spec(spec: StateSpec, ttl: TtlSettings, now_ms: Callable[[], int]) -> 
 
 def is_timed(part: StatePart) -> bool:
     """Whether a saved state's values have timestamps."""
-    if part.schema:
-        return decode_state_schema(part.schema).timed
-    return part.fingerprint.startswith(TIMED_FINGERPRINT)
+    return decode_state_schema(part.schema).timed
 
 
 def adopts(spec: StateSpec, part: StatePart) -> bool:

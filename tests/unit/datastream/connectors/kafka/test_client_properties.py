@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from rekindle.common import SimpleStringSchema
-from rekindle.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
+from rekindle.datastream.connectors.kafka import (
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaSource,
+    java_properties,
+)
 from rekindle.datastream.connectors.kafka.client_properties import (
     BROKERS_VARIABLE,
     admin_properties,
@@ -17,6 +22,7 @@ from rekindle.datastream.connectors.kafka.client_properties import (
     producer_properties,
     warn_of_unknown_names,
 )
+from rekindle.datastream.connectors.kafka.property_names import Client, java_names, librdkafka_names
 from rekindle.errors import ConfigurationError
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -146,3 +152,26 @@ def test_a_builder_warns_once_of_a_property(caplog: pytest.LogCaptureFixture) ->
         "Kafka has no property 'linger.msec'",
         "Kafka has no property 'fetch.min.byte'",
     ]
+
+
+def test_a_java_name_that_librdkafka_does_not_have_is_warned_of_as_such(caplog: pytest.LogCaptureFixture) -> None:
+    warn_of_unknown_names({"ssl.engine.factory.class": "org.example.Engine"})
+    (record,) = caplog.records
+    assert record.getMessage().startswith("Kafka's Java property 'ssl.engine.factory.class' has no effect here")
+    assert producer_properties({"ssl.engine.factory.class": "org.example.Engine"}) == {}
+
+
+def test_a_java_name_that_is_translated_is_not_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    warn_of_unknown_names(dict.fromkeys([*java_properties.RENAMED, *java_properties.COMPUTED], "any"))
+    assert caplog.text == ""
+
+
+def test_the_tables_of_names_hold_what_is_said_about_them() -> None:
+    assert {"group.id", "client.id"} <= librdkafka_names(Client.CONSUMER)
+    assert {"linger.ms", "client.id"} <= librdkafka_names(Client.PRODUCER)
+    assert not {"group.id", "linger.ms"} & librdkafka_names()
+    assert "max.poll.records" not in librdkafka_names(*Client), "of share consumers"
+    of_flink = {name for name in java_properties.WITHOUT_MEANING if name.startswith(("flink.", "register."))}
+    handled = {*java_properties.RENAMED, *java_properties.COMPUTED, *java_properties.REFUSED}
+    assert handled | java_properties.WITHOUT_MEANING - of_flink <= java_names()
+    assert set(java_properties.RENAMED.values()) <= librdkafka_names(*Client)

@@ -221,9 +221,9 @@ def test_schemas_tell_state_with_timestamps_apart() -> None:
 @pytest.mark.parametrize("operations", [[7], [[START_MS], []], [["soon"], [7]]])
 def test_damaged_timestamps_are_refused_by_name(operations: Any) -> None:
     ((group, data),) = [part for part in Job("value", ttl()).at("k").write(7).full() if decode_part(*part)]
-    version, [[*head, good, schema]] = msgspec.msgpack.decode(data)
+    [[*head, good, schema]] = msgspec.msgpack.decode(data)
     assert good == [[START_MS], [7]]
-    damaged = msgspec.msgpack.encode([version, [[*head, operations, schema]]])
+    damaged = msgspec.msgpack.encode([[*head, operations, schema]])
     with pytest.raises(IncompatibleStateError, match=r"'state', saved as value state of .* with time to live, cannot"):
         Job("value", ttl(), parts=[(group, damaged)])
 
