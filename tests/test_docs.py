@@ -21,6 +21,7 @@ LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 PAGE_TIMEOUT_S = 400
 #: Flags of fences that name a server.
 SERVERS = ("kafka", "hbase", "postgres")
+NAMED_PAGE = re.compile(r"\bdocs/[\w./-]*\w\.md\b")
 NAMED_PATH = re.compile(r"`((?:src|tests|docs|tools|examples|benchmarks)/[\w./-]*\w/?)`")
 
 
@@ -106,6 +107,13 @@ def test_links_and_paths_lead_somewhere(page: Path) -> None:
     missing = [target for target in targets if target and not (page.parent / target).exists()]
     missing += [path for path in NAMED_PATH.findall(text) if not (REPOSITORY / path).exists()]
     assert missing == []
+
+
+def test_pages_that_messages_name_are_there() -> None:
+    files = [path for path in (REPOSITORY / "src").rglob("*") if path.suffix in (".py", ".json")]
+    named = {page for path in files for page in NAMED_PAGE.findall(path.read_text(encoding="utf-8"))}
+    assert "docs/guide/pyflink-names.md" in named
+    assert [page for page in sorted(named) if not (REPOSITORY / page).exists()] == []
 
 
 def engine_packages() -> list[str]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging.handlers
 import math
+import queue
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from rekindle.errors import GraphError
@@ -58,6 +62,35 @@ def test_expressions_have_flinks_values_and_types(
     (row,) = rows(table)
     found = [(text, _plain(value), kind) for (text, _, _), value, kind in zip(expected, row, types, strict=True)]
     assert found == [(text, _plain(value), kind) for text, value, kind in expected]
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT nothing FROM one", "SELECT i / 0 FROM one", "SELECT CAST('x' AS INT) FROM one"]
+)
+def test_a_query_that_fails_is_one_sentence_without_frames_of_java(t_env: StreamTableEnvironment, sql: str) -> None:
+    logger, told = PySparkLogger.getLogger("SQLQueryContextLogger"), logging.handlers.QueueHandler(queue.SimpleQueue())
+    logger.addHandler(told)
+    try:
+        with pytest.raises(GraphError, match=r"^Spark, which runs the queries of tables,"):
+            rows(t_env.sql_query(sql))
+        assert told.queue.empty()
+    finally:
+        logger.removeHandler(told)
+
+
+def test_a_query_of_the_program_itself_is_told_as_spark_tells_it(
+    t_env: StreamTableEnvironment, spark: SparkSession
+) -> None:
+    logger, told = PySparkLogger.getLogger("SQLQueryContextLogger"), logging.handlers.QueueHandler(queue.SimpleQueue())
+    with pytest.raises(GraphError):
+        rows(t_env.sql_query("SELECT nothing FROM one"))
+    logger.addHandler(told)
+    try:
+        with pytest.raises(AnalysisException):
+            spark.sql("SELECT nothing")
+        assert not told.queue.empty()
+    finally:
+        logger.removeHandler(told)
 
 
 def _plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ from rekindle.places import Place
 
 
 def stored_place(url: str, options: Mapping[str, str] | None = None) -> Place:
-    """The place, where a part of its path that does not exist is the name of a job with a folder there.
+    """The place, where parts of its path that do not exist are the name of a job with a folder there.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -23,12 +23,12 @@ def stored_place(url: str, options: Mapping[str, str] | None = None) -> Place:
     """
     place = place_of(url)
     path = os.path.normpath(place.path) if place.is_local else place.path
+    parts = [part for part in path.split("/") if part]
     reached = ""
-    for part in filter(None, path.split("/")):
-        parent = replace(place, path=reached or ("/" if place.is_local else ""))
-        folder = escaped(part)
-        by_name = folder != part and not _exists(parent, part, options) and _exists(parent, folder, options)
-        reached += f"/{folder if by_name else part}"
+    while parts:
+        folder, taken = _next_folder(replace(place, path=reached or ("/" if place.is_local else "")), parts, options)
+        reached += f"/{folder}"
+        parts = parts[taken:]
     return replace(place, path=reached or path)
 
 
@@ -45,6 +45,19 @@ def is_missing(directory: str) -> bool:
     """
     place = stored_place(directory) if place_of(directory).is_local else None
     return place is not None and not os.path.isdir(place.path)
+
+
+def _next_folder(parent: Place, parts: list[str], options: Mapping[str, str] | None) -> tuple[str, int]:
+    """Return the folder that the first parts name, and how many they are: the name of a job may have slashes.
+
+    An object store would be asked about every part of every path for such names, so there the folder is named.
+    """
+    for taken in range(1, len(parts) + 1 if parent.is_local else 2):
+        name = "/".join(parts[:taken])
+        folder = escaped(name)
+        if folder != name and _exists(parent, folder, options) and not _exists(parent, name, options):
+            return folder, taken
+    return parts[0], 1
 
 
 def _exists(parent: Place, name: str, options: Mapping[str, str] | None) -> bool:

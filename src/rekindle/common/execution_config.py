@@ -11,6 +11,7 @@ from rekindle.common.java_names import RefusesJavaNames
 from rekindle.common.secret_settings import resolved
 from rekindle.config import ConfigOption
 from rekindle.config_parsers import parse_bool, parse_duration, parse_string
+from rekindle.errors import ConfigurationError
 
 __all__ = ["ExecutionConfig"]
 
@@ -80,7 +81,7 @@ class ExecutionConfig(RefusesJavaNames):
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
         """Has no effect: latency is measured per epoch here."""
-        return self._set_millis(_LATENCY_INTERVAL, interval)
+        return self._set_millis(_LATENCY_INTERVAL, interval, negative=True)
 
     def get_latency_tracking_interval(self) -> int:
         """The value that was set, in milliseconds."""
@@ -117,6 +118,10 @@ class ExecutionConfig(RefusesJavaNames):
 
     def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, object]) -> ExecutionConfig:
         """Sets the job's own parameters, which functions find in their runtime context."""
+        if not isinstance(global_job_parameters_dict, Mapping):
+            raise ConfigurationError(
+                f"set_global_job_parameters() takes a dict of names and values, not {global_job_parameters_dict!r}."
+            )
         parameters = {str(key): parse_string(value) for key, value in global_job_parameters_dict.items()}
         self._configuration.set(config.GLOBAL_JOB_PARAMETERS, parameters)
         return self
@@ -227,7 +232,10 @@ class ExecutionConfig(RefusesJavaNames):
         self._configuration.set(option, value)
         return self
 
-    def _set_millis(self, option: ConfigOption[timedelta], millis: int) -> ExecutionConfig:
+    def _set_millis(self, option: ConfigOption[timedelta], millis: int, negative: bool = False) -> ExecutionConfig:
+        if isinstance(millis, bool) or not isinstance(millis, int) or (millis < 0 and not negative):
+            amount = "whole milliseconds" if negative else "0 milliseconds or more"
+            raise ConfigurationError(f"'{option.key}' takes {amount}, not {millis!r}.")
         self._configuration.set(option, timedelta(milliseconds=millis))
         return self
 

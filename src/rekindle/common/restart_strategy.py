@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import timedelta
@@ -34,6 +35,12 @@ class RestartStrategyConfiguration(ABC):
 
 def _is_from(least: int, number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and number >= least
+
+
+def _factor(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigurationError(f"The {name} of an exponential delay restart is a number, not {value!r}.")
+    return float(value)
 
 
 def _span(amount: Amount) -> timedelta:
@@ -133,7 +140,7 @@ class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration)
     attempts_before_reset_backoff: int = config.EXPONENTIAL_ATTEMPTS.default
 
     def __post_init__(self) -> None:
-        if self.backoff_multiplier < 1.0:
+        if not 1.0 <= self.backoff_multiplier < math.inf:
             raise ValueError(f"The backoff multiplier must be at least 1: {self.backoff_multiplier}.")
         if not 0.0 <= self.jitter_factor <= 1.0:
             raise ValueError(f"The jitter factor must be between 0 and 1: {self.jitter_factor}.")
@@ -224,9 +231,9 @@ class RestartStrategies:
         return ExponentialDelayRestartStrategyConfiguration(
             _span(initial_backoff),
             _span(max_backoff),
-            float(backoff_multiplier),
+            _factor("backoff multiplier", backoff_multiplier),
             _span(reset_backoff_threshold),
-            float(jitter_factor),
+            _factor("jitter factor", jitter_factor),
         )
 
     @staticmethod

@@ -54,7 +54,7 @@ class Progress:
         self._total_in = self._total_out = 0
 
     def on_event(self, event: JobEvent) -> None:
-        """Measure from the start of the functions on, count the records of epochs, and show the totals at the end."""
+        """Measure from the first start of the functions on, count what epochs read and write, and tell the totals."""
         match event:
             case JobShown(link):
                 self._link = link
@@ -66,14 +66,15 @@ class Progress:
                 self._end()
 
     def _begin(self) -> None:
-        first, self._started = self._started is None, self._clock.monotonic()
-        self._since = self._started
+        first, self._since = self._started is None, self._clock.monotonic()
+        if self._started is None:
+            self._started = self._since
         link = f", {self._link}" if self._link is not None and first else ""
         if self._mode == "plain" or (self._mode == "live" and link):
             self._write(f"{self._job_name}: running{link}\n")
 
     def _count(self, summary: EpochSummary) -> None:
-        self._epochs = summary.epoch
+        self._epochs += 1
         self._records_in += summary.records_in
         self._records_out += summary.records_out
         self._total_in += summary.records_in
@@ -85,7 +86,7 @@ class Progress:
             self._show(summary, elapsed)
 
     def _end(self) -> None:
-        """Show the totals in place of the live line."""
+        """Show the totals of all attempts in place of the live line."""
         if self._mode == "off" or self._started is None:
             return
         before = "\r\x1b[K" if self._mode == "live" else ""

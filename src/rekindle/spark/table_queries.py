@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
@@ -42,6 +45,9 @@ from rekindle.table.views import (
 )
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+#: PySpark logs an error of a query here, with all frames of Java, before anybody can catch it.
+_SPARKS_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_ASKED_HERE = ContextVar("_ASKED_HERE", default=False)
 #: Runs a bounded program and returns its records as a DataFrame of a session.
 CollectStream = Callable[[Program, SparkSession], DataFrame]
 
@@ -179,12 +185,21 @@ def _data_type(spark_type: st.DataType, name: str) -> DataType:
 @contextlib.contextmanager
 def _sentences() -> Iterator[None]:
     """Turn an error of Spark about a query into one sentence."""
+    for name in _SPARKS_LOGGERS:
+        PySparkLogger.getLogger(name).addFilter(_not_asked_here)
+    asked = _ASKED_HERE.set(True)
     try:
         yield
     except (AnalysisException, ParseException) as error:
         raise GraphError(f"Spark, which runs the queries of tables, refuses this one: {_first(error)}") from None
     except PySparkException as error:
         raise GraphError(f"Spark, which runs the queries of tables, could not run this one: {_first(error)}") from error
+    finally:
+        _ASKED_HERE.reset(asked)
+
+
+def _not_asked_here(record: logging.LogRecord) -> bool:
+    return not _ASKED_HERE.get()
 
 
 def _first(error: PySparkException) -> str:

@@ -281,10 +281,11 @@ def unit_of(call: Call) -> str:
 
 
 def _to_timestamp(call: Call) -> str:
-    """Spark keeps microseconds, and reads other forms of times too."""
-    made = _milliseconds(spark("to_timestamp", *call.given))
+    """Spark keeps microseconds, reads other forms of times too, and raises an error for what is no time."""
+    with_pattern = len(call.given) == 2
+    made = _milliseconds(spark("to_timestamp" if with_pattern else "try_to_timestamp", *call.given))
     form = "^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}( [0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}([.][0-9]+)?)?$"
-    return made if len(call.given) == 2 else f"CASE WHEN rlike({call.given[0]}, '{form}') THEN {made} END"
+    return made if with_pattern else f"CASE WHEN rlike({call.given[0]}, '{form}') THEN {made} END"
 
 
 def _to_date(call: Call) -> str | None:

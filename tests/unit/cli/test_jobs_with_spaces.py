@@ -61,3 +61,23 @@ def test_the_command_that_replays_has_its_folder_as_it_is(directory: Path) -> No
 def test_no_such_job(directory: Path) -> None:
     missing = rekindle("checkpoints", "list", directory / "other totals")
     assert (missing.code, missing.errors) == (3, f"There is no directory '{directory / 'other totals'}'.\n")
+
+
+@pytest.mark.parametrize("form", ["{}/totals v1/EU", "file:{}/totals v1/EU", "file://{}/totals%20v1%2FEU"])
+def test_a_job_whose_name_has_a_slash_is_found_by_it(tmp_path: Path, form: str) -> None:
+    made = make_checkpoints(tmp_path)
+    (made.directory / "test").rename(made.directory / "totals=20v1=2FEU")
+    job = form.format(made.directory)
+    listed = rekindle("checkpoints", "list", job, "--json").document["checkpoints"]
+    assert [each["id"] for each in listed] == [1, 2]
+    assert find_snapshot(job).manifest.checkpoint_id == 2
+    (timeline,) = (each.parent.name for each in made.directory.glob("*/*/chk-2"))
+    assert rekindle("checkpoints", "verify", f"{job}/{timeline}/chk-2").code == 0
+
+
+def test_folders_go_before_the_name_of_a_job(tmp_path: Path) -> None:
+    made = make_checkpoints(tmp_path)
+    (made.directory / "totals=2FEU").mkdir()
+    (made.directory / "totals").mkdir()
+    (made.directory / "test").rename(made.directory / "totals" / "EU")
+    assert find_snapshot(f"{made.directory}/totals/EU").manifest.checkpoint_id == 2

@@ -141,3 +141,30 @@ def test_a_failure_rate_is_one_failure_or_more(failures: Any) -> None:
         ConfigurationError, match=rf"^A failure rate restart takes 1 failure or more.*, not {failures!r}\.$"
     ):
         RestartStrategies.failure_rate_restart(failures, 60_000, 100)
+
+
+@pytest.mark.parametrize("factor", ["2", None, True, float("nan"), float("inf")])
+def test_factors_of_an_exponential_delay_are_numbers(factor: Any) -> None:
+    with pytest.raises((ConfigurationError, ValueError), match=r"multiplier .*(not|at least 1)"):
+        RestartStrategies.exponential_delay_restart(1, 2, factor, 3, 0.1)
+    with pytest.raises((ConfigurationError, ValueError), match=r"jitter factor .*(not|between 0 and 1)"):
+        RestartStrategies.exponential_delay_restart(1, 2, 1.5, 3, factor)
+
+
+@pytest.mark.parametrize("interval", ["10", -1, 1.5, True, None])
+def test_intervals_are_milliseconds(interval: Any) -> None:
+    for name in ("set_auto_watermark_interval", "set_task_cancellation_timeout", "set_task_cancellation_interval"):
+        with pytest.raises(ConfigurationError, match=rf"^'[a-z.-]+' takes 0 milliseconds or more, not {interval!r}\.$"):
+            getattr(ExecutionConfig(), name)(interval)
+
+
+def test_a_negative_interval_switches_latency_tracking_off() -> None:
+    assert ExecutionConfig().set_latency_tracking_interval(-1).get_latency_tracking_interval() == -1
+    with pytest.raises(ConfigurationError, match=r"takes whole milliseconds, not '10'"):
+        ExecutionConfig().set_latency_tracking_interval("10")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("parameters", ["region=eu", None, [("region", "eu")]])
+def test_job_parameters_are_names_and_values(parameters: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"takes a dict of names and values, not"):
+        ExecutionConfig().set_global_job_parameters(parameters)

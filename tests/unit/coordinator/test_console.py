@@ -55,6 +55,19 @@ def test_one_line_that_is_written_again_on_a_terminal():
     assert text.endswith("orders: 120,000 records in, 1,200 out, 3 epochs, 12.0 s\n")
 
 
+def test_the_totals_are_those_of_all_attempts():
+    stream, clock = io.StringIO(), ManualClock(2_000)
+    line = Progress("orders", "plain", clock, stream)
+    for _ in range(2):
+        line.on_event(FunctionsOpened())
+        for epoch in (1, 2):
+            clock.advance(1000)
+            line.on_event(EpochCounted(EpochSummary(epoch, 1000.0, 10, 1, 7_500, False)))
+        clock.advance(500)
+    line.on_event(JobEnded())
+    assert stream.getvalue().splitlines()[-1] == "orders: 40 records in, 4 out, 4 epochs, 5.0 s"
+
+
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()], ids=["file", "terminal"])
 def test_the_link_to_the_job_is_printed_once(stream):
     line = Progress("orders", "auto", ManualClock(10_000), stream)
