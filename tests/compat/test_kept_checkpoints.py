@@ -6,40 +6,17 @@ tables in `tests/integration/test_state_tables.py`.
 
 from __future__ import annotations
 
-from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
 from rekindle.checkpoint.manifest import PartKind
 from rekindle.testing import InProcessJob, ManualClock, StoredCheckpoint
+from tests.compat.kept_checkpoints import ARCHIVES, BY_CLOCK, BY_SUBTASK, expected, unpacked, without
 from tests.compat.make_checkpoints import PER_EPOCH, continued, interrupted, lines
 from tests.compat.program import START_MS, job
 
-KEPT = Path(__file__).parents[1] / "data" / "checkpoints"
-ARCHIVES = sorted(KEPT.glob("*/*.zip"))
 BACKENDS = ("hashmap", "rocksdb")
-#: The branches whose results depend on the clock, or on the number of subtasks.
-BY_CLOCK = ("timers", "expires")
-BY_SUBTASK = ("lists", "listed")
-
-
-def unpacked(archive: Path, folder: Path) -> str:
-    """The path that a user would name."""
-    with ZipFile(archive) as kept:
-        kept.extractall(folder / archive.stem)
-    (metadata,) = (folder / archive.stem).rglob("_metadata")
-    return str(metadata.parent)
-
-
-def expected(archive: Path) -> list[str]:
-    return (archive.parent / "expected.txt").read_text().splitlines()
-
-
-def without(found: list[str], *branches: str) -> list[str]:
-    """The results of the other branches; the lines of the sinks depend on the subtasks, too."""
-    left_out = tuple(f"('{each}'" for each in branches)
-    return [line for line in found if line.startswith("(") and not line.startswith(left_out)]
 
 
 def test_both_kinds_are_kept():

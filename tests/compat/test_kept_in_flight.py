@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
 from rekindle.testing import InProcessJob, StoredCheckpoint
 from tests.compat.in_flight import CLOCK, COUNT, EXPECTED, interrupted, program
-
-ARCHIVES = sorted((Path(__file__).parents[1] / "data" / "in_flight").glob("*/*.zip"))
+from tests.compat.kept_in_flight import ARCHIVES
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])

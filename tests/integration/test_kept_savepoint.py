@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.compat.kept_checkpoints import ARCHIVES, BY_CLOCK, BY_SUBTASK, expected, unpacked, without
 from tests.compat.program import job
-from tests.compat.test_kept_checkpoints import ARCHIVES, BY_CLOCK, BY_SUBTASK, expected, unpacked, without
 
 
 @pytest.mark.parametrize("archive", ARCHIVES, ids=lambda archive: f"{archive.parent.name} {archive.stem}")

@@ -41,10 +41,10 @@ from tests.compat.in_flight import CLOCK
 from tests.compat.in_flight import EXPECTED as IN_FLIGHT_EXPECTED
 from tests.compat.in_flight import interrupted as in_flight_interrupted
 from tests.compat.in_flight import program as in_flight_program
+from tests.compat.kept_checkpoints import ARCHIVES, expected, unpacked
+from tests.compat.kept_in_flight import ARCHIVES as IN_FLIGHT
 from tests.compat.make_checkpoints import continued, interrupted, needed
 from tests.compat.program import MINUTE_MS, START_MS, Basket
-from tests.compat.test_kept_checkpoints import ARCHIVES, expected, unpacked
-from tests.compat.test_kept_in_flight import ARCHIVES as IN_FLIGHT
 from tests.support.environments import checkpointed
 from tests.support.s3_server import SECRET
 

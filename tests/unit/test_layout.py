@@ -60,3 +60,14 @@ def test_docstrings_begin_with_a_noun_or_a_verb(path: Path) -> None:
     nodes = [node for node in nodes_of(path) if isinstance(node, with_docstring)]
     found = [text for text in map(ast.get_docstring, nodes) if text is not None and NO_NOUN.match(text)]
     assert found == []
+
+
+def test_no_test_module_imports_another() -> None:
+    tests = Path(__file__).parents[1]
+    found = [
+        f"{path.relative_to(tests)}: {node.module}"
+        for path in sorted(tests.rglob("test_*.py"))
+        for node in nodes_of(path)
+        if isinstance(node, ast.ImportFrom) and re.search(r"(^|\.)test_\w+$", node.module or "")
+    ]
+    assert found == []
