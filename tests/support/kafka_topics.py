@@ -67,10 +67,12 @@ def committed(kafka: KafkaAccess, group: str, topic: str, partition: int = 0) ->
 
 
 def wait_for_commits(kafka: KafkaAccess, reader: Any, group: str) -> None:
-    """Return when every commit that a reader has sent is visible: commits of one client arrive in order."""
+    """Return when every commit that a reader has sent is visible, and the reader knows: it sends one at a time."""
     mark = KafkaTopicPartition(kafka.create_topic(f"mark-{uuid.uuid4().hex}"), 0)
     reader._feed.commit({mark: 1})
     wait_until(lambda: committed(kafka, group, mark.topic) == 1, "the commit that was sent last", DEADLINE_S)
+    feed = reader._feed
+    wait_until(lambda: feed.has_messages() is not None and not feed._commits.under_way, "the answer", DEADLINE_S)
 
 
 def source_of(kafka: KafkaAccess, *topics: str, **properties: Any) -> KafkaSourceBuilder:

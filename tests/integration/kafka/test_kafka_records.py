@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -289,6 +290,25 @@ def test_the_group_and_the_metrics_show_offsets_and_lag(kafka: KafkaAccess, topi
     described = kafka.consumer_groups_describe(group)
     assert any(line.split()[1:6] == [name, "0", "8", "10", "2"] for line in described.splitlines() if name in line)
     job.kill()
+
+
+def test_no_older_commit_counts_after_a_newer_one(own_broker: Callable[..., Any]) -> None:
+    """A group's coordinator that is not ready yet, as on a new broker, lets the client repeat commits in any order."""
+    kafka, group, readers = own_broker(), uuid.uuid4().hex, 8
+    name = kafka.create_topic("numbers", readers)
+    for partition in range(readers):
+        fill(kafka, name, partition, range(12))
+    source = source_of(kafka, name, group_id=group).build()
+    job = InProcessJob.of(stream_of(source, readers, checkpoints=True), max_records=2)
+    until = time.monotonic() + 60
+    read = 0
+    while read < 12 * readers:
+        assert time.monotonic() < until, f"{read} records came"
+        taken = job.checkpoint()
+        read += len(taken.results)
+    job.checkpoint()
+    job.close()
+    assert [committed(kafka, group, name, partition) for partition in range(readers)] == [12] * readers
 
 
 @pytest.mark.parametrize(

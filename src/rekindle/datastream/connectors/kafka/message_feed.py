@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from time import monotonic
 from typing import Any
 
 from rekindle.datastream.connectors.kafka.client_errors import ClientErrors, connector_error, error_name, new_client
 from rekindle.datastream.connectors.kafka.client_properties import KAFKA_LOG, confluent_kafka
+from rekindle.datastream.connectors.kafka.offset_commits import CommitsInTurn
 from rekindle.datastream.connectors.kafka.offsets_initializers import KafkaOffsetResetStrategy
 from rekindle.datastream.connectors.kafka.partition_progress import PartitionProgress
 from rekindle.datastream.connectors.kafka.partitions import KafkaTopicPartition
@@ -17,6 +19,8 @@ from rekindle.errors import ConnectorError
 FETCH_RECORDS = 4096
 #: Errors that the client itself goes on to repair, as after a broker's restart.
 _PASSING = frozenset(("_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT", "_TIMED_OUT_QUEUE"))
+#: The longest that a client that closes waits for the answer to a commit, so that it can send the newest one.
+_LAST_COMMIT_S = 5.0
 _REFUSED = frozenset(("_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED"))
 
 OnCommit = Callable[[Any, list[Any]], None]
@@ -37,7 +41,9 @@ class MessageFeed:
         self._reports = ClientErrors()
         self._package = confluent_kafka()
         self._error_of = self._package.Message.error
-        self._consumer = new_client("Consumer", {**client, "on_commit": on_commit}, self._reports)
+        self._on_commit = on_commit
+        self._commits = CommitsInTurn(self._send_commit)
+        self._consumer = new_client("Consumer", {**client, "on_commit": self._answered}, self._reports)
         self._held: list[Any] = []
         self._held_has_errors = False
         self._aside: dict[KafkaTopicPartition, list[Any]] = {}  # of paused partitions
@@ -153,11 +159,18 @@ class MessageFeed:
     # -- offsets ------------------------------------------------------------------------------------------------------
 
     def commit(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:
-        """Commit offsets to the group, without waiting for the answer."""
+        """Commit offsets to the group, without waiting for the answer; after the commit that is under way."""
+        if self._commits.under_way:
+            self.has_messages()  # the client calls back in a fetch: a source at its end makes no other one
         if offsets:
-            self._consumer.commit(
-                offsets=[self._at(partition, offset) for partition, offset in offsets.items()], asynchronous=True
-            )
+            self._commits.commit(offsets)
+
+    def _send_commit(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:
+        self._consumer.commit(offsets=[self._at(each, offset) for each, offset in offsets.items()], asynchronous=True)
+
+    def _answered(self, error: Any, partitions: list[Any]) -> None:
+        self._on_commit(error, partitions)
+        self._commits.answered()
 
     def store(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:
         """Let the client commit these offsets when its interval is over."""
@@ -170,7 +183,10 @@ class MessageFeed:
         return end if end >= 0 else None
 
     def close(self) -> None:
-        """Close the client; commits under way are finished."""
+        """Close the client; it finishes the newest commit, if the answer to an older one comes soon enough."""
+        deadline = monotonic() + _LAST_COMMIT_S
+        while self._commits.waits and monotonic() < deadline:
+            self._consumer.poll(0.05)
         self._consumer.close()
 
     def _at(self, partition: KafkaTopicPartition, offset: int | None = None) -> Any:

@@ -5,7 +5,7 @@ Offsets in Kafka show others how far the job is. Rekindle itself goes on from it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 
 from rekindle.datastream.connectors.kafka.partitions import KafkaTopicPartition
@@ -75,3 +75,52 @@ class PendingOffsets:
 
     def __len__(self) -> int:
         return len(self._by_checkpoint)
+
+
+class CommitsInTurn:
+    """Sends one commit at a time; of those that wait for its answer, the newest offsets remain.
+
+    Kafka's client repeats a commit that the group's coordinator was not ready for, also after a newer one: with two
+    under way the older offsets could be the last ones that count.
+
+    >>> sent = []
+    >>> commits = CommitsInTurn(sent.append)
+    >>> orders = KafkaTopicPartition("orders", 0)
+    >>> for offset in (10, 20, 30):
+    ...     commits.commit({orders: offset})
+    >>> [offsets[orders] for offsets in sent]
+    [10]
+    >>> commits.answered()
+    >>> [offsets[orders] for offsets in sent], commits.waits
+    ([10, 30], False)
+    """
+
+    def __init__(self, send: Callable[[Offsets], None]) -> None:
+        self._send = send
+        self._under_way = False
+        self._waiting: dict[KafkaTopicPartition, int] = {}
+
+    @property
+    def waits(self) -> bool:
+        """Whether offsets wait for the answer to an older commit."""
+        return bool(self._waiting)
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a commit has no answer yet."""
+        return self._under_way
+
+    def commit(self, offsets: Offsets) -> None:
+        """Send a commit, or keep its offsets until the one under way is answered."""
+        if self._under_way:
+            self._waiting.update(offsets)
+        else:
+            self._send(offsets)
+            self._under_way = True
+
+    def answered(self) -> None:
+        """Hear that the commit under way has succeeded or failed."""
+        self._under_way = False
+        if self._waiting:
+            waiting, self._waiting = self._waiting, {}
+            self.commit(waiting)
